@@ -170,8 +170,8 @@ func (s *session) verifyRegistry(c *config.Config, database string) (registryRes
 	}
 	defer r.Close()
 	report, err := r.Verify(s.ctx)
-	out := registryResult{Database: database, Records: report.Records, Last: report.Last, Hash: report.Hash,
-		Anchored: report.Anchored, NoAnchor: report.NoAnchor, Findings: []string{}}
+	out := registryResult{Database: database, Records: report.Records, Last: report.LastRecord, Hash: report.LastHash,
+		Anchored: report.AnchoredRecord, NoAnchor: report.NoAnchor, Findings: []string{}}
 	for _, f := range report.Findings {
 		out.Findings = append(out.Findings, f.String())
 	}

@@ -84,10 +84,10 @@ type reasonFlags struct {
 }
 
 func (w reasonFlags) fillCommand(c *consent.Command) {
-	c.Reason, c.Evidence, c.Request, c.Via = w.Reason, w.Evidence, w.Request, "cli"
-	c.By = consent.Party{Role: consent.RoleSubject, ID: c.Subject}
+	c.Reason, c.Evidence, c.RequestKey, c.Interface = w.Reason, w.Evidence, w.Request, "cli"
+	c.Caller = consent.Party{Role: consent.RoleSubject, ID: c.Subject}
 	if w.Guardian != "" {
-		c.By = consent.Party{Role: consent.RoleGuardian, ID: w.Guardian}
+		c.Caller = consent.Party{Role: consent.RoleGuardian, ID: w.Guardian}
 	}
 }
 
@@ -130,12 +130,12 @@ func (s *session) makeChange(database string, c consent.Command) error {
 	}
 	line := "nothing is recorded"
 	if out.Consent.State != "" {
-		line = describeConsent(out.Consent, out.At)
+		line = describeConsent(out.Consent, out.RecordedAt)
 	}
 	switch {
 	case out.RecordNumber == 0:
 		line += "; it was so before"
-	case out.Repeated:
+	case out.IsRepeated:
 		line += fmt.Sprintf("; record %d, made before", out.RecordNumber)
 	default:
 		line += fmt.Sprintf("; record %d", out.RecordNumber)
@@ -147,19 +147,19 @@ func (s *session) makeChange(database string, c consent.Command) error {
 // describeConsent describes in a line the state of a consent at a time.
 func describeConsent(c consent.Consent, now time.Time) string {
 	line := string(c.StateAt(now))
-	if c.Stream != "" && c.State != consent.Requested {
+	if c.Stream != "" && c.State != consent.StateRequested {
 		line += " " + string(c.Stream)
 	}
 	if len(c.Categories) > 0 {
 		line += " (" + strings.Join(c.Categories, ", ") + ")"
 	}
-	if c.Grantee != consent.Everybody && c.Grantee != "" {
+	if c.Grantee != consent.AnyGrantee && c.Grantee != "" {
 		line += " to " + c.Grantee
 	}
-	if c.Scope != consent.Everything && c.Scope != "" {
+	if c.Scope != consent.AnyScope && c.Scope != "" {
 		line += " about " + c.Scope
 	}
-	if c.State == consent.Given && !c.ExpiresAt.IsZero() {
+	if c.State == consent.StateGiven && !c.ExpiresAt.IsZero() {
 		line += " until " + formatTime(c.ExpiresAt)
 	}
 	if c.IsPendingAt(now) {
@@ -226,9 +226,9 @@ type changeJSON struct {
 }
 
 func newChangeJSON(r registry.Result) changeJSON {
-	out := changeJSON{Record: r.RecordNumber, At: r.At.UTC(), Repeated: r.Repeated}
+	out := changeJSON{Record: r.RecordNumber, At: r.RecordedAt.UTC(), Repeated: r.IsRepeated}
 	if r.Consent.State != "" {
-		c := newConsentJSON(r.Consent, r.At)
+		c := newConsentJSON(r.Consent, r.RecordedAt)
 		out.consentJSON = &c
 	}
 	return out

@@ -39,7 +39,7 @@ func (g consentGrantCmd) Run(s *session) error {
 			errors.New("to what does the subject consent? --stream TEMPORARY, or --grantee, --scope, --category or --purpose")}
 	}
 	c := consent.Command{
-		Do: consent.Grant, Subject: id, Stream: consent.Stream(strings.ToUpper(g.Stream)), Categories: g.Category,
+		Action: consent.ActionGrant, Subject: id, Stream: consent.Stream(strings.ToUpper(g.Stream)), Categories: g.Category,
 		Purposes: g.Purpose, Duration: g.For,
 		Grantee: g.Grantee, Scope: g.Scope,
 	}
@@ -69,19 +69,19 @@ func (r consentRevokeCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	c := consent.Command{Do: consent.Revoke, Subject: id, Grantee: r.Grantee, Scope: r.Scope}
+	c := consent.Command{Action: consent.ActionRevoke, Subject: id, Grantee: r.Grantee, Scope: r.Scope}
 	if r.Erase {
 		if r.Grantee+r.Scope != "" {
 			return usageError{errors.New("--erase is about the whole subject")}
 		}
-		c.Do = consent.Erase
+		c.Action = consent.ActionErase
 	}
 	r.fillCommand(&c)
 	if r.Controller != "" {
 		if r.Guardian != "" {
 			return usageError{errors.New("--controller and --guardian do not go together: either the controller revokes or a guardian withdraws")}
 		}
-		c.By = consent.Party{Role: consent.RoleController, ID: r.Controller}
+		c.Caller = consent.Party{Role: consent.RoleController, ID: r.Controller}
 	}
 	if r.Erase {
 		return s.erase(r.Database, c)
@@ -100,7 +100,7 @@ func (r consentRefuseCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	c := consent.Command{Do: consent.Refuse, Subject: id, Grantee: r.Grantee, Scope: r.Scope}
+	c := consent.Command{Action: consent.ActionRefuse, Subject: id, Grantee: r.Grantee, Scope: r.Scope}
 	r.fillCommand(&c)
 	return s.makeChange(r.Database, c)
 }
@@ -125,7 +125,7 @@ func (u consentUpgradeCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	c := consent.Command{Do: consent.Upgrade, Subject: id, Categories: u.Category}
+	c := consent.Command{Action: consent.ActionUpgrade, Subject: id, Categories: u.Category}
 	u.fillCommand(&c)
 	return s.makeChange(u.Database, c)
 }
@@ -152,8 +152,9 @@ func (d consentDecideCmd) Run(s *session) error {
 		return err
 	}
 	return s.makeChange(d.Database, consent.Command{
-		Do: consent.DecidePartnership, Subject: d.ID, Decision: consent.Decision(strings.ToUpper(d.Decision)),
-		By: consent.Party{Role: consent.RoleAgent, ID: d.Agent}, Via: "cli", Reason: d.Reason, Request: d.Request,
+		Action: consent.ActionDecide, Subject: d.ID, Decision: consent.Decision(strings.ToUpper(d.Decision)),
+		Caller: consent.Party{Role: consent.RoleAgent, ID: d.Agent}, Interface: "cli", Reason: d.Reason,
+		RequestKey: d.Request,
 	})
 }
 
@@ -201,7 +202,7 @@ func (d consentDegradeCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	c := consent.Command{Do: consent.Degrade, Subject: id, Stream: consent.Stream(strings.ToUpper(d.To))}
+	c := consent.Command{Action: consent.ActionDegrade, Subject: id, Stream: consent.Stream(strings.ToUpper(d.To))}
 	d.fillCommand(&c)
 	return s.makeChange(d.Database, c)
 }
@@ -220,8 +221,8 @@ func (i consentInteractionCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	return s.makeChange(i.Database, consent.Command{Do: consent.Interact, Subject: id,
-		By: consent.Party{Role: consent.RoleApplication}, Via: "cli"})
+	return s.makeChange(i.Database, consent.Command{Action: consent.ActionInteract, Subject: id,
+		Caller: consent.Party{Role: consent.RoleApplication}, Interface: "cli"})
 }
 
 type consentGuardianCmd struct {
@@ -237,11 +238,15 @@ type consentGuardianAddCmd struct {
 	Evidence   string `placeholder:"TEXT" help:"What proves it. Sealed in the record."`
 }
 
-func (g consentGuardianAddCmd) Run(s *session) error { return g.changeGuardian(s, consent.Appoint) }
+func (g consentGuardianAddCmd) Run(s *session) error {
+	return g.changeGuardian(s, consent.ActionAppoint)
+}
 
 type consentGuardianRemoveCmd struct{ consentGuardianAddCmd }
 
-func (g consentGuardianRemoveCmd) Run(s *session) error { return g.changeGuardian(s, consent.Dismiss) }
+func (g consentGuardianRemoveCmd) Run(s *session) error {
+	return g.changeGuardian(s, consent.ActionDismiss)
+}
 
 func (g consentGuardianAddCmd) changeGuardian(s *session, action consent.Action) error {
 	id, err := g.subject()
@@ -253,18 +258,18 @@ func (g consentGuardianAddCmd) changeGuardian(s *session, action consent.Action)
 		return err
 	}
 	defer r.Close()
-	out, err := r.Execute(s.ctx, consent.Command{Do: action, Subject: id, Guardian: g.Guardian,
-		By: consent.Party{Role: consent.RoleController, ID: g.Controller}, Via: "cli",
+	out, err := r.Execute(s.ctx, consent.Command{Action: action, Subject: id, Guardian: g.Guardian,
+		Caller: consent.Party{Role: consent.RoleController, ID: g.Controller}, Interface: "cli",
 		Reason: g.Reason, Evidence: g.Evidence})
 	if err != nil {
 		return err
 	}
 	if s.jsonOutput {
-		return s.printJSON(map[string]any{"subject": id, "guardian": g.Guardian, "speaks": action == consent.Appoint,
+		return s.printJSON(map[string]any{"subject": id, "guardian": g.Guardian, "speaks": action == consent.ActionAppoint,
 			"record": out.RecordNumber})
 	}
 	line := fmt.Sprintf("%s speaks for %s", g.Guardian, id)
-	if action == consent.Dismiss {
+	if action == consent.ActionDismiss {
 		line = fmt.Sprintf("%s does not speak for %s", g.Guardian, id)
 	}
 	if out.RecordNumber == 0 {
@@ -298,10 +303,10 @@ func (e consentEraseCmd) Run(s *session) error {
 	if !e.Yes {
 		return usageError{errors.New("an erasure cannot be undone: add --yes")}
 	}
-	c := consent.Command{Do: consent.Erase, Subject: id}
+	c := consent.Command{Action: consent.ActionErase, Subject: id}
 	e.fillCommand(&c)
 	if e.Controller != "" {
-		c.By = consent.Party{Role: consent.RoleController, ID: e.Controller}
+		c.Caller = consent.Party{Role: consent.RoleController, ID: e.Controller}
 	}
 	return s.erase(e.Database, c)
 }
@@ -317,7 +322,7 @@ func (s *session) erase(database string, c consent.Command) error {
 		return err
 	}
 	if s.jsonOutput {
-		return s.printJSON(map[string]any{"erased": true, "record": out.RecordNumber, "at": out.At.UTC()})
+		return s.printJSON(map[string]any{"erased": true, "record": out.RecordNumber, "at": out.RecordedAt.UTC()})
 	}
 	_, err = fmt.Fprintf(s.out, "erased; record %d\n", out.RecordNumber)
 	return err

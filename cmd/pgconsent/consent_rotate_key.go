@@ -66,24 +66,24 @@ func (k consentRotateKeyCmd) Run(s *session) error {
 	case k.Retire:
 		return k.retireKeys(s, path, file, registries)
 	}
-	isFirst := file.Next == 0 && len(file.Older) == 0
+	isFirst := file.NextKey == 0 && len(file.OlderKeys) == 0
 	if !k.DryRun {
 		if isFirst {
-			if err := registry.AddKey(path); err != nil {
+			if err := registry.AddNextKey(path); err != nil {
 				return err
 			}
 		}
-		if err := registry.UseKey(path); err != nil {
+		if err := registry.UseNextKey(path); err != nil {
 			return err
 		}
 		if file, err = registry.ReadKeyFile(path); err != nil {
 			return err
 		}
 	}
-	key := file.Newest
+	key := file.SigningKey
 	switch {
-	case k.DryRun && file.Next != 0:
-		key = file.Next
+	case k.DryRun && file.NextKey != 0:
+		key = file.NextKey
 	case k.DryRun && isFirst:
 		key++
 	}
@@ -106,7 +106,7 @@ func (k consentRotateKeyCmd) Run(s *session) error {
 		if k.DryRun {
 			label = "%s: the keys of %d people would be wrapped with key %d, %d records would get a code under it\n"
 		}
-		fmt.Fprintf(s.out, label, d.Database, d.People, key, d.Records)
+		fmt.Fprintf(s.out, label, d.Database, d.Subjects, key, d.Records)
 	}
 	if !k.DryRun {
 		fmt.Fprintf(s.out,
@@ -117,22 +117,22 @@ func (k consentRotateKeyCmd) Run(s *session) error {
 }
 
 func (k consentRotateKeyCmd) add(s *session, path string, file registry.KeyFile) error {
-	if len(file.Older) > 0 && file.Next == 0 {
+	if len(file.OlderKeys) > 0 && file.NextKey == 0 {
 		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonConsent,
 			"the last rotation is not finished: %s still has older keys", path).
 			WithHint("Run pgconsent consent rotate-key, and then pgconsent consent rotate-key --retire.")
 	}
-	keyID := file.Next
+	keyID := file.NextKey
 	if keyID == 0 {
-		keyID = file.Newest + 1
+		keyID = file.SigningKey + 1
 	}
 	if !k.DryRun {
-		if err := registry.AddKey(path); err != nil {
+		if err := registry.AddNextKey(path); err != nil {
 			return err
 		}
 	}
 	if s.jsonOutput {
-		return s.printJSON(map[string]any{"key": file.Newest, "next": keyID, "dry_run": k.DryRun})
+		return s.printJSON(map[string]any{"key": file.SigningKey, "next": keyID, "dry_run": k.DryRun})
 	}
 	if k.DryRun {
 		fmt.Fprintf(s.out, "key %d would be added to %s\n", keyID, path)
@@ -153,13 +153,13 @@ func (k consentRotateKeyCmd) retireKeys(s *session, path string, file registry.K
 				return e
 			}
 			if !o.IsZero() && err == nil {
-				err = &registry.InUseError{Database: r.Database, Older: o}
+				err = &registry.KeyInUseError{Database: r.Database, Use: o}
 			}
 		}
 	} else {
-		err = registry.Retire(s.ctx, path, registries)
+		err = registry.RetireOlderKeys(s.ctx, path, registries)
 	}
-	var inUseError *registry.InUseError
+	var inUseError *registry.KeyInUseError
 	if errors.As(err, &inUseError) {
 		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonConsent, "%v", inUseError).
 			WithHint("Run pgconsent consent rotate-key first: it goes on where it was.")
@@ -168,10 +168,10 @@ func (k consentRotateKeyCmd) retireKeys(s *session, path string, file registry.K
 		return err
 	}
 	if s.jsonOutput {
-		return s.printJSON(map[string]any{"key": file.Newest, "retired": file.Older, "dry_run": k.DryRun})
+		return s.printJSON(map[string]any{"key": file.SigningKey, "retired": file.OlderKeys, "dry_run": k.DryRun})
 	}
 	var removedKeys []string
-	for _, n := range file.Older {
+	for _, n := range file.OlderKeys {
 		removedKeys = append(removedKeys, fmt.Sprint(n))
 	}
 	switch {

@@ -68,11 +68,11 @@ func (c consentStatusCmd) Run(s *session) error {
 			line("scope", rec.Scope)
 		}
 		line("given", formatOptionalTime(rec.GivenAt))
-		if rec.State == consent.Given {
+		if rec.State == consent.StateGiven {
 			line("expires", firstOf(formatOptionalTime(rec.ExpiresAt), "never"))
 		}
 		if rec.IsPendingAt(now) {
-			line("asked for", fmt.Sprintf("%s (%s), to be decided until %s", consent.Partnered,
+			line("asked for", fmt.Sprintf("%s (%s), to be decided until %s", consent.StreamPartnered,
 				strings.Join(rec.RequestedCategories, ", "), formatTime(rec.DueAt)))
 		}
 		if !rec.DecayFrom.IsZero() {
@@ -173,7 +173,7 @@ func (p consentPendingCmd) Run(s *session) error {
 		return err
 	}
 	defer r.Close()
-	questions, err := r.Pending(s.ctx)
+	questions, err := r.PendingPartnerships(s.ctx)
 	if err != nil {
 		return err
 	}

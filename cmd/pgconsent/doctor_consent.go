@@ -42,20 +42,20 @@ func checkConsent(ctx context.Context, c *config.Config, database string, sweeps
 	for _, f := range inspection.Findings {
 		addFinding(doctor.Warning, verify, "the consent registry is not what was acknowledged: %s", f)
 	}
-	if inspection.Missing != "" {
+	if inspection.MissingRecord != "" {
 		addFinding(doctor.Unsafe,
 			"Put the newest copy of the database in its place, or record again what was withdrawn since; "+
 				"docs/reference/consent.md says how (\"After an older backup\").",
-			"the consent registry is not what was acknowledged: %s; withdrawals may have gone with it", inspection.Missing)
+			"the consent registry is not what was acknowledged: %s; withdrawals may have gone with it", inspection.MissingRecord)
 	}
 	if inspection.NoAnchor {
 		addFinding(doctor.Warning,
 			"Restore consent.anchor from your copy; the next change makes one, if every record is right.",
 			"nothing anchors the newest consent records: nobody could tell if they were cut off")
 	}
-	if inspection.Behind > 0 {
+	if inspection.AnchorLag > 0 {
 		addFinding(doctor.Warning, "Set the clock of the database's server right: until then nobody can grant anything.",
-			"the database's clock is %s behind the last consent record", inspection.Behind.Round(time.Second))
+			"the database's clock is %s behind the last consent record", inspection.AnchorLag.Round(time.Second))
 	}
 	if sweeps {
 		checkSweeper(ctx, c, r, addFinding)

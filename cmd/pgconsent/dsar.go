@@ -63,7 +63,7 @@ func (d dsarCmd) Run(s *session) error {
 	if len(names) != 1 {
 		return usageError{errors.New("the configuration has several databases: say which with --database")}
 	}
-	if err := (consent.Command{Do: consent.Report, Subject: d.Subject}).Check(); err != nil {
+	if err := (consent.Command{Action: consent.ActionNoteReport, Subject: d.Subject}).Check(); err != nil {
 		return err
 	}
 	var report *dsar.Report

@@ -65,7 +65,7 @@ func (c sweepCmd) Run(s *session) error {
 		if err == nil && !c.DryRun {
 			var box *sweep.Outbox
 			if box, err = serve.NewOutbox(cfg, r); err == nil && box != nil {
-				var d sweep.Delivery
+				var d sweep.DeliveryCounts
 				d, err = box.Deliver(s.ctx)
 				result.Sent, result.Unsent = d.Sent, d.Failed
 			}
@@ -104,7 +104,7 @@ func formatDoneOf(done, total int) string {
 
 // printSweep prints a report for people.
 func (s *session) printSweep(name string, r sweep.Report) {
-	if r.Busy {
+	if r.SweepRunning {
 		fmt.Fprintf(s.out, "%s: another sweep is at work\n", name)
 		return
 	}
@@ -113,8 +113,8 @@ func (s *session) printSweep(name string, r sweep.Report) {
 		would = ", if it were done"
 	}
 	var recorded []string
-	for _, event := range slices.Sorted(maps.Keys(r.Recorded)) {
-		recorded = append(recorded, fmt.Sprintf("%d %s", r.Recorded[event], event))
+	for _, event := range slices.Sorted(maps.Keys(r.RecordedEvents)) {
+		recorded = append(recorded, fmt.Sprintf("%d %s", r.RecordedEvents[event], event))
 	}
 	if len(recorded) == 0 {
 		recorded = []string{"nothing to record"}

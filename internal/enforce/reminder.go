@@ -13,11 +13,11 @@ import (
 type reminder struct {
 	mu            sync.Mutex
 	active        bool
-	key           air.Key // key of the session of interactions, without the field By
-	seenReminders uint64  // the tracker's number of reminders when this key was checked last
-	unchecked     bool    // this key was not checked yet
+	key           air.SessionKey // key of the session of interactions, without the field By
+	seenReminders uint64         // the tracker's number of reminders when this key was checked last
+	unchecked     bool           // this key was not checked yet
 	// the sessions of interactions whose reminder the client has got, with their beginnings
-	remindedKeys map[air.Key]time.Time
+	remindedKeys map[air.SessionKey]time.Time
 }
 
 // isReminderAttribute reports whether an attribute is the user or the channel of a session.
@@ -31,7 +31,7 @@ func (s *session) setReminderKey(p *policy.Policy, attributes map[string]string)
 	if s.enforcer.cfg.Reminders == nil {
 		return
 	}
-	key, ok := air.Key{Database: s.db.cfg.Name}, false
+	key, ok := air.SessionKey{Database: s.db.cfg.Name}, false
 	if a := p.ReminderAttributes(); a != nil {
 		key.User, key.Channel = attributes[a.User], attributes[a.Channel]
 		ok = key.User != "" && key.Channel != ""
@@ -66,7 +66,7 @@ func (s *session) NextNotice() string {
 			continue
 		}
 		if r.remindedKeys == nil || len(r.remindedKeys) >= maxRemindedKeys {
-			r.remindedKeys = map[air.Key]time.Time{}
+			r.remindedKeys = map[air.SessionKey]time.Time{}
 		}
 		r.remindedKeys[key] = began
 		r.unchecked = true // The other reminder may be due as well.

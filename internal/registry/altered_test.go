@@ -28,7 +28,7 @@ func TestWithdrawingWhatWasAltered(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
 	conn := db.Connect(t, "postgres")
-	must(t, r, grant("bob", consent.Temporary))
+	must(t, r, grant("bob", consent.StreamTemporary))
 	for i, change := range []string{
 		"state = 'withdrawn'", "state = 'refused'", "stream = NULL", "stream = 'ANONYMOUS'",
 		"categories = '{RESEARCH}'", "purposes = '{all}'", "expires_at = 'infinity'", "expires_at = NULL",
@@ -42,27 +42,27 @@ func TestWithdrawingWhatWasAltered(t *testing.T) {
 					continue // it is not what the anchor names: nobody is granted anything
 				}
 				ada := fmt.Sprintf("ada %d %s %v", i, name, newest)
-				number := must(t, r, grant(ada, consent.Temporary)).RecordNumber
+				number := must(t, r, grant(ada, consent.StreamTemporary)).RecordNumber
 				if !newest {
-					must(t, r, grant("eve of "+ada, consent.Temporary))
+					must(t, r, grant("eve of "+ada, consent.StreamTemporary))
 				}
 				alter(t, conn, fmt.Sprintf("UPDATE pgconsent.consent_record SET %s WHERE number = %d", change, number))
 				for _, c := range []consent.Command{
-					grant(ada, consent.Temporary),
-					{Do: consent.Upgrade, Subject: ada, By: subject(ada)},
-					{Do: consent.Degrade, Subject: ada, Stream: consent.Anonymous, By: subject(ada)},
-					{Do: consent.Interact, Subject: ada, By: subject(ada)},
+					grant(ada, consent.StreamTemporary),
+					{Action: consent.ActionUpgrade, Subject: ada, Caller: subject(ada)},
+					{Action: consent.ActionDegrade, Subject: ada, Stream: consent.StreamAnonymous, Caller: subject(ada)},
+					{Action: consent.ActionInteract, Subject: ada, Caller: subject(ada)},
 				} {
 					if _, err := r.Execute(t.Context(), c); !errors.As(err, new(*TamperedError)) {
-						t.Errorf("%s, %s: %s on what was altered: %v", ada, change, c.Do, err)
+						t.Errorf("%s, %s: %s on what was altered: %v", ada, change, c.Action, err)
 					}
 				}
-				end := consent.Command{Do: consent.Revoke, Subject: ada, By: by}
+				end := consent.Command{Action: consent.ActionRevoke, Subject: ada, Caller: by}
 				if name == "erased" {
-					end.Do = consent.Erase
+					end.Action = consent.ActionErase
 				}
 				if by.Role == consent.RoleSubject {
-					end.By = subject(ada)
+					end.Caller = subject(ada)
 				}
 				out, err := r.Execute(t.Context(), end)
 				if err != nil || out.Tampered == nil || out.RecordNumber == 0 {
@@ -74,7 +74,7 @@ func TestWithdrawingWhatWasAltered(t *testing.T) {
 					FROM pgconsent.consent_current WHERE subject = $1`, ada).Scan(&inForce, &void); err != nil || inForce != 0 || name != "erased" && void != 1 {
 					t.Errorf("%s, %s: after it %d are in force, what was before is void in %d (%v)", ada, change, inForce, void, err)
 				}
-				if out, err := r.Execute(t.Context(), grant("bob", consent.Temporary)); err != nil || out.Tampered != nil {
+				if out, err := r.Execute(t.Context(), grant("bob", consent.StreamTemporary)); err != nil || out.Tampered != nil {
 					t.Errorf("%s, %s: somebody else's: %+v, %v", ada, change, out, err)
 				}
 			}
@@ -88,18 +88,18 @@ func TestGuardiansOfRecordsThatWereAltered(t *testing.T) {
 	r := open(t, db, defaults)
 	conn := db.Connect(t, "postgres")
 	owner, sean := consent.Party{Role: consent.RoleController, ID: "owner"}, consent.Party{Role: consent.RoleGuardian, ID: "sean"}
-	must(t, r, grant("ada", consent.Temporary))
-	must(t, r, consent.Command{Do: consent.Appoint, Subject: "ada", Guardian: "sean", By: owner})
-	must(t, r, consent.Command{Do: consent.Dismiss, Subject: "ada", Guardian: "sean", By: owner})
-	must(t, r, grant("bob", consent.Temporary))
+	must(t, r, grant("ada", consent.StreamTemporary))
+	must(t, r, consent.Command{Action: consent.ActionAppoint, Subject: "ada", Guardian: "sean", Caller: owner})
+	must(t, r, consent.Command{Action: consent.ActionDismiss, Subject: "ada", Guardian: "sean", Caller: owner})
+	must(t, r, grant("bob", consent.StreamTemporary))
 	alter(t, conn, `UPDATE pgconsent.consent_record SET event = 'appointed',
 		state = (SELECT state FROM pgconsent.consent_record WHERE event = 'appointed') WHERE event = 'dismissed';
 		INSERT INTO pgconsent.consent_guardian SELECT 'ada', 'sean', max(number) FROM pgconsent.consent_record WHERE event = 'appointed'`)
 	var tampered *TamperedError
-	for _, do := range []consent.Action{consent.Grant, consent.Revoke, consent.Erase, consent.Report} {
-		c := consent.Command{Do: do, Subject: "ada", By: sean}
-		if do == consent.Grant {
-			c.Stream = consent.Temporary
+	for _, do := range []consent.Action{consent.ActionGrant, consent.ActionRevoke, consent.ActionErase, consent.ActionNoteReport} {
+		c := consent.Command{Action: do, Subject: "ada", Caller: sean}
+		if do == consent.ActionGrant {
+			c.Stream = consent.StreamTemporary
 		}
 		if _, err := r.Execute(t.Context(), c); !errors.As(err, &tampered) {
 			t.Errorf("%s by a guardian of an altered record: %v", do, err)
@@ -120,12 +120,12 @@ func TestPartnershipsOfRequestsThatWereAltered(t *testing.T) {
 	r := open(t, db, defaults)
 	conn := db.Connect(t, "postgres")
 	chat := consent.Party{Role: consent.RoleAgent, ID: "chat"}
-	must(t, r, grant("ada", consent.Temporary))
-	must(t, r, consent.Command{Do: consent.Upgrade, Subject: "ada", By: subject("ada")})
-	must(t, r, consent.Command{Do: consent.DecidePartnership, Subject: "ada", Decision: consent.Defer, By: chat})
+	must(t, r, grant("ada", consent.StreamTemporary))
+	must(t, r, consent.Command{Action: consent.ActionUpgrade, Subject: "ada", Caller: subject("ada")})
+	must(t, r, consent.Command{Action: consent.ActionDecide, Subject: "ada", Decision: consent.DecisionDefer, Caller: chat})
 	alter(t, conn, "UPDATE pgconsent.consent_record SET purposes = '{all}' WHERE event = 'requested'")
 	if _, err := r.Execute(t.Context(), consent.Command{
-		Do: consent.DecidePartnership, Subject: "ada", Decision: consent.TaskComplete, By: chat}); !errors.As(err, new(*TamperedError)) {
+		Action: consent.ActionDecide, Subject: "ada", Decision: consent.DecisionApprove, Caller: chat}); !errors.As(err, new(*TamperedError)) {
 		t.Errorf("decided: %v", err)
 	}
 }

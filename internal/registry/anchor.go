@@ -17,8 +17,8 @@ import (
 
 // AnchorError is the error if the anchor file cannot be written or read.
 type AnchorError struct {
-	err      *sqlstate.Error
-	Recorded bool // the change was recorded nevertheless, and is active
+	err        *sqlstate.Error
+	IsRecorded bool // the change was recorded nevertheless, and is active
 }
 
 func (e *AnchorError) Error() string { return e.err.Error() }
@@ -28,7 +28,7 @@ func (e *AnchorError) Unwrap() error { return e.err }
 // Name implements consent.Named.
 func (*AnchorError) Name() string { return "ConsentAnchorError" }
 
-func anchorError(inForce bool, err error) *AnchorError {
+func newAnchorError(inForce bool, err error) *AnchorError {
 	message, hint := "the consent anchor cannot be used: nothing was changed",
 		"consent.anchor of the configuration names a file; its folder must be writable and have room."
 	if inForce {
@@ -38,8 +38,8 @@ func anchorError(inForce bool, err error) *AnchorError {
 		hint).WithCause(err), inForce}
 }
 
-// head identifies the last record of a registry.
-type head struct {
+// recordHead identifies the last record of a registry.
+type recordHead struct {
 	Registry uuid
 	Number   int64
 	Hash     []byte
@@ -47,12 +47,12 @@ type head struct {
 
 // anchorEntry is a head in the anchor file, with its code.
 type anchorEntry struct {
-	Registry string    `json:"registry"`
-	Number   int64     `json:"number"`
-	Hash     string    `json:"hash"`
-	Time     time.Time `json:"time"`
-	Kid      int32     `json:"kid"`
-	Mac      string    `json:"mac"`
+	Registry  string    `json:"registry"`
+	Number    int64     `json:"number"`
+	Hash      string    `json:"hash"`
+	Time      time.Time `json:"time"`
+	KeyNumber int32     `json:"kid"`
+	Mac       string    `json:"mac"`
 }
 
 // anchorFile is the content of the anchor file.
@@ -67,14 +67,14 @@ type lockedAnchor struct {
 	keys           Keys
 	lock           *os.File
 	content        anchorFile
-	isPrepared     bool
+	isFileWritten  bool
 }
 
 // openAnchor locks and reads the anchor file. A missing file counts as empty.
 func openAnchor(ctx context.Context, path, database string, k Keys) (*lockedAnchor, error) {
 	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, anchorError(false, err)
+		return nil, newAnchorError(false, err)
 	}
 	for wait := time.Millisecond; ; wait = min(2*wait, 20*time.Millisecond) {
 		err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
@@ -83,19 +83,19 @@ func openAnchor(ctx context.Context, path, database string, k Keys) (*lockedAnch
 		}
 		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
 			_ = lock.Close()
-			return nil, anchorError(false, err)
+			return nil, newAnchorError(false, err)
 		}
 		select {
 		case <-ctx.Done():
 			_ = lock.Close()
-			return nil, anchorError(false, fmt.Errorf("another process holds its lock: %w", ctx.Err()))
+			return nil, newAnchorError(false, fmt.Errorf("another process holds its lock: %w", ctx.Err()))
 		case <-time.After(wait):
 		}
 	}
 	a := &lockedAnchor{path: path, database: database, keys: k, lock: lock}
 	if a.content, err = readAnchor(path); err != nil {
 		a.close()
-		return nil, anchorError(false, err)
+		return nil, newAnchorError(false, err)
 	}
 	return a, nil
 }
@@ -122,35 +122,35 @@ func readAnchor(path string) (anchorFile, error) {
 }
 
 // head returns the anchored head; ok is false if there is none. An error means that somebody has changed the file.
-func (f anchorFile) head(database string, k Keys) (head, bool, error) {
+func (f anchorFile) head(database string, k Keys) (recordHead, bool, error) {
 	a, ok := f.Anchors[database]
 	if !ok {
-		return head{}, false, nil
+		return recordHead{}, false, nil
 	}
-	var h head
+	var h recordHead
 	id, err1 := hex.DecodeString(a.Registry)
 	hash, err2 := hex.DecodeString(a.Hash)
 	mac, err3 := hex.DecodeString(a.Mac)
 	if err := errors.Join(err1, err2, err3); err != nil || len(id) != len(h.Registry) || a.Number < 0 || len(hash) != 32 {
-		return head{}, true, errors.New("the anchor is not one of pgconsent's")
+		return recordHead{}, true, errors.New("the anchor is not one of pgconsent's")
 	}
-	h = head{uuid(id), a.Number, hash}
-	if want := k.anchorCode(a.Kid, h); want == nil || !hmac.Equal(want, mac) {
-		return head{}, true, errors.New("the anchor was changed, or is of another key file")
+	h = recordHead{uuid(id), a.Number, hash}
+	if want := k.anchorMAC(a.KeyNumber, h); want == nil || !hmac.Equal(want, mac) {
+		return recordHead{}, true, errors.New("the anchor was changed, or is of another key file")
 	}
 	return h, true, nil
 }
 
-func (k Keys) anchorCode(kid int32, h head) []byte {
-	return k.code(kid, h.Registry, fmt.Appendf(nil, "anchor|%d|%x", h.Number, h.Hash))
+func (k Keys) anchorMAC(kid int32, h recordHead) []byte {
+	return k.recordMAC(kid, h.Registry, fmt.Appendf(nil, "anchor|%d|%x", h.Number, h.Hash))
 }
 
-func (a *lockedAnchor) head() (head, bool, error) { return a.content.head(a.database, a.keys) }
+func (a *lockedAnchor) head() (recordHead, bool, error) { return a.content.head(a.database, a.keys) }
 
 // prepare writes the new file beside the current one, so that a full disk is noticed before the change is committed.
-func (a *lockedAnchor) prepare(h head, now time.Time) error {
+func (a *lockedAnchor) prepare(h recordHead, now time.Time) error {
 	kid, _ := a.keys.signingKey()
-	mac := a.keys.anchorCode(kid, h)
+	mac := a.keys.anchorMAC(kid, h)
 	a.content.Anchors[a.database] = anchorEntry{hex.EncodeToString(h.Registry[:]), h.Number, hex.EncodeToString(h.Hash),
 		now.UTC(), kid, hex.EncodeToString(mac)}
 	return a.write()
@@ -171,7 +171,7 @@ func (a *lockedAnchor) write() error {
 		_ = os.Remove(a.temporaryPath())
 		return err
 	}
-	a.isPrepared = true
+	a.isFileWritten = true
 	return nil
 }
 
@@ -180,7 +180,7 @@ func (a *lockedAnchor) commit() error {
 	if err := os.Rename(a.temporaryPath(), a.path); err != nil {
 		return err
 	}
-	a.isPrepared = false
+	a.isFileWritten = false
 	return syncDir(filepath.Dir(a.path))
 }
 
@@ -188,7 +188,7 @@ func (a *lockedAnchor) temporaryPath() string { return a.path + ".new" }
 
 // close unlocks the file, and removes a prepared file that was not committed.
 func (a *lockedAnchor) close() {
-	if a.isPrepared {
+	if a.isFileWritten {
 		_ = os.Remove(a.temporaryPath())
 	}
 	_ = a.lock.Close()

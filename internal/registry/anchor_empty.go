@@ -15,7 +15,7 @@ func AnchorEmpty(ctx context.Context, conn *pgx.Conn, k Keys, path, database str
 	if err := conn.QueryRow(ctx,
 		"SELECT g.id, EXISTS (SELECT FROM pgconsent.consent_record) FROM pgconsent.consent_registry AS g").
 		Scan(&id, &records); err != nil {
-		return dbError("look at the consent registry", err)
+		return databaseError("look at the consent registry", err)
 	}
 	a, err := openAnchor(ctx, path, database, k)
 	if err != nil {
@@ -25,11 +25,11 @@ func AnchorEmpty(ctx context.Context, conn *pgx.Conn, k Keys, path, database str
 	if _, there := a.content.Anchors[database]; there || records {
 		return nil
 	}
-	if err := a.prepare(head{id, 0, genesisHash(id)}, time.Now()); err != nil {
-		return anchorError(false, err)
+	if err := a.prepare(recordHead{id, 0, genesisHash(id)}, time.Now()); err != nil {
+		return newAnchorError(false, err)
 	}
 	if err := a.commit(); err != nil {
-		return anchorError(false, err)
+		return newAnchorError(false, err)
 	}
 	return nil
 }
@@ -46,10 +46,10 @@ func RemoveAnchor(ctx context.Context, k Keys, path, database string) error {
 	}
 	delete(a.content.Anchors, database)
 	if err := a.write(); err != nil {
-		return anchorError(false, err)
+		return newAnchorError(false, err)
 	}
 	if err := a.commit(); err != nil {
-		return anchorError(false, err)
+		return newAnchorError(false, err)
 	}
 	return nil
 }

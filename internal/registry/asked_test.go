@@ -13,13 +13,13 @@ import (
 // told nothing of the first.
 func TestAKeyIsOfOneCommand(t *testing.T) {
 	r := open(t, database(t), defaults)
-	c := grant("ada", consent.Temporary)
-	c.Request = "form 12"
+	c := grant("ada", consent.StreamTemporary)
+	c.RequestKey = "form 12"
 	must(t, r, c)
 	for name, value := range map[string]any{
-		"Do": consent.Revoke, "Grantee": "vet", "Scope": "ctx:health", "Stream": consent.Anonymous,
-		"Categories": []string{consent.Essential + "/id"}, "Purposes": []string{"care"},
-		"For": time.Hour, "Decision": consent.Reject, "Guardian": "bob", "By": consent.Party{
+		"Do": consent.ActionRevoke, "Grantee": "vet", "Scope": "ctx:health", "Stream": consent.StreamAnonymous,
+		"Categories": []string{consent.CategoryEssential + "/id"}, "Purposes": []string{"care"},
+		"For": time.Hour, "Decision": consent.DecisionReject, "Guardian": "bob", "By": consent.Party{
 			Role: consent.RoleGuardian, ID: "bob"}, "Reason": "why", "Evidence": "what",
 		"Subject": nil, "Request": nil, "Via": nil, // another subject's keys are others; a key is; and another channel is none
 	} {
@@ -36,8 +36,8 @@ func TestAKeyIsOfOneCommand(t *testing.T) {
 	if n := reflect.TypeFor[consent.Command]().NumField(); n != 15 {
 		t.Errorf("a command has %d members: say of each what it does to a key", n)
 	}
-	c.Via = "elsewhere"
-	if out := must(t, r, c); !out.Repeated {
+	c.Interface = "elsewhere"
+	if out := must(t, r, c); !out.IsRepeated {
 		t.Error("a repeated call is not")
 	}
 }
@@ -45,14 +45,14 @@ func TestAKeyIsOfOneCommand(t *testing.T) {
 // Whatever the anchor names that the database has not, nothing is granted on the strength of it; withdrawals are
 // recorded all the same.
 func TestNothingIsGrantedBesideTheAnchor(t *testing.T) {
-	for name, change := range map[string]func(*head){
-		"another registry": func(h *head) { h.Registry[0]++ },
-		"another record":   func(h *head) { h.Hash[0]++ },
-		"a later record":   func(h *head) { h.Number++ },
+	for name, change := range map[string]func(*recordHead){
+		"another registry": func(h *recordHead) { h.Registry[0]++ },
+		"another record":   func(h *recordHead) { h.Hash[0]++ },
+		"a later record":   func(h *recordHead) { h.Number++ },
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := open(t, database(t), defaults)
-			must(t, r, grant("ada", consent.Temporary))
+			must(t, r, grant("ada", consent.StreamTemporary))
 			a, err := openAnchor(t.Context(), r.Anchor, r.Database, r.Keys)
 			if err != nil {
 				t.Fatal(err)
@@ -68,13 +68,13 @@ func TestNothingIsGrantedBesideTheAnchor(t *testing.T) {
 			a.close()
 			granted := func() {
 				t.Helper()
-				if _, err := r.Execute(t.Context(), grant("bob", consent.Temporary)); !errors.As(err, new(*TamperedError)) {
+				if _, err := r.Execute(t.Context(), grant("bob", consent.StreamTemporary)); !errors.As(err, new(*TamperedError)) {
 					t.Errorf("%v, want a TamperedError", err)
 				}
 			}
 			granted()
-			out, err := r.Execute(t.Context(), consent.Command{Do: consent.Revoke, Subject: "ada", By: subject("ada")})
-			if err != nil || out.Tampered == nil || out.Consent.State != consent.Withdrawn {
+			out, err := r.Execute(t.Context(), consent.Command{Action: consent.ActionRevoke, Subject: "ada", Caller: subject("ada")})
+			if err != nil || out.Tampered == nil || out.Consent.State != consent.StateWithdrawn {
 				t.Errorf("%+v %v", out, err)
 			}
 			granted() // a withdrawal does not make it good

@@ -22,8 +22,8 @@ import (
 type Result struct {
 	Consent      consent.Consent // the consent after the command; the zero value if there is no record
 	RecordNumber int64           // the number of the last record that the command made; 0: nothing had to be changed
-	At           time.Time       // the time of that record, or of the command
-	Repeated     bool            // an earlier call with the same key has made the change
+	RecordedAt   time.Time       // the time of that record, or of the command
+	IsRepeated   bool            // an earlier call with the same key has made the change
 
 	// Tampered says why the registry contradicts its anchor or its codes. Commands that protect the subject are carried
 	// out nevertheless, but the anchor is not moved.
@@ -32,8 +32,8 @@ type Result struct {
 
 // TamperedError is the error if the registry contradicts its anchor or its codes.
 type TamperedError struct {
-	err *sqlstate.Error
-	Why string
+	err    *sqlstate.Error
+	Reason string
 }
 
 func (e *TamperedError) Error() string { return e.err.Message }
@@ -52,12 +52,13 @@ func newTamperedError(why string) *TamperedError {
 // onlyRestricts tells whether a command can only reduce what readers see. Such a command is carried out even if the
 // registry was tampered with.
 func onlyRestricts(c consent.Command) bool {
-	switch c.Do {
-	case consent.Revoke, consent.Refuse, consent.Degrade, consent.Expire, consent.Lapse, consent.Erase,
-		consent.Deleted, consent.Anonymised, consent.Dismiss:
+	switch c.Action {
+	case consent.ActionRevoke, consent.ActionRefuse, consent.ActionDegrade, consent.ActionExpire, consent.ActionLapse,
+		consent.ActionErase,
+		consent.ActionNoteDeleted, consent.ActionNoteAnonymised, consent.ActionDismiss:
 		return true
-	case consent.DecidePartnership:
-		return c.Decision == consent.Reject
+	case consent.ActionDecide:
+		return c.Decision == consent.DecisionReject
 	default:
 		return false
 	}
@@ -65,7 +66,7 @@ func onlyRestricts(c consent.Command) bool {
 
 // endsConsent tells whether a command ends a consent whatever its state is, so that the state need not be known.
 func endsConsent(c consent.Command) bool {
-	return c.Do == consent.Revoke || c.Do == consent.Erase
+	return c.Action == consent.ActionRevoke || c.Action == consent.ActionErase
 }
 
 // Execute makes the records of a command, and returns after they are active and anchored. The errors are those of
@@ -74,41 +75,41 @@ func (r *Registry) Execute(ctx context.Context, c consent.Command) (Result, erro
 	if err := c.Check(); err != nil {
 		return Result{}, err
 	}
-	if c.Request == "" {
+	if c.RequestKey == "" {
 		// with a key of its own, the command can be recognised if the answer to its commit is lost
 		key := make([]byte, 16)
 		_, _ = rand.Read(key)
-		c.Request = "\x01" + hex.EncodeToString(key)
+		c.RequestKey = "\x01" + hex.EncodeToString(key)
 	}
 	var out Result
-	w := &writer{registry: r, command: c}
+	w := &recordWriter{registry: r, command: c}
 	err := r.withConnection(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		var err error
-		out, err = w.write(ctx, conn)
+		out, err = w.writeCommand(ctx, conn)
 		return err
 	})
 	return out, err
 }
 
-// writer carries out one command, in one or several attempts.
-type writer struct {
+// recordWriter carries out one command, in one or several attempts.
+type recordWriter struct {
 	registry      *Registry
 	command       consent.Command
 	erasedSubject *uuid // the subject of an erasure that may have been committed already
 
-	conn         *pgx.Conn
-	id           uuid
-	clock        time.Time
-	now          time.Time // the time of the new records, which is not before that of the last record
-	lastHead     head
-	names        map[string]party
-	partiesByRef map[uuid]party
-	tampering    error // the registry was tampered with
+	conn             *pgx.Conn
+	id               uuid
+	databaseTime     time.Time
+	recordTime       time.Time // the time of the new records, which is not before that of the last record
+	lastHead         recordHead
+	partyByName      map[string]party
+	partyByReference map[uuid]party
+	tampering        error // the registry was tampered with
 }
 
-func (w *writer) write(ctx context.Context, conn *pgx.Conn) (out Result, err error) {
+func (w *recordWriter) writeCommand(ctx context.Context, conn *pgx.Conn) (out Result, err error) {
 	r := w.registry
-	w.conn, w.names, w.partiesByRef, w.tampering = conn, map[string]party{}, map[uuid]party{}, nil
+	w.conn, w.partyByName, w.partyByReference, w.tampering = conn, map[string]party{}, map[uuid]party{}, nil
 	a, err := openAnchor(ctx, r.Anchor, r.Database, r.Keys)
 	if err != nil {
 		if !onlyRestricts(w.command) {
@@ -121,14 +122,14 @@ func (w *writer) write(ctx context.Context, conn *pgx.Conn) (out Result, err err
 	}
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite})
 	if err != nil {
-		return Result{}, dbError("begin a change of consent", err)
+		return Result{}, databaseError("begin a change of consent", err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
 	// An acknowledged change must survive a crash of the server, whatever its settings are. The stronger remote_apply is
 	// kept.
 	if _, err := tx.Exec(ctx, `SELECT pg_catalog.set_config('synchronous_commit', 'on', true)
 		WHERE pg_catalog.current_setting('synchronous_commit') NOT IN ('on', 'remote_apply')`); err != nil {
-		return Result{}, dbError("begin a change of consent", err)
+		return Result{}, databaseError("begin a change of consent", err)
 	}
 	if err := w.lockAndCheck(ctx, tx, a); err != nil {
 		return Result{}, err
@@ -144,25 +145,25 @@ func (w *writer) write(ctx context.Context, conn *pgx.Conn) (out Result, err err
 	}
 	anchoring := a != nil && w.tampering == nil
 	if anchoring {
-		if err := a.prepare(w.lastHead, w.now); err != nil {
+		if err := a.prepare(w.lastHead, w.recordTime); err != nil {
 			if !onlyRestricts(w.command) {
-				return Result{}, anchorError(false, err)
+				return Result{}, newAnchorError(false, err)
 			}
 			anchoring, w.tampering = false, err
 		}
 	}
-	if w.command.Do == consent.Erase {
+	if w.command.Action == consent.ActionErase {
 		w.erasedSubject = &entries[len(entries)-1].entry.Subject
 	}
 	if err := tx.Commit(ctx); err != nil {
-		return Result{}, dbError("commit a change of consent", err)
+		return Result{}, databaseError("commit a change of consent", err)
 	}
 	if r.afterCommit != nil {
 		r.afterCommit()
 	}
 	if anchoring {
 		if err := a.commit(); err != nil {
-			return out, anchorError(true, err)
+			return out, newAnchorError(true, err)
 		}
 	}
 	var t *TamperedError
@@ -170,33 +171,33 @@ func (w *writer) write(ctx context.Context, conn *pgx.Conn) (out Result, err err
 	case errors.As(w.tampering, &t):
 		out.Tampered = t
 	case w.tampering != nil:
-		return out, anchorError(true, w.tampering)
+		return out, newAnchorError(true, w.tampering)
 	}
 	return out, nil
 }
 
 // lockAndCheck takes the lock that writers hold, and compares the end of the chain with the codes and the anchor.
-func (w *writer) lockAndCheck(ctx context.Context, tx pgx.Tx, a *lockedAnchor) error {
+func (w *recordWriter) lockAndCheck(ctx context.Context, tx pgx.Tx, a *lockedAnchor) error {
 	var number *int64
 	var recorded *time.Time
-	var e entry
+	var e recordEntry
 	err := tx.QueryRow(ctx, "SELECT o.id, o.clock, o.number, o.recorded_at FROM pgconsent.consent_open() AS o").
-		Scan(&w.id, &w.clock, &number, &recorded)
+		Scan(&w.id, &w.databaseTime, &number, &recorded)
 	if err != nil {
-		return dbError("change consent", err)
+		return databaseError("change consent", err)
 	}
-	w.now, w.lastHead = w.clock, head{w.id, 0, genesisHash(w.id)}
+	w.recordTime, w.lastHead = w.databaseTime, recordHead{w.id, 0, genesisHash(w.id)}
 	if number != nil {
 		if err := e.scan(tx.QueryRow(ctx, "SELECT "+recordColumns+" FROM "+fromRecords+" WHERE number = $1",
 			*number)); err != nil {
-			return dbError("read the last consent record", err)
+			return databaseError("read the last consent record", err)
 		}
-		w.lastHead = head{w.id, e.Number, e.Hash}
-		if e.RecordedAt.After(w.now) {
-			w.now = e.RecordedAt
+		w.lastHead = recordHead{w.id, e.Number, e.Hash}
+		if e.RecordedAt.After(w.recordTime) {
+			w.recordTime = e.RecordedAt
 		}
 	}
-	w.now = w.now.UTC()
+	w.recordTime = w.recordTime.UTC()
 	if w.tampering == nil {
 		w.tampering = w.checkTail(ctx, tx, a, e)
 	}
@@ -207,7 +208,8 @@ func (w *writer) lockAndCheck(ctx context.Context, tx pgx.Tx, a *lockedAnchor) e
 		return nil
 	}
 	// The record of a report gives nobody access, and the subject may demand a report whatever the clock says.
-	if !onlyRestricts(w.command) && w.command.Do != consent.Report && w.now.Sub(w.clock) > clockSlack {
+	if !onlyRestricts(w.command) && w.command.Action != consent.ActionNoteReport &&
+		w.recordTime.Sub(w.databaseTime) > clockSlack {
 		return consent.NewClock()
 	}
 	return nil
@@ -217,7 +219,7 @@ func (w *writer) lockAndCheck(ctx context.Context, tx pgx.Tx, a *lockedAnchor) e
 const clockSlack = time.Minute
 
 // checkTail makes the cheap checks: of the last record's code, and that the anchored record exists.
-func (w *writer) checkTail(ctx context.Context, tx pgx.Tx, a *lockedAnchor, last entry) error {
+func (w *recordWriter) checkTail(ctx context.Context, tx pgx.Tx, a *lockedAnchor, last recordEntry) error {
 	if w.lastHead.Number > 0 {
 		if why := last.findProblem(w.registry.Keys, w.id); why != "" {
 			return newTamperedError(why)
@@ -254,7 +256,7 @@ func (w *writer) checkTail(ctx context.Context, tx pgx.Tx, a *lockedAnchor, last
 	case errors.Is(err, pgx.ErrNoRows):
 		return newTamperedError(fmt.Sprintf("record %d, which was acknowledged, is gone", h.Number))
 	case err != nil:
-		return dbError("read the anchored consent record", err)
+		return databaseError("read the anchored consent record", err)
 	case !bytes.Equal(hash, h.Hash):
 		return newTamperedError(fmt.Sprintf("record %d is not the one that was acknowledged", h.Number))
 	}
@@ -263,15 +265,15 @@ func (w *writer) checkTail(ctx context.Context, tx pgx.Tx, a *lockedAnchor, last
 
 // newRecord is an entry together with its scope in clear text.
 type newRecord struct {
-	entry entry
+	entry recordEntry
 	scope string
 }
 
 // decideRecords returns the records that the command makes.
-func (w *writer) decideRecords(ctx context.Context, tx pgx.Tx) (Result, []newRecord, error) {
+func (w *recordWriter) decideRecords(ctx context.Context, tx pgx.Tx) (Result, []newRecord, error) {
 	c := w.command
 	key := c.Key()
-	subject, known, err := w.findByName(ctx, tx, key.Subject)
+	subject, known, err := w.findPartyByName(ctx, tx, key.Subject)
 	if err != nil {
 		return Result{}, nil, err
 	}
@@ -285,18 +287,18 @@ func (w *writer) decideRecords(ctx context.Context, tx pgx.Tx) (Result, []newRec
 	if before, ok, err := w.findRepeated(ctx, tx, subject); err != nil || ok {
 		return before, nil, err
 	}
-	if c.Do == consent.Erase {
-		return w.erase(ctx, tx, subject, known)
+	if c.Action == consent.ActionErase {
+		return w.eraseSubject(ctx, tx, subject, known)
 	}
 	situation, err := w.readSituation(ctx, tx, key, subject)
 	if err != nil {
 		return Result{}, nil, err
 	}
-	steps, err := consent.Decide(w.registry.Settings, w.now, situation, c)
+	steps, err := consent.Decide(w.registry.Settings, w.recordTime, situation, c)
 	if err != nil {
 		return Result{}, nil, err
 	}
-	out := Result{At: w.now}
+	out := Result{RecordedAt: w.recordTime}
 	if situation.Consent != nil {
 		out.Consent = *situation.Consent
 	}
@@ -321,25 +323,28 @@ func (w *writer) decideRecords(ctx context.Context, tx pgx.Tx) (Result, []newRec
 }
 
 // signSteps signs the steps, in order, as records after the last one. The last of them gets the key of the command.
-func (w *writer) signSteps(ctx context.Context, tx pgx.Tx, subject party, steps []consent.Step) ([]newRecord, error) {
+func (w *recordWriter) signSteps(ctx context.Context, tx pgx.Tx, subject party, steps []consent.Step) ([]newRecord,
+	error) {
 	var out []newRecord
 	for i, s := range steps {
-		e := entry{Number: w.lastHead.Number + 1, RecordedAt: w.now.Truncate(time.Microsecond), Subject: subject.ref,
-			Event: string(s.Event), chainLink: chainLink{Prev: w.lastHead.Hash}}
-		e.setConsent(s.Consent)
+		e := recordEntry{Number: w.lastHead.Number + 1, RecordedAt: w.recordTime.Truncate(time.Microsecond),
+			Subject: subject.reference,
+			Event:   string(s.Event), chainLink: chainLink{PreviousHash: w.lastHead.Hash}}
+		e.fillFromConsent(s.Consent)
 		e.Scope = subject.scope(s.Consent.Scope)
-		d := details{Version: 1, Subject: subject.name, Scope: s.Consent.Scope, By: s.RecordedBy.Role, Via: w.command.Via,
+		d := recordDetails{Version: 1, Subject: subject.name, Scope: s.Consent.Scope, RecordedByRole: s.RecordedBy.Role,
+			Via:   w.command.Interface,
 			Names: map[string]nameProof{}}
 		ref := func(who string) (string, error) {
-			if who == "" || who == consent.Everybody {
+			if who == "" || who == consent.AnyGrantee {
 				return "", nil
 			}
-			p, err := w.findOrMake(ctx, tx, who, subject)
+			p, err := w.findOrMakeParty(ctx, tx, who, subject)
 			if err != nil {
 				return "", err
 			}
-			id := hex.EncodeToString(p.ref[:])
-			if p.ref != subject.ref {
+			id := hex.EncodeToString(p.reference[:])
+			if p.reference != subject.reference {
 				d.Names[id] = p.proveName()
 			}
 			return id, nil
@@ -349,41 +354,41 @@ func (w *writer) signSteps(ctx context.Context, tx pgx.Tx, subject party, steps 
 			return nil, err
 		}
 		if grantee != "" {
-			p := w.names[s.Consent.Grantee]
-			e.Grantee = &p.ref
+			p := w.partyByName[s.Consent.Grantee]
+			e.Grantee = &p.reference
 		}
 		if d.RecordedByRef, err = ref(s.RecordedBy.ID); err != nil {
 			return nil, err
 		}
-		if s.RecordedBy == w.command.By { // steps that time alone causes have no reason
+		if s.RecordedBy == w.command.Caller { // steps that time alone causes have no reason
 			d.Reason, d.Evidence = w.command.Reason, w.command.Evidence
 			if s.RecordedBy.Role == consent.RoleSubject || s.RecordedBy.Role == consent.RoleGuardian {
 				d.Grantor = d.RecordedByRef
-			} else if w.command.Do == consent.Interact {
-				d.Grantor = hex.EncodeToString(subject.ref[:])
+			} else if w.command.Action == consent.ActionInteract {
+				d.Grantor = hex.EncodeToString(subject.reference[:])
 			}
 		}
 		if d.Guardian, err = ref(w.command.Guardian); err != nil {
 			return nil, err
 		}
 		if i == len(steps)-1 {
-			e.Request = subject.digest("request", w.command.Request)
+			e.Request = subject.pseudonym("request", w.command.RequestKey)
 			d.Command = w.commandDigest()
 		}
-		if e.Sealed, err = subject.seal(w.id, e.Number, d); err != nil {
+		if e.Sealed, err = subject.sealDetails(w.id, e.Number, d); err != nil {
 			return nil, err
 		}
 		e.sign(w.registry.Keys, w.id)
-		w.lastHead = head{w.id, e.Number, e.Hash}
+		w.lastHead = recordHead{w.id, e.Number, e.Hash}
 		out = append(out, newRecord{e, s.Consent.Scope})
 	}
 	return out, nil
 }
 
 // commandDigest returns a digest that identifies the command.
-func (w *writer) commandDigest() string {
+func (w *recordWriter) commandDigest() string {
 	c := w.command
-	c.Request, c.Via = "", ""
+	c.RequestKey, c.Interface = "", ""
 	text, err := json.Marshal(c)
 	if err != nil {
 		panic("registry: a command is plain data: " + err.Error())
@@ -393,17 +398,17 @@ func (w *writer) commandDigest() string {
 }
 
 // findRepeated returns the result of an earlier command with the same key.
-func (w *writer) findRepeated(ctx context.Context, tx pgx.Tx, subject party) (Result, bool, error) {
-	var e entry
+func (w *recordWriter) findRepeated(ctx context.Context, tx pgx.Tx, subject party) (Result, bool, error) {
+	var e recordEntry
 	err := tx.QueryRow(ctx, "SELECT "+recordColumns+" FROM "+fromRecords+" WHERE request = $1 AND subject = $2",
-		subject.digest("request", w.command.Request), subject.ref).Scan(e.fields()...)
+		subject.pseudonym("request", w.command.RequestKey), subject.reference).Scan(e.fields()...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Result{}, false, nil
 	}
 	if err != nil {
-		return Result{}, false, dbError("look for a call with the same key", err)
+		return Result{}, false, databaseError("look for a call with the same key", err)
 	}
-	d, err := subject.open(w.id, e.Number, e.Sealed)
+	d, err := subject.openDetails(w.id, e.Number, e.Sealed)
 	if err != nil {
 		return Result{}, false, newTamperedError(err.Error())
 	}
@@ -412,10 +417,10 @@ func (w *writer) findRepeated(ctx context.Context, tx pgx.Tx, subject party) (Re
 	}
 	key := w.command.Key()
 	key.Scope = d.Scope
-	return Result{Consent: e.consent(key), RecordNumber: e.Number, At: e.RecordedAt, Repeated: true}, true, nil
+	return Result{Consent: e.consent(key), RecordNumber: e.Number, RecordedAt: e.RecordedAt, IsRepeated: true}, true, nil
 }
 
-func (w *writer) append(ctx context.Context, tx pgx.Tx, p newRecord) error {
+func (w *recordWriter) append(ctx context.Context, tx pgx.Tx, p newRecord) error {
 	e := p.entry
 	_, err := tx.Exec(ctx, `SELECT pgconsent.consent_append(ROW($1::int8, $2::timestamptz, $3::uuid, $4::text,
 		$5::text, $6::text, $7::text[], $8::text[], $9::text[],
@@ -425,9 +430,9 @@ func (w *writer) append(ctx context.Context, tx pgx.Tx, p newRecord) error {
 		e.Number, e.RecordedAt, e.Subject, e.Event, e.State, e.Stream, e.Categories, e.Purposes, e.Asked, e.Grantee,
 		e.Scope, e.GivenAt, e.ExpiresAt, e.DueAt,
 		e.DecayFrom, e.DecayedBefore, e.DecayedDays, e.VoidBefore, e.WarnedAt, e.Controller, e.Request, e.Sealed,
-		e.Prev, e.Hash, e.Mac, e.Kid, p.scope)
+		e.PreviousHash, e.Hash, e.MAC, e.MACKey, p.scope)
 	if err != nil {
-		return dbError("record a change of consent", err)
+		return databaseError("record a change of consent", err)
 	}
 	return nil
 }

@@ -20,8 +20,8 @@ import (
 // Export is everything in the database that [Check] reads.
 type Export struct {
 	registries []uuid
-	entries    []entry
-	people     []subjectRow
+	entries    []recordEntry
+	subjects   []subjectRow
 	current    []currentRow
 	guardians  []guardianRow
 }
@@ -31,7 +31,7 @@ func (x *Export) RecordCount() int { return len(x.entries) }
 
 // subjectRow is a row of pgconsent.subject.
 type subjectRow struct {
-	Ref          uuid
+	Reference    uuid
 	Name         *string
 	Key          []byte
 	PseudonymKey []byte
@@ -68,7 +68,7 @@ func readExport(ctx context.Context, q querier) (*Export, error) {
 		scanEntry); err != nil {
 		return nil, err
 	}
-	if x.people, err = queryAll(ctx, q, "SELECT ref, subject, key, pseudonym_key, erased_at FROM pgconsent.subject",
+	if x.subjects, err = queryAll(ctx, q, "SELECT ref, subject, key, pseudonym_key, erased_at FROM pgconsent.subject",
 		pgx.RowToStructByPos[subjectRow]); err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func readExport(ctx context.Context, q querier) (*Export, error) {
 func queryAll[T any](ctx context.Context, q querier, sql string, f pgx.RowToFunc[T]) ([]T, error) {
 	rows, err := q.Query(ctx, sql)
 	if err != nil {
-		return nil, dbError("verify the consent registry", err)
+		return nil, databaseError("verify the consent registry", err)
 	}
 	out, err := pgx.CollectRows(rows, f)
 	var pgErr *pgconn.PgError
@@ -94,7 +94,7 @@ func queryAll[T any](ctx context.Context, q querier, sql string, f pgx.RowToFunc
 	case err == nil:
 		return out, nil
 	case errors.As(err, &pgErr), isTransient(err), ctx.Err() != nil:
-		return nil, dbError("verify the consent registry", err)
+		return nil, databaseError("verify the consent registry", err)
 	default:
 		return nil, &unreadableError{err} // a value such as infinity, which pgconsent never writes
 	}
@@ -125,9 +125,10 @@ const maxFindings = 100
 
 // Check verifies an export by its codes and the anchored head. Without findings the records are those that were signed,
 // complete at least up to the anchor, and in order, and the current consents follow from them.
-func Check(x *Export, k Keys, anchored *head) []Finding {
-	c := &checker{keys: k, people: map[uuid]*subjectRow{}, openedParties: map[uuid]party{}, erasedSubjects: map[uuid]bool{},
-		current: map[consent.Key]currentRow{}, guardians: map[[2]string]int64{}}
+func Check(x *Export, k Keys, anchored *recordHead) []Finding {
+	c := &checker{keys: k, subjects: map[uuid]*subjectRow{}, openedParties: map[uuid]party{},
+		erasedSubjects: map[uuid]bool{},
+		currentRows:    map[consent.Key]currentRow{}, guardians: map[[2]string]int64{}}
 	if len(x.registries) != 1 {
 		c.addFinding(0, "the database has %d registries", len(x.registries))
 		return c.findings
@@ -136,7 +137,7 @@ func Check(x *Export, k Keys, anchored *head) []Finding {
 	if anchored != nil && anchored.Registry != c.id {
 		c.addFinding(0, "the database has another registry than the anchor")
 	}
-	c.read(x.people)
+	c.openParties(x.subjects)
 	c.checkChain(x.entries, anchored)
 	c.compareTables(x)
 	return c.findings
@@ -145,10 +146,10 @@ func Check(x *Export, k Keys, anchored *head) []Finding {
 type checker struct {
 	keys           Keys
 	id             uuid
-	people         map[uuid]*subjectRow
+	subjects       map[uuid]*subjectRow
 	openedParties  map[uuid]party
 	erasedSubjects map[uuid]bool
-	current        map[consent.Key]currentRow
+	currentRows    map[consent.Key]currentRow
 	guardians      map[[2]string]int64
 	findings       []Finding
 }
@@ -159,14 +160,14 @@ func (c *checker) addFinding(number int64, format string, args ...any) {
 	}
 }
 
-func (c *checker) read(people []subjectRow) {
+func (c *checker) openParties(people []subjectRow) {
 	names := map[string]bool{}
 	for i := range people {
 		p := &people[i]
-		if c.people[p.Ref] != nil {
+		if c.subjects[p.Reference] != nil {
 			c.addFinding(0, "two subjects have one reference")
 		}
-		c.people[p.Ref] = p
+		c.subjects[p.Reference] = p
 		switch {
 		case p.Name == nil && p.Key == nil && p.PseudonymKey == nil && p.ErasedAt != nil:
 		case p.Name == nil || p.Key == nil || p.ErasedAt != nil:
@@ -176,25 +177,25 @@ func (c *checker) read(people []subjectRow) {
 				c.addFinding(0, "two subjects have one name")
 			}
 			names[*p.Name] = true
-			key, err := c.keys.unwrap(c.id, p.Ref, p.Key, p.PseudonymKey)
+			key, err := c.keys.unwrap(c.id, p.Reference, p.Key, p.PseudonymKey)
 			if err != nil {
 				c.addFinding(0, "%v", err)
 				continue
 			}
-			c.openedParties[p.Ref] = party{p.Ref, *p.Name, key, p.PseudonymKey}
+			c.openedParties[p.Reference] = party{p.Reference, *p.Name, key, p.PseudonymKey}
 		}
 	}
 }
 
 // checkChain checks the chain of records, and computes the current consents from it.
-func (c *checker) checkChain(entries []entry, anchored *head) {
+func (c *checker) checkChain(entries []recordEntry, anchored *recordHead) {
 	prev, number, last := genesisHash(c.id), int64(0), time.Time{}
 	for i := range entries {
 		e := &entries[i]
 		if e.Number != number+1 {
 			c.addFinding(e.Number, "it follows record %d", number)
 		}
-		if !bytes.Equal(e.Prev, prev) {
+		if !bytes.Equal(e.PreviousHash, prev) {
 			c.addFinding(e.Number, "the record before it is not the one it names")
 		}
 		if e.RecordedAt.Before(last) {
@@ -215,8 +216,8 @@ func (c *checker) checkChain(entries []entry, anchored *head) {
 }
 
 // applyRecord applies a record to the current consents, and checks its sealed details.
-func (c *checker) applyRecord(e *entry) {
-	person := c.people[e.Subject]
+func (c *checker) applyRecord(e *recordEntry) {
+	person := c.subjects[e.Subject]
 	if person == nil {
 		c.addFinding(e.Number, "its subject is missing")
 		return
@@ -232,7 +233,7 @@ func (c *checker) applyRecord(e *entry) {
 	if !ok {
 		return // the subject was erased later, or the problem was reported already
 	}
-	d, err := p.open(c.id, e.Number, e.Sealed)
+	d, err := p.openDetails(c.id, e.Number, e.Sealed)
 	switch {
 	case err != nil:
 		c.addFinding(e.Number, "%v", err)
@@ -244,17 +245,17 @@ func (c *checker) applyRecord(e *entry) {
 	}
 	for ref, proof := range d.Names {
 		id, err := hex.DecodeString(ref)
-		if err != nil || len(id) != 16 || c.people[uuid(id)] == nil {
+		if err != nil || len(id) != 16 || c.subjects[uuid(id)] == nil {
 			c.addFinding(e.Number, "a person that it names is missing")
 		} else if other, ok := c.openedParties[uuid(id)]; ok && other.proveName() != proof {
 			c.addFinding(e.Number, "a person that it names had another name")
 		}
 	}
-	grantee := consent.Everybody
+	grantee := consent.AnyGrantee
 	if e.Grantee != nil {
 		other, ok := c.openedParties[*e.Grantee]
 		if !ok {
-			if p := c.people[*e.Grantee]; p == nil {
+			if p := c.subjects[*e.Grantee]; p == nil {
 				c.addFinding(e.Number, "its grantee is missing")
 			}
 			return
@@ -273,22 +274,22 @@ func (c *checker) applyRecord(e *entry) {
 			e.ExpiresAt, e.DueAt, e.DecayFrom,
 			e.DecayedBefore, e.DecayedDays, e.VoidBefore, e.WarnedAt, nil,
 		}
-		if before, ok := c.current[key]; ok && f.DecayFrom != nil {
+		if before, ok := c.currentRows[key]; ok && f.DecayFrom != nil {
 			switch {
 			case before.DecayFrom != nil:
 				f.DecayCategories = before.DecayCategories
-			case before.State == string(consent.Given):
+			case before.State == string(consent.StateGiven):
 				f.DecayCategories = before.Categories
 			}
 		}
-		c.current[key] = f
+		c.currentRows[key] = f
 	}
 }
 
 // applyErasure applies an erasure.
-func (c *checker) applyErasure(e *entry) {
+func (c *checker) applyErasure(e *recordEntry) {
 	c.erasedSubjects[e.Subject] = true
-	switch p := c.people[e.Subject]; {
+	switch p := c.subjects[e.Subject]; {
 	case p.Name != nil || p.Key != nil || p.PseudonymKey != nil:
 		c.addFinding(e.Number, "its subject was erased and has a name again")
 	case p.ErasedAt != nil && !p.ErasedAt.Equal(e.RecordedAt):
@@ -298,15 +299,15 @@ func (c *checker) applyErasure(e *entry) {
 
 // compareTables compares the current consents and the erased subjects in the database with the computed ones.
 func (c *checker) compareTables(x *Export) {
-	for _, p := range x.people {
-		if p.ErasedAt != nil && !c.erasedSubjects[p.Ref] {
+	for _, p := range x.subjects {
+		if p.ErasedAt != nil && !c.erasedSubjects[p.Reference] {
 			c.addFinding(0, "a subject was erased without a record of it")
 		}
 	}
 	seen := map[consent.Key]bool{}
 	for _, f := range x.current {
 		key := consent.Key{Subject: f.Subject, Grantee: f.Grantee, Scope: f.Scope}
-		want, ok := c.current[key]
+		want, ok := c.currentRows[key]
 		switch {
 		case seen[key]:
 			c.addFinding(f.Number, "consent_current has it twice")
@@ -317,7 +318,7 @@ func (c *checker) compareTables(x *Export) {
 		}
 		seen[key] = true
 	}
-	for key, f := range c.current {
+	for key, f := range c.currentRows {
 		if !seen[key] {
 			c.addFinding(f.Number, "consent_current lacks a consent of the records")
 		}

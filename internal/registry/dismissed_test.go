@@ -10,17 +10,17 @@ import (
 // A guardian speaks from the appointment to the dismissal, each time, and for nobody else.
 func TestGuardiansSpeakWhileTheyAreAppointed(t *testing.T) {
 	r := open(t, database(t), defaults)
-	must(t, r, grant("ada", consent.Temporary))
-	must(t, r, grant("eve", consent.Temporary))
+	must(t, r, grant("ada", consent.StreamTemporary))
+	must(t, r, grant("eve", consent.StreamTemporary))
 	owner, sean := consent.Party{Role: consent.RoleController, ID: "owner"}, consent.Party{Role: consent.RoleGuardian, ID: "sean"}
 	speaks := func(want bool) {
 		t.Helper()
-		_, err := r.Execute(t.Context(), consent.Command{Do: consent.Grant, Subject: "ada", Stream: consent.Temporary,
-			By: sean})
+		_, err := r.Execute(t.Context(), consent.Command{Action: consent.ActionGrant, Subject: "ada", Stream: consent.StreamTemporary,
+			Caller: sean})
 		if want != (err == nil) || !want && !errors.As(err, new(*consent.ForbiddenError)) {
 			t.Errorf("speaks: %v, want %v", err, want)
 		}
-		if _, err := r.Execute(t.Context(), consent.Command{Do: consent.Revoke, Subject: "eve", By: sean}); !errors.As(err,
+		if _, err := r.Execute(t.Context(), consent.Command{Action: consent.ActionRevoke, Subject: "eve", Caller: sean}); !errors.As(err,
 			new(*consent.ForbiddenError)) {
 			t.Errorf("for somebody else: %v", err)
 		}
@@ -33,9 +33,9 @@ func TestGuardiansSpeakWhileTheyAreAppointed(t *testing.T) {
 	}
 	speaks(false)
 	for range 2 {
-		must(t, r, consent.Command{Do: consent.Appoint, Subject: "ada", Guardian: "sean", By: owner})
+		must(t, r, consent.Command{Action: consent.ActionAppoint, Subject: "ada", Guardian: "sean", Caller: owner})
 		speaks(true)
-		must(t, r, consent.Command{Do: consent.Dismiss, Subject: "ada", Guardian: "sean", By: owner})
+		must(t, r, consent.Command{Action: consent.ActionDismiss, Subject: "ada", Guardian: "sean", Caller: owner})
 		speaks(false)
 	}
 }

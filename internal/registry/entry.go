@@ -17,8 +17,8 @@ import (
 // uuid is a reference to a person.
 type uuid = [16]byte
 
-// entry is a row of the table consent_record.
-type entry struct {
+// recordEntry is a row of the table consent_record.
+type recordEntry struct {
 	Number        int64
 	RecordedAt    time.Time
 	Subject       uuid
@@ -47,12 +47,12 @@ type entry struct {
 // chainLink says how an entry belongs to the chain: the hash of the entry before it, its own hash, and the codes of its
 // hash.
 type chainLink struct {
-	Prev    []byte
-	Hash    []byte
-	Mac     []byte
-	Kid     int32  // the number of the key with which Mac was made
-	CodeKid *int32 // the number of the key of the code that replaces Mac; nil: there is none
-	Code    []byte
+	PreviousHash   []byte
+	Hash           []byte
+	MAC            []byte
+	MACKey         int32  // the number of the key with which Mac was made
+	CodeKey        *int32 // the number of the key of the code that replaces Mac; nil: there is none
+	ReplacementMAC []byte
 }
 
 // fromRecords is a FROM clause of consent_record with the codes that were added later.
@@ -65,15 +65,15 @@ const recordColumns = "number, hash, recorded_at, subject, event, state, stream,
 	"decay_from, decayed_before, decayed_days, void_before, warned_at, controller, request, sealed, prev, mac, " +
 	"kid, code_kid, code"
 
-func (e *entry) fields() []any {
+func (e *recordEntry) fields() []any {
 	return []any{&e.Number, &e.Hash, &e.RecordedAt, &e.Subject, &e.Event, &e.State, &e.Stream, &e.Categories,
 		&e.Purposes, &e.Asked, &e.Grantee, &e.Scope, &e.GivenAt,
 		&e.ExpiresAt, &e.DueAt, &e.DecayFrom, &e.DecayedBefore, &e.DecayedDays, &e.VoidBefore, &e.WarnedAt,
-		&e.Controller, &e.Request, &e.Sealed, &e.Prev, &e.Mac, &e.Kid, &e.CodeKid, &e.Code}
+		&e.Controller, &e.Request, &e.Sealed, &e.PreviousHash, &e.MAC, &e.MACKey, &e.CodeKey, &e.ReplacementMAC}
 }
 
 // scan reads an entry. A value that pgconsent never writes, such as infinity, leaves an entry that does not verify.
-func (e *entry) scan(row pgx.Row) error {
+func (e *recordEntry) scan(row pgx.Row) error {
 	err := row.Scan(e.fields()...)
 	if errors.As(err, new(pgx.ScanArgError)) {
 		return nil
@@ -83,7 +83,7 @@ func (e *entry) scan(row pgx.Row) error {
 
 // computeHash returns the hash of all fields but hash and mac. Each field is hashed with its length, so that no two
 // entries give the same bytes.
-func (e *entry) computeHash() [sha256.Size]byte {
+func (e *recordEntry) computeHash() [sha256.Size]byte {
 	h := sha256.New()
 	h.Write([]byte("pgconsent consent record 1\n"))
 	var n [8]byte
@@ -157,30 +157,30 @@ func (e *entry) computeHash() [sha256.Size]byte {
 	word(e.Controller)
 	optional(e.Request)
 	text(e.Sealed)
-	text(e.Prev)
-	number(int64(e.Kid))
+	text(e.PreviousHash)
+	number(int64(e.MACKey))
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
 // sign links the entry to the one before it, and signs it for this registry.
-func (e *entry) sign(k Keys, registry uuid) {
-	e.Kid, _ = k.signingKey()
+func (e *recordEntry) sign(k Keys, registry uuid) {
+	e.MACKey, _ = k.signingKey()
 	sum := e.computeHash()
 	e.Hash = sum[:]
-	e.Mac = k.code(e.Kid, registry, e.Hash)
+	e.MAC = k.recordMAC(e.MACKey, registry, e.Hash)
 }
 
-// code returns the code of a record under a key; nil if the key is missing.
-func (k Keys) code(kid int32, registry uuid, hash []byte) []byte {
-	return k.codeFor("record|", kid, registry, hash)
+// recordMAC returns the code of a record under a key; nil if the key is missing.
+func (k Keys) recordMAC(kid int32, registry uuid, hash []byte) []byte {
+	return k.macFor("record|", kid, registry, hash)
 }
 
-// replacementCode returns the code that replaces the code of another key.
-func (k Keys) replacementCode(kid int32, registry uuid, hash []byte) []byte {
-	return k.codeFor("again|", kid, registry, hash)
+// replacementMAC returns the code that replaces the code of another key.
+func (k Keys) replacementMAC(kid int32, registry uuid, hash []byte) []byte {
+	return k.macFor("again|", kid, registry, hash)
 }
 
-func (k Keys) codeFor(use string, kid int32, registry uuid, hash []byte) []byte {
+func (k Keys) macFor(use string, kid int32, registry uuid, hash []byte) []byte {
 	s, ok := k.keyByNumber(kid)
 	if !ok {
 		return nil
@@ -193,23 +193,23 @@ func (k Keys) codeFor(use string, kid int32, registry uuid, hash []byte) []byte 
 }
 
 // findProblem returns what is wrong with an entry by itself; "": nothing.
-func (e *entry) findProblem(k Keys, registry uuid) string {
+func (e *recordEntry) findProblem(k Keys, registry uuid) string {
 	sum := e.computeHash()
 	if !bytes.Equal(sum[:], e.Hash) {
 		return "the record was changed: its hash does not fit"
 	}
 	again := false
-	if e.CodeKid != nil {
-		code := k.replacementCode(*e.CodeKid, registry, e.Hash)
-		if again = code != nil && hmac.Equal(code, e.Code); !again {
+	if e.CodeKey != nil {
+		code := k.replacementMAC(*e.CodeKey, registry, e.Hash)
+		if again = code != nil && hmac.Equal(code, e.ReplacementMAC); !again {
 			return "the code that the record was given with another key does not fit"
 		}
 	}
-	switch code := k.code(e.Kid, registry, e.Hash); {
+	switch code := k.recordMAC(e.MACKey, registry, e.Hash); {
 	case code == nil && again: // the key of the entry's own code was retired
 	case code == nil:
 		return "the record is signed with a key that is not in the key file"
-	case !hmac.Equal(code, e.Mac):
+	case !hmac.Equal(code, e.MAC):
 		return "the record was not signed by the key file's key: the chain was worked out anew"
 	}
 	return ""
@@ -222,7 +222,7 @@ func genesisHash(registry uuid) []byte {
 }
 
 // consent returns the consent after the entry, for a known key.
-func (e *entry) consent(key consent.Key) consent.Consent {
+func (e *recordEntry) consent(key consent.Key) consent.Consent {
 	c := consent.Consent{
 		Key: key, State: consent.State(e.State), Categories: slices.Clone(e.Categories),
 		Purposes: slices.Clone(e.Purposes), RequestedCategories: slices.Clone(e.Asked),
@@ -242,8 +242,8 @@ func (e *entry) consent(key consent.Key) consent.Consent {
 	return c
 }
 
-// setConsent sets the fields that hold the consent after the entry.
-func (e *entry) setConsent(c consent.Consent) {
+// fillFromConsent sets the fields that hold the consent after the entry.
+func (e *recordEntry) fillFromConsent(c consent.Consent) {
 	e.State, e.Categories, e.Purposes, e.Asked = string(c.State), c.Categories, c.Purposes, c.RequestedCategories
 	if e.Categories == nil {
 		e.Categories = []string{}

@@ -9,17 +9,19 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// erase ends every consent of the subject, and then destroys the name and the key, without which the sealed details
-// cannot be read. Records of other subjects that name this one as grantee or guardian keep the reference.
-func (w *writer) erase(ctx context.Context, tx pgx.Tx, subject party, known bool) (Result, []newRecord, error) {
+// eraseSubject ends every consent of the subject, and then destroys the name and the key, without which the sealed
+// details cannot be read. Records of other subjects that name this one as grantee or guardian keep the reference.
+func (w *recordWriter) eraseSubject(ctx context.Context, tx pgx.Tx, subject party, known bool) (Result, []newRecord,
+	error) {
 	situation, err := w.readSituation(ctx, tx, consent.Key{
-		Subject: subject.name, Grantee: consent.Everybody, Scope: consent.Everything}, subject)
+		Subject: subject.name, Grantee: consent.AnyGrantee, Scope: consent.AnyScope}, subject)
 	if err != nil {
 		return Result{}, nil, err
 	}
 	// a party that may not erase is refused first, whether there are records or not
 	var missing *consent.NotFoundError
-	if _, err := consent.Decide(w.registry.Settings, w.now, situation, w.command); err != nil && !errors.As(err, &missing) {
+	if _, err := consent.Decide(w.registry.Settings, w.recordTime, situation, w.command); err != nil && !errors.As(err,
+		&missing) {
 		return Result{}, nil, err
 	}
 	if !known {
@@ -28,14 +30,14 @@ func (w *writer) erase(ctx context.Context, tx pgx.Tx, subject party, known bool
 	rows, err := tx.Query(ctx,
 		"SELECT grantee, scope FROM pgconsent.consent_current WHERE subject = $1 ORDER BY grantee, scope", subject.name)
 	if err != nil {
-		return Result{}, nil, dbError("read what is to be erased", err)
+		return Result{}, nil, databaseError("read what is to be erased", err)
 	}
 	keys, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (consent.Key, error) {
 		k := consent.Key{Subject: subject.name}
 		return k, row.Scan(&k.Grantee, &k.Scope)
 	})
 	if err != nil {
-		return Result{}, nil, dbError("read what is to be erased", err)
+		return Result{}, nil, databaseError("read what is to be erased", err)
 	}
 	var steps []consent.Step
 	for _, key := range keys {
@@ -47,39 +49,39 @@ func (w *writer) erase(ctx context.Context, tx pgx.Tx, subject party, known bool
 			continue
 		}
 		c := w.command
-		c.Do, c.Grantee, c.Scope = consent.Revoke, key.Grantee, key.Scope
-		ended, err := consent.Decide(w.registry.Settings, w.now,
+		c.Action, c.Grantee, c.Scope = consent.ActionRevoke, key.Grantee, key.Scope
+		ended, err := consent.Decide(w.registry.Settings, w.recordTime,
 			consent.Situation{Consent: before, IsGuardian: situation.IsGuardian}, c)
 		if err != nil {
 			return Result{}, nil, err
 		}
 		steps = append(steps, ended...)
 	}
-	state := consent.Withdrawn
-	if w.command.By.Role != consent.RoleSubject && w.command.By.Role != consent.RoleGuardian {
-		state = consent.Revoked
+	state := consent.StateWithdrawn
+	if w.command.Caller.Role != consent.RoleSubject && w.command.Caller.Role != consent.RoleGuardian {
+		state = consent.StateRevoked
 	}
-	last := consent.Consent{Key: consent.Key{Subject: subject.name, Grantee: consent.Everybody,
-		Scope: consent.Everything}, State: state, Controller: w.registry.Settings.Controller}
-	steps = append(steps, consent.Step{Event: consent.EventErased, Consent: last, RecordedBy: w.command.By})
+	last := consent.Consent{Key: consent.Key{Subject: subject.name, Grantee: consent.AnyGrantee,
+		Scope: consent.AnyScope}, State: state, Controller: w.registry.Settings.Controller}
+	steps = append(steps, consent.Step{Event: consent.EventErased, Consent: last, RecordedBy: w.command.Caller})
 	entries, err := w.signSteps(ctx, tx, subject, steps)
 	if err != nil {
 		return Result{}, nil, err
 	}
-	return Result{Consent: last, RecordNumber: w.lastHead.Number, At: w.now}, entries, nil
+	return Result{Consent: last, RecordNumber: w.lastHead.Number, RecordedAt: w.recordTime}, entries, nil
 }
 
 // findErasure finds an erasure whose commit was not confirmed.
-func (w *writer) findErasure(ctx context.Context, tx pgx.Tx) (Result, []newRecord, error) {
-	out := Result{Repeated: true}
+func (w *recordWriter) findErasure(ctx context.Context, tx pgx.Tx) (Result, []newRecord, error) {
+	out := Result{IsRepeated: true}
 	err := tx.QueryRow(ctx,
 		"SELECT number, recorded_at FROM pgconsent.consent_record WHERE subject = $1 AND event = 'erased'",
-		*w.erasedSubject).Scan(&out.RecordNumber, &out.At)
+		*w.erasedSubject).Scan(&out.RecordNumber, &out.RecordedAt)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Result{}, nil, consent.NewNotFound()
 	}
 	if err != nil {
-		return Result{}, nil, dbError("look for an erasure", err)
+		return Result{}, nil, databaseError("look for an erasure", err)
 	}
 	return out, nil, nil
 }

@@ -28,15 +28,15 @@ func TestWritersRace(t *testing.T) {
 	db := database(t)
 	one := open(t, db, defaults)
 	two := openWithKeys(t, db, defaults, one.Keys, filepath.Join(t.TempDir(), "other.anchor"))
-	must(t, one, grant("ada", consent.Temporary))
-	must(t, two, consent.Command{Do: consent.Upgrade, Subject: "ada", By: subject("ada")})
+	must(t, one, grant("ada", consent.StreamTemporary))
+	must(t, two, consent.Command{Action: consent.ActionUpgrade, Subject: "ada", Caller: subject("ada")})
 	var approved, told atomic.Int32
 	var wg sync.WaitGroup
 	for i := range 12 {
 		wg.Go(func() {
 			r := []*Registry{one, two}[i%2]
 			_, err := r.Execute(t.Context(), consent.Command{
-				Do: consent.DecidePartnership, Subject: "ada", Decision: consent.TaskComplete, By: consent.Party{
+				Action: consent.ActionDecide, Subject: "ada", Decision: consent.DecisionApprove, Caller: consent.Party{
 					Role: consent.RoleAgent, ID: fmt.Sprint("agent ", i)}})
 			switch {
 			case err == nil:
@@ -49,7 +49,7 @@ func TestWritersRace(t *testing.T) {
 		})
 		wg.Go(func() {
 			r := []*Registry{one, two}[i%2]
-			if _, err := r.Execute(t.Context(), grant(fmt.Sprint("person ", i), consent.Temporary)); err != nil {
+			if _, err := r.Execute(t.Context(), grant(fmt.Sprint("person ", i), consent.StreamTemporary)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -58,7 +58,7 @@ func TestWritersRace(t *testing.T) {
 	if approved.Load() != 1 || told.Load() != 11 {
 		t.Errorf("%d approved it, %d were told", approved.Load(), told.Load())
 	}
-	if n, err := one.Epoch(t.Context()); err != nil || n != 2+1+12 {
+	if n, err := one.LastRecordNumber(t.Context()); err != nil || n != 2+1+12 {
 		t.Errorf("%d records %v", n, err)
 	}
 	sound(t, one)
@@ -68,8 +68,8 @@ func TestWritersRace(t *testing.T) {
 // The same change with the same key, many times at once, is done once; the key for something else is refused.
 func TestDoubleSubmit(t *testing.T) {
 	r := open(t, database(t), defaults)
-	c := grant("ada", consent.Temporary)
-	c.Request = "form 12"
+	c := grant("ada", consent.StreamTemporary)
+	c.RequestKey = "form 12"
 	var fresh atomic.Int32
 	var wg sync.WaitGroup
 	for range 8 {
@@ -78,22 +78,22 @@ func TestDoubleSubmit(t *testing.T) {
 			if err != nil || out.RecordNumber != 1 {
 				t.Errorf("%+v %v", out, err)
 			}
-			if !out.Repeated {
+			if !out.IsRepeated {
 				fresh.Add(1)
 			}
 		})
 	}
 	wg.Wait()
-	if n, _ := r.Epoch(t.Context()); n != 1 || fresh.Load() != 1 {
+	if n, _ := r.LastRecordNumber(t.Context()); n != 1 || fresh.Load() != 1 {
 		t.Errorf("%d records, %d made", n, fresh.Load())
 	}
-	c.Stream = consent.Anonymous
+	c.Stream = consent.StreamAnonymous
 	if _, err := r.Execute(t.Context(), c); !errors.As(err, new(*consent.ConflictError)) {
 		t.Errorf("%v, want a ConflictError", err)
 	}
-	other := grant("bob", consent.Temporary)
-	other.Request = "form 12"
-	if out := must(t, r, other); out.Repeated {
+	other := grant("bob", consent.StreamTemporary)
+	other.RequestKey = "form 12"
+	if out := must(t, r, other); out.IsRepeated {
 		t.Error("another subject's key counts")
 	}
 	sound(t, r)
@@ -134,14 +134,14 @@ func TestCommitsWithoutAnswer(t *testing.T) {
 		return cutting{c, &cut, new(atomic.Bool)}, err
 	}
 	for i, c := range []consent.Command{
-		grant("ada", consent.Temporary), {Do: consent.Upgrade, Subject: "ada", By: subject("ada")}, {
-			Do: consent.Revoke, Subject: "ada", By: subject("ada")},
-		{Do: consent.Erase, Subject: "ada", By: subject("ada")},
+		grant("ada", consent.StreamTemporary), {Action: consent.ActionUpgrade, Subject: "ada", Caller: subject("ada")}, {
+			Action: consent.ActionRevoke, Subject: "ada", Caller: subject("ada")},
+		{Action: consent.ActionErase, Subject: "ada", Caller: subject("ada")},
 	} {
 		cut.Store(1)
 		out, err := r.Execute(t.Context(), c)
-		if err != nil || !out.Repeated || out.RecordNumber != int64(i+1) {
-			t.Errorf("%s: %+v %v", c.Do, out, err)
+		if err != nil || !out.IsRepeated || out.RecordNumber != int64(i+1) {
+			t.Errorf("%s: %+v %v", c.Action, out, err)
 		}
 	}
 	sound(t, sane)
@@ -177,7 +177,7 @@ func TestSessionsEndMidCall(t *testing.T) {
 	for w := range 4 {
 		wg.Go(func() {
 			for i := range 10 {
-				if _, err := r.Execute(t.Context(), grant(fmt.Sprintf("person %d %d", w, i), consent.Temporary)); err != nil {
+				if _, err := r.Execute(t.Context(), grant(fmt.Sprintf("person %d %d", w, i), consent.StreamTemporary)); err != nil {
 					t.Error(err)
 				}
 				answered <- struct{}{}
@@ -187,7 +187,7 @@ func TestSessionsEndMidCall(t *testing.T) {
 	wg.Wait()
 	close(stop)
 	<-stopped
-	if n, err := r.Epoch(t.Context()); err != nil || n != 40 {
+	if n, err := r.LastRecordNumber(t.Context()); err != nil || n != 40 {
 		t.Errorf("%d records %v", n, err)
 	}
 	sound(t, r)
@@ -207,7 +207,7 @@ func clock(t *testing.T, conn *pgx.Conn, back string) {
 func TestClockGoesBack(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
-	first := must(t, r, grant("ada", consent.Temporary))
+	first := must(t, r, grant("ada", consent.StreamTemporary))
 	conn := db.Connect(t, "postgres")
 	behind := func() time.Duration {
 		t.Helper()
@@ -215,7 +215,7 @@ func TestClockGoesBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return seen.Behind
+		return seen.AnchorLag
 	}
 	for _, back := range []string{"0", "-1 hour"} {
 		if clock(t, conn, back); behind() != 0 {
@@ -226,18 +226,18 @@ func TestClockGoesBack(t *testing.T) {
 	if b := behind(); b < 50*time.Minute || b > time.Hour {
 		t.Errorf("a clock set back by an hour is said to be %v behind the last record", b)
 	}
-	for _, c := range []consent.Command{grant("bob", consent.Temporary), grant("ada", consent.Temporary),
-		{Do: consent.Interact, Subject: "ada", By: subject("ada")}, {Do: consent.Upgrade, Subject: "ada", By: subject("ada")}} {
+	for _, c := range []consent.Command{grant("bob", consent.StreamTemporary), grant("ada", consent.StreamTemporary),
+		{Action: consent.ActionInteract, Subject: "ada", Caller: subject("ada")}, {Action: consent.ActionUpgrade, Subject: "ada", Caller: subject("ada")}} {
 		if _, err := r.Execute(t.Context(), c); !errors.As(err, new(*consent.ClockError)) {
-			t.Errorf("%s: %v, want a ClockError", c.Do, err)
+			t.Errorf("%s: %v, want a ClockError", c.Action, err)
 		}
 	}
-	if n, _ := r.Epoch(t.Context()); n != 1 {
+	if n, _ := r.LastRecordNumber(t.Context()); n != 1 {
 		t.Errorf("%d records", n)
 	}
-	must(t, r, consent.Command{Do: consent.Report, Subject: "ada", By: subject("ada")})
-	out := must(t, r, consent.Command{Do: consent.Revoke, Subject: "ada", By: subject("ada")})
-	if out.At.Before(first.At) {
+	must(t, r, consent.Command{Action: consent.ActionNoteReport, Subject: "ada", Caller: subject("ada")})
+	out := must(t, r, consent.Command{Action: consent.ActionRevoke, Subject: "ada", Caller: subject("ada")})
+	if out.RecordedAt.Before(first.RecordedAt) {
 		t.Error("records go back in time")
 	}
 	x, anchored := exported(t, r)
@@ -267,18 +267,18 @@ func TestAnchorCannotBeWritten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := open(t, database(t), defaults)
-			must(t, r, grant("ada", consent.Temporary))
-			must(t, r, grant("bob", consent.Temporary))
+			must(t, r, grant("ada", consent.StreamTemporary))
+			must(t, r, grant("bob", consent.StreamTemporary))
 			spoil(t, r.Anchor)
 			var e *AnchorError
-			if _, err := r.Execute(t.Context(), grant("eve", consent.Temporary)); !errors.As(err, &e) || e.Recorded {
+			if _, err := r.Execute(t.Context(), grant("eve", consent.StreamTemporary)); !errors.As(err, &e) || e.IsRecorded {
 				t.Errorf("%v, want an AnchorError", err)
 			}
-			if n, _ := r.Epoch(t.Context()); n != 2 {
+			if n, _ := r.LastRecordNumber(t.Context()); n != 2 {
 				t.Errorf("%d records", n)
 			}
-			if _, err := r.Execute(t.Context(), consent.Command{Do: consent.Revoke, Subject: "ada",
-				By: subject("ada")}); !errors.As(err, &e) || !e.Recorded {
+			if _, err := r.Execute(t.Context(), consent.Command{Action: consent.ActionRevoke, Subject: "ada",
+				Caller: subject("ada")}); !errors.As(err, &e) || !e.IsRecorded {
 				t.Errorf("%v, want an AnchorError that says it is in force", err)
 			}
 			rec, now, err := r.CurrentRecord(t.Context(), consent.Key{Subject: "ada", Grantee: "*", Scope: "*"})
@@ -293,12 +293,12 @@ func TestAnchorCannotBeWritten(t *testing.T) {
 func TestCrashBeforeTheAnchor(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
-	must(t, r, grant("ada", consent.Temporary))
+	must(t, r, grant("ada", consent.StreamTemporary))
 	before, err := os.ReadFile(r.Anchor)
 	if err != nil {
 		t.Fatal(err)
 	}
-	must(t, r, grant("bob", consent.Temporary))
+	must(t, r, grant("bob", consent.StreamTemporary))
 	if err := os.WriteFile(r.Anchor, before, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -306,15 +306,15 @@ func TestCrashBeforeTheAnchor(t *testing.T) {
 		t.Fatal(err)
 	}
 	sound(t, r)
-	must(t, r, consent.Command{Do: consent.Revoke, Subject: "bob", By: subject("bob")})
+	must(t, r, consent.Command{Action: consent.ActionRevoke, Subject: "bob", Caller: subject("bob")})
 	sound(t, r)
-	if report, _ := r.Verify(t.Context()); report.Anchored != 3 {
+	if report, _ := r.Verify(t.Context()); report.AnchoredRecord != 3 {
 		t.Errorf("%+v", report)
 	}
 	// Another anchor's entry is not lost.
 	other := openWithKeys(t, db, defaults, r.Keys, r.Anchor)
 	other.Database = "copy"
-	must(t, other, grant("eve", consent.Temporary))
+	must(t, other, grant("eve", consent.StreamTemporary))
 	sound(t, r)
 	sound(t, other)
 }
@@ -331,12 +331,12 @@ func TestTheFirstLook(t *testing.T) {
 		t.Fatal(err)
 	}
 	late := openWithKeys(t, db, defaults, r.Keys, filepath.Join(t.TempDir(), "late.anchor"))
-	if _, err := late.Execute(t.Context(), grant("new", consent.Temporary)); !errors.As(err, new(*TamperedError)) {
+	if _, err := late.Execute(t.Context(), grant("new", consent.StreamTemporary)); !errors.As(err, new(*TamperedError)) {
 		t.Errorf("%v, want a TamperedError", err)
 	}
-	out, err := late.Execute(t.Context(), consent.Command{Do: consent.Revoke, Subject: "person 1",
-		By: subject("person 1")})
-	if err != nil || out.Tampered == nil || out.Consent.State != consent.Withdrawn {
+	out, err := late.Execute(t.Context(), consent.Command{Action: consent.ActionRevoke, Subject: "person 1",
+		Caller: subject("person 1")})
+	if err != nil || out.Tampered == nil || out.Consent.State != consent.StateWithdrawn {
 		t.Errorf("%+v %v", out, err)
 	}
 	// A key file of somebody else's grants nothing either.
@@ -345,7 +345,7 @@ func TestTheFirstLook(t *testing.T) {
 		t.Fatal(err)
 	}
 	thief := openWithKeys(t, db, defaults, foreign, filepath.Join(t.TempDir(), "thief.anchor"))
-	if _, err := thief.Execute(t.Context(), grant("new", consent.Temporary)); !errors.As(err, new(*TamperedError)) {
+	if _, err := thief.Execute(t.Context(), grant("new", consent.StreamTemporary)); !errors.As(err, new(*TamperedError)) {
 		t.Errorf("%v, want a TamperedError", err)
 	}
 }
@@ -363,14 +363,14 @@ func TestDue(t *testing.T) {
 		}
 		for _, c := range due {
 			if out := must(t, r, c); out.RecordNumber > 0 {
-				did = append(did, c.Do)
+				did = append(did, c.Action)
 			}
 		}
 		return did
 	}
 	clock(t, conn, "30 days")
-	must(t, r, grant("ada", consent.Temporary))
-	must(t, r, consent.Command{Do: consent.Upgrade, Subject: "ada", By: subject("ada")})
+	must(t, r, grant("ada", consent.StreamTemporary))
+	must(t, r, consent.Command{Action: consent.ActionUpgrade, Subject: "ada", Caller: subject("ada")})
 	for _, step := range []struct {
 		back string
 		want string
@@ -388,14 +388,14 @@ func TestTheAnswerIsWhatStands(t *testing.T) {
 	r := open(t, db, defaults)
 	conn := db.Connect(t, "postgres")
 	clock(t, conn, "30 days")
-	must(t, r, grant("ada", consent.Temporary))
+	must(t, r, grant("ada", consent.StreamTemporary))
 	clock(t, conn, "0")
-	out := must(t, r, grant("ada", consent.Temporary))
+	out := must(t, r, grant("ada", consent.StreamTemporary))
 	stands, now, err := r.CurrentRecord(t.Context(), consent.Key{Subject: "ada", Grantee: "*", Scope: "*"})
 	if err != nil || !stands.IsActiveAt(now) {
 		t.Fatalf("%+v %v", stands, err)
 	}
-	if out.RecordNumber != 3 || out.Consent.State != consent.Given || !out.Consent.ExpiresAt.Equal(stands.ExpiresAt) {
+	if out.RecordNumber != 3 || out.Consent.State != consent.StateGiven || !out.Consent.ExpiresAt.Equal(stands.ExpiresAt) {
 		t.Errorf("the answer is %+v, but %+v stands", out, stands)
 	}
 }
@@ -406,7 +406,7 @@ func TestVerifyTakesItsTime(t *testing.T) {
 	tier.All(t)
 	db := database(t)
 	r := open(t, db, defaults)
-	must(t, r, grant("ada", consent.Temporary))
+	must(t, r, grant("ada", consent.StreamTemporary))
 	sound(t, r)
 	r.RetryFor = 500 * time.Millisecond
 	conn := db.Connect(t, "postgres")

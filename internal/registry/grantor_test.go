@@ -16,27 +16,27 @@ func TestWhoseWillARecordSays(t *testing.T) {
 		consent.Command
 		grantor string
 	}{
-		{consent.Command{Do: consent.Grant, Stream: consent.Temporary, By: subject("ada")}, "ada"},
-		{consent.Command{Do: consent.Interact, By: app}, "ada"},
-		{consent.Command{Do: consent.Upgrade, By: subject("ada")}, "ada"},
-		{consent.Command{Do: consent.DecidePartnership, Decision: consent.TaskComplete, By: chat}, ""},
-		{consent.Command{Do: consent.Revoke, By: owner}, ""},
-		{consent.Command{Do: consent.Appoint, Guardian: "sean", By: owner}, ""},
-		{consent.Command{Do: consent.Grant, Stream: consent.Temporary, By: sean}, "sean"},
-		{consent.Command{Do: consent.Report, By: owner}, ""},
-		{consent.Command{Do: consent.Revoke, By: consent.Party{Role: consent.RoleSystem, ID: "import"}}, ""},
-		{consent.Command{Do: consent.Dismiss, Guardian: "sean", By: owner}, ""},
-		{consent.Command{Do: consent.Refuse, By: subject("ada")}, "ada"},
+		{consent.Command{Action: consent.ActionGrant, Stream: consent.StreamTemporary, Caller: subject("ada")}, "ada"},
+		{consent.Command{Action: consent.ActionInteract, Caller: app}, "ada"},
+		{consent.Command{Action: consent.ActionUpgrade, Caller: subject("ada")}, "ada"},
+		{consent.Command{Action: consent.ActionDecide, Decision: consent.DecisionApprove, Caller: chat}, ""},
+		{consent.Command{Action: consent.ActionRevoke, Caller: owner}, ""},
+		{consent.Command{Action: consent.ActionAppoint, Guardian: "sean", Caller: owner}, ""},
+		{consent.Command{Action: consent.ActionGrant, Stream: consent.StreamTemporary, Caller: sean}, "sean"},
+		{consent.Command{Action: consent.ActionNoteReport, Caller: owner}, ""},
+		{consent.Command{Action: consent.ActionRevoke, Caller: consent.Party{Role: consent.RoleSystem, ID: "import"}}, ""},
+		{consent.Command{Action: consent.ActionDismiss, Guardian: "sean", Caller: owner}, ""},
+		{consent.Command{Action: consent.ActionRefuse, Caller: subject("ada")}, "ada"},
 	}
 	want := map[int64]string{}
 	for _, c := range commands {
 		c.Subject = "ada"
 		out, err := r.Execute(t.Context(), c.Command)
 		if err != nil {
-			t.Fatalf("%s by %s: %v", c.Do, c.By.Role, err)
+			t.Fatalf("%s by %s: %v", c.Action, c.Caller.Role, err)
 		}
 		if out.RecordNumber == 0 {
-			t.Logf("%s by %s changed nothing", c.Do, c.By.Role)
+			t.Logf("%s by %s changed nothing", c.Action, c.Caller.Role)
 		}
 		want[out.RecordNumber] = c.grantor
 	}

@@ -22,19 +22,20 @@ func (r *Registry) Wards(ctx context.Context, guardian string) ([]string, error)
 
 // readGuardianTable reads the table of guardians that policies read, and checks each row against the records: a change
 // of the table alone has no effect.
-func (r *Registry) readGuardianTable(ctx context.Context, who, of, name string) (out []string, err error) {
+func (r *Registry) readGuardianTable(ctx context.Context, resultColumn, conditionColumn, name string) (out []string,
+	err error) {
 	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, id uuid, _ time.Time) error {
 		rows, err := tx.Query(ctx, `
-			SELECT g.`+who+`, r.* FROM pgconsent.consent_guardian AS g JOIN pgconsent.subject AS s ON s.subject = g.subject
+			SELECT g.`+resultColumn+`, r.* FROM pgconsent.consent_guardian AS g JOIN pgconsent.subject AS s ON s.subject = g.subject
 			JOIN pgconsent.subject AS w ON w.subject = g.guardian
 			CROSS JOIN LATERAL (SELECT `+recordColumns+` FROM `+fromRecords+` WHERE subject = s.ref AND grantee = w.ref
 			AND event IN ($2, $3) ORDER BY number DESC LIMIT 1) AS r
-			WHERE g.`+of+` = $1 AND r.event = $2 ORDER BY 1`, name, string(consent.EventAppointed), string(consent.EventDismissed))
+			WHERE g.`+conditionColumn+` = $1 AND r.event = $2 ORDER BY 1`, name, string(consent.EventAppointed), string(consent.EventDismissed))
 		if err != nil {
-			return dbError("look guardians up", err)
+			return databaseError("look guardians up", err)
 		}
 		var one string
-		var e entry
+		var e recordEntry
 		if _, err = pgx.ForEachRow(rows, append([]any{&one}, e.fields()...), func() error {
 			if why := e.findProblem(r.Keys, id); why != "" {
 				return newTamperedError(why)
@@ -42,7 +43,7 @@ func (r *Registry) readGuardianTable(ctx context.Context, who, of, name string) 
 			out = append(out, one)
 			return nil
 		}); err != nil && !errors.As(err, new(*TamperedError)) {
-			return dbError("look guardians up", err)
+			return databaseError("look guardians up", err)
 		}
 		return err
 	})

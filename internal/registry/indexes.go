@@ -42,14 +42,14 @@ func checkIndexes(ctx context.Context, tx pgx.Tx, x *Export) ([]Finding, error) 
 			name + " does not lead to the rows of its table: REINDEX INDEX pgconsent." + name})
 	}
 	if _, err := tx.Exec(ctx, forceIndexScans); err != nil {
-		return nil, dbError("verify the indexes of the consent registry", err)
+		return nil, databaseError("verify the indexes of the consent registry", err)
 	}
 	// Each statement counts the rows that are not found, or are found with other contents.
 	look := func(name, sql string, n int, columns func(from, to int) []any) error {
 		for from := 0; from < n; from += lookUpBatch {
 			var wrong int
 			if err := tx.QueryRow(ctx, sql, columns(from, min(from+lookUpBatch, n))...).Scan(&wrong); err != nil {
-				return dbError("verify the indexes of the consent registry", err)
+				return databaseError("verify the indexes of the consent registry", err)
 			}
 			if wrong > 0 {
 				astray(name)
@@ -78,8 +78,8 @@ func checkIndexes(ctx context.Context, tx pgx.Tx, x *Export) ([]Finding, error) 
 	people := func(from, to int) []any {
 		var refs []uuid
 		var names []*string
-		for _, p := range x.people[from:to] {
-			refs, names = append(refs, p.Ref), append(names, p.Name)
+		for _, p := range x.subjects[from:to] {
+			refs, names = append(refs, p.Reference), append(names, p.Name)
 		}
 		return []any{refs, names}
 	}
@@ -98,8 +98,8 @@ func checkIndexes(ctx context.Context, tx pgx.Tx, x *Export) ([]Finding, error) 
 	written := func(from, to int) []any {
 		var refs []uuid
 		var counts []int64
-		for _, p := range x.people[from:to] {
-			refs, counts = append(refs, p.Ref), append(counts, of[p.Ref])
+		for _, p := range x.subjects[from:to] {
+			refs, counts = append(refs, p.Reference), append(counts, of[p.Reference])
 		}
 		return []any{refs, counts}
 	}
@@ -120,16 +120,16 @@ func checkIndexes(ctx context.Context, tx pgx.Tx, x *Export) ([]Finding, error) 
 			WHERE f.n <> 1 OR f.same IS NOT TRUE`, len(x.guardians), guardians},
 		{"subject_pkey", `SELECT count(*) FROM unnest($1::uuid[], $2::text[]) AS k (ref, name) CROSS JOIN LATERAL
 			(SELECT count(*) AS n, bool_and(t.subject IS NOT DISTINCT FROM k.name) AS same FROM pgconsent.subject AS t WHERE t.ref = k.ref) AS f
-			WHERE f.n <> 1 OR f.same IS NOT TRUE`, len(x.people), people},
+			WHERE f.n <> 1 OR f.same IS NOT TRUE`, len(x.subjects), people},
 		{"subject_subject_key", `SELECT count(*) FROM unnest($1::uuid[], $2::text[]) AS k (ref, name) CROSS JOIN LATERAL
 			(SELECT count(*) AS n, bool_and(t.ref = k.ref) AS same FROM pgconsent.subject AS t WHERE t.subject = k.name) AS f
-			WHERE k.name IS NOT NULL AND (f.n <> 1 OR f.same IS NOT TRUE)`, len(x.people), people},
+			WHERE k.name IS NOT NULL AND (f.n <> 1 OR f.same IS NOT TRUE)`, len(x.subjects), people},
 		{"consent_record_pkey", `SELECT count(*) FROM unnest($1::int8[], $2::bytea[]) AS k (number, hash) CROSS JOIN LATERAL
 			(SELECT count(*) AS n, bool_and(t.hash = k.hash) AS same FROM pgconsent.consent_record AS t WHERE t.number = k.number) AS f
 			WHERE f.n <> 1 OR f.same IS NOT TRUE`, len(x.entries), records},
 		{"consent_record_subject", `SELECT count(*) FROM unnest($1::uuid[], $2::int8[]) AS k (ref, n) CROSS JOIN LATERAL
 			(SELECT count(*) AS n, bool_and(t.subject = k.ref) AS same FROM pgconsent.consent_record AS t WHERE t.subject = k.ref) AS f
-			WHERE f.n <> k.n OR NOT f.same`, len(x.people), written},
+			WHERE f.n <> k.n OR NOT f.same`, len(x.subjects), written},
 	} {
 		if err := look(one.name, one.sql, one.n, one.columns); err != nil {
 			return out, err
@@ -145,7 +145,7 @@ func checkIndexes(ctx context.Context, tx pgx.Tx, x *Export) ([]Finding, error) 
 	var outbox bool // a table that cannot be read is reported elsewhere
 	if err := tx.QueryRow(ctx,
 		"SELECT COALESCE(has_table_privilege(to_regclass('pgconsent.outbox'), 'SELECT'), false)").Scan(&outbox); err != nil {
-		return out, dbError("verify the indexes of the consent registry", err)
+		return out, databaseError("verify the indexes of the consent registry", err)
 	}
 	if !outbox {
 		partial = partial[:2]
@@ -153,13 +153,13 @@ func checkIndexes(ctx context.Context, tx pgx.Tx, x *Export) ([]Finding, error) 
 	var found [2][]int64
 	for i, way := range []string{forceIndexScans, forceSeqScans} {
 		if _, err := tx.Exec(ctx, way); err != nil {
-			return out, dbError("verify the indexes of the consent registry", err)
+			return out, databaseError("verify the indexes of the consent registry", err)
 		}
 		for _, p := range partial {
 			var n int64
 			// the statement gets a new plan each time
 			if err := tx.QueryRow(ctx, p.sql, pgx.QueryExecModeExec).Scan(&n); err != nil {
-				return out, dbError("verify the indexes of the consent registry", err)
+				return out, databaseError("verify the indexes of the consent registry", err)
 			}
 			found[i] = append(found[i], n)
 		}

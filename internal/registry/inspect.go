@@ -10,12 +10,12 @@ import (
 
 // Inspection is the result of [Registry.Inspect].
 type Inspection struct {
-	Last int64 // the number of the last record; 0: there is none
+	LastRecord int64 // the number of the last record; 0: there is none
 	// how far the database's clock is behind the last record; 0: no further than a correction of the clock may set it
-	Behind   time.Duration
-	NoAnchor bool   // there are records but no anchor, so that the newest ones may be missing
-	Missing  string // an acknowledged record that is missing, because of which agents are refused; "": none
-	Findings []Finding
+	AnchorLag     time.Duration
+	NoAnchor      bool   // there are records but no anchor, so that the newest ones may be missing
+	MissingRecord string // an acknowledged record that is missing, because of which agents are refused; "": none
+	Findings      []Finding
 }
 
 // Inspect makes the cheap checks: the code of the last record, the anchor, the installed objects, and the clock.
@@ -24,7 +24,7 @@ func (r *Registry) Inspect(ctx context.Context) (Inspection, error) {
 	var out Inspection
 	file, err := readAnchor(r.Anchor)
 	if err != nil {
-		return out, anchorError(false, err)
+		return out, newAnchorError(false, err)
 	}
 	_, ok, err := file.head(r.Database, r.Keys)
 	found := func(what string) { out.Findings = append(out.Findings, Finding{0, what}) }
@@ -35,31 +35,31 @@ func (r *Registry) Inspect(ctx context.Context) (Inspection, error) {
 	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, id uuid, now time.Time) error {
 		rows, err := tx.Query(ctx, "SELECT "+recordColumns+" FROM "+fromRecords+" ORDER BY number DESC LIMIT 1")
 		if err != nil {
-			return dbError("read the last consent record", err)
+			return databaseError("read the last consent record", err)
 		}
 		last, err := pgx.CollectRows(rows, scanEntry)
 		if err != nil {
-			return dbError("read the last consent record", err)
+			return databaseError("read the last consent record", err)
 		}
 		if len(last) > 0 {
-			out.Last = last[0].Number
+			out.LastRecord = last[0].Number
 			if why := last[0].findProblem(r.Keys, id); why != "" {
 				found(why)
 			}
 			if behind := last[0].RecordedAt.Sub(now); behind > clockSlack {
-				out.Behind = behind
+				out.AnchorLag = behind
 			}
 		}
-		out.NoAnchor = !ok && out.Last > 0
+		out.NoAnchor = !ok && out.LastRecord > 0
 		if anchored {
-			x := writer{registry: r, id: id, lastHead: head{id, 0, nil}}
+			x := recordWriter{registry: r, id: id, lastHead: recordHead{id, 0, nil}}
 			if err := x.checkTail(ctx, tx, &lockedAnchor{database: r.Database, keys: r.Keys, content: file},
-				entry{}); err != nil {
+				recordEntry{}); err != nil {
 				var t *TamperedError
 				if !errors.As(err, &t) {
 					return err
 				}
-				out.Missing = t.Why
+				out.MissingRecord = t.Reason
 			}
 		}
 		installed, err := readStructure(ctx, tx, r.Connect.User)

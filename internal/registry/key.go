@@ -27,18 +27,19 @@ type Keys struct{ *keyRing }
 type keyRing struct {
 	path string // the path of the key file; "": the keys are from no file
 
-	mu           sync.Mutex
-	fileWhenRead os.FileInfo
-	checkedAt    time.Time // when the file was last checked
-	byNumber     map[int32]derivedKeys
-	newest       int32
+	mu        sync.Mutex
+	fileInfo  os.FileInfo
+	checkedAt time.Time // when the file was last checked
+	byNumber  map[int32]derivedKeys
+	newest    int32
 	// keys that were removed from the file, and until when they still verify: a record that is being read may have been
 	// made with them
 	retiredKeys map[int32]time.Time
 }
 
-// retireAfter is longer than any read of one snapshot of the registry takes, but for audit verify, which starts again.
-const retireAfter = time.Minute
+// retiredKeyLifetime is longer than any read of one snapshot of the registry takes, but for audit verify, which starts
+// again.
+const retiredKeyLifetime = time.Minute
 
 // isZero reports whether there are no keys.
 func (k Keys) isZero() bool { return k.keyRing == nil }
@@ -80,8 +81,8 @@ func (r *keyRing) reloadIfChanged() {
 	}
 	r.checkedAt = time.Now()
 	info, err := os.Stat(r.path)
-	if err != nil || r.fileWhenRead != nil && os.SameFile(info, r.fileWhenRead) && info.ModTime().Equal(r.fileWhenRead.ModTime()) &&
-		info.Size() == r.fileWhenRead.Size() {
+	if err != nil || r.fileInfo != nil && os.SameFile(info, r.fileInfo) && info.ModTime().Equal(r.fileInfo.ModTime()) &&
+		info.Size() == r.fileInfo.Size() {
 		return
 	}
 	next, err := LoadKeys(r.path)
@@ -93,23 +94,23 @@ func (r *keyRing) reloadIfChanged() {
 			continue
 		}
 		if until, ok := r.retiredKeys[number]; !ok {
-			next.retiredKeys[number] = time.Now().Add(retireAfter)
+			next.retiredKeys[number] = time.Now().Add(retiredKeyLifetime)
 		} else {
 			next.retiredKeys[number] = until
 		}
 		next.byNumber[number] = s
 	}
-	r.fileWhenRead, r.byNumber, r.newest, r.retiredKeys = info, next.byNumber, next.newest, next.retiredKeys
+	r.fileInfo, r.byNumber, r.newest, r.retiredKeys = info, next.byNumber, next.newest, next.retiredKeys
 }
 
 // derivedKeys has the keys that are derived from one key of the file, for separate uses.
-type derivedKeys struct{ mac, wrap [sha256.Size]byte }
+type derivedKeys struct{ mac, wrapping [sha256.Size]byte }
 
 func deriveKeys(key []byte) derivedKeys {
-	return derivedKeys{derive(key, "pgconsent consent mac 1"), derive(key, "pgconsent consent wrap 1")}
+	return derivedKeys{deriveKey(key, "pgconsent consent mac 1"), deriveKey(key, "pgconsent consent wrap 1")}
 }
 
-func derive(key []byte, use string) [sha256.Size]byte {
+func deriveKey(key []byte, use string) [sha256.Size]byte {
 	h := hmac.New(sha256.New, key)
 	h.Write([]byte(use))
 	return [sha256.Size]byte(h.Sum(nil))
@@ -160,7 +161,7 @@ func LoadKeys(path string) (Keys, error) {
 	}
 	k, err := parseKeys(text)
 	if err == nil {
-		k.path, k.fileWhenRead = path, info
+		k.path, k.fileInfo = path, info
 	}
 	if err != nil {
 		return Keys{}, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "%s: %v", path, err).

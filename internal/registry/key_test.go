@@ -34,7 +34,7 @@ func TestARetiredKeyGoesWithoutAWrite(t *testing.T) {
 	if !ok {
 		t.Fatal("it was not noticed")
 	}
-	if left := time.Until(until); left > retireAfter {
+	if left := time.Until(until); left > retiredKeyLifetime {
 		t.Errorf("it stays for %v", left)
 	}
 	k.retiredKeys[1] = time.Now().Add(-time.Second)

@@ -18,9 +18,9 @@ import (
 
 // KeyFile describes a key file, without the keys.
 type KeyFile struct {
-	Newest int32   `json:"key"`            // the number of the key that signs
-	Older  []int32 `json:"older"`          // the numbers of the keys that only verify
-	Next   int32   `json:"next,omitempty"` // the number of a key that is not used yet; 0: there is none
+	SigningKey int32   `json:"key"`            // the number of the key that signs
+	OlderKeys  []int32 `json:"older"`          // the numbers of the keys that only verify
+	NextKey    int32   `json:"next,omitempty"` // the number of a key that is not used yet; 0: there is none
 }
 
 // ReadKeyFile describes the keys of a file.
@@ -29,23 +29,24 @@ func ReadKeyFile(path string) (KeyFile, error) {
 	if err != nil {
 		return KeyFile{}, err
 	}
-	out := KeyFile{Older: []int32{}}
+	out := KeyFile{OlderKeys: []int32{}}
 	for _, l := range lines {
 		switch {
 		case l.number == 0:
 		case l.isNext:
-			out.Next = l.number
+			out.NextKey = l.number
 		default:
-			out.Older = append(out.Older, l.number)
-			out.Newest = max(out.Newest, l.number)
+			out.OlderKeys = append(out.OlderKeys, l.number)
+			out.SigningKey = max(out.SigningKey, l.number)
 		}
 	}
-	out.Older = slices.DeleteFunc(out.Older, func(n int32) bool { return n == out.Newest })
+	out.OlderKeys = slices.DeleteFunc(out.OlderKeys, func(n int32) bool { return n == out.SigningKey })
 	return out, nil
 }
 
-// AddKey adds a key that is not used yet, unless there is one, so that the file can be copied to other machines first.
-func AddKey(path string) error {
+// AddNextKey adds a key that is not used yet, unless there is one, so that the file can be copied to other machines
+// first.
+func AddNextKey(path string) error {
 	return changeKeys(path, func(lines []keyLine) ([]keyLine, error) {
 		newest := int32(0)
 		for _, l := range lines {
@@ -60,8 +61,8 @@ func AddKey(path string) error {
 	})
 }
 
-// UseKey begins to use the key that was added last. Older keys still verify.
-func UseKey(path string) error {
+// UseNextKey begins to use the key that was added last. Older keys still verify.
+func UseNextKey(path string) error {
 	return changeKeys(path, func(lines []keyLine) ([]keyLine, error) {
 		for i, l := range lines {
 			lines[i].text, lines[i].isNext = strings.TrimPrefix(l.text, nextKeyPrefix), false
@@ -70,9 +71,9 @@ func UseKey(path string) error {
 	})
 }
 
-// Retire removes the older keys from the file, if nothing in any of the registries that use it needs them. Nobody may
-// change a registry meanwhile. If one is needed, the error is an *InUseError.
-func Retire(ctx context.Context, path string, registries []*Registry) error {
+// RetireOlderKeys removes the older keys from the file, if nothing in any of the registries that use it needs them.
+// Nobody may change a registry meanwhile. If one is needed, the error is an *KeyInUseError.
+func RetireOlderKeys(ctx context.Context, path string, registries []*Registry) error {
 	for _, r := range registries {
 		tx, release, err := r.lockRegistry(ctx)
 		if err != nil {
@@ -87,7 +88,7 @@ func Retire(ctx context.Context, path string, registries []*Registry) error {
 			return err
 		}
 		if !o.IsZero() {
-			return &InUseError{Database: r.Database, Older: o}
+			return &KeyInUseError{Database: r.Database, Use: o}
 		}
 	}
 	return changeKeys(path, func(lines []keyLine) ([]keyLine, error) {
@@ -101,19 +102,19 @@ func Retire(ctx context.Context, path string, registries []*Registry) error {
 	})
 }
 
-// InUseError is the error if an older key is still needed.
-type InUseError struct {
+// KeyInUseError is the error if an older key is still needed.
+type KeyInUseError struct {
 	Database string
-	Older    OlderKeyUse
+	Use      OlderKeyUse
 }
 
-func (e *InUseError) Error() string {
-	if e.Older.Notes > 0 {
+func (e *KeyInUseError) Error() string {
+	if e.Use.Notes > 0 {
 		return fmt.Sprintf("the older consent key is needed for %d notes of deletions in database %s, which the "+
-			"next sweep records", e.Older.Notes, e.Database)
+			"next sweep records", e.Use.Notes, e.Database)
 	}
-	return fmt.Sprintf("the older consent key is needed for %d people and %d records of database %s", e.Older.People,
-		e.Older.Records, e.Database)
+	return fmt.Sprintf("the older consent key is needed for %d people and %d records of database %s", e.Use.Subjects,
+		e.Use.Records, e.Database)
 }
 
 // keyLine is a line of a key file; number is 0 for a line without a key.

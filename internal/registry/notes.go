@@ -35,12 +35,12 @@ func (n NoteSigner) Code(subject string) string {
 	_, _ = rand.Read(once) // rand.Read never fails
 	kid, _ := n.keys.signingKey()
 	text := hex.EncodeToString(once)
-	return fmt.Sprintf("%d.%s.%x", kid, text, n.keys.codeFor("note|"+text+"|", kid, n.id, []byte(subject)))
+	return fmt.Sprintf("%d.%s.%x", kid, text, n.keys.macFor("note|"+text+"|", kid, n.id, []byte(subject)))
 }
 
 // Verify checks that a code is valid for this subject, and returns a part that no other code has, by which a note is
 // recorded once.
-func (n NoteSigner) Verify(subject, code string) (once string, ok bool) {
+func (n NoteSigner) Verify(subject, code string) (noteID string, ok bool) {
 	parts := strings.Split(code, ".")
 	if len(parts) != 3 || len(parts[1]) != 32 {
 		return "", false
@@ -50,6 +50,6 @@ func (n NoteSigner) Verify(subject, code string) (once string, ok bool) {
 	if err != nil || hexErr != nil {
 		return "", false
 	}
-	want := n.keys.codeFor("note|"+parts[1]+"|", int32(kid), n.id, []byte(subject))
+	want := n.keys.macFor("note|"+parts[1]+"|", int32(kid), n.id, []byte(subject))
 	return parts[1], want != nil && hmac.Equal(want, mac)
 }

@@ -17,14 +17,14 @@ type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// findByName finds a party by its name.
-func (w *writer) findByName(ctx context.Context, tx pgx.Tx, name string) (party, bool, error) {
-	if p, ok := w.names[name]; ok {
+// findPartyByName finds a party by its name.
+func (w *recordWriter) findPartyByName(ctx context.Context, tx pgx.Tx, name string) (party, bool, error) {
+	if p, ok := w.partyByName[name]; ok {
 		return p, true, nil
 	}
 	p, ok, err := findParty(ctx, tx, w.registry.Keys, w.id, name)
 	if ok && err == nil {
-		w.names[name] = p
+		w.partyByName[name] = p
 	}
 	return p, ok, err
 }
@@ -32,27 +32,28 @@ func (w *writer) findByName(ctx context.Context, tx pgx.Tx, name string) (party,
 func findParty(ctx context.Context, q querier, k Keys, registry uuid, name string) (party, bool, error) {
 	p := party{name: name}
 	var wrapped []byte
-	err := q.QueryRow(ctx, "SELECT ref, key, pseudonym_key FROM pgconsent.subject WHERE subject = $1", name).Scan(&p.ref,
+	err := q.QueryRow(ctx, "SELECT ref, key, pseudonym_key FROM pgconsent.subject WHERE subject = $1",
+		name).Scan(&p.reference,
 		&wrapped, &p.pseudonymKey)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return party{}, false, nil
 	}
 	if err != nil {
-		return party{}, false, dbError("look a subject up", err)
+		return party{}, false, databaseError("look a subject up", err)
 	}
-	if p.key, err = k.unwrap(registry, p.ref, wrapped, p.pseudonymKey); err != nil {
+	if p.key, err = k.unwrap(registry, p.reference, wrapped, p.pseudonymKey); err != nil {
 		return party{}, false, newTamperedError(err.Error())
 	}
 	return p, true, nil
 }
 
-// findOrMake returns a party by its name, and makes a reference to it if there is none.
-func (w *writer) findOrMake(ctx context.Context, tx pgx.Tx, name string, subject party) (party, error) {
+// findOrMakeParty returns a party by its name, and makes a reference to it if there is none.
+func (w *recordWriter) findOrMakeParty(ctx context.Context, tx pgx.Tx, name string, subject party) (party, error) {
 	if name == subject.name {
-		w.names[name] = subject
+		w.partyByName[name] = subject
 		return subject, nil
 	}
-	p, ok, err := w.findByName(ctx, tx, name)
+	p, ok, err := w.findPartyByName(ctx, tx, name)
 	if err != nil || ok {
 		return p, err
 	}
@@ -60,26 +61,27 @@ func (w *writer) findOrMake(ctx context.Context, tx pgx.Tx, name string, subject
 	return p, w.insertParty(ctx, tx, p)
 }
 
-func (w *writer) insertParty(ctx context.Context, tx pgx.Tx, p party) error {
-	if _, err := tx.Exec(ctx, "SELECT pgconsent.consent_name($1, $2, $3)", p.ref, p.name,
+func (w *recordWriter) insertParty(ctx context.Context, tx pgx.Tx, p party) error {
+	if _, err := tx.Exec(ctx, "SELECT pgconsent.consent_name($1, $2, $3)", p.reference, p.name,
 		w.registry.Keys.wrap(w.id, p)); err != nil {
-		return dbError("record a subject", err)
+		return databaseError("record a subject", err)
 	}
-	w.names[p.name] = p
+	w.partyByName[p.name] = p
 	return nil
 }
 
 // readSituation returns what the records say before a command. It reads the records, not the table of current consents,
 // which somebody may have changed.
-func (w *writer) readSituation(ctx context.Context, tx pgx.Tx, key consent.Key, subject party) (consent.Situation, error) {
+func (w *recordWriter) readSituation(ctx context.Context, tx pgx.Tx, key consent.Key,
+	subject party) (consent.Situation, error) {
 	var s consent.Situation
 	c := w.command
 	guardian := c.Guardian
-	if c.By.Role == consent.RoleGuardian {
-		guardian = c.By.ID
+	if c.Caller.Role == consent.RoleGuardian {
+		guardian = c.Caller.ID
 	}
 	if guardian != "" {
-		p, ok, err := w.findByName(ctx, tx, guardian)
+		p, ok, err := w.findPartyByName(ctx, tx, guardian)
 		if err != nil {
 			return s, err
 		}
@@ -89,16 +91,16 @@ func (w *writer) readSituation(ctx context.Context, tx pgx.Tx, key consent.Key, 
 			}
 		}
 	}
-	if c.By.Role == consent.RoleGuardian && !s.IsGuardian {
+	if c.Caller.Role == consent.RoleGuardian && !s.IsGuardian {
 		return s, nil // a command about no guardian is refused before any record is read
 	}
-	if c.Do != consent.Appoint && c.Do != consent.Dismiss {
+	if c.Action != consent.ActionAppoint && c.Action != consent.ActionDismiss {
 		var err error
 		if s.Consent, err = w.lastConsent(ctx, tx, key, subject); err != nil {
 			return s, err
 		}
 	}
-	if c.Do == consent.DecidePartnership {
+	if c.Action == consent.ActionDecide {
 		var err error
 		if s.PartnershipAsker, err = w.findPartnershipAsker(ctx, tx, subject); err != nil {
 			return s, err
@@ -109,16 +111,16 @@ func (w *writer) readSituation(ctx context.Context, tx pgx.Tx, key consent.Key, 
 
 // isGuardian tells whether the records say that somebody is a guardian of the subject. An altered record makes nobody a
 // guardian.
-func (w *writer) isGuardian(ctx context.Context, tx pgx.Tx, subject, guardian party) (bool, error) {
-	var e entry
+func (w *recordWriter) isGuardian(ctx context.Context, tx pgx.Tx, subject, guardian party) (bool, error) {
+	var e recordEntry
 	err := e.scan(tx.QueryRow(ctx, "SELECT "+recordColumns+" FROM "+fromRecords+` WHERE subject = $1
 		AND grantee = $2 AND event IN ('appointed', 'dismissed')
-		ORDER BY number DESC LIMIT 1`, subject.ref, guardian.ref))
+		ORDER BY number DESC LIMIT 1`, subject.reference, guardian.reference))
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return false, nil
 	case err != nil:
-		return false, dbError("look a guardian up", err)
+		return false, databaseError("look a guardian up", err)
 	}
 	if why := e.findProblem(w.registry.Keys, w.id); why != "" {
 		return false, newTamperedError(why)
@@ -127,14 +129,15 @@ func (w *writer) isGuardian(ctx context.Context, tx pgx.Tx, subject, guardian pa
 }
 
 // lastConsent returns the consent as the last record of a key leaves it; nil: the key has no record.
-func (w *writer) lastConsent(ctx context.Context, tx pgx.Tx, key consent.Key, subject party) (*consent.Consent, error) {
+func (w *recordWriter) lastConsent(ctx context.Context, tx pgx.Tx, key consent.Key, subject party) (*consent.Consent,
+	error) {
 	var grantee *uuid
-	if key.Grantee != consent.Everybody {
-		p, ok, err := w.findKnown(ctx, tx, key.Grantee, subject)
+	if key.Grantee != consent.AnyGrantee {
+		p, ok, err := w.findKnownParty(ctx, tx, key.Grantee, subject)
 		if err != nil || !ok {
 			return nil, err
 		}
-		grantee = &p.ref
+		grantee = &p.reference
 	}
 	e, ok, err := lastRecord(ctx, tx, subject, grantee, key.Scope)
 	if err != nil || !ok {
@@ -153,57 +156,57 @@ func (w *writer) lastConsent(ctx context.Context, tx pgx.Tx, key consent.Key, su
 
 // untrustedConsent is a consent whose records cannot be trusted: it is taken for active, so that its end is recorded
 // and all older data are void.
-func untrustedConsent(key consent.Key, said consent.Consent) consent.Consent {
-	c := consent.Consent{Key: key, State: consent.Given, Stream: said.Stream, Categories: []string{},
-		Purposes: []string{}, VoidBefore: said.VoidBefore}
-	if c.Stream == "" && key.Grantee == consent.Everybody && key.Scope == consent.Everything {
-		c.Stream = consent.Temporary
+func untrustedConsent(key consent.Key, recorded consent.Consent) consent.Consent {
+	c := consent.Consent{Key: key, State: consent.StateGiven, Stream: recorded.Stream, Categories: []string{},
+		Purposes: []string{}, VoidBefore: recorded.VoidBefore}
+	if c.Stream == "" && key.Grantee == consent.AnyGrantee && key.Scope == consent.AnyScope {
+		c.Stream = consent.StreamTemporary
 	}
 	return c
 }
 
-// findKnown finds a party by its name. The subject is known already.
-func (w *writer) findKnown(ctx context.Context, tx pgx.Tx, name string, subject party) (party, bool, error) {
+// findKnownParty finds a party by its name. The subject is known already.
+func (w *recordWriter) findKnownParty(ctx context.Context, tx pgx.Tx, name string, subject party) (party, bool, error) {
 	if name == subject.name {
 		return subject, true, nil
 	}
-	return w.findByName(ctx, tx, name)
+	return w.findPartyByName(ctx, tx, name)
 }
 
-func lastRecord(ctx context.Context, q querier, subject party, grantee *uuid, scope string) (entry, bool, error) {
-	var e entry
+func lastRecord(ctx context.Context, q querier, subject party, grantee *uuid, scope string) (recordEntry, bool, error) {
+	var e recordEntry
 	err := e.scan(q.QueryRow(ctx, "SELECT "+recordColumns+` FROM `+fromRecords+` WHERE subject = $1
 		AND grantee IS NOT DISTINCT FROM $2 AND scope IS NOT DISTINCT FROM $3
-		AND event NOT IN ('appointed', 'dismissed', 'erased') ORDER BY number DESC LIMIT 1`, subject.ref, grantee, subject.scope(scope)))
+		AND event NOT IN ('appointed', 'dismissed', 'erased') ORDER BY number DESC LIMIT 1`, subject.reference, grantee, subject.scope(scope)))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return e, false, nil
 	}
 	if err != nil {
-		return e, false, dbError("read the last consent record of a subject", err)
+		return e, false, databaseError("read the last consent record of a subject", err)
 	}
 	return e, true, nil
 }
 
 // findPartnershipAsker returns the party that last asked for the partnership.
-func (w *writer) findPartnershipAsker(ctx context.Context, tx pgx.Tx, subject party) (consent.Party, error) {
-	var e entry
+func (w *recordWriter) findPartnershipAsker(ctx context.Context, tx pgx.Tx, subject party) (consent.Party, error) {
+	var e recordEntry
 	err := e.scan(tx.QueryRow(ctx, "SELECT "+recordColumns+" FROM "+
-		fromRecords+" WHERE subject = $1 AND event = 'requested' ORDER BY number DESC LIMIT 1", subject.ref))
-	var d details
+		fromRecords+" WHERE subject = $1 AND event = 'requested' ORDER BY number DESC LIMIT 1", subject.reference))
+	var d recordDetails
 	switch {
 	case errors.Is(err, pgx.ErrNoRows): // nobody has asked for it
 	case err != nil:
-		return consent.Party{}, dbError("look up who asked", err)
+		return consent.Party{}, databaseError("look up who asked", err)
 	default:
 		if why := e.findProblem(w.registry.Keys, w.id); why != "" {
 			return consent.Party{}, newTamperedError(why)
 		}
-		if d, err = subject.open(w.id, e.Number, e.Sealed); err != nil {
+		if d, err = subject.openDetails(w.id, e.Number, e.Sealed); err != nil {
 			return consent.Party{}, newTamperedError(err.Error())
 		}
 	}
 	names, err := namesOf(ctx, tx, []string{d.RecordedByRef})
-	return consent.Party{Role: d.By, ID: names[d.RecordedByRef]}, err
+	return consent.Party{Role: d.RecordedByRole, ID: names[d.RecordedByRef]}, err
 }
 
 // namesOf returns the names of references in hex; "" for erased persons.
@@ -217,7 +220,7 @@ func namesOf(ctx context.Context, q querier, refs []string) (map[string]string, 
 	out := map[string]string{}
 	rows, err := q.Query(ctx, "SELECT ref, subject FROM pgconsent.subject WHERE ref = ANY ($1) AND subject IS NOT NULL", ids)
 	if err != nil {
-		return nil, dbError("look names up", err)
+		return nil, databaseError("look names up", err)
 	}
 	var ref uuid
 	var name string
@@ -226,7 +229,7 @@ func namesOf(ctx context.Context, q querier, refs []string) (map[string]string, 
 		return nil
 	})
 	if err != nil {
-		return nil, dbError("look names up", err)
+		return nil, databaseError("look names up", err)
 	}
 	return out, nil
 }

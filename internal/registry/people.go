@@ -39,7 +39,7 @@ func (r *Registry) People(ctx context.Context, f PeopleFilter) (out []Person, mo
 			FROM page JOIN pgconsent.consent_current AS c ON c.subject = page.subject
 			ORDER BY c.subject, c.stream IS NULL, c.grantee, c.scope`, f.After, f.Text, string(f.Stream), f.PageSize+1, now)
 		if err != nil {
-			return dbError("read who there is", err)
+			return databaseError("read who there is", err)
 		}
 		var c consent.Consent
 		var state, stream string
@@ -55,21 +55,22 @@ func (r *Registry) People(ctx context.Context, f PeopleFilter) (out []Person, mo
 			}
 			one := c
 			one.State, one.Stream = consent.State(state), consent.Stream(stream)
-			one.GivenAt, one.ExpiresAt, one.DueAt, one.DecayFrom = instant(given), instant(expires), instant(due), instant(decay)
+			one.GivenAt, one.ExpiresAt = timeOrNever(given), timeOrNever(expires)
+			one.DueAt, one.DecayFrom = timeOrNever(due), timeOrNever(decay)
 			last := &out[len(out)-1]
 			last.Consents = append(last.Consents, one)
 			c.Categories, c.Purposes, c.RequestedCategories = nil, nil, nil
 			return nil
 		})
 		if err != nil {
-			return dbError("read who there is", err)
+			return databaseError("read who there is", err)
 		}
 		return nil
 	})
 	return out, more, now, err
 }
 
-func instant(t *time.Time) time.Time {
+func timeOrNever(t *time.Time) time.Time {
 	if t == nil {
 		return time.Time{}
 	}

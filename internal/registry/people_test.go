@@ -15,14 +15,14 @@ func TestPeople(t *testing.T) {
 		t.Fatalf("of nobody: %v %v %v", people, more, err)
 	}
 	for i := range 7 {
-		must(t, r, grant(fmt.Sprintf("user-%d", i), consent.Temporary))
+		must(t, r, grant(fmt.Sprintf("user-%d", i), consent.StreamTemporary))
 	}
-	must(t, r, grant("Zoë%_<b>", consent.Anonymous))
-	must(t, r, consent.Command{Do: consent.Upgrade, Subject: "user-3", By: subject("user-3")})
-	must(t, r, consent.Command{Do: consent.Revoke, Subject: "user-4", By: subject("user-4")})
-	must(t, r, consent.Command{Do: consent.Grant, Subject: "user-5", Grantee: "si:vet", Scope: "ctx:x",
-		Purposes: []string{"care"}, By: subject("user-5")})
-	must(t, r, consent.Command{Do: consent.Grant, Subject: "only", Grantee: "si:vet", By: subject("only")})
+	must(t, r, grant("Zoë%_<b>", consent.StreamAnonymous))
+	must(t, r, consent.Command{Action: consent.ActionUpgrade, Subject: "user-3", Caller: subject("user-3")})
+	must(t, r, consent.Command{Action: consent.ActionRevoke, Subject: "user-4", Caller: subject("user-4")})
+	must(t, r, consent.Command{Action: consent.ActionGrant, Subject: "user-5", Grantee: "si:vet", Scope: "ctx:x",
+		Purposes: []string{"care"}, Caller: subject("user-5")})
+	must(t, r, consent.Command{Action: consent.ActionGrant, Subject: "only", Grantee: "si:vet", Caller: subject("only")})
 
 	all := func(f PeopleFilter) (ids []string, consents map[string][]consent.Consent) {
 		t.Helper()
@@ -50,14 +50,14 @@ func TestPeople(t *testing.T) {
 		}
 	}
 	_, consents := all(PeopleFilter{PageSize: 4})
-	if c := consents["user-5"]; len(c) != 2 || c[0].Stream != consent.Temporary || c[1].Grantee != "si:vet" ||
+	if c := consents["user-5"]; len(c) != 2 || c[0].Stream != consent.StreamTemporary || c[1].Grantee != "si:vet" ||
 		c[1].Scope != "ctx:x" || len(c[1].Purposes) != 1 || len(c[0].Purposes) != 0 {
 		t.Errorf("user-5: %+v", c)
 	}
 	if c := consents["user-3"]; len(c) != 1 || len(c[0].RequestedCategories) != 3 || c[0].DueAt.IsZero() || c[0].ExpiresAt.IsZero() {
 		t.Errorf("user-3: %+v", c)
 	}
-	if c := consents["user-4"]; len(c) != 1 || c[0].State != consent.Withdrawn {
+	if c := consents["user-4"]; len(c) != 1 || c[0].State != consent.StateWithdrawn {
 		t.Errorf("user-4: %+v", c)
 	}
 	for _, c := range []struct {
@@ -68,15 +68,15 @@ func TestPeople(t *testing.T) {
 		{PeopleFilter{Text: "%_", PageSize: 5}, "[Zoë%_<b>]"},
 		{PeopleFilter{Text: "er-6", PageSize: 5}, "[user-6]"},
 		{PeopleFilter{Text: "' OR true --", PageSize: 5}, "[]"},
-		{PeopleFilter{Stream: consent.Anonymous, PageSize: 5}, "[Zoë%_<b>]"},
-		{PeopleFilter{Stream: consent.Temporary, PageSize: 2}, "[user-0 user-1 user-2 user-3 user-5 user-6]"},
-		{PeopleFilter{Stream: consent.Partnered, PageSize: 5}, "[]"},
+		{PeopleFilter{Stream: consent.StreamAnonymous, PageSize: 5}, "[Zoë%_<b>]"},
+		{PeopleFilter{Stream: consent.StreamTemporary, PageSize: 2}, "[user-0 user-1 user-2 user-3 user-5 user-6]"},
+		{PeopleFilter{Stream: consent.StreamPartnered, PageSize: 5}, "[]"},
 	} {
 		if ids, _ := all(c.find); fmt.Sprint(ids) != c.want {
 			t.Errorf("%+v: %v, want %s", c.find, ids, c.want)
 		}
 	}
-	must(t, r, consent.Command{Do: consent.Erase, Subject: "user-6", By: subject("user-6")})
+	must(t, r, consent.Command{Action: consent.ActionErase, Subject: "user-6", Caller: subject("user-6")})
 	if ids, _ := all(PeopleFilter{Text: "user-6", PageSize: 5}); len(ids) != 0 {
 		t.Errorf("erased: %v", ids)
 	}

@@ -12,7 +12,7 @@ import (
 func TestWhatIsPlantedIsFound(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
-	must(t, r, grant("ada", consent.Temporary))
+	must(t, r, grant("ada", consent.StreamTemporary))
 	sound(t, r)
 	conn := db.Connect(t, "postgres")
 	const sha256 = "FUNCTION pg_catalog.sha256(bytea) RETURNS bytea IMMUTABLE STRICT "

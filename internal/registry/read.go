@@ -17,21 +17,21 @@ func (r *Registry) snapshot(ctx context.Context,
 }
 
 // readSnapshot is snapshot, but with long, f may take as long as it needs.
-func (r *Registry) readSnapshot(ctx context.Context, long bool,
+func (r *Registry) readSnapshot(ctx context.Context, isLong bool,
 	f func(ctx context.Context, tx pgx.Tx, id uuid, now time.Time) error) error {
-	return r.tryWithConnection(ctx, long, queryTimeoutError, func(ctx context.Context, conn *pgx.Conn) error {
+	return r.tryWithConnection(ctx, isLong, queryTimeoutError, func(ctx context.Context, conn *pgx.Conn) error {
 		// the search path is set again, because an event trigger at login may have changed it
 		tx, err := conn.BeginTx(ctx, pgx.TxOptions{
 			BeginQuery: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL search_path = pg_catalog"})
 		if err != nil {
-			return dbError("read consents", err)
+			return databaseError("read consents", err)
 		}
 		defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
 		var id uuid
 		var now time.Time
 		if err := tx.QueryRow(ctx, "SELECT id, pgconsent.consent_now() FROM pgconsent.consent_registry").Scan(&id,
 			&now); err != nil {
-			return dbError("read consents", err)
+			return databaseError("read consents", err)
 		}
 		return f(ctx, tx, id, now.UTC())
 	})
@@ -87,21 +87,21 @@ func (r *Registry) readRecords(ctx context.Context, tx pgx.Tx, id uuid, subject,
 		return nil, err
 	}
 	rows, err := tx.Query(ctx, "SELECT "+recordColumns+" FROM "+fromRecords+" WHERE subject = $1 AND "+where+" ORDER BY number",
-		append([]any{p.ref}, args...)...)
+		append([]any{p.reference}, args...)...)
 	if err != nil {
-		return nil, dbError("read consent records", err)
+		return nil, databaseError("read consent records", err)
 	}
 	entries, err := pgx.CollectRows(rows, scanEntry)
 	if err != nil {
-		return nil, dbError("read consent records", err)
+		return nil, databaseError("read consent records", err)
 	}
-	opened := make([]details, len(entries))
+	opened := make([]recordDetails, len(entries))
 	var refs []string
 	for i, e := range entries {
 		if why := e.findProblem(r.Keys, id); why != "" {
 			return nil, newTamperedError(why)
 		}
-		if opened[i], err = p.open(id, e.Number, e.Sealed); err != nil {
+		if opened[i], err = p.openDetails(id, e.Number, e.Sealed); err != nil {
 			return nil, newTamperedError(err.Error())
 		}
 		refs = append(refs, opened[i].Grantor, opened[i].RecordedByRef, opened[i].Guardian)
@@ -122,7 +122,7 @@ func (r *Registry) readRecords(ctx context.Context, tx pgx.Tx, id uuid, subject,
 	out := make([]consent.Record, len(entries))
 	for i, e := range entries {
 		d := opened[i]
-		key := consent.Key{Subject: p.name, Grantee: consent.Everybody, Scope: d.Scope}
+		key := consent.Key{Subject: p.name, Grantee: consent.AnyGrantee, Scope: d.Scope}
 		if e.Grantee != nil {
 			key.Grantee = name(hex.EncodeToString(e.Grantee[:]))
 		}
@@ -130,7 +130,7 @@ func (r *Registry) readRecords(ctx context.Context, tx pgx.Tx, id uuid, subject,
 			Number: e.Number, At: e.RecordedAt.UTC(), Event: consent.Event(e.Event), Consent: e.consent(key),
 			Details: consent.Details{
 				Grantor: name(d.Grantor), RecordedBy: consent.Party{
-					Role: d.By, ID: name(d.RecordedByRef)}, Via: d.Via, Reason: d.Reason, Evidence: d.Evidence,
+					Role: d.RecordedByRole, ID: name(d.RecordedByRef)}, Via: d.Via, Reason: d.Reason, Evidence: d.Evidence,
 				Guardian: name(d.Guardian),
 			},
 		}
@@ -141,8 +141,8 @@ func (r *Registry) readRecords(ctx context.Context, tx pgx.Tx, id uuid, subject,
 // ErasedName stands in place of the name of an erased person.
 const ErasedName = "(erased)"
 
-func scanEntry(row pgx.CollectableRow) (entry, error) {
-	var e entry
+func scanEntry(row pgx.CollectableRow) (recordEntry, error) {
+	var e recordEntry
 	return e, row.Scan(e.fields()...)
 }
 
@@ -153,16 +153,16 @@ type PendingPartnership struct {
 	DueAt      time.Time
 }
 
-// Pending returns the requests for partnerships that can be decided, the most urgent first.
-func (r *Registry) Pending(ctx context.Context) (out []PendingPartnership, err error) {
+// PendingPartnerships returns the requests for partnerships that can be decided, the most urgent first.
+func (r *Registry) PendingPartnerships(ctx context.Context) (out []PendingPartnership, err error) {
 	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, _ uuid, now time.Time) error {
 		rows, err := tx.Query(ctx,
 			"SELECT subject, asked, due_at FROM pgconsent.consent_current WHERE due_at > $1 ORDER BY due_at, subject", now)
 		if err != nil {
-			return dbError("read the requested partnerships", err)
+			return databaseError("read the requested partnerships", err)
 		}
 		if out, err = pgx.CollectRows(rows, pgx.RowToStructByPos[PendingPartnership]); err != nil {
-			return dbError("read the requested partnerships", err)
+			return databaseError("read the requested partnerships", err)
 		}
 		return nil
 	})
@@ -171,10 +171,10 @@ func (r *Registry) Pending(ctx context.Context) (out []PendingPartnership, err e
 
 // DueCommands returns commands for what is due by time: expiries, lapsed requests and warnings. It returns at most this
 // many.
-func (r *Registry) DueCommands(ctx context.Context, most int) (out []consent.Command, err error) {
-	warning := r.Settings.Warning
+func (r *Registry) DueCommands(ctx context.Context, limit int) (out []consent.Command, err error) {
+	warning := r.Settings.WarningTime
 	if warning == 0 {
-		warning = consent.DefaultWarning
+		warning = consent.DefaultWarningTime
 	}
 	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, _ uuid, now time.Time) error {
 		rows, err := tx.Query(ctx, `
@@ -185,27 +185,27 @@ func (r *Registry) DueCommands(ctx context.Context, most int) (out []consent.Com
 			UNION ALL
 			(SELECT 'warn', subject, grantee, scope FROM pgconsent.consent_current WHERE state = 'given' AND expires_at > $1 AND expires_at <= $2
 				AND warned_at IS NULL ORDER BY expires_at LIMIT $3)
-			LIMIT $3`, now, now.Add(warning), most)
+			LIMIT $3`, now, now.Add(warning), limit)
 		if err != nil {
-			return dbError("read what is due", err)
+			return databaseError("read what is due", err)
 		}
 		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (consent.Command, error) {
-			c := consent.Command{By: consent.Party{Role: consent.RoleSystem}, Via: "sweep"}
-			return c, row.Scan(&c.Do, &c.Subject, &c.Grantee, &c.Scope)
+			c := consent.Command{Caller: consent.Party{Role: consent.RoleSystem}, Interface: "sweep"}
+			return c, row.Scan(&c.Action, &c.Subject, &c.Grantee, &c.Scope)
 		})
 		if err != nil {
-			return dbError("read what is due", err)
+			return databaseError("read what is due", err)
 		}
 		return nil
 	})
 	return out, err
 }
 
-// Epoch returns the number of the last record; 0 if there is none.
-func (r *Registry) Epoch(ctx context.Context) (number int64, err error) {
+// LastRecordNumber returns the number of the last record; 0 if there is none.
+func (r *Registry) LastRecordNumber(ctx context.Context) (number int64, err error) {
 	err = r.withConnection(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		if err := conn.QueryRow(ctx, "SELECT pgconsent.consent_epoch()").Scan(&number); err != nil {
-			return dbError("read the consent epoch", err)
+			return databaseError("read the consent epoch", err)
 		}
 		return nil
 	})

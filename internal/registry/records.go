@@ -12,14 +12,14 @@ import (
 
 // Records returns records of all subjects with numbers greater than after, oldest first, at most this many. Records of
 // erased subjects have the event and the time, but no name.
-func (r *Registry) Records(ctx context.Context, after int64, most int) (out []consent.Record, err error) {
+func (r *Registry) Records(ctx context.Context, after int64, limit int) (out []consent.Record, err error) {
 	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, id uuid, _ time.Time) error {
 		out = nil
 		rows, err := tx.Query(ctx, `SELECT r.number, s.subject, r.recorded_at, r.event, r.state, r.stream
 			FROM pgconsent.consent_record AS r JOIN pgconsent.subject AS s ON s.ref = r.subject
-			WHERE r.number > $1 ORDER BY r.number LIMIT $2`, after, most)
+			WHERE r.number > $1 ORDER BY r.number LIMIT $2`, after, limit)
 		if err != nil {
-			return dbError("read consent records", err)
+			return databaseError("read consent records", err)
 		}
 		type found struct {
 			Number  int64
@@ -31,7 +31,7 @@ func (r *Registry) Records(ctx context.Context, after int64, most int) (out []co
 		}
 		all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[found])
 		if err != nil {
-			return dbError("read consent records", err)
+			return databaseError("read consent records", err)
 		}
 		of := map[string][]int64{}
 		for _, f := range all {

@@ -103,18 +103,18 @@ func (r *Registry) release(c *pgx.Conn) {
 
 // withConnection calls f with a connection, and tries again while the database is not available.
 func (r *Registry) withConnection(ctx context.Context, f func(ctx context.Context, conn *pgx.Conn) error) error {
-	return r.tryWithConnection(ctx, false, unreachable, f)
+	return r.tryWithConnection(ctx, false, unreachableError, f)
 }
 
 // tryWithConnection is withConnection, but reports a database that is not available by the error that away returns.
 // With long, f may take longer than an attempt may.
-func (r *Registry) tryWithConnection(whole context.Context, long bool, away func(error) error,
+func (r *Registry) tryWithConnection(callContext context.Context, isLong bool, unavailableError func(error) error,
 	f func(ctx context.Context, conn *pgx.Conn) error) error {
-	ctx, cancel := context.WithTimeout(whole, r.RetryFor)
+	ctx, cancel := context.WithTimeout(callContext, r.RetryFor)
 	defer cancel()
 	of := ctx
-	if long {
-		of = whole
+	if isLong {
+		of = callContext
 	}
 	var last error
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
@@ -135,7 +135,7 @@ func (r *Registry) tryWithConnection(whole context.Context, long bool, away func
 			if full := sqlstate.LoginFailedError(r.Connect.User, last); full.Code == sqlstate.TooManyConnections {
 				return full
 			}
-			return away(last)
+			return unavailableError(last)
 		case <-time.After(wait):
 		}
 	}
@@ -171,7 +171,7 @@ func isConnectionLost(err error) bool {
 
 var errConnection = errors.New("the connection was lost")
 
-func unreachable(err error) error {
+func unreachableError(err error) error {
 	return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream,
 		"the database did not answer in time: it is not known whether the change was made").
 		WithHint("Make the same call again, with the same key if it had one: the change is not made twice.").WithCause(err)
@@ -182,8 +182,8 @@ func queryTimeoutError(err error) error {
 		WithHint("Nothing was changed. Try again when it can be reached.").WithCause(err)
 }
 
-// dbError returns the error for a failure of the database.
-func dbError(what string, err error) error {
+// databaseError returns the error for a failure of the database.
+func databaseError(what string, err error) error {
 	var pgErr *pgconn.PgError
 	if errors.As(err, &pgErr) {
 		switch pgErr.Code {

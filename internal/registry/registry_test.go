@@ -78,14 +78,14 @@ var defaults = consent.Settings{}
 func subject(id string) consent.Party { return consent.Party{Role: consent.RoleSubject, ID: id} }
 
 func grant(id string, s consent.Stream) consent.Command {
-	return consent.Command{Do: consent.Grant, Subject: id, Stream: s, By: subject(id), Via: "test"}
+	return consent.Command{Action: consent.ActionGrant, Subject: id, Stream: s, Caller: subject(id), Interface: "test"}
 }
 
 func must(t testing.TB, r *Registry, c consent.Command) Result {
 	t.Helper()
 	out, err := r.Execute(t.Context(), c)
 	if err != nil {
-		t.Fatalf("%s: %v", c.Do, err)
+		t.Fatalf("%s: %v", c.Action, err)
 	}
 	return out
 }
@@ -108,23 +108,23 @@ func TestALife(t *testing.T) {
 	if _, _, err := r.CurrentOfSubject(t.Context(), ada); !errors.As(err, new(*consent.NotFoundError)) {
 		t.Fatalf("got %v, want a NotFoundError", err)
 	}
-	out := must(t, r, grant(ada, consent.Temporary))
-	if out.RecordNumber != 1 || out.Consent.State != consent.Given ||
-		out.Consent.ExpiresAt.Sub(out.At).Round(time.Hour) != 14*24*time.Hour {
+	out := must(t, r, grant(ada, consent.StreamTemporary))
+	if out.RecordNumber != 1 || out.Consent.State != consent.StateGiven ||
+		out.Consent.ExpiresAt.Sub(out.RecordedAt).Round(time.Hour) != 14*24*time.Hour {
 		t.Errorf("%+v", out)
 	}
-	must(t, r, consent.Command{Do: consent.Upgrade, Subject: ada, By: subject(ada), Reason: "we work together"})
-	questions, err := r.Pending(t.Context())
+	must(t, r, consent.Command{Action: consent.ActionUpgrade, Subject: ada, Caller: subject(ada), Reason: "we work together"})
+	questions, err := r.PendingPartnerships(t.Context())
 	if err != nil || len(questions) != 1 || questions[0].Subject != ada {
 		t.Fatalf("%+v %v", questions, err)
 	}
-	decide := consent.Command{Do: consent.DecidePartnership, Subject: ada, Decision: consent.TaskComplete,
-		By: consent.Party{Role: consent.RoleAgent, ID: "chat"}}
-	if out := must(t, r, decide); out.Consent.Stream != consent.Partnered || !out.Consent.ExpiresAt.IsZero() {
+	decide := consent.Command{Action: consent.ActionDecide, Subject: ada, Decision: consent.DecisionApprove,
+		Caller: consent.Party{Role: consent.RoleAgent, ID: "chat"}}
+	if out := must(t, r, decide); out.Consent.Stream != consent.StreamPartnered || !out.Consent.ExpiresAt.IsZero() {
 		t.Errorf("%+v", out)
 	}
-	must(t, r, consent.Command{Do: consent.Degrade, Subject: ada, Stream: consent.Anonymous, By: subject(ada)})
-	must(t, r, consent.Command{Do: consent.Revoke, Subject: ada, By: subject(ada)})
+	must(t, r, consent.Command{Action: consent.ActionDegrade, Subject: ada, Stream: consent.StreamAnonymous, Caller: subject(ada)})
+	must(t, r, consent.Command{Action: consent.ActionRevoke, Subject: ada, Caller: subject(ada)})
 	history, err := r.History(t.Context(), ada)
 	if err != nil {
 		t.Fatal(err)
@@ -137,7 +137,7 @@ func TestALife(t *testing.T) {
 		}
 	}
 	if len(events) != 5 || history[1].Reason != "we work together" || history[2].RecordedBy.ID != "chat" ||
-		history[4].State != consent.Withdrawn {
+		history[4].State != consent.StateWithdrawn {
 		t.Errorf("%v", events)
 	}
 	sound(t, r)

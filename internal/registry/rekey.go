@@ -12,10 +12,10 @@ import (
 
 // OlderKeyUse counts what still needs keys older than the newest.
 type OlderKeyUse struct {
-	People  int  `json:"people"`  // the number of people whose keys are wrapped with an older key
-	Records int  `json:"records"` // the number of records that only an older key verifies
-	Anchor  bool `json:"anchor"`  // the anchored head of this database needs an older key
-	Notes   int  `json:"notes"`   // the number of notes of deletions that the next sweep will record
+	Subjects int  `json:"people"`  // the number of people whose keys are wrapped with an older key
+	Records  int  `json:"records"` // the number of records that only an older key verifies
+	Anchor   bool `json:"anchor"`  // the anchored head of this database needs an older key
+	Notes    int  `json:"notes"`   // the number of notes of deletions that the next sweep will record
 }
 
 // IsZero tells whether older keys are not needed.
@@ -41,16 +41,16 @@ func (r *Registry) countOlderKeyUse(ctx context.Context, q querier, newest int32
 	err := q.QueryRow(ctx, `SELECT (SELECT count(*) FROM pgconsent.subject WHERE substr(key, 1, 4) <> $1),
 		(SELECT count(*) FROM `+fromRecords+` WHERE kid <> $2 AND code_kid IS DISTINCT FROM $2),
 		(SELECT count(*) FROM pgconsent.sweep_note WHERE NOT starts_with(code, $2::int4 || '.'))`,
-		wrapPrefix(newest), newest).Scan(&out.People, &out.Records, &out.Notes)
+		wrapPrefix(newest), newest).Scan(&out.Subjects, &out.Records, &out.Notes)
 	if err != nil {
-		return out, dbError("look for what older keys are needed for", err)
+		return out, databaseError("look for what older keys are needed for", err)
 	}
 	file, err := readAnchor(r.Anchor)
 	if err != nil {
-		return out, anchorError(false, err)
+		return out, newAnchorError(false, err)
 	}
 	a, ok := file.Anchors[r.Database]
-	out.Anchor = ok && a.Kid != newest
+	out.Anchor = ok && a.KeyNumber != newest
 	return out, nil
 }
 
@@ -75,7 +75,7 @@ func (r *Registry) Rekey(ctx context.Context, progress func(done, of int)) error
 	// every writer does. Later writers use the newest key of the file.
 	if err := r.withConnection(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		if _, err := conn.Exec(ctx, "SELECT FROM pgconsent.consent_open()"); err != nil {
-			return dbError("wait for other changes of consent", err)
+			return databaseError("wait for other changes of consent", err)
 		}
 		return nil
 	}); err != nil {
@@ -85,19 +85,19 @@ func (r *Registry) Rekey(ctx context.Context, progress func(done, of int)) error
 	if err != nil {
 		return err
 	}
-	done, of := 0, all.People+all.Records
+	done, of := 0, all.Subjects+all.Records
 	tell := func(n int) {
 		if done += n; progress != nil {
 			progress(min(done, of), of)
 		}
 	}
-	for _, some := range []func(context.Context, pgx.Tx, uuid) (int, error){r.rewrap, r.recodeRecords} {
+	for _, some := range []func(context.Context, pgx.Tx, uuid) (int, error){r.rewrapKeys, r.replaceMACs} {
 		for more := true; more && ctx.Err() == nil; {
 			err := r.withConnection(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 				return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{AccessMode: pgx.ReadWrite}, func(tx pgx.Tx) error {
 					var id uuid
 					if err := tx.QueryRow(ctx, "SELECT id FROM pgconsent.consent_registry").Scan(&id); err != nil {
-						return dbError("change the consent key", err)
+						return databaseError("change the consent key", err)
 					}
 					n, err := some(ctx, tx, id)
 					more = n > 0
@@ -115,64 +115,65 @@ func (r *Registry) Rekey(ctx context.Context, progress func(done, of int)) error
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return r.reanchor(ctx)
+	return r.signAnchorAnew(ctx)
 }
 
-// rewrap wraps the keys of some people with the newest key.
-func (r *Registry) rewrap(ctx context.Context, tx pgx.Tx, id uuid) (int, error) {
+// rewrapKeys wraps the keys of some people with the newest key.
+func (r *Registry) rewrapKeys(ctx context.Context, tx pgx.Tx, id uuid) (int, error) {
 	newest, _ := r.Keys.signingKey()
 	rows, err := tx.Query(ctx,
 		"SELECT ref, subject, key, pseudonym_key, erased_at, sha256(key) FROM pgconsent.subject WHERE substr(key, 1, 4) "+
 			"<> $1 LIMIT $2", wrapPrefix(newest), rekeyBatch)
 	if err != nil {
-		return 0, dbError("read keys", err)
+		return 0, databaseError("read keys", err)
 	}
 	var p subjectRow
 	var digest []byte
 	var refs []uuid
 	var olds, news [][]byte
 	var wrong error
-	_, err = pgx.ForEachRow(rows, []any{&p.Ref, &p.Name, &p.Key, &p.PseudonymKey, &p.ErasedAt, &digest}, func() error {
-		key, err := r.Keys.unwrap(id, p.Ref, p.Key, p.PseudonymKey)
-		if err != nil {
-			wrong = newTamperedError(err.Error())
-			return wrong
-		}
-		next := party{ref: p.Ref, key: key, pseudonymKey: p.PseudonymKey}
-		if next.pseudonymKey == nil {
-			next.pseudonymKey = digest
-		}
-		refs, olds, news = append(refs, p.Ref), append(olds, p.Key), append(news, r.Keys.wrap(id, next))
-		p, digest = subjectRow{}, nil
-		return nil
-	})
+	_, err = pgx.ForEachRow(rows, []any{&p.Reference, &p.Name, &p.Key, &p.PseudonymKey, &p.ErasedAt, &digest},
+		func() error {
+			key, err := r.Keys.unwrap(id, p.Reference, p.Key, p.PseudonymKey)
+			if err != nil {
+				wrong = newTamperedError(err.Error())
+				return wrong
+			}
+			next := party{reference: p.Reference, key: key, pseudonymKey: p.PseudonymKey}
+			if next.pseudonymKey == nil {
+				next.pseudonymKey = digest
+			}
+			refs, olds, news = append(refs, p.Reference), append(olds, p.Key), append(news, r.Keys.wrap(id, next))
+			p, digest = subjectRow{}, nil
+			return nil
+		})
 	if wrong != nil {
 		return 0, wrong
 	}
 	if err != nil {
-		return 0, dbError("read keys", err)
+		return 0, databaseError("read keys", err)
 	}
 	if len(refs) == 0 {
 		return 0, nil
 	}
 	var n int
 	if err := tx.QueryRow(ctx, "SELECT pgconsent.consent_rewrap($1, $2, $3)", refs, olds, news).Scan(&n); err != nil {
-		return 0, dbError("wrap keys anew", err)
+		return 0, databaseError("wrap keys anew", err)
 	}
 	return len(refs), nil // people who were erased meanwhile are not selected again
 }
 
-// recodeRecords gives new codes to some records.
-func (r *Registry) recodeRecords(ctx context.Context, tx pgx.Tx, id uuid) (int, error) {
+// replaceMACs gives new codes to some records.
+func (r *Registry) replaceMACs(ctx context.Context, tx pgx.Tx, id uuid) (int, error) {
 	newest, _ := r.Keys.signingKey()
 	rows, err := tx.Query(ctx, "SELECT "+recordColumns+" FROM "+fromRecords+
 		" WHERE kid <> $1 AND code_kid IS DISTINCT FROM $1 ORDER BY number LIMIT $2", newest, rekeyBatch)
 	if err != nil {
-		return 0, dbError("read consent records", err)
+		return 0, databaseError("read consent records", err)
 	}
 	entries, err := pgx.CollectRows(rows, scanEntry)
 	if err != nil {
-		return 0, dbError("read consent records", err)
+		return 0, databaseError("read consent records", err)
 	}
 	var numbers []int64
 	var codes [][]byte
@@ -180,7 +181,7 @@ func (r *Registry) recodeRecords(ctx context.Context, tx pgx.Tx, id uuid) (int, 
 		if why := e.findProblem(r.Keys, id); why != "" {
 			return 0, newTamperedError(fmt.Sprintf("record %d: %s", e.Number, why))
 		}
-		code := r.Keys.replacementCode(newest, id, e.Hash)
+		code := r.Keys.replacementMAC(newest, id, e.Hash)
 		if code == nil {
 			return 0, errors.New("the newest consent key has gone from its file")
 		}
@@ -190,13 +191,13 @@ func (r *Registry) recodeRecords(ctx context.Context, tx pgx.Tx, id uuid) (int, 
 		return 0, nil
 	}
 	if _, err := tx.Exec(ctx, "SELECT pgconsent.consent_recode($1, $2, $3)", newest, numbers, codes); err != nil {
-		return 0, dbError("give records codes", err)
+		return 0, databaseError("give records codes", err)
 	}
 	return len(numbers), nil
 }
 
-// reanchor signs the anchored head with the newest key.
-func (r *Registry) reanchor(ctx context.Context) error {
+// signAnchorAnew signs the anchored head with the newest key.
+func (r *Registry) signAnchorAnew(ctx context.Context) error {
 	a, err := openAnchor(ctx, r.Anchor, r.Database, r.Keys)
 	if err != nil {
 		return err
@@ -207,14 +208,14 @@ func (r *Registry) reanchor(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return newTamperedError(err.Error())
-	case !ok || a.content.Anchors[r.Database].Kid == newest:
+	case !ok || a.content.Anchors[r.Database].KeyNumber == newest:
 		return nil
 	}
 	if err := a.prepare(h, time.Now()); err != nil {
-		return anchorError(false, err)
+		return newAnchorError(false, err)
 	}
 	if err := a.commit(); err != nil {
-		return anchorError(false, err)
+		return newAnchorError(false, err)
 	}
 	return nil
 }
@@ -223,7 +224,7 @@ func (r *Registry) reanchor(ctx context.Context) error {
 func (r *Registry) lockRegistry(ctx context.Context) (pgx.Tx, func(), error) {
 	conn, err := r.connect(ctx)
 	if err != nil {
-		return nil, nil, unreachable(err)
+		return nil, nil, unreachableError(err)
 	}
 	tx, err := conn.Begin(ctx)
 	if err == nil {
@@ -231,7 +232,7 @@ func (r *Registry) lockRegistry(ctx context.Context) (pgx.Tx, func(), error) {
 	}
 	if err != nil {
 		r.release(conn)
-		return nil, nil, dbError("wait for other changes of consent", err)
+		return nil, nil, databaseError("wait for other changes of consent", err)
 	}
 	return tx, func() {
 		_ = tx.Rollback(context.WithoutCancel(ctx))

@@ -41,13 +41,13 @@ func openKeyed(t *testing.T, db *pgtest.DB, key, anchor string) *Registry {
 func peopled(t *testing.T, r *Registry, n int) {
 	t.Helper()
 	for i := range n {
-		must(t, r, grant(fmt.Sprintf("p%d", i), consent.Temporary))
+		must(t, r, grant(fmt.Sprintf("p%d", i), consent.StreamTemporary))
 	}
-	must(t, r, consent.Command{Do: consent.Appoint, Subject: "dog", Guardian: "sean", By: consent.Party{Role: consent.RoleController, ID: "c"}})
-	must(t, r, consent.Command{Do: consent.Grant, Subject: "dog", Grantee: "vet", Scope: "ctx:health",
-		By: consent.Party{Role: consent.RoleGuardian, ID: "sean"}})
-	must(t, r, consent.Command{Do: consent.Revoke, Subject: "p0", By: subject("p0")})
-	must(t, r, consent.Command{Do: consent.Erase, Subject: "p1", By: subject("p1")})
+	must(t, r, consent.Command{Action: consent.ActionAppoint, Subject: "dog", Guardian: "sean", Caller: consent.Party{Role: consent.RoleController, ID: "c"}})
+	must(t, r, consent.Command{Action: consent.ActionGrant, Subject: "dog", Grantee: "vet", Scope: "ctx:health",
+		Caller: consent.Party{Role: consent.RoleGuardian, ID: "sean"}})
+	must(t, r, consent.Command{Action: consent.ActionRevoke, Subject: "p0", Caller: subject("p0")})
+	must(t, r, consent.Command{Action: consent.ActionErase, Subject: "p1", Caller: subject("p1")})
 }
 
 // told is what has to stay as it is: pseudonyms, and the histories of people.
@@ -81,24 +81,24 @@ func TestRekey(t *testing.T) {
 		t.Fatal(err)
 	}
 	for round := int32(2); round <= 3; round++ {
-		if err := errors.Join(AddKey(key), AddKey(key)); err != nil {
+		if err := errors.Join(AddNextKey(key), AddNextKey(key)); err != nil {
 			t.Fatal(err)
 		}
-		if f, err := ReadKeyFile(key); err != nil || f.Newest != round-1 || f.Next != round || len(f.Older) != 0 {
+		if f, err := ReadKeyFile(key); err != nil || f.SigningKey != round-1 || f.NextKey != round || len(f.OlderKeys) != 0 {
 			t.Fatalf("%+v, %v", f, err)
 		}
-		must(t, running, grant(fmt.Sprintf("with a key that is not used yet %d", round), consent.Temporary))
+		must(t, running, grant(fmt.Sprintf("with a key that is not used yet %d", round), consent.StreamTemporary))
 		if o, err := running.OlderKeyUse(t.Context()); err != nil || !o.IsZero() {
 			t.Fatalf("a key that is not used leaves %+v, %v", o, err)
 		}
-		if err := UseKey(key); err != nil {
+		if err := UseNextKey(key); err != nil {
 			t.Fatal(err)
 		}
-		must(t, running, grant(fmt.Sprintf("with the new key %d", round), consent.Temporary))
+		must(t, running, grant(fmt.Sprintf("with the new key %d", round), consent.StreamTemporary))
 		sound(t, running)
 		r := openKeyed(t, db, key, running.Anchor)
-		var in *InUseError
-		if err := Retire(t.Context(), key, []*Registry{r}); !errors.As(err, &in) || in.Older.People == 0 || in.Older.Records == 0 {
+		var in *KeyInUseError
+		if err := RetireOlderKeys(t.Context(), key, []*Registry{r}); !errors.As(err, &in) || in.Use.Subjects == 0 || in.Use.Records == 0 {
 			t.Fatalf("a key that is needed was given up: %v", err)
 		}
 		last := 0
@@ -106,13 +106,13 @@ func TestRekey(t *testing.T) {
 			t.Fatal(err, last)
 		}
 		sound(t, running)
-		if err := Retire(t.Context(), key, []*Registry{r}); err != nil {
+		if err := RetireOlderKeys(t.Context(), key, []*Registry{r}); err != nil {
 			t.Fatal(err)
 		}
-		if f, err := ReadKeyFile(key); err != nil || f.Newest != round || len(f.Older) != 0 || f.Next != 0 {
+		if f, err := ReadKeyFile(key); err != nil || f.SigningKey != round || len(f.OlderKeys) != 0 || f.NextKey != 0 {
 			t.Fatalf("%+v, %v", f, err)
 		}
-		must(t, running, grant(fmt.Sprintf("after it %d", round), consent.Temporary))
+		must(t, running, grant(fmt.Sprintf("after it %d", round), consent.StreamTemporary))
 	}
 	if info, err := os.Stat(key); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
@@ -135,7 +135,7 @@ func TestRekey(t *testing.T) {
 	if _, err := fresh.History(t.Context(), "p1"); !errors.As(err, new(*consent.NotFoundError)) {
 		t.Errorf("who was erased is there again: %v", err)
 	}
-	must(t, fresh, consent.Command{Do: consent.Erase, Subject: "p2", By: subject("p2")})
+	must(t, fresh, consent.Command{Action: consent.ActionErase, Subject: "p2", Caller: subject("p2")})
 	var left int
 	if err := conn.QueryRow(t.Context(),
 		"SELECT count(*) FROM pgconsent.subject WHERE erased_at IS NOT NULL AND (key IS NOT NULL OR pseudonym_key IS "+
@@ -159,7 +159,7 @@ func TestRekeyedIsTamperedWith(t *testing.T) {
 	db := database(t)
 	r, key := keyed(t, db)
 	peopled(t, r, 3)
-	if err := errors.Join(AddKey(key), UseKey(key), r.Rekey(t.Context(), nil), Retire(t.Context(), key, []*Registry{r})); err != nil {
+	if err := errors.Join(AddNextKey(key), UseNextKey(key), r.Rekey(t.Context(), nil), RetireOlderKeys(t.Context(), key, []*Registry{r})); err != nil {
 		t.Fatal(err)
 	}
 	r = openKeyed(t, db, key, r.Anchor)
@@ -229,7 +229,7 @@ func TestKillWhileItRekeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = errors.Join(AddKey(key), UseKey(key))
+		err = errors.Join(AddNextKey(key), UseNextKey(key))
 		keys, e := LoadKeys(key)
 		if err = errors.Join(err, e); err != nil {
 			t.Fatal(err)
@@ -242,7 +242,7 @@ func TestKillWhileItRekeys(t *testing.T) {
 		if err := r.Rekey(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
-		if err := Retire(t.Context(), key, []*Registry{r}); err != nil {
+		if err := RetireOlderKeys(t.Context(), key, []*Registry{r}); err != nil {
 			t.Fatal(err)
 		}
 		return
@@ -285,9 +285,9 @@ func TestKillWhileItRekeys(t *testing.T) {
 			case <-stop:
 				_ = cmd.Process.Kill()
 			default:
-				must(t, running, grant(fmt.Sprintf("r%d.%d", round, i), consent.Temporary))
+				must(t, running, grant(fmt.Sprintf("r%d.%d", round, i), consent.StreamTemporary))
 				if i == 1 && erased < 50 {
-					must(t, running, consent.Command{Do: consent.Erase, Subject: fmt.Sprintf("p%d", erased), By: subject(fmt.Sprintf("p%d", erased))})
+					must(t, running, consent.Command{Action: consent.ActionErase, Subject: fmt.Sprintf("p%d", erased), Caller: subject(fmt.Sprintf("p%d", erased))})
 					erased++
 				}
 			}

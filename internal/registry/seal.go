@@ -17,9 +17,9 @@ import (
 
 // party is a row of pgconsent.subject with its key unwrapped.
 type party struct {
-	ref  uuid
-	name string
-	key  []byte
+	reference uuid
+	name      string
+	key       []byte
 	// the first wrapped form of the key, from which the subject's pseudonyms are derived; nil: the present form
 	pseudonymKey []byte
 }
@@ -28,8 +28,8 @@ type party struct {
 func newParty(name string) party {
 	p := party{name: name, key: make([]byte, 32)}
 	_, _ = rand.Read(p.key)
-	_, _ = rand.Read(p.ref[:])
-	p.ref[6], p.ref[8] = p.ref[6]&0x0f|0x40, p.ref[8]&0x3f|0x80
+	_, _ = rand.Read(p.reference[:])
+	p.reference[6], p.reference[8] = p.reference[6]&0x0f|0x40, p.reference[8]&0x3f|0x80
 	return p
 }
 
@@ -37,7 +37,7 @@ func newParty(name string) party {
 func (k Keys) wrap(registry uuid, p party) []byte {
 	number, s := k.signingKey()
 	return append(binary.BigEndian.AppendUint32(nil, uint32(number)),
-		encryptWith(s.wrap[:], p.key, registry[:], p.ref[:], p.pseudonymKey)...)
+		encryptWith(s.wrapping[:], p.key, registry[:], p.reference[:], p.pseudonymKey)...)
 }
 
 func (k Keys) unwrap(registry, ref uuid, wrapped, pseudonymKey []byte) ([]byte, error) {
@@ -48,25 +48,25 @@ func (k Keys) unwrap(registry, ref uuid, wrapped, pseudonymKey []byte) ([]byte, 
 	if !ok {
 		return nil, errors.New("the subject's key is wrapped with a key that is not in the key file")
 	}
-	key, err := decryptWith(s.wrap[:], wrapped[4:], registry[:], ref[:], pseudonymKey)
+	key, err := decryptWith(s.wrapping[:], wrapped[4:], registry[:], ref[:], pseudonymKey)
 	if err != nil || len(key) != 32 {
 		return nil, errors.New("the subject's key was changed, or wrapped with another key file")
 	}
 	return key, nil
 }
 
-// details are the parts of a record that are sealed.
-type details struct {
-	Version       int          `json:"v"`
-	Subject       string       `json:"subject"`
-	Scope         string       `json:"scope"`
-	Grantor       string       `json:"grantor,omitempty"` // the references of persons, in hex
-	By            consent.Role `json:"by"`
-	RecordedByRef string       `json:"by_ref,omitempty"`
-	Guardian      string       `json:"guardian,omitempty"`
-	Via           string       `json:"via,omitempty"`
-	Reason        string       `json:"reason,omitempty"`
-	Evidence      string       `json:"evidence,omitempty"`
+// recordDetails are the parts of a record that are sealed.
+type recordDetails struct {
+	Version        int          `json:"v"`
+	Subject        string       `json:"subject"`
+	Scope          string       `json:"scope"`
+	Grantor        string       `json:"grantor,omitempty"` // the references of persons, in hex
+	RecordedByRole consent.Role `json:"by"`
+	RecordedByRef  string       `json:"by_ref,omitempty"`
+	Guardian       string       `json:"guardian,omitempty"`
+	Via            string       `json:"via,omitempty"`
+	Reason         string       `json:"reason,omitempty"`
+	Evidence       string       `json:"evidence,omitempty"`
 	// a digest of the command, which is compared with that of a repeated key
 	Command string `json:"command,omitempty"`
 	// for each reference the name of the person, with its proof
@@ -84,8 +84,8 @@ func (p party) proveName() nameProof {
 	return nameProof(hex.EncodeToString(h.Sum(nil)[:16]))
 }
 
-// digest returns a MAC under the subject's key: equal texts of one subject have equal digests.
-func (p party) digest(use, text string) []byte {
+// pseudonym returns a MAC under the subject's key: equal texts of one subject have equal digests.
+func (p party) pseudonym(use, text string) []byte {
 	h := hmac.New(sha256.New, p.key)
 	h.Write([]byte(use + "|"))
 	h.Write([]byte(text))
@@ -93,46 +93,47 @@ func (p party) digest(use, text string) []byte {
 }
 
 func (p party) scope(scope string) []byte {
-	if scope == consent.Everything {
+	if scope == consent.AnyScope {
 		return nil
 	}
-	return p.digest("scope", scope)
+	return p.pseudonym("scope", scope)
 }
 
-// seal encrypts details for one record of the subject.
-func (p party) seal(registry uuid, number int64, d details) ([]byte, error) {
+// sealDetails encrypts details for one record of the subject.
+func (p party) sealDetails(registry uuid, number int64, d recordDetails) ([]byte, error) {
 	text, err := json.Marshal(d)
 	if err != nil {
 		return nil, fmt.Errorf("seal a consent record: %w", err)
 	}
-	return encryptWith(p.key, text, registry[:], p.ref[:], binary.BigEndian.AppendUint64(nil, uint64(number))), nil
+	return encryptWith(p.key, text, registry[:], p.reference[:], binary.BigEndian.AppendUint64(nil, uint64(number))), nil
 }
 
-func (p party) open(registry uuid, number int64, sealed []byte) (details, error) {
-	text, err := decryptWith(p.key, sealed, registry[:], p.ref[:], binary.BigEndian.AppendUint64(nil, uint64(number)))
+func (p party) openDetails(registry uuid, number int64, sealed []byte) (recordDetails, error) {
+	text, err := decryptWith(p.key, sealed, registry[:], p.reference[:], binary.BigEndian.AppendUint64(nil,
+		uint64(number)))
 	if err != nil {
-		return details{}, errors.New("the sealed details of the record cannot be decrypted")
+		return recordDetails{}, errors.New("the sealed details of the record cannot be decrypted")
 	}
-	var d details
+	var d recordDetails
 	if err := json.Unmarshal(text, &d); err != nil || d.Version != 1 {
-		return details{}, errors.New("the sealed details of the record have an unknown format")
+		return recordDetails{}, errors.New("the sealed details of the record have an unknown format")
 	}
 	return d, nil
 }
 
-func encryptWith(key, text []byte, bound ...[]byte) []byte {
+func encryptWith(key, text []byte, additionalData ...[]byte) []byte {
 	aead := newGCM(key)
 	nonce := make([]byte, aead.NonceSize())
 	_, _ = rand.Read(nonce)
-	return aead.Seal(nonce, nonce, text, lengthPrefixed(bound))
+	return aead.Seal(nonce, nonce, text, lengthPrefixed(additionalData))
 }
 
-func decryptWith(key, sealed []byte, bound ...[]byte) ([]byte, error) {
+func decryptWith(key, sealed []byte, additionalData ...[]byte) ([]byte, error) {
 	aead := newGCM(key)
 	if len(sealed) < aead.NonceSize() {
 		return nil, errors.New("too short")
 	}
-	return aead.Open(nil, sealed[:aead.NonceSize()], sealed[aead.NonceSize():], lengthPrefixed(bound))
+	return aead.Open(nil, sealed[:aead.NonceSize()], sealed[aead.NonceSize():], lengthPrefixed(additionalData))
 }
 
 func newGCM(key []byte) cipher.AEAD {

@@ -16,7 +16,7 @@ func checkSideTables(ctx context.Context, tx pgx.Tx, keys Keys, id uuid) ([]Find
 		FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 		WHERE n.nspname = 'pgconsent'
 		AND c.relname IN ('outbox', 'sweep_erased', 'sweep_note', 'sweep_state', 'change')`).Scan(&readable); err != nil {
-		return nil, dbError("verify the tables beside the consent registry", err)
+		return nil, databaseError("verify the tables beside the consent registry", err)
 	}
 	if !readable {
 		return []Finding{
@@ -59,15 +59,15 @@ func checkSideTables(ctx context.Context, tx pgx.Tx, keys Keys, id uuid) ([]Find
 		SELECT 0, 'the sweeper is said to have run at a time that is to come (sweep_state)' FROM pgconsent.sweep_state AS w
 		WHERE w.finished_at > pgconsent.consent_now() + interval '1 minute'`, maxFindings)
 	if err != nil {
-		return nil, dbError("verify the tables beside the consent registry", err)
+		return nil, databaseError("verify the tables beside the consent registry", err)
 	}
 	out, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Finding])
 	if err != nil {
-		return nil, dbError("verify the tables beside the consent registry", err)
+		return nil, databaseError("verify the tables beside the consent registry", err)
 	}
 	rows, err = tx.Query(ctx, "SELECT n.subject, COALESCE(n.code, '') FROM pgconsent.sweep_note AS n")
 	if err != nil {
-		return nil, dbError("verify the tables beside the consent registry", err)
+		return nil, databaseError("verify the tables beside the consent registry", err)
 	}
 	notes, forged := NoteSigner{keys, id}, 0
 	var subject, code string
@@ -77,7 +77,7 @@ func checkSideTables(ctx context.Context, tx pgx.Tx, keys Keys, id uuid) ([]Find
 		}
 		return nil
 	}); err != nil {
-		return nil, dbError("verify the tables beside the consent registry", err)
+		return nil, databaseError("verify the tables beside the consent registry", err)
 	}
 	if forged > 0 {
 		out = append(out, Finding{0, fmt.Sprintf("%d notes of deletions were not made by a sweep (sweep_note)", forged)})

@@ -13,11 +13,11 @@ func TestWhatStandsBesideIsFound(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
 	for _, who := range []string{"ada", "bob"} {
-		must(t, r, consent.Command{Do: consent.Upgrade, Subject: who, By: subject(who)})
-		must(t, r, consent.Command{Do: consent.DecidePartnership, Subject: who, Decision: consent.TaskComplete,
-			By: consent.Party{Role: consent.RoleAgent, ID: "chat"}})
+		must(t, r, consent.Command{Action: consent.ActionUpgrade, Subject: who, Caller: subject(who)})
+		must(t, r, consent.Command{Action: consent.ActionDecide, Subject: who, Decision: consent.DecisionApprove,
+			Caller: consent.Party{Role: consent.RoleAgent, ID: "chat"}})
 	}
-	must(t, r, consent.Command{Do: consent.Erase, Subject: "bob", By: subject("bob")})
+	must(t, r, consent.Command{Action: consent.ActionErase, Subject: "bob", Caller: subject("bob")})
 	sound(t, r)
 	conn := db.Connect(t, "postgres")
 	var messages int

@@ -109,7 +109,7 @@ SELECT p.identity, p.content::text FROM parts AS p ORDER BY p.identity`
 func readStructure(ctx context.Context, q querier, controlRole string) (map[string]string, error) {
 	rows, err := q.Query(ctx, structureQuery, controlRole)
 	if err != nil {
-		return nil, dbError("verify the structure of the consent registry", err)
+		return nil, databaseError("verify the structure of the consent registry", err)
 	}
 	out := map[string]string{}
 	var identity, content string
@@ -117,7 +117,7 @@ func readStructure(ctx context.Context, q querier, controlRole string) (map[stri
 		out[identity] = content
 		return nil
 	}); err != nil {
-		return nil, dbError("verify the structure of the consent registry", err)
+		return nil, databaseError("verify the structure of the consent registry", err)
 	}
 	return out, nil
 }
@@ -134,7 +134,8 @@ func compareStructure(now map[string]string) []Finding {
 		switch content, ok := now[id]; {
 		case !ok:
 			out = append(out, Finding{0, fmt.Sprintf("%s is missing from schema pgconsent", id)})
-		case content != want[id] && (strings.HasPrefix(id, "function ") || normalize(content) != normalize(want[id])):
+		case content != want[id] && (strings.HasPrefix(id, "function ") ||
+			normalizeDefinition(content) != normalizeDefinition(want[id])):
 			out = append(out, Finding{0, fmt.Sprintf("%s is not as migrate installs it", id)})
 		}
 	}
@@ -146,9 +147,9 @@ func compareStructure(now map[string]string) []Finding {
 	return out
 }
 
-// normalize removes spaces and parentheses, which versions of PostgreSQL print differently in parsed expressions.
-// Functions are stored and compared as they were written.
-func normalize(content string) string {
+// normalizeDefinition removes spaces and parentheses, which versions of PostgreSQL print differently in parsed
+// expressions. Functions are stored and compared as they were written.
+func normalizeDefinition(content string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune(" ()\n\t", r) {
 			return -1

@@ -43,7 +43,7 @@ func TestStructureIsThatOfMigrate(t *testing.T) {
 func TestPrintedOtherwiseIsTheSame(t *testing.T) {
 	db := database(t)
 	first := open(t, db, defaults)
-	must(t, first, grant("ada", consent.Temporary))
+	must(t, first, grant("ada", consent.StreamTemporary))
 	if _, err := db.Connect(t, "postgres").Exec(t.Context(), "ALTER DATABASE "+db.Name+" SET quote_all_identifiers = on"); err != nil {
 		t.Fatal(err)
 	}

@@ -115,7 +115,7 @@ func TestASuperuserIsFound(t *testing.T) {
 func TestNobodyWritesRecords(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
-	must(t, r, grant("ada", consent.Temporary))
+	must(t, r, grant("ada", consent.StreamTemporary))
 	for _, role := range []string{"pgconsent_control", "pgconsent_agent", "postgres"} {
 		conn := db.Connect(t, role)
 		for _, sql := range []string{

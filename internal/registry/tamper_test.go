@@ -20,26 +20,27 @@ func lived(t testing.TB, r *Registry) {
 	agent := consent.Party{Role: consent.RoleAgent, ID: "chat"}
 	for i := range 8 {
 		id := fmt.Sprintf("person %d", i)
-		must(t, r, grant(id, consent.Temporary))
-		must(t, r, consent.Command{Do: consent.Upgrade, Subject: id, By: subject(id)})
-		must(t, r, consent.Command{Do: consent.DecidePartnership, Subject: id, By: agent,
-			Decision: []consent.Decision{consent.TaskComplete, consent.Reject, consent.Defer}[i%3]})
-		must(t, r, consent.Command{Do: consent.Grant, Subject: id, Grantee: "si:vet", Scope: "ctx:health", Purposes: []string{"care"}, By: subject(id)})
-		must(t, r, consent.Command{Do: consent.Appoint, Subject: id, Guardian: "human:sean", By: consent.Party{Role: consent.RoleController, ID: "owner"}})
+		must(t, r, grant(id, consent.StreamTemporary))
+		must(t, r, consent.Command{Action: consent.ActionUpgrade, Subject: id, Caller: subject(id)})
+		must(t, r, consent.Command{Action: consent.ActionDecide, Subject: id, Caller: agent,
+			Decision: []consent.Decision{consent.DecisionApprove, consent.DecisionReject, consent.DecisionDefer}[i%3]})
+		must(t, r, consent.Command{Action: consent.ActionGrant, Subject: id, Grantee: "si:vet", Scope: "ctx:health", Purposes: []string{"care"}, Caller: subject(id)})
+		must(t, r, consent.Command{Action: consent.ActionAppoint, Subject: id, Guardian: "human:sean", Caller: consent.Party{Role: consent.RoleController,
+			ID: "owner"}})
 		if i%3 == 0 {
-			must(t, r, consent.Command{Do: consent.Degrade, Subject: id, Stream: consent.Anonymous, By: subject(id)})
+			must(t, r, consent.Command{Action: consent.ActionDegrade, Subject: id, Stream: consent.StreamAnonymous, Caller: subject(id)})
 		}
 		if i%2 == 0 {
-			must(t, r, consent.Command{Do: consent.Revoke, Subject: id, By: subject(id)})
+			must(t, r, consent.Command{Action: consent.ActionRevoke, Subject: id, Caller: subject(id)})
 		}
 		if i == 7 {
-			must(t, r, consent.Command{Do: consent.Erase, Subject: id, By: subject(id)})
+			must(t, r, consent.Command{Action: consent.ActionErase, Subject: id, Caller: subject(id)})
 		}
 	}
 }
 
 // exported is what Verify reads, and the anchor.
-func exported(t testing.TB, r *Registry) (*Export, head) {
+func exported(t testing.TB, r *Registry) (*Export, recordHead) {
 	t.Helper()
 	file, err := readAnchor(r.Anchor)
 	if err != nil {
@@ -60,7 +61,7 @@ func exported(t testing.TB, r *Registry) (*Export, head) {
 }
 
 func copied(x *Export) *Export {
-	return &Export{slices.Clone(x.registries), slices.Clone(x.entries), slices.Clone(x.people), slices.Clone(x.current), slices.Clone(x.guardians)}
+	return &Export{slices.Clone(x.registries), slices.Clone(x.entries), slices.Clone(x.subjects), slices.Clone(x.current), slices.Clone(x.guardians)}
 }
 
 // flipped is b with one bit changed.
@@ -76,11 +77,11 @@ func flipped(r *rand.Rand, b []byte) []byte {
 func word(s string) *string { return &s }
 
 // changeEntry alters one field.
-func changeEntry(r *rand.Rand, x *Export, e *entry) {
+func changeEntry(r *rand.Rand, x *Export, e *recordEntry) {
 	later := e.RecordedAt.Add(time.Duration(1+r.IntN(1e6)) * time.Microsecond)
-	other := x.people[r.IntN(len(x.people))].Ref
+	other := x.subjects[r.IntN(len(x.subjects))].Reference
 	for other == e.Subject || e.Grantee != nil && other == *e.Grantee {
-		other = x.people[r.IntN(len(x.people))].Ref
+		other = x.subjects[r.IntN(len(x.subjects))].Reference
 	}
 	pick := func(p **time.Time) {
 		if *p == nil || r.IntN(2) == 0 {
@@ -132,20 +133,20 @@ func changeEntry(r *rand.Rand, x *Export, e *entry) {
 	case 21:
 		e.Hash = flipped(r, e.Hash)
 	case 22:
-		e.Mac = flipped(r, e.Mac)
+		e.MAC = flipped(r, e.MAC)
 	case 23:
-		e.Kid++
+		e.MACKey++
 	}
 }
 
 // refolded makes the fold and the people's state what the records say, as an attacker who covers tracks would.
 func refolded(x *Export, k Keys) {
-	c := &checker{keys: k, people: map[uuid]*subjectRow{}, openedParties: map[uuid]party{}, erasedSubjects: map[uuid]bool{},
-		current: map[consent.Key]currentRow{}, guardians: map[[2]string]int64{}, id: x.registries[0]}
-	c.read(x.people)
+	c := &checker{keys: k, subjects: map[uuid]*subjectRow{}, openedParties: map[uuid]party{}, erasedSubjects: map[uuid]bool{},
+		currentRows: map[consent.Key]currentRow{}, guardians: map[[2]string]int64{}, id: x.registries[0]}
+	c.openParties(x.subjects)
 	c.checkChain(x.entries, nil)
 	x.current, x.guardians = nil, nil
-	for _, f := range c.current {
+	for _, f := range c.currentRows {
 		x.current = append(x.current, f)
 	}
 	for g, n := range c.guardians {
@@ -161,7 +162,7 @@ func rechained(x *Export, from int, k Keys) {
 	}
 	for i := from; i < len(x.entries); i++ {
 		e := &x.entries[i]
-		e.Number, e.Prev = int64(i+1), prev
+		e.Number, e.PreviousHash = int64(i+1), prev
 		e.sign(k, x.registries[0])
 		prev = e.Hash
 	}
@@ -294,14 +295,14 @@ var tamperings = map[string]func(r *rand.Rand, x *Export, k, foreign Keys) strin
 		return fmt.Sprint("fold ", i)
 	},
 	"people": func(r *rand.Rand, x *Export, k, foreign Keys) string {
-		i, j := r.IntN(len(x.people)), r.IntN(len(x.people))
-		p, q := &x.people[i], &x.people[j]
+		i, j := r.IntN(len(x.subjects)), r.IntN(len(x.subjects))
+		p, q := &x.subjects[i], &x.subjects[j]
 		now := time.Now()
 		switch r.IntN(6) {
 		case 5:
-			i = slices.IndexFunc(x.people, func(p subjectRow) bool { return p.ErasedAt != nil })
-			earlier := x.people[i].ErasedAt.Add(-time.Duration(1+r.IntN(1e9)) * time.Microsecond)
-			x.people[i].ErasedAt = &earlier
+			i = slices.IndexFunc(x.subjects, func(p subjectRow) bool { return p.ErasedAt != nil })
+			earlier := x.subjects[i].ErasedAt.Add(-time.Duration(1+r.IntN(1e9)) * time.Microsecond)
+			x.subjects[i].ErasedAt = &earlier
 			return "erased at another time"
 		case 0:
 			if p.Name == nil {
@@ -311,8 +312,8 @@ var tamperings = map[string]func(r *rand.Rand, x *Export, k, foreign Keys) strin
 			p.Name = word(*p.Name + "x")
 		case 1:
 			for i == j || p.Name == nil || q.Name == nil {
-				i, j = r.IntN(len(x.people)), r.IntN(len(x.people))
-				p, q = &x.people[i], &x.people[j]
+				i, j = r.IntN(len(x.subjects)), r.IntN(len(x.subjects))
+				p, q = &x.subjects[i], &x.subjects[j]
 			}
 			p.Name, q.Name = q.Name, p.Name
 		case 2:
@@ -324,7 +325,7 @@ var tamperings = map[string]func(r *rand.Rand, x *Export, k, foreign Keys) strin
 			}
 			p.Name, p.Key, p.ErasedAt = nil, nil, &now
 		case 4:
-			x.people = slices.Delete(x.people, i, i+1)
+			x.subjects = slices.Delete(x.subjects, i, i+1)
 			return "somebody is gone"
 		}
 		return fmt.Sprint("people ", i, j)

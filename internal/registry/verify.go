@@ -14,12 +14,12 @@ import (
 
 // Report is the result of [Registry.Verify].
 type Report struct {
-	Records  int
-	Last     int64  // the number of the last record
-	Hash     string // the hash of the last record
-	Anchored int64  // the number of the record in the anchor; 0 if the anchor is empty
-	NoAnchor bool   // there is no anchor, so that the newest records may be missing
-	Findings []Finding
+	Records        int
+	LastRecord     int64  // the number of the last record
+	LastHash       string // the hash of the last record
+	AnchoredRecord int64  // the number of the record in the anchor; 0 if the anchor is empty
+	NoAnchor       bool   // there is no anchor, so that the newest records may be missing
+	Findings       []Finding
 }
 
 // Verify verifies the whole registry with its codes, the anchor, and the objects that migrate installs. An error means
@@ -29,21 +29,21 @@ func (r *Registry) Verify(ctx context.Context) (Report, error) {
 	// The anchor is read first: records that are made meanwhile come after it.
 	file, err := readAnchor(r.Anchor)
 	if err != nil {
-		return out, anchorError(false, err)
+		return out, newAnchorError(false, err)
 	}
 	h, ok, err := file.head(r.Database, r.Keys)
-	var anchored *head
+	var anchored *recordHead
 	switch {
 	case err != nil:
 		out.Findings = append(out.Findings, Finding{0, err.Error()})
 	case ok:
-		anchored, out.Anchored = &h, h.Number
+		anchored, out.AnchoredRecord = &h, h.Number
 	}
 	out.NoAnchor = !ok
 	of := slices.Clip(out.Findings)
 	err = r.readSnapshot(ctx, true, func(ctx context.Context, tx pgx.Tx, id uuid, _ time.Time) error {
 		if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = 0"); err != nil {
-			return dbError("verify the consent registry", err)
+			return databaseError("verify the consent registry", err)
 		}
 		out.Findings = of // a retry starts with the same findings
 		x, err := readExport(ctx, tx)
@@ -58,7 +58,7 @@ func (r *Registry) Verify(ctx context.Context) (Report, error) {
 		out.Records = len(x.entries)
 		if out.Records > 0 {
 			last := x.entries[out.Records-1]
-			out.Last, out.Hash = last.Number, hex.EncodeToString(last.Hash)
+			out.LastRecord, out.LastHash = last.Number, hex.EncodeToString(last.Hash)
 		}
 		now, err := readStructure(ctx, tx, r.Connect.User)
 		if err != nil {
@@ -66,7 +66,7 @@ func (r *Registry) Verify(ctx context.Context) (Report, error) {
 		}
 		planted, err := builtin.ReadPlantedObjects(ctx, tx)
 		if err != nil {
-			return dbError("verify the consent registry", err)
+			return databaseError("verify the consent registry", err)
 		}
 		for _, name := range planted {
 			out.Findings = append(out.Findings, Finding{0, name + " is not PostgreSQL's own, and would be taken for it"})

@@ -34,7 +34,7 @@ func TestReminderIsANotice(t *testing.T) {
 			"'u1'), ('api_2', 'u1'), ('api_3', 'u2')"); err != nil {
 		t.Fatal(err)
 	}
-	tracker := air.New(air.Config{Messages: 3, Reminder: "rest, {messages}"})
+	tracker := air.New(air.Config{MaxMessages: 3, Reminder: "rest, {messages}"})
 	d := harness.Database{Name: "talks", DB: db, Policy: airPolicy, SearchPath: []string{"public"}, AIR: tracker}
 	harness.Install(t, d, harness.Both)
 	proxy := harness.Serve(t, harness.Both, []harness.Database{d}, []harness.Agent{
@@ -44,7 +44,7 @@ func TestReminderIsANotice(t *testing.T) {
 	sendMessage := func(by, user, channel string, n int) {
 		t.Helper()
 		for range n {
-			if _, err := tracker.Track(time.Now(), air.Key{Database: "talks", RecordedBy: by, User: user, Channel: channel},
+			if _, err := tracker.Track(time.Now(), air.SessionKey{Database: "talks", RecordedBy: by, User: user, Channel: channel},
 				""); err != nil {
 				t.Fatal(err)
 			}

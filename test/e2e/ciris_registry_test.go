@@ -82,29 +82,29 @@ func openRegistry(t testing.TB, db *pgtest.DB, s consent.Settings) *registry.Reg
 
 func (g *governedWorld) do(c consent.Command) {
 	g.Helper()
-	if c.By == (consent.Party{}) {
-		c.By = consent.Party{Role: consent.RoleSubject, ID: c.Subject}
+	if c.Caller == (consent.Party{}) {
+		c.Caller = consent.Party{Role: consent.RoleSubject, ID: c.Subject}
 	}
 	if _, err := g.registry.Execute(context.Background(), c); err != nil {
-		g.Fatalf("%s of %s: %v", c.Do, c.Subject, err)
+		g.Fatalf("%s of %s: %v", c.Action, c.Subject, err)
 	}
 }
 
 func (g *governedWorld) temporary(user string) {
 	g.Helper()
-	g.do(consent.Command{Do: consent.Interact, Subject: user, By: consent.Party{Role: consent.RoleApplication, ID: "app"}})
+	g.do(consent.Command{Action: consent.ActionInteract, Subject: user, Caller: consent.Party{Role: consent.RoleApplication, ID: "app"}})
 }
 
 func (g *governedWorld) partner(user string, categories ...string) {
 	g.Helper()
-	g.do(consent.Command{Do: consent.Upgrade, Subject: user, Categories: categories, Reason: "for long"})
-	g.do(consent.Command{Do: consent.DecidePartnership, Subject: user, Decision: consent.TaskComplete,
-		By: consent.Party{Role: consent.RoleAgent, ID: "agent"}})
+	g.do(consent.Command{Action: consent.ActionUpgrade, Subject: user, Categories: categories, Reason: "for long"})
+	g.do(consent.Command{Action: consent.ActionDecide, Subject: user, Decision: consent.DecisionApprove,
+		Caller: consent.Party{Role: consent.RoleAgent, ID: "agent"}})
 }
 
 func (g *governedWorld) degrade(user string, to consent.Stream) {
 	g.Helper()
-	g.do(consent.Command{Do: consent.Degrade, Subject: user, Stream: to})
+	g.do(consent.Command{Action: consent.ActionDegrade, Subject: user, Stream: to})
 }
 
 // ago moves what a record says of times into the past, as the owner of the schema can.
@@ -193,7 +193,7 @@ func TestCirisA_StreamsShowTheirCategories(t *testing.T) {
 		g.want("its user", oneText(agent, "SELECT user_id FROM users"), user)
 		g.partner(user)
 		g.want("PARTNERED", g.shows(agent, user), essential+behavioral+improvement)
-		g.do(consent.Command{Do: consent.Grant, Subject: g.users[1], Stream: consent.Anonymous})
+		g.do(consent.Command{Action: consent.ActionGrant, Subject: g.users[1], Stream: consent.StreamAnonymous})
 		g.want("ANONYMOUS", g.shows(agent, g.users[1]), "")
 		g.want("a stream that nobody knows",
 			oneText(g.super, "UPDATE pgconsent.consent_current SET stream = 'OTHER' WHERE subject = '"+user+"'")+g.shows(agent, user), "")
@@ -206,7 +206,7 @@ func TestCirisA_ExplicitConsent(t *testing.T) {
 	g := startGoverned(t, harness.Auto, consent.Settings{RequireExplicit: true})
 	agent := g.proxy.Agent(t, "agent", "ciris")
 	if _, err := g.registry.Execute(context.Background(),
-		consent.Command{Do: consent.Interact, Subject: g.users[0], By: consent.Party{Role: consent.RoleApplication, ID: "app"}}); err != nil {
+		consent.Command{Action: consent.ActionInteract, Subject: g.users[0], Caller: consent.Party{Role: consent.RoleApplication, ID: "app"}}); err != nil {
 		t.Logf("an interaction: %v", err)
 	}
 	g.want("after an interaction", g.rows(agent, g.users[0]), "f")
@@ -273,7 +273,7 @@ func TestCirisC_AnonymousByTheRegistry(t *testing.T) {
 		for i, user := range g.users[:5] {
 			g.temporary(user)
 			g.want("TEMPORARY", g.rows(agent, user), "t")
-			g.degrade(user, consent.Anonymous)
+			g.degrade(user, consent.StreamAnonymous)
 			g.want("ANONYMOUS at once", g.rows(agent, user), "f")
 			want := "0" // an aggregate of no group has no row
 			if i == 4 {
@@ -312,21 +312,23 @@ func TestCirisD_PartnershipNeedsBoth(t *testing.T) {
 		}
 	}
 	decide := func(user, decision string) {
-		g.do(consent.Command{Do: consent.DecidePartnership, Subject: user, Decision: consent.Decision(decision), By: deciding})
+		g.do(consent.Command{Action: consent.ActionDecide, Subject: user, Decision: consent.Decision(decision), Caller: deciding})
 	}
-	requestUpgrade := func(user string) { g.do(consent.Command{Do: consent.Upgrade, Subject: user, Reason: "for long"}) }
+	requestUpgrade := func(user string) {
+		g.do(consent.Command{Action: consent.ActionUpgrade, Subject: user, Reason: "for long"})
+	}
 	approved, rejected, expired, never := g.users[0], g.users[1], g.users[2], g.users[3]
 	wantError("nobody has consented", consent.Command{
-		Do: consent.Degrade, Stream: consent.Temporary, Subject: never, By: consent.Party{
+		Action: consent.ActionDegrade, Stream: consent.StreamTemporary, Subject: never, Caller: consent.Party{
 			Role: consent.RoleSubject, ID: never}}, new(*consent.NotFoundError))
 	for _, user := range []string{approved, rejected, expired} {
 		g.temporary(user)
 		requestUpgrade(user)
 		g.want("asked for", g.shows(agent, user), essential)
 	}
-	wantError("who asks decides", consent.Command{Do: consent.DecidePartnership, Subject: approved,
-		Decision: consent.TaskComplete, By: consent.Party{Role: consent.RoleSubject, ID: approved}}, new(*consent.ForbiddenError))
-	wantError("who decides asks", consent.Command{Do: consent.Upgrade, Subject: approved, By: deciding}, new(*consent.ForbiddenError))
+	wantError("who asks decides", consent.Command{Action: consent.ActionDecide, Subject: approved,
+		Decision: consent.DecisionApprove, Caller: consent.Party{Role: consent.RoleSubject, ID: approved}}, new(*consent.ForbiddenError))
+	wantError("who decides asks", consent.Command{Action: consent.ActionUpgrade, Subject: approved, Caller: deciding}, new(*consent.ForbiddenError))
 
 	due := oneText(g.super, "SELECT due_at FROM pgconsent.consent_current WHERE subject = '"+approved+"'")
 	decide(approved, "DEFER")
@@ -340,11 +342,11 @@ func TestCirisD_PartnershipNeedsBoth(t *testing.T) {
 	g.want("REJECT", g.shows(agent, rejected), essential)
 
 	wantError("TEMPORARY to PARTNERED by a grant of one's own",
-		consent.Command{Do: consent.Degrade, Stream: consent.Partnered, Subject: rejected,
-			By: consent.Party{Role: consent.RoleSubject, ID: rejected}}, new(*consent.ValidationError))
-	g.degrade(approved, consent.Temporary)
+		consent.Command{Action: consent.ActionDegrade, Stream: consent.StreamPartnered, Subject: rejected,
+			Caller: consent.Party{Role: consent.RoleSubject, ID: rejected}}, new(*consent.ValidationError))
+	g.degrade(approved, consent.StreamTemporary)
 	g.want("PARTNERED to TEMPORARY", g.shows(agent, approved), "user_id channel_id")
-	g.degrade(rejected, consent.Anonymous)
+	g.degrade(rejected, consent.StreamAnonymous)
 	g.Exec("INSERT INTO interactions (id, user_id, channel_id, channel_type, occurred_at) SELECT 900005, '" +
 		rejected + "', 'api_9', 'api', statement_timestamp()")
 	g.want("TEMPORARY to ANONYMOUS", oneText(agent, "SELECT count(*) FROM interactions AS visible_i WHERE id = 900005"), "0")
@@ -352,7 +354,7 @@ func TestCirisD_PartnershipNeedsBoth(t *testing.T) {
 	g.clock("+ interval '48 hours'")
 	g.settle(agent)
 	wantError("decided after 48 hours", consent.Command{
-		Do: consent.DecidePartnership, Subject: expired, Decision: consent.TaskComplete, By: deciding}, new(*consent.ExpiredError))
+		Action: consent.ActionDecide, Subject: expired, Decision: consent.DecisionApprove, Caller: deciding}, new(*consent.ExpiredError))
 	g.want("lapsed", g.shows(agent, expired), essential)
 	g.proxy.Tap().RequireNoMarker(t)
 }
@@ -383,7 +385,7 @@ func TestCirisE_WithdrawalAndDowngrade(t *testing.T) {
 		g.want("a cursor", fmt.Sprint(strings.Count(oneText(cursor, "FETCH 1 FROM c"), "\n")), "0")
 		oneText(snapshot, "BEGIN ISOLATION LEVEL REPEATABLE READ")
 		oneText(snapshot, query)
-		g.degrade(user, consent.Temporary)
+		g.degrade(user, consent.StreamTemporary)
 		g.want("prepared, after the downgrade", prepared(), "0 0")
 		g.want("the cursor", oneText(cursor, "FETCH 1 FROM c"), "40001")
 		g.want("the snapshot", oneText(snapshot, query), "40001")
@@ -394,11 +396,11 @@ func TestCirisE_WithdrawalAndDowngrade(t *testing.T) {
 
 		oneText(snapshot, "BEGIN ISOLATION LEVEL REPEATABLE READ")
 		g.want("before", g.rows(snapshot, user), "t")
-		g.do(consent.Command{Do: consent.Revoke, Subject: user})
+		g.do(consent.Command{Action: consent.ActionRevoke, Subject: user})
 		g.want("withdrawn", g.rows(agent, user)+oneText(agent, "SELECT count(*) FROM users WHERE user_id = '"+user+"'"), "f0")
 		g.want("the snapshot", oneText(snapshot, "SELECT 1 FROM users"), "40001")
 		oneText(snapshot, "ROLLBACK")
-		g.do(consent.Command{Do: consent.Grant, Subject: user, Stream: consent.Temporary})
+		g.do(consent.Command{Action: consent.ActionGrant, Subject: user, Stream: consent.StreamTemporary})
 		g.want("a new consent revives nothing", g.rows(agent, user), "f")
 		// A renewal takes nothing from anybody, and ends nothing.
 		oneText(snapshot, "BEGIN ISOLATION LEVEL REPEATABLE READ")
@@ -408,9 +410,9 @@ func TestCirisE_WithdrawalAndDowngrade(t *testing.T) {
 		// A first record, given or asked for, of an unknown person shows nothing either; one that refuses may.
 		g.temporary(g.users[2])
 		g.want("after somebody's first record", g.rows(snapshot, other), "t")
-		g.do(consent.Command{Do: consent.Upgrade, Subject: g.users[3]})
+		g.do(consent.Command{Action: consent.ActionUpgrade, Subject: g.users[3]})
 		g.want("after a first question", g.rows(snapshot, other), "t")
-		g.do(consent.Command{Do: consent.Refuse, Subject: g.users[4]})
+		g.do(consent.Command{Action: consent.ActionRefuse, Subject: g.users[4]})
 		g.want("after a first no", oneText(snapshot, "SELECT 1 FROM users"), "40001")
 		oneText(snapshot, "ROLLBACK")
 		g.proxy.Tap().RequireNoMarker(g)
@@ -425,11 +427,11 @@ func TestCirisE_DecayByFullDays(t *testing.T) {
 		agent, user, later := g.proxy.Agent(g, "agent", "ciris"), g.users[0], g.users[1]
 		g.clock("- interval '40 days'") // records are in the order of time: the oldest first
 		g.partner(later)
-		g.degrade(later, consent.Anonymous)
+		g.degrade(later, consent.StreamAnonymous)
 		g.clock("")
 		g.settle(agent)
 		g.partner(user, "ESSENTIAL", "BEHAVIORAL")
-		g.degrade(user, consent.Anonymous)
+		g.degrade(user, consent.StreamAnonymous)
 		for _, c := range []struct {
 			days, seconds int
 			want          string
@@ -479,7 +481,7 @@ func TestCirisE_DecayCountsInGroups(t *testing.T) {
 		g.Exec("UPDATE interactions SET channel_type = 'api', trend_analysis = 'steady', interaction_frequency = 7")
 		for _, user := range g.users[:5] {
 			g.partner(user)
-			g.degrade(user, consent.Anonymous)
+			g.degrade(user, consent.StreamAnonymous)
 			g.ago(user, 45, 0)
 		}
 		sum := "SELECT sum(interaction_frequency) FROM interactions"

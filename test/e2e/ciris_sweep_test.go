@@ -39,8 +39,8 @@ func TestCirisF_TheSweeperDeletes(t *testing.T) {
 	for _, user := range []string{revoked, erased, active} {
 		g.temporary(user)
 	}
-	g.do(consent.Command{Do: consent.Revoke, Subject: revoked})
-	g.do(consent.Command{Do: consent.Erase, Subject: erased})
+	g.do(consent.Command{Action: consent.ActionRevoke, Subject: revoked})
+	g.do(consent.Command{Action: consent.ActionErase, Subject: erased})
 	g.Exec("UPDATE interactions SET occurred_at = now() - interval '8 days' WHERE user_id IN ('" + expired + "', '" + active + "')")
 	before := oneText(agent, "SELECT * FROM interactions ORDER BY id")
 	g.temporary(expired) // a user with a new consent
@@ -73,7 +73,7 @@ func TestCirisE_TheSweeperAnonymises(t *testing.T) {
 	}
 	for i, d := range days {
 		g.clock(fmt.Sprintf("- interval '%d hours'", 24*d))
-		g.degrade(g.users[i], consent.Anonymous)
+		g.degrade(g.users[i], consent.StreamAnonymous)
 	}
 	g.clock("")
 	g.settle(agent)
@@ -118,7 +118,7 @@ func TestCirisE_TheSweeperAnonymisesAtOnce(t *testing.T) {
 	agent := g.proxy.Agent(g, "agent", "ciris")
 	for _, user := range g.users[:8] {
 		g.partner(user)
-		g.degrade(user, consent.Anonymous)
+		g.degrade(user, consent.StreamAnonymous)
 	}
 	const groups = "SELECT channel_type, count(*), sum(usage_statistics) FROM interactions GROUP BY 1 ORDER BY 1"
 	before := oneText(agent, groups)

@@ -172,9 +172,9 @@ func TestHistoryOfTheRegistry(t *testing.T) {
 	total, lateReads := 0, 0
 	for name := range readingWays {
 		lateReads += compareHistories(t, first, second, name, trials, seed, &total, func(_ int, granted bool) error {
-			c := consent.Command{Do: consent.Revoke, Subject: historyPerson, By: consent.Party{Role: consent.RoleSubject, ID: historyPerson}}
+			c := consent.Command{Action: consent.ActionRevoke, Subject: historyPerson, Caller: consent.Party{Role: consent.RoleSubject, ID: historyPerson}}
 			if granted {
-				c.Do = consent.Grant
+				c.Action = consent.ActionGrant
 			}
 			_, err := r.Execute(context.Background(), c)
 			return err

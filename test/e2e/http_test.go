@@ -322,7 +322,7 @@ func (f *httpFace) roles() {
 	if registry := f.run.Service().Registry("ciris"); registry == nil {
 		f.t.Fatal("the service has no registry")
 	} else if _, err := registry.Execute(f.t.Context(), consent.Command{
-		Do: consent.Appoint, Subject: other, Guardian: userID, By: consent.Party{Role: consent.RoleController, ID: "office"}}); err != nil {
+		Action: consent.ActionAppoint, Subject: other, Guardian: userID, Caller: consent.Party{Role: consent.RoleController, ID: "office"}}); err != nil {
 		f.t.Fatal(err)
 	}
 	f.want(f.call(caller, "POST", "/v1/consent/grant", map[string]any{"user_id": other, "stream": "TEMPORARY"}, "Idempotency-Key", "guard"), 200, "")

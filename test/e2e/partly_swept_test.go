@@ -65,7 +65,7 @@ CREATE TABLE %T (id bigserial PRIMARY KEY, who %U, at timestamptz NOT NULL DEFAU
 			row("api", "1", "2")
 			row("web", "1", "2", "4")
 			for _, p := range []string{"1", "2", "3", "4"} {
-				g.degrade(person(p), consent.Anonymous)
+				g.degrade(person(p), consent.StreamAnonymous)
 			}
 			wantMessage("two people", "api", "")
 			g.sweep()

@@ -46,8 +46,8 @@ tables:
 			}
 			controller := consent.Party{Role: consent.RoleController, ID: "office"}
 			consentBy := func(guardian string, action consent.Action, grantee, scope string) consent.Command {
-				return consent.Command{Do: action, Subject: "dog:bella", Grantee: grantee, Scope: scope,
-					Purposes: []string{"care"}, By: consent.Party{Role: consent.RoleGuardian, ID: guardian}}
+				return consent.Command{Action: action, Subject: "dog:bella", Grantee: grantee, Scope: scope,
+					Purposes: []string{"care"}, Caller: consent.Party{Role: consent.RoleGuardian, ID: guardian}}
 			}
 			wantRefused := func(description string, c consent.Command) {
 				t.Helper()
@@ -58,44 +58,44 @@ tables:
 			}
 			guards := func(action consent.Action, subject, guardian string) {
 				t.Helper()
-				g.do(consent.Command{Do: action, Subject: subject, Guardian: guardian, By: controller})
+				g.do(consent.Command{Action: action, Subject: subject, Guardian: guardian, Caller: controller})
 			}
 
 			wantShown("nobody has consented", "", "")
-			wantRefused("who is not appointed yet", consentBy("human:sean", consent.Grant, "si:vet", ""))
-			guards(consent.Appoint, "dog:rex", "human:sean")
-			wantRefused("who guards another", consentBy("human:sean", consent.Grant, "si:vet", ""))
+			wantRefused("who is not appointed yet", consentBy("human:sean", consent.ActionGrant, "si:vet", ""))
+			guards(consent.ActionAppoint, "dog:rex", "human:sean")
+			wantRefused("who guards another", consentBy("human:sean", consent.ActionGrant, "si:vet", ""))
 			wantShown("of whom nobody speaks for", "", "")
 
-			guards(consent.Appoint, "dog:bella", "human:sean")
+			guards(consent.ActionAppoint, "dog:bella", "human:sean")
 			wantShown("an appointment is no consent", "", "")
-			g.do(consentBy("human:sean", consent.Grant, "si:vet", ""))
+			g.do(consentBy("human:sean", consent.ActionGrant, "si:vet", ""))
 			wantShown("the guardian has consented", "1 2", "")
-			g.do(consentBy("human:sean", consent.Grant, "si:shop", "row:visits:2"))
+			g.do(consentBy("human:sean", consent.ActionGrant, "si:shop", "row:visits:2"))
 			wantShown("to another, about one row", "1 2", "2")
 
 			oneText(held, "BEGIN; DECLARE c CURSOR FOR SELECT id FROM visits")
 			g.want("a cursor", oneText(held, "FETCH 1 FROM c"), "1")
-			g.do(consentBy("human:sean", consent.Revoke, "si:vet", ""))
+			g.do(consentBy("human:sean", consent.ActionRevoke, "si:vet", ""))
 			g.want("the cursor", oneText(held, "FETCH 1 FROM c"), "40001")
 			wantShown("the guardian has withdrawn", "", "2")
-			g.do(consentBy("human:sean", consent.Grant, "si:vet", ""))
+			g.do(consentBy("human:sean", consent.ActionGrant, "si:vet", ""))
 
 			// Consents that he gave stay; new ones count neither as given nor as refused.
-			guards(consent.Dismiss, "dog:bella", "human:sean")
+			guards(consent.ActionDismiss, "dog:bella", "human:sean")
 			wantShown("the guardian is dismissed", "1 2", "2")
-			wantRefused("a yes of who was dismissed", consentBy("human:sean", consent.Grant, "si:shop", ""))
-			wantRefused("a no of who was dismissed", consentBy("human:sean", consent.Revoke, "si:vet", ""))
+			wantRefused("a yes of who was dismissed", consentBy("human:sean", consent.ActionGrant, "si:shop", ""))
+			wantRefused("a no of who was dismissed", consentBy("human:sean", consent.ActionRevoke, "si:vet", ""))
 			wantShown("after that", "1 2", "2")
-			guards(consent.Appoint, "dog:bella", "human:mira")
-			g.do(consentBy("human:mira", consent.Revoke, "si:vet", ""))
+			guards(consent.ActionAppoint, "dog:bella", "human:mira")
+			g.do(consentBy("human:mira", consent.ActionRevoke, "si:vet", ""))
 			wantShown("another guardian has withdrawn", "", "2")
 
 			// An erased person speaks for nobody, and the consents given for the ward stay.
-			g.do(consentBy("human:mira", consent.Grant, "si:vet", ""))
-			g.do(consent.Command{Do: consent.Erase, Subject: "human:mira", By: controller})
+			g.do(consentBy("human:mira", consent.ActionGrant, "si:vet", ""))
+			g.do(consent.Command{Action: consent.ActionErase, Subject: "human:mira", Caller: controller})
 			wantShown("the guardian is erased", "1 2", "2")
-			wantRefused("who was erased", consentBy("human:mira", consent.Grant, "si:vet", ""))
+			wantRefused("who was erased", consentBy("human:mira", consent.ActionGrant, "si:vet", ""))
 			if report, err := g.registry.Verify(t.Context()); err != nil || len(report.Findings) > 0 {
 				t.Errorf("%v %v", report.Findings, err)
 			}

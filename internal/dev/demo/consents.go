@@ -40,7 +40,7 @@ func (f folder) recordConsents(ctx context.Context, c *config.Config, progress f
 			progress(fmt.Sprintf("recording consents: %d of %d", i, len(subjects)))
 		}
 		for _, command := range s.consentCommands(agent) {
-			command.Request = "demo " + string(command.Do) + " " + s.id
+			command.RequestKey = "demo " + string(command.Action) + " " + s.id
 			if _, err := r.Execute(ctx, command); err != nil {
 				return fmt.Errorf("world %s: the consent of %s: %w", f.world.Name, s.id, err)
 			}
@@ -58,14 +58,15 @@ type consentSubject struct {
 // consentCommands returns the commands that make the subject's relationship; the agent decides about a partnership.
 func (s consentSubject) consentCommands(agent string) []consent.Command {
 	self := consent.Party{Role: consent.RoleSubject, ID: s.id}
-	if s.stream != consent.Partnered {
-		return []consent.Command{{Do: consent.Grant, Subject: s.id, Stream: s.stream, By: self, Via: "demo"}}
+	if s.stream != consent.StreamPartnered {
+		return []consent.Command{{Action: consent.ActionGrant, Subject: s.id, Stream: s.stream, Caller: self,
+			Interface: "demo"}}
 	}
 	return []consent.Command{
-		{Do: consent.Grant, Subject: s.id, Stream: consent.Temporary, By: self, Via: "demo"},
-		{Do: consent.Upgrade, Subject: s.id, By: self, Via: "demo", Reason: "we work together"},
-		{Do: consent.DecidePartnership, Subject: s.id, Decision: consent.TaskComplete,
-			By: consent.Party{Role: consent.RoleAgent, ID: agent}, Via: "demo"},
+		{Action: consent.ActionGrant, Subject: s.id, Stream: consent.StreamTemporary, Caller: self, Interface: "demo"},
+		{Action: consent.ActionUpgrade, Subject: s.id, Caller: self, Interface: "demo", Reason: "we work together"},
+		{Action: consent.ActionDecide, Subject: s.id, Decision: consent.DecisionApprove,
+			Caller: consent.Party{Role: consent.RoleAgent, ID: agent}, Interface: "demo"},
 	}
 }
 
@@ -80,8 +81,9 @@ func (f folder) querySubjects(ctx context.Context, c *config.Config) ([]consentS
 // applyConsent makes one change in the registry, as its subject.
 func applyConsent(ctx context.Context, r *registry.Registry, c world.Consent) (string, error) {
 	result, err := r.Execute(ctx, consent.Command{
-		Do: consent.Action(c.Do), Subject: c.Subject, Scope: c.Scope, Stream: consent.Stream(c.Stream), Categories: c.Categories,
-		By: consent.Party{Role: consent.RoleSubject, ID: c.Subject}, Via: "demo",
+		Action: consent.Action(c.Do), Subject: c.Subject, Scope: c.Scope, Stream: consent.Stream(c.Stream),
+		Categories: c.Categories,
+		Caller:     consent.Party{Role: consent.RoleSubject, ID: c.Subject}, Interface: "demo",
 	})
 	if err != nil {
 		return "", err

@@ -153,7 +153,7 @@ func (p *tourPlayer) sweep(ctx context.Context) error {
 			return err
 		case len(r.Failures) > 0:
 			return errors.New(r.Failures[0])
-		case !r.Busy:
+		case !r.SweepRunning:
 			return nil
 		}
 		select {

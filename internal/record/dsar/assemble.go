@@ -120,7 +120,7 @@ func (m Material) fillConsents(r *Report) {
 	case len(activeTexts) == 0:
 		r.ConsentState = "No consent of this person is recorded."
 		r.Retention = append(r.Retention, Retention{
-			Grantee: consent.Everybody, Scope: consent.Everything,
+			Grantee: consent.AnyGrantee, Scope: consent.AnyScope,
 			Period: "No consent sets a period. The controller has to say how long the data are kept."})
 	case r.Active:
 		r.ConsentState = "Consent is active: " + strings.Join(activeTexts, "; ") + "."
@@ -151,22 +151,22 @@ func CategoryText(name string) string {
 
 // categoryTexts describe the categories of streams.
 var categoryTexts = map[string]string{
-	consent.Essential: "Core functionality: user identification, session management, communication context",
-	consent.Behavioral: "Interaction patterns and preferences: communication style, response preferences, " +
+	consent.CategoryEssential: "Core functionality: user identification, session management, communication context",
+	consent.CategoryBehavioral: "Interaction patterns and preferences: communication style, response preferences, " +
 		"interaction frequency",
-	consent.Improvement: "Service enhancement: error patterns, feature usage, performance metrics",
-	consent.Statistical: "Anonymised aggregate data: usage statistics, performance benchmarks, trend analysis",
+	consent.CategoryImprovement: "Service enhancement: error patterns, feature usage, performance metrics",
+	consent.CategoryStatistical: "Anonymised aggregate data: usage statistics, performance benchmarks, trend analysis",
 }
 
 func basisText(rec consent.Record, now time.Time) string {
 	switch rec.StateAt(now) {
-	case consent.Given:
+	case consent.StateGiven:
 		return "Consent of the data subject, active"
-	case consent.Requested:
+	case consent.StateRequested:
 		return "Asked for, not given: no ground for processing"
-	case consent.Expired:
+	case consent.StateExpired:
 		return "Consent of the data subject, until it expired"
-	case consent.Refused:
+	case consent.StateRefused:
 		return "Consent was refused: no ground for processing"
 	default:
 		return "Consent of the data subject, until it was " + string(rec.State)
@@ -179,14 +179,14 @@ func describeConsent(rec consent.Record, since, now time.Time) string {
 	if rec.Stream != "" {
 		out = string(rec.Stream) + " " + out
 	}
-	if rec.Grantee != consent.Everybody {
+	if rec.Grantee != consent.AnyGrantee {
 		out += " to " + rec.Grantee
 	}
-	if rec.Scope != consent.Everything {
+	if rec.Scope != consent.AnyScope {
 		out += " about " + rec.Scope
 	}
 	switch {
-	case rec.State != consent.Given:
+	case rec.State != consent.StateGiven:
 		return out + " since " + Instant(since)
 	case rec.ExpiresAt.IsZero():
 		return out
@@ -219,7 +219,7 @@ func (m Material) retention(rec consent.Record) Retention {
 	out := Retention{Grantee: rec.Grantee, Scope: rec.Scope, Stream: streamOrNil(rec.Stream)}
 	active := rec.IsActiveAt(m.Now)
 	switch {
-	case active && rec.Stream == consent.Temporary:
+	case active && rec.Stream == consent.StreamTemporary:
 		length := m.Duration
 		if length == 0 {
 			length = consent.DefaultDuration
@@ -229,9 +229,9 @@ func (m Material) retention(rec consent.Record) Retention {
 		if m.InteractionsRenew {
 			out.Period = fmt.Sprintf("%d days from the last interaction, then deleted in full.", int(length.Hours()/24))
 		}
-	case active && rec.Stream == consent.Partnered:
+	case active && rec.Stream == consent.StreamPartnered:
 		out.Period = "As long as the partnership lasts; no date is set."
-	case active && rec.Stream == consent.Anonymous:
+	case active && rec.Stream == consent.StreamAnonymous:
 		out.Period = "Data newer than the consent are used in aggregated statistics only; no date is set. Older data " +
 			"become anonymous."
 		out.Steps = decaySteps(rec)
@@ -242,14 +242,14 @@ func (m Material) retention(rec consent.Record) Retention {
 		out.Period, out.Until = "Until the consent expires or is withdrawn.", optionalTime(rec.ExpiresAt)
 	case active:
 		out.Period = "Until the consent is withdrawn; no date is set."
-	case rec.StateAt(m.Now) == consent.Requested:
+	case rec.StateAt(m.Now) == consent.StateRequested:
 		out.Period = "A partnership was requested and is not decided: no data are kept for it."
-	case rec.StateAt(m.Now) == consent.Refused:
+	case rec.StateAt(m.Now) == consent.StateRefused:
 		out.Period = "Consent was refused: no data are kept for it."
 	default:
 		out.Period = "The consent has ended: the data are hidden from agents, and the next sweep deletes or anonymises them."
 		out.Until = optionalTime(m.stateSince(rec))
-		if rec.State == consent.Given {
+		if rec.State == consent.StateGiven {
 			out.Until = optionalTime(rec.ExpiresAt)
 		}
 		if at, what := m.sweptData(rec); what != "" {
@@ -264,7 +264,7 @@ func (m Material) sweptData(rec consent.Record) (at time.Time, what string) {
 	for _, r := range slices.Backward(m.History) {
 		switch {
 		case r.Key != rec.Key || r.Number > rec.Number:
-		case r.State == consent.Given && r.Event != consent.EventDeleted && r.Event != consent.EventAnonymised:
+		case r.State == consent.StateGiven && r.Event != consent.EventDeleted && r.Event != consent.EventAnonymised:
 			return time.Time{}, ""
 		case r.Event == consent.EventDeleted:
 			return r.At, "deleted"

@@ -302,7 +302,7 @@ func at(day int) time.Time {
 func story(now int, withdrawn bool) dsar.Material {
 	key := consent.Key{Subject: "ada", Grantee: "*", Scope: "*"}
 	given := consent.Record{Number: 1, At: at(0), Event: consent.EventGiven, Consent: consent.Consent{
-		Key: key, State: consent.Given, Stream: consent.Temporary, Categories: []string{
+		Key: key, State: consent.StateGiven, Stream: consent.StreamTemporary, Categories: []string{
 			"ESSENTIAL"}, Purposes: []string{"support"}, GivenAt: at(0), ExpiresAt: at(14), Controller: "Example GmbH"},
 		Details: consent.Details{Grantor: "ada", RecordedBy: consent.Party{Role: consent.RoleSubject, ID: "ada"}, Via: "http",
 			Reason: "wants help", Evidence: "form 7"}}
@@ -310,7 +310,7 @@ func story(now int, withdrawn bool) dsar.Material {
 		InteractionsRenew: true, Rows: mine, History: []consent.Record{given}}
 	if withdrawn {
 		w := given
-		w.Number, w.At, w.Event, w.State, w.Categories, w.Purposes = 2, at(3), consent.EventWithdrawn, consent.Withdrawn, nil, nil
+		w.Number, w.At, w.Event, w.State, w.Categories, w.Purposes = 2, at(3), consent.EventWithdrawn, consent.StateWithdrawn, nil, nil
 		told := w
 		told.Number, told.At, told.Event = 3, at(5), consent.EventReported
 		m.History = append(m.History, w, told)
@@ -411,12 +411,12 @@ func TestSaysHowLongDataAreKept(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	rec := &m.Current[0]
-	rec.Stream, rec.ExpiresAt = consent.Partnered, time.Time{}
+	rec.Stream, rec.ExpiresAt = consent.StreamPartnered, time.Time{}
 	r, _ = dsar.Assemble(m)
 	if p := r.Retention[0]; p.Until != nil || !strings.Contains(p.Period, "As long as the partnership lasts") {
 		t.Errorf("%+v", p)
 	}
-	rec.Stream, rec.DecayFrom = consent.Anonymous, at(0)
+	rec.Stream, rec.DecayFrom = consent.StreamAnonymous, at(0)
 	r, _ = dsar.Assemble(m)
 	p := r.Retention[0]
 	if len(p.Steps) != 4 || !p.Steps[1].At.Equal(at(31)) || !p.Steps[2].At.Equal(at(61)) || !p.Steps[3].At.Equal(at(90)) || !p.Until.Equal(at(90)) {
@@ -493,7 +493,7 @@ func TestSchema(t *testing.T) {
 	full.Logs = []dsar.Log{scan(t, dir, full.Retrievals).ReportEntry("audit")}
 	full.Rows = []dsar.Rows{{Table: notes, Key: []string{"id"}, Keys: [][]string{{"1"}}, Count: 1, Copy: [][]byte{[]byte(`{"id":1}`)}}}
 	decaying := story(1, false)
-	decaying.Current[0].Stream, decaying.Current[0].DecayFrom = consent.Anonymous, at(0)
+	decaying.Current[0].Stream, decaying.Current[0].DecayFrom = consent.StreamAnonymous, at(0)
 	for name, m := range map[string]dsar.Material{
 		"full": full, "withdrawn": story(6, true), "decaying": decaying, "rows alone": {
 			Subject: "x", Rows: mine}, "registry alone": {Subject: "x", History: story(1, false).History}} {

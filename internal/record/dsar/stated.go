@@ -105,7 +105,7 @@ func (s Stated) describe() string {
 	if s.Grantee != "" {
 		out += " to " + s.Grantee
 	}
-	if s.Scope != "" && s.Scope != consent.Everything {
+	if s.Scope != "" && s.Scope != consent.AnyScope {
 		out += " about " + s.Scope
 	}
 	if !s.Until.IsZero() {
@@ -114,15 +114,15 @@ func (s Stated) describe() string {
 	return out
 }
 
-// States of a consent in a table of the application, besides consent.Given.
+// States of a consent in a table of the application, besides consent.StateGiven.
 const (
 	notGiven    = "not given"
 	notGivenDPV = "dpv:ConsentStatusInvalidForProcessing"
 )
 
 func (s Stated) basis() Basis {
-	c := Consent{Grantee: consent.Everybody, Scope: consent.Everything, State: string(consent.Given),
-		DPV:       consent.Given.DPVTerm(),
+	c := Consent{Grantee: consent.AnyGrantee, Scope: consent.AnyScope, State: string(consent.StateGiven),
+		DPV:       consent.StateGiven.DPVTerm(),
 		ExpiresAt: optionalTime(s.Until)}
 	if s.Grantee != "" {
 		c.Grantee = s.Grantee
@@ -139,7 +139,7 @@ func (s Stated) basis() Basis {
 }
 
 func (s Stated) retention() Retention {
-	out := Retention{Grantee: consent.Everybody, Scope: consent.Everything, Until: optionalTime(s.Until),
+	out := Retention{Grantee: consent.AnyGrantee, Scope: consent.AnyScope, Until: optionalTime(s.Until),
 		Period: "The consent is not in force: the data are hidden from agents. The controller has to say how long they are kept."}
 	if s.Grantee != "" {
 		out.Grantee = s.Grantee

@@ -24,17 +24,17 @@ import (
 
 // Config has the thresholds and the text of the reminder. For zero values, [Defaults] apply.
 type Config struct {
-	After    time.Duration // the time since a session's first interaction after which it gets the reminder
-	Messages int           // the number of messages within Window after which it gets the reminder
-	Window   time.Duration
-	Idle     time.Duration // a pause longer than this begins a new session
-	Keep     time.Duration // how long a session without interactions is remembered; at least Idle
-	Sessions int           // the largest number of sessions in memory
-	Reminder string        // the text, with {messages} and {minutes} in place of the figures
+	ReminderAfter time.Duration // the time since a session's first interaction after which it gets the reminder
+	MaxMessages   int           // the number of messages within Window after which it gets the reminder
+	Window        time.Duration
+	SessionGap    time.Duration // a pause longer than this begins a new session
+	KeepFor       time.Duration // how long a session without interactions is remembered; at least Idle
+	MaxSessions   int           // the largest number of sessions in memory
+	Reminder      string        // the text, with {messages} and {minutes} in place of the figures
 }
 
-// Text is the default text of the reminder.
-const Text = `🕒 **Mindful Interaction Reminder**
+// DefaultReminder is the default text of the reminder.
+const DefaultReminder = `🕒 **Mindful Interaction Reminder**
 
 We've been chatting for a while now. I want to remind you:
 
@@ -51,32 +51,34 @@ I'll be here when you need me, but your wellbeing comes first.`
 // Defaults returns the values that apply if nothing is configured.
 func Defaults() Config {
 	return Config{
-		After: 30 * time.Minute, Messages: 20, Window: 30 * time.Minute, Idle: 30 * time.Minute, Keep: time.Hour,
-		Sessions: 1_000_000, Reminder: Text,
+		ReminderAfter: 30 * time.Minute, MaxMessages: 20, Window: 30 * time.Minute, SessionGap: 30 * time.Minute,
+		KeepFor:     time.Hour,
+		MaxSessions: 1_000_000, Reminder: DefaultReminder,
 	}
 }
 
 func (c Config) withDefaults() Config {
 	d := Defaults()
 	for _, f := range []struct{ field, value *time.Duration }{
-		{&c.After, &d.After}, {&c.Window, &d.Window}, {&c.Idle, &d.Idle}, {&c.Keep, &d.Keep}} {
+		{&c.ReminderAfter, &d.ReminderAfter}, {&c.Window, &d.Window}, {&c.SessionGap, &d.SessionGap}, {&c.KeepFor,
+			&d.KeepFor}} {
 		if *f.field <= 0 {
 			*f.field = *f.value
 		}
 	}
-	if c.Messages <= 0 {
-		c.Messages = d.Messages
+	if c.MaxMessages <= 0 {
+		c.MaxMessages = d.MaxMessages
 	}
-	if c.Sessions <= 0 {
-		c.Sessions = d.Sessions
+	if c.MaxSessions <= 0 {
+		c.MaxSessions = d.MaxSessions
 	}
 	if c.Reminder == "" {
 		c.Reminder = d.Reminder
 	}
-	c.Messages = min(c.Messages, MaxMessages)
-	c.Sessions = min(c.Sessions, MaxSessions, MaxTimes/c.Messages)
-	c.Window, c.Idle = min(c.Window, MaxWindow), min(c.Idle, MaxWindow)
-	c.Keep = min(max(c.Keep, c.Idle), MaxKeep)
+	c.MaxMessages = min(c.MaxMessages, MaxMessages)
+	c.MaxSessions = min(c.MaxSessions, MaxSessions, MaxTimes/c.MaxMessages)
+	c.Window, c.SessionGap = min(c.Window, MaxWindow), min(c.SessionGap, MaxWindow)
+	c.KeepFor = min(max(c.KeepFor, c.SessionGap), MaxKeep)
 	return c
 }
 
@@ -89,8 +91,8 @@ const (
 	MaxKeep     = 7 * 24 * time.Hour
 )
 
-// fillIn returns the reminder with its figures filled in.
-func (c Config) fillIn(messages int) string {
+// reminderText returns the reminder with its figures filled in.
+func (c Config) reminderText(messages int) string {
 	minutes := strconv.FormatFloat(math.Round(c.Window.Minutes()*10)/10, 'f', -1, 64)
 	return strings.NewReplacer("{messages}", strconv.Itoa(messages), "{minutes}", minutes).Replace(c.Reminder)
 }
@@ -115,20 +117,20 @@ func ChannelType(channel string) string {
 // MaxIDBytes is the largest length of an id, in bytes.
 const MaxIDBytes = 256
 
-// Key identifies a session: the user, the channel and the recorder.
-type Key struct {
+// SessionKey identifies a session: the user, the channel and the recorder.
+type SessionKey struct {
 	Database string
 	// RecordedBy is the agent that records the interactions, or "" for applications and users. The recordings of each
 	// agent are counted separately: it neither learns nor changes what others have recorded.
 	RecordedBy    string
 	User, Channel string
-	// BySelf is set if the user's own token records the interactions. The number of such sessions is limited for each
-	// user, since anybody can invent channels.
-	BySelf bool
+	// RecordedByUser is set if the user's own token records the interactions. The number of such sessions is limited for
+	// each user, since anybody can invent channels.
+	RecordedByUser bool
 }
 
 // check refuses invalid ids.
-func (k Key) check() error {
+func (k SessionKey) check() error {
 	for _, id := range []struct{ what, is string }{{"user_id", k.User}, {"channel_id", k.Channel}} {
 		switch {
 		case id.is == "":
@@ -149,20 +151,21 @@ func invalidError(format string, args ...any) error {
 
 // Session is what the tracker knows about a session.
 type Session struct {
-	Started  time.Time
-	Last     time.Time
-	Messages []time.Time // the times of the messages within the window, oldest first; at most as many as the threshold
-	Reminded bool
+	StartedAt       time.Time
+	LastInteraction time.Time
+	// the times of the messages within the window, oldest first; at most as many as the threshold
+	MessageTimes []time.Time
+	IsReminded   bool
 }
 
 // Counts has totals since the start.
 type Counts struct {
-	Interactions uint64 // interactions that were tracked
-	ByTime       uint64 // reminders because of the time
-	ByMessages   uint64
-	Refused      uint64 // interactions that were refused because there was no room
-	Active       int    // sessions in memory now
+	Interactions        uint64 // interactions that were tracked
+	RemindersByTime     uint64 // reminders because of the time
+	RemindersByMessages uint64
+	RefusedInteractions uint64 // interactions that were refused because there was no room
+	ActiveSessions      int    // sessions in memory now
 }
 
 // Reminders returns the number of reminders.
-func (c Counts) Reminders() uint64 { return c.ByTime + c.ByMessages }
+func (c Counts) Reminders() uint64 { return c.RemindersByTime + c.RemindersByMessages }

@@ -19,13 +19,13 @@ import (
 
 var begin = time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 
-var one = Key{Database: "app", User: "u1", Channel: "api_1"}
+var one = SessionKey{Database: "app", User: "u1", Channel: "api_1"}
 
 // conversation is what one user sends in one channel.
 type conversation struct {
 	t       *testing.T
 	tracker *Tracker
-	key     Key
+	key     SessionKey
 	now     time.Time
 	fired   []int // the messages, from 1 on, that were answered with the reminder
 	at      []time.Duration
@@ -63,9 +63,9 @@ func (c *conversation) wait(d time.Duration) { c.now = c.now.Add(d) }
 func (c *conversation) want(byTime, byMessages uint64, messages ...int) {
 	c.t.Helper()
 	counts := c.tracker.Counts(c.now)
-	if fmt.Sprint(c.fired) != fmt.Sprint(messages) || counts.ByTime != byTime || counts.ByMessages != byMessages {
+	if fmt.Sprint(c.fired) != fmt.Sprint(messages) || counts.RemindersByTime != byTime || counts.RemindersByMessages != byMessages {
 		c.t.Errorf("reminded at messages %v (%v), %d by time and %d by messages; want %v, %d and %d", c.fired,
-			c.at, counts.ByTime, counts.ByMessages, messages, byTime, byMessages)
+			c.at, counts.RemindersByTime, counts.RemindersByMessages, messages, byTime, byMessages)
 	}
 }
 
@@ -75,7 +75,7 @@ func TestOneMessageAMinute(t *testing.T) {
 	c := talk(t, Config{})
 	c.send(31, time.Minute)
 	c.want(0, 1, 20)
-	c = talk(t, Config{Messages: 100}) // and by time alone
+	c = talk(t, Config{MaxMessages: 100}) // and by time alone
 	c.send(31, time.Minute)
 	c.want(1, 0, 31)
 }
@@ -98,7 +98,7 @@ func TestSessionReset(t *testing.T) {
 	c.send(2, 30*time.Minute+time.Nanosecond)
 	c.send(1, 0)
 	c.want(0, 0)
-	if s, ok := c.tracker.Session(c.now, one); !ok || !s.Started.Equal(c.now) || len(s.Messages) != 2 {
+	if s, ok := c.tracker.Session(c.now, one); !ok || !s.StartedAt.Equal(c.now) || len(s.MessageTimes) != 2 {
 		t.Errorf("the session is %+v, %v", s, ok)
 	}
 	c = talk(t, Config{})
@@ -155,7 +155,7 @@ func TestExample4SpreadOutMessages(t *testing.T) {
 // :256, :257: 20 messages within 30 minutes, and only those of the last 30 minutes: the window slides.
 // seeds/001:255-259.
 func TestSlidingWindow(t *testing.T) {
-	long := Config{After: 10 * time.Hour}
+	long := Config{ReminderAfter: 10 * time.Hour}
 	c := talk(t, long)
 	c.send(200, 30*time.Minute/19+time.Second) // never more than 19 in 30 minutes
 	c.want(0, 0)
@@ -201,7 +201,7 @@ func TestReminderContent(t *testing.T) {
 // A text of one's own has the figures where it asks for them.
 // seeds/001:387-399.
 func TestReminderConfigured(t *testing.T) {
-	c := talk(t, Config{Messages: 3, Window: 10 * time.Minute, Reminder: "{messages} in {minutes}, {messages}"})
+	c := talk(t, Config{MaxMessages: 3, Window: 10 * time.Minute, Reminder: "{messages} in {minutes}, {messages}"})
 	c.send(3, time.Second)
 	if c.text != "3 in 10, 3" {
 		t.Errorf("the text is %q", c.text)
@@ -229,8 +229,8 @@ func TestChannelTypes(t *testing.T) {
 		{"api_1", "", true}, {"api_1", "discord", false}, {"discord_1", "", false}, {"discord_1", "api", true},
 		{"cli_1", "", false}, {"whatever", "", false}, {"whatever", "api", true}, {"api_1", "unheard-of", false},
 	} {
-		tracker := New(Config{Messages: 1})
-		text, err := tracker.Track(begin, Key{User: "u", Channel: c.channel}, c.given)
+		tracker := New(Config{MaxMessages: 1})
+		text, err := tracker.Track(begin, SessionKey{User: "u", Channel: c.channel}, c.given)
 		if err != nil || (text != "") != c.tracked || (tracker.Counts(begin).Interactions == 1) != c.tracked {
 			t.Errorf("%q of type %q: %q, %v", c.channel, c.given, text, err)
 		}
@@ -252,7 +252,7 @@ func TestCleanup(t *testing.T) {
 		t.Error("the session is there after its hour")
 	}
 	c.tracker.RemoveIdleSessions(c.now)
-	if n := len(c.tracker.index); n != 0 || len(c.tracker.sessions.pages) != 0 {
+	if n := len(c.tracker.slotByDigest); n != 0 || len(c.tracker.sessions.pages) != 0 {
 		t.Errorf("%d sessions and %d pages are held", n, len(c.tracker.sessions.pages))
 	}
 }
@@ -263,8 +263,8 @@ func TestSessionInfoAndEnd(t *testing.T) {
 	c := talk(t, Config{})
 	c.send(3, time.Minute)
 	s, ok := c.tracker.Session(c.now, one)
-	if !ok || !s.Started.Equal(begin) || !s.Last.Equal(begin.Add(2*time.Minute)) || s.Reminded ||
-		len(s.Messages) != 3 || !s.Messages[0].Equal(begin) || !s.Messages[2].Equal(begin.Add(2*time.Minute)) {
+	if !ok || !s.StartedAt.Equal(begin) || !s.LastInteraction.Equal(begin.Add(2*time.Minute)) || s.IsReminded ||
+		len(s.MessageTimes) != 3 || !s.MessageTimes[0].Equal(begin) || !s.MessageTimes[2].Equal(begin.Add(2*time.Minute)) {
 		t.Errorf("the session is %+v, %v", s, ok)
 	}
 	if !c.tracker.EndSession(c.now, one) || c.tracker.EndSession(c.now, one) {
@@ -277,7 +277,7 @@ func TestSessionInfoAndEnd(t *testing.T) {
 	c.want(0, 0)
 	c.send(1, 0)
 	c.want(0, 1, 23)
-	if s, _ := c.tracker.Session(c.now, one); !s.Reminded {
+	if s, _ := c.tracker.Session(c.now, one); !s.IsReminded {
 		t.Error("the session does not know that it was reminded")
 	}
 }
@@ -285,7 +285,7 @@ func TestSessionInfoAndEnd(t *testing.T) {
 // :333-338: what is counted; a reminder counts under one trigger, time first.
 // seeds/001:330-338, 378-383.
 func TestCounts(t *testing.T) {
-	c := talk(t, Config{Messages: 2, After: time.Minute})
+	c := talk(t, Config{MaxMessages: 2, ReminderAfter: time.Minute})
 	c.send(2, time.Minute) // both thresholds at once
 	c.want(1, 0, 2)
 	c.key.User = "u2"
@@ -293,7 +293,7 @@ func TestCounts(t *testing.T) {
 	c.key.Channel = "discord_1"
 	c.send(5, time.Second)
 	got := c.tracker.Counts(c.now)
-	if want := (Counts{Interactions: 4, ByTime: 1, ByMessages: 1, Active: 2}); got != want || got.Reminders() != 2 {
+	if want := (Counts{Interactions: 4, RemindersByTime: 1, RemindersByMessages: 1, ActiveSessions: 2}); got != want || got.Reminders() != 2 {
 		t.Errorf("counted %+v, want %+v", got, want)
 	}
 }
@@ -302,7 +302,7 @@ func TestCounts(t *testing.T) {
 // seeds/001:401-405, 407-411.
 func TestSessionsAreSeparate(t *testing.T) {
 	tracker := New(Config{})
-	keys := []Key{
+	keys := []SessionKey{
 		one, {Database: "app", User: "u1", Channel: "api_2"}, {Database: "app", User: "u2", Channel: "api_1"},
 		{Database: "other", User: "u1", Channel: "api_1"},
 		{Database: "app", RecordedBy: "assistant", User: "u1", Channel: "api_1"},
@@ -325,7 +325,7 @@ func TestSessionsAreSeparate(t *testing.T) {
 
 func TestIDs(t *testing.T) {
 	tracker := New(Config{})
-	for _, k := range []Key{
+	for _, k := range []SessionKey{
 		{Channel: "api_1"}, {User: "u"}, {User: "u\x00", Channel: "api_1"}, {User: "u\xff", Channel: "api_1"},
 		{User: "u", Channel: "api_" + strings.Repeat("x", MaxIDBytes)}, {User: "u\n", Channel: "api_1"},
 	} {
@@ -346,15 +346,15 @@ func TestClockGoesBack(t *testing.T) {
 	c.send(2, 10*time.Minute)
 	c.wait(-time.Hour)
 	c.send(1, 0)
-	if s, _ := c.tracker.Session(c.now, one); len(s.Messages) != 3 || !s.Last.Equal(begin.Add(10*time.Minute)) {
+	if s, _ := c.tracker.Session(c.now, one); len(s.MessageTimes) != 3 || !s.LastInteraction.Equal(begin.Add(10*time.Minute)) {
 		t.Errorf("the session is %+v", s)
 	}
 }
 
 // Where there is no room a session that still counts stays, and who comes is told. What is idle makes room.
 func TestRoom(t *testing.T) {
-	tracker := New(Config{Sessions: 3})
-	key := func(n int) Key { return Key{User: fmt.Sprint("u", n), Channel: "api_1"} }
+	tracker := New(Config{MaxSessions: 3})
+	key := func(n int) SessionKey { return SessionKey{User: fmt.Sprint("u", n), Channel: "api_1"} }
 	for n := range 3 {
 		if _, err := tracker.Track(begin.Add(time.Duration(n)*time.Minute), key(n), ""); err != nil {
 			t.Fatal(err)
@@ -369,7 +369,7 @@ func TestRoom(t *testing.T) {
 	if _, err := tracker.Track(now, key(1), ""); err != nil {
 		t.Errorf("a session that is there is not served: %v", err)
 	}
-	if c := tracker.Counts(now); c.Refused != 1 || c.Active != 3 {
+	if c := tracker.Counts(now); c.RefusedInteractions != 1 || c.ActiveSessions != 3 {
 		t.Errorf("counted %+v", c)
 	}
 	now = now.Add(time.Second)
@@ -388,60 +388,60 @@ func TestRoom(t *testing.T) {
 
 // An agent's recordings take a part of the room and no more.
 func TestAgentShare(t *testing.T) {
-	tracker := New(Config{Sessions: 20})
+	tracker := New(Config{MaxSessions: 20})
 	refused := 0
 	for n := range 20 {
-		if _, err := tracker.Track(begin, Key{RecordedBy: "a", User: fmt.Sprint(n), Channel: "api_1"}, ""); err != nil {
+		if _, err := tracker.Track(begin, SessionKey{RecordedBy: "a", User: fmt.Sprint(n), Channel: "api_1"}, ""); err != nil {
 			refused++
 		}
 	}
 	if refused != 18 {
 		t.Errorf("%d of 20 were refused", refused)
 	}
-	if _, err := tracker.Track(begin, Key{RecordedBy: "b", User: "1", Channel: "api_1"}, ""); err != nil {
+	if _, err := tracker.Track(begin, SessionKey{RecordedBy: "b", User: "1", Channel: "api_1"}, ""); err != nil {
 		t.Error(err)
 	}
-	if !tracker.EndSession(begin, Key{RecordedBy: "a", User: "0", Channel: "api_1"}) {
+	if !tracker.EndSession(begin, SessionKey{RecordedBy: "a", User: "0", Channel: "api_1"}) {
 		t.Error("no session to end")
 	}
-	if _, err := tracker.Track(begin, Key{RecordedBy: "a", User: "new", Channel: "api_1"}, ""); err != nil {
+	if _, err := tracker.Track(begin, SessionKey{RecordedBy: "a", User: "new", Channel: "api_1"}, ""); err != nil {
 		t.Error(err)
 	}
 }
 
 // A user who names ever more channels takes no room that others need.
 func TestOwnShare(t *testing.T) {
-	tracker := New(Config{Sessions: 100_000, Messages: 1})
+	tracker := New(Config{MaxSessions: 100_000, MaxMessages: 1})
 	began := func(user string, self bool) (n int) {
-		for i := range 2 * maxOwnSessions {
-			if _, err := tracker.Track(begin, Key{User: user, Channel: fmt.Sprint("api_", i), BySelf: self}, ""); err == nil {
+		for i := range 2 * maxSessionsByUserToken {
+			if _, err := tracker.Track(begin, SessionKey{User: user, Channel: fmt.Sprint("api_", i), RecordedByUser: self}, ""); err == nil {
 				n++
 			}
 		}
 		return n
 	}
-	if n := began("u1", true); n != maxOwnSessions {
+	if n := began("u1", true); n != maxSessionsByUserToken {
 		t.Errorf("u1 has begun %d sessions", n)
 	}
 	// What the application tells of is no user's to make up; and other users have theirs.
-	if n := began("u2", false); n != 2*maxOwnSessions {
+	if n := began("u2", false); n != 2*maxSessionsByUserToken {
 		t.Errorf("of u2 %d sessions were told", n)
 	}
-	if n := began("u3", true); n != maxOwnSessions {
+	if n := began("u3", true); n != maxSessionsByUserToken {
 		t.Errorf("u3 has begun %d sessions", n)
 	}
 	// Those that are there go on, and what has ended makes room.
-	if _, err := tracker.Track(begin, Key{User: "u1", Channel: "api_0", BySelf: true}, ""); err != nil {
+	if _, err := tracker.Track(begin, SessionKey{User: "u1", Channel: "api_0", RecordedByUser: true}, ""); err != nil {
 		t.Error(err)
 	}
-	if !tracker.EndSession(begin, Key{User: "u1", Channel: "api_0", BySelf: true}) {
+	if !tracker.EndSession(begin, SessionKey{User: "u1", Channel: "api_0", RecordedByUser: true}) {
 		t.Error("no session to end")
 	}
-	if _, err := tracker.Track(begin, Key{User: "u1", Channel: "api_new", BySelf: true}, ""); err != nil {
+	if _, err := tracker.Track(begin, SessionKey{User: "u1", Channel: "api_new", RecordedByUser: true}, ""); err != nil {
 		t.Error(err)
 	}
 	tracker.RemoveIdleSessions(begin.Add(2 * time.Hour))
-	if n := began("u1", true); n != maxOwnSessions {
+	if n := began("u1", true); n != maxSessionsByUserToken {
 		t.Errorf("two hours later u1 has begun %d sessions", n)
 	}
 }
@@ -482,8 +482,8 @@ func TestCaller(t *testing.T) {
 		{Caller{}, "", false},
 	} {
 		k, err := c.caller.SessionKey("u1", "api_1")
-		if (err == nil) != c.ok || c.ok && k != (Key{Database: "d", RecordedBy: c.by, User: "u1", Channel: "api_1",
-			BySelf: c.caller.Role == "subject"}) {
+		if (err == nil) != c.ok || c.ok && k != (SessionKey{Database: "d", RecordedBy: c.by, User: "u1", Channel: "api_1",
+			RecordedByUser: c.caller.Role == "subject"}) {
 			t.Errorf("%+v: %+v, %v", c.caller, k, err)
 		}
 	}
@@ -505,12 +505,12 @@ type model struct {
 func TestLikeTheModel(t *testing.T) {
 	property.Check(t, func(r *rapid.T) {
 		c := Config{
-			After: time.Duration(rapid.IntRange(1, 60).Draw(r, "after")) * time.Minute, Messages: rapid.IntRange(1, 6).Draw(r, "messages"),
-			Window: time.Duration(rapid.IntRange(1, 60).Draw(r, "window")) * time.Minute,
-			Idle:   time.Duration(rapid.IntRange(1, 60).Draw(r, "idle")) * time.Minute,
+			ReminderAfter: time.Duration(rapid.IntRange(1, 60).Draw(r, "after")) * time.Minute, MaxMessages: rapid.IntRange(1, 6).Draw(r, "messages"),
+			Window:     time.Duration(rapid.IntRange(1, 60).Draw(r, "window")) * time.Minute,
+			SessionGap: time.Duration(rapid.IntRange(1, 60).Draw(r, "idle")) * time.Minute,
 		}
-		c.Keep = max(c.Idle, time.Duration(rapid.IntRange(1, 120).Draw(r, "keep"))*time.Minute)
-		tracker, models := New(c), map[Key]*model{}
+		c.KeepFor = max(c.SessionGap, time.Duration(rapid.IntRange(1, 120).Draw(r, "keep"))*time.Minute)
+		tracker, models := New(c), map[SessionKey]*model{}
 		tracker.RemoveIdleSessions(begin)
 		at, clock := time.Duration(0), time.Duration(0)
 		if rapid.Bool().Draw(r, "late") { // near where milliseconds begin again
@@ -524,11 +524,11 @@ func TestLikeTheModel(t *testing.T) {
 				clock -= time.Duration(rapid.IntRange(1, 90).Draw(r, "by")) * time.Minute
 			}
 			at = max(at, clock) // time stands still until the clock is there again
-			k := Key{User: rapid.SampledFrom([]string{"a", "b"}).Draw(r, "user"), Channel: "api_1"}
+			k := SessionKey{User: rapid.SampledFrom([]string{"a", "b"}).Draw(r, "user"), Channel: "api_1"}
 			if rapid.IntRange(0, 20).Draw(r, "end") == 0 {
 				_, there := models[k]
-				there = there && at-models[k].times[len(models[k].times)-1] < c.Keep
-				if there || c.Keep > c.Idle { // at Keep = Idle itself it still counts
+				there = there && at-models[k].times[len(models[k].times)-1] < c.KeepFor
+				if there || c.KeepFor > c.SessionGap { // at Keep = Idle itself it still counts
 					if got := tracker.EndSession(begin.Add(clock), k); got != there {
 						r.Fatalf("ended: %v, want %v", got, there)
 					}
@@ -539,7 +539,7 @@ func TestLikeTheModel(t *testing.T) {
 				continue
 			}
 			m := models[k]
-			if m == nil || at-m.times[len(m.times)-1] > c.Idle || c.Keep > c.Idle && at-m.times[len(m.times)-1] >= c.Keep {
+			if m == nil || at-m.times[len(m.times)-1] > c.SessionGap || c.KeepFor > c.SessionGap && at-m.times[len(m.times)-1] >= c.KeepFor {
 				m = &model{}
 				models[k] = m
 			}
@@ -550,14 +550,14 @@ func TestLikeTheModel(t *testing.T) {
 					recent++
 				}
 			}
-			due := !m.reminded && (at-m.times[0] >= c.After || recent >= c.Messages)
+			due := !m.reminded && (at-m.times[0] >= c.ReminderAfter || recent >= c.MaxMessages)
 			m.reminded = m.reminded || due
 			text, err := tracker.Track(begin.Add(clock), k, "")
 			if err != nil || (text != "") != due {
 				r.Fatalf("at %v: %q, %v; want a reminder: %v", at, text, err, due)
 			}
 			s, _ := tracker.Session(begin.Add(clock), k)
-			if want := min(recent, c.Messages); len(s.Messages) != want || s.Reminded != m.reminded || s.Last.Sub(begin) != at {
+			if want := min(recent, c.MaxMessages); len(s.MessageTimes) != want || s.IsReminded != m.reminded || s.LastInteraction.Sub(begin) != at {
 				r.Fatalf("at %v: %+v, want %d messages", at, s, want)
 			}
 		}
@@ -572,28 +572,28 @@ func TestMillionUsers(t *testing.T) {
 		users = 100_000
 	}
 	before := heap()
-	tracker := New(Config{Sessions: users})
+	tracker := New(Config{MaxSessions: users})
 	now := begin
 	for hour := range 2 {
 		for i := range users {
 			now = now.Add(100 * time.Microsecond)
-			k := Key{Database: "app", User: fmt.Sprintf("user-%d-%08d", hour, i), Channel: "api_0"}
+			k := SessionKey{Database: "app", User: fmt.Sprintf("user-%d-%08d", hour, i), Channel: "api_0"}
 			if _, err := tracker.Track(now, k, ""); err != nil {
 				t.Fatal(err)
 			}
 		}
 		held := float64(heap()-before) / float64(users)
-		if c := tracker.Counts(now); c.Active != users || held > 220 {
-			t.Errorf("hour %d: %d sessions, %.0f bytes each", hour, c.Active, held)
+		if c := tracker.Counts(now); c.ActiveSessions != users || held > 220 {
+			t.Errorf("hour %d: %d sessions, %.0f bytes each", hour, c.ActiveSessions, held)
 		}
-		if _, err := tracker.Track(now, Key{Database: "app", User: "one more", Channel: "api_0"}, ""); err == nil {
+		if _, err := tracker.Track(now, SessionKey{Database: "app", User: "one more", Channel: "api_0"}, ""); err == nil {
 			t.Errorf("hour %d: there is room for one more", hour)
 		}
 		now = now.Add(2 * time.Hour)
 	}
 	tracker.RemoveIdleSessions(now)
-	if c := tracker.Counts(now); c.Active != 0 {
-		t.Errorf("%d sessions are left", c.Active)
+	if c := tracker.Counts(now); c.ActiveSessions != 0 {
+		t.Errorf("%d sessions are left", c.ActiveSessions)
 	}
 	if left := heap(); left > before+10<<20 {
 		t.Errorf("%d bytes are left", left-before)
@@ -610,14 +610,14 @@ func BenchmarkMillionUsers(b *testing.B) {
 		now := begin
 		for i := range 3 * users {
 			now = now.Add(100 * time.Microsecond)
-			k := Key{Database: "app", User: fmt.Sprintf("user-%08d", i%users), Channel: "api_0"}
+			k := SessionKey{Database: "app", User: fmt.Sprintf("user-%08d", i%users), Channel: "api_0"}
 			if _, err := tracker.Track(now, k, ""); err != nil {
 				b.Fatal(err)
 			}
 		}
 		held := heap() - before
-		if c := tracker.Counts(now); c.Active != users {
-			b.Fatalf("%d sessions", c.Active)
+		if c := tracker.Counts(now); c.ActiveSessions != users {
+			b.Fatalf("%d sessions", c.ActiveSessions)
 		}
 		b.ReportMetric(float64(held)/users, "bytes/user")
 		now = now.Add(2 * time.Hour)

@@ -12,7 +12,7 @@ func TestDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(page), "<!-- air.Text -->\n```\n"+Text+"\n```\n") {
+	if !strings.Contains(string(page), "<!-- air.Text -->\n```\n"+DefaultReminder+"\n```\n") {
 		t.Error("docs/reference/air.md has another text than the code")
 	}
 }

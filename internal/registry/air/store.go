@@ -9,40 +9,41 @@ const noSlot slot = -1
 
 // session is a session in a store.
 type session struct {
-	key                         digest
+	key                         keyDigest
 	started, lastInteraction    time.Duration
-	agentShare                  int32  // the index of the agent's share; -1: the application records
-	older, newer                slot   // the neighbours in the order of the last interaction
+	agentShareIndex             int32  // the index of the agent's share; -1: the application records
+	olderSlot, newerSlot        slot   // the neighbours in the order of the last interaction
 	remindedMessages            uint16 // the number of messages that the reminder names
 	nextPosition, usedPositions uint16 // the next position in the ring, and the number of positions that are used
 	isReminded                  bool
-	isOwn                       bool   // the session was begun with a user's own token
-	userCounter                 uint16 // for such a session: the index of the user's counter in Tracker.ownSessions
+	isByUserToken               bool // the session was begun with a user's own token
+	// for such a session: the index of the user's counter in Tracker.sessionsByUserToken
+	userCounter uint16
 }
 
 // pageSize is the number of sessions that are allocated at once, so that growing copies nothing.
 const pageSize = 1024
 
-// store keeps sessions in pages, without pointers, and for each session a ring of its newest times, as many as the
-// threshold. Times are milliseconds modulo 2³², which is 49 days. Times that have left the window are dropped at the
-// next interaction. So compared times are at most a window and a pause apart.
-type store struct {
-	window    int // the number of times that are kept for each session
+// sessionStore keeps sessions in pages, without pointers, and for each session a ring of its newest times, as many as
+// the threshold. Times are milliseconds modulo 2³², which is 49 days. Times that have left the window are dropped at
+// the next interaction. So compared times are at most a window and a pause apart.
+type sessionStore struct {
+	ringSize  int // the number of times that are kept for each session
 	pages     []*[pageSize]session
 	rings     [][]uint32
 	usedSlots int // the number of slots that were ever used
 	freeSlots []slot
 }
 
-func (s *store) at(id slot) *session { return &s.pages[id/pageSize][id%pageSize] }
+func (s *sessionStore) sessionAt(id slot) *session { return &s.pages[id/pageSize][id%pageSize] }
 
-func (s *store) ring(id slot) []uint32 {
-	n := int(id%pageSize) * s.window
-	return s.rings[id/pageSize][n : n+s.window]
+func (s *sessionStore) ring(id slot) []uint32 {
+	n := int(id%pageSize) * s.ringSize
+	return s.rings[id/pageSize][n : n+s.ringSize]
 }
 
 // takeSlot returns a free slot.
-func (s *store) takeSlot() slot {
+func (s *sessionStore) takeSlot() slot {
 	if n := len(s.freeSlots); n > 0 {
 		id := s.freeSlots[n-1]
 		s.freeSlots = s.freeSlots[:n-1]
@@ -50,15 +51,15 @@ func (s *store) takeSlot() slot {
 	}
 	if s.usedSlots == len(s.pages)*pageSize {
 		s.pages = append(s.pages, new([pageSize]session))
-		s.rings = append(s.rings, make([]uint32, pageSize*s.window))
+		s.rings = append(s.rings, make([]uint32, pageSize*s.ringSize))
 	}
 	s.usedSlots++
 	return slot(s.usedSlots - 1)
 }
 
 // freeSlot frees a slot and clears its contents.
-func (s *store) freeSlot(id slot) {
-	*s.at(id) = session{}
+func (s *sessionStore) freeSlot(id slot) {
+	*s.sessionAt(id) = session{}
 	clear(s.ring(id))
 	s.freeSlots = append(s.freeSlots, id)
 }
@@ -67,24 +68,24 @@ func milliseconds(d time.Duration) uint32 { return uint32(d.Milliseconds()) }
 
 // addTime writes a time into the ring of a session, over the oldest one if it is full. It returns how many times are
 // within the window that ends now. A time exactly as old as the window is outside.
-func (s *store) addTime(id slot, at, window time.Duration) int {
-	one, ring := s.at(id), s.ring(id)
+func (s *sessionStore) addTime(id slot, at, window time.Duration) int {
+	one, ring := s.sessionAt(id), s.ring(id)
 	now := milliseconds(at)
-	for one.usedPositions > 0 && age(now, ring[s.ringPosition(one, 0)]) >= window {
+	for one.usedPositions > 0 && millisecondsBetween(now, ring[s.ringPosition(one, 0)]) >= window {
 		one.usedPositions--
 	}
 	ring[one.nextPosition] = now
-	one.nextPosition = uint16((int(one.nextPosition) + 1) % s.window)
-	one.usedPositions = min(one.usedPositions+1, uint16(s.window))
+	one.nextPosition = uint16((int(one.nextPosition) + 1) % s.ringSize)
+	one.usedPositions = min(one.usedPositions+1, uint16(s.ringSize))
 	return int(one.usedPositions)
 }
 
-// times returns the times of a session within the window that ends at the given time, oldest first.
-func (s *store) times(id slot, at, window time.Duration) []time.Duration {
-	one, ring, now := s.at(id), s.ring(id), milliseconds(at)
+// messageTimes returns the times of a session within the window that ends at the given time, oldest first.
+func (s *sessionStore) messageTimes(id slot, at, window time.Duration) []time.Duration {
+	one, ring, now := s.sessionAt(id), s.ring(id), milliseconds(at)
 	var out []time.Duration
 	for i := range int(one.usedPositions) {
-		if a := age(now, ring[s.ringPosition(one, i)]); a < window {
+		if a := millisecondsBetween(now, ring[s.ringPosition(one, i)]); a < window {
 			out = append(out, at-a)
 		}
 	}
@@ -92,8 +93,10 @@ func (s *store) times(id slot, at, window time.Duration) []time.Duration {
 }
 
 // ringPosition returns the position in the ring of the n-th used time.
-func (s *store) ringPosition(one *session, n int) int {
-	return (int(one.nextPosition) - int(one.usedPositions) + n + s.window) % s.window
+func (s *sessionStore) ringPosition(one *session, n int) int {
+	return (int(one.nextPosition) - int(one.usedPositions) + n + s.ringSize) % s.ringSize
 }
 
-func age(now, then uint32) time.Duration { return time.Duration(now-then) * time.Millisecond }
+func millisecondsBetween(now, then uint32) time.Duration {
+	return time.Duration(now-then) * time.Millisecond
+}

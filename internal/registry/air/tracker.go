@@ -18,34 +18,35 @@ type Tracker struct {
 
 	remindersGiven atomic.Uint64 // number of reminders, which callers read without a lock
 
-	mu       sync.Mutex
-	epoch    time.Time     // the time that the internal times count from
-	now      time.Duration // the latest time that a caller has passed: it never goes back
-	index    map[digest]slot
-	sessions store
-	oldest   slot // the two ends of the list in the order of the last interaction
-	newest   slot
-	agents   map[[2]string]int32 // the index of an agent's share, by database and agent
-	shares   []int               // number of sessions of each agent
+	mu                sync.Mutex
+	epoch             time.Time     // the time that the internal times count from
+	now               time.Duration // the latest time that a caller has passed: it never goes back
+	slotByDigest      map[keyDigest]slot
+	sessions          sessionStore
+	oldestSlot        slot // the two ends of the list in the order of the last interaction
+	newestSlot        slot
+	shareIndexByAgent map[[2]string]int32 // the index of an agent's share, by database and agent
+	sessionsByAgent   []int               // number of sessions of each agent
 	// number of sessions that users have begun themselves, in counters that a keyed hash of the user selects
-	ownSessions [1 << 16]uint16
-	counts      Counts
+	sessionsByUserToken [1 << 16]uint16
+	counts              Counts
 }
 
-// digest identifies a [SessionKey]. It is keyed with a secret of the process, so that nobody can construct collisions.
-type digest [16]byte
+// keyDigest identifies a [SessionKey]. It is keyed with a secret of the process, so that nobody can construct
+// collisions.
+type keyDigest [16]byte
 
-// maxOwnSessions is the largest number of sessions that may be begun with a user's own token. Nobody talks in as many
-// channels; a user who invents channels only takes room from the few users with the same counter.
-const maxOwnSessions = 1000
+// maxSessionsByUserToken is the largest number of sessions that may be begun with a user's own token. Nobody talks in
+// as many channels; a user who invents channels only takes room from the few users with the same counter.
+const maxSessionsByUserToken = 1000
 
-// agentShare says that the sessions of one agent may take one part in agentShare of the room, so that agents cannot
-// crowd out the application.
-const agentShare = 10
+// maxAgentFraction says that the sessions of one agent may take one part in maxAgentFraction of the room, so that
+// agents cannot crowd out the application.
+const maxAgentFraction = 10
 
 // New makes an empty tracker.
 func New(c Config) *Tracker {
-	t := &Tracker{config: c.withDefaults(), agents: map[[2]string]int32{}}
+	t := &Tracker{config: c.withDefaults(), shareIndexByAgent: map[[2]string]int32{}}
 	if _, err := rand.Read(t.secret[:]); err != nil {
 		panic("air: no randomness: " + err.Error())
 	}
@@ -54,13 +55,14 @@ func New(c Config) *Tracker {
 }
 
 func (t *Tracker) reset() {
-	t.index, t.sessions, t.oldest, t.newest = map[digest]slot{}, store{window: t.config.Messages}, noSlot, noSlot
+	t.slotByDigest, t.sessions = map[keyDigest]slot{}, sessionStore{ringSize: t.config.MaxMessages}
+	t.oldestSlot, t.newestSlot = noSlot, noSlot
 }
 
 // Track records an interaction, and returns the reminder if it is due now, else "". A channel whose type, by
 // channelType or its id, is not [APIChannel] is not tracked. The errors are PC422 for invalid ids, and 53400 if there
 // is no room for another session: then nothing was recorded.
-func (t *Tracker) Track(now time.Time, k Key, channelType string) (string, error) {
+func (t *Tracker) Track(now time.Time, k SessionKey, channelType string) (string, error) {
 	if err := k.check(); err != nil {
 		return "", err
 	}
@@ -73,16 +75,16 @@ func (t *Tracker) Track(now time.Time, k Key, channelType string) (string, error
 	d := t.digestOf(k)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	at := t.advance(now)
-	t.removeIdle(t.config.Keep)
-	id, ok := t.index[d]
-	if ok && at-t.sessions.at(id).lastInteraction > t.config.Idle {
+	at := t.advanceClock(now)
+	t.removeIdle(t.config.KeepFor)
+	id, ok := t.slotByDigest[d]
+	if ok && at-t.sessions.sessionAt(id).lastInteraction > t.config.SessionGap {
 		t.remove(id)
 		ok = false
 	}
 	if !ok {
 		if id, ok = t.beginSession(d, k, at); !ok {
-			t.counts.Refused++
+			t.counts.RefusedInteractions++
 			return "", trackerFullError()
 		}
 	}
@@ -91,7 +93,7 @@ func (t *Tracker) Track(now time.Time, k Key, channelType string) (string, error
 
 // addInteraction counts an interaction of a session, and returns the reminder if it is due.
 func (t *Tracker) addInteraction(id slot, at time.Duration) string {
-	s := t.sessions.at(id)
+	s := t.sessions.sessionAt(id)
 	t.removeFromList(id)
 	s.lastInteraction = at
 	t.appendToList(id)
@@ -101,62 +103,63 @@ func (t *Tracker) addInteraction(id slot, at time.Duration) string {
 		return ""
 	}
 	switch {
-	case at-s.started >= t.config.After:
-		t.counts.ByTime++
-	case messages >= t.config.Messages:
-		t.counts.ByMessages++
+	case at-s.started >= t.config.ReminderAfter:
+		t.counts.RemindersByTime++
+	case messages >= t.config.MaxMessages:
+		t.counts.RemindersByMessages++
 	default:
 		return ""
 	}
 	s.isReminded, s.remindedMessages = true, uint16(messages)
 	t.remindersGiven.Add(1)
-	return t.config.fillIn(messages)
+	return t.config.reminderText(messages)
 }
 
 // beginSession makes a session if there is room. To make room, it drops only a session that has been idle so long that
 // its next interaction would begin a new session.
-func (t *Tracker) beginSession(d digest, k Key, at time.Duration) (slot, bool) {
+func (t *Tracker) beginSession(d keyDigest, k SessionKey, at time.Duration) (slot, bool) {
 	by, user := t.shareIndex(k), uint16(0)
-	if k.BySelf {
-		place := t.digestOf(Key{Database: k.Database, User: k.User})
+	if k.RecordedByUser {
+		place := t.digestOf(SessionKey{Database: k.Database, User: k.User})
 		user = binary.BigEndian.Uint16(place[:])
 	}
-	share := max(1, t.config.Sessions/agentShare)
+	share := max(1, t.config.MaxSessions/maxAgentFraction)
 	room := func() bool {
-		return len(t.index) < t.config.Sessions && (by < 0 || t.shares[by] < share) &&
-			(!k.BySelf || int(t.ownSessions[user]) < min(maxOwnSessions, share))
+		return len(t.slotByDigest) < t.config.MaxSessions && (by < 0 || t.sessionsByAgent[by] < share) &&
+			(!k.RecordedByUser || int(t.sessionsByUserToken[user]) < min(maxSessionsByUserToken, share))
 	}
 	if !room() {
-		t.removeIdle(t.config.Idle)
+		t.removeIdle(t.config.SessionGap)
 		if !room() {
 			return noSlot, false
 		}
 	}
 	id := t.sessions.takeSlot()
-	*t.sessions.at(id) = session{key: d, started: at, lastInteraction: at, agentShare: by, isOwn: k.BySelf, userCounter: user, newer: noSlot,
-		older: noSlot}
-	if k.BySelf {
-		t.ownSessions[user]++
+	*t.sessions.sessionAt(id) = session{key: d, started: at, lastInteraction: at, agentShareIndex: by,
+		isByUserToken: k.RecordedByUser, userCounter: user, newerSlot: noSlot,
+		olderSlot: noSlot}
+	if k.RecordedByUser {
+		t.sessionsByUserToken[user]++
 	}
 	if by >= 0 {
-		t.shares[by]++
+		t.sessionsByAgent[by]++
 	}
-	t.index[d] = id
+	t.slotByDigest[d] = id
 	t.appendToList(id)
 	return id, true
 }
 
 // shareIndex returns the index of the share of the agent that records. There are as many shares as the configuration
 // has agents.
-func (t *Tracker) shareIndex(k Key) int32 {
+func (t *Tracker) shareIndex(k SessionKey) int32 {
 	if k.RecordedBy == "" {
 		return -1
 	}
 	by := [2]string{k.Database, k.RecordedBy}
-	n, ok := t.agents[by]
+	n, ok := t.shareIndexByAgent[by]
 	if !ok {
-		n = int32(len(t.shares))
-		t.agents[by], t.shares = n, append(t.shares, 0)
+		n = int32(len(t.sessionsByAgent))
+		t.shareIndexByAgent[by], t.sessionsByAgent = n, append(t.sessionsByAgent, 0)
 	}
 	return n
 }
@@ -168,32 +171,33 @@ func trackerFullError() error {
 }
 
 // Session returns what is known about a session; ok is false if there is none.
-func (t *Tracker) Session(now time.Time, k Key) (Session, bool) {
+func (t *Tracker) Session(now time.Time, k SessionKey) (Session, bool) {
 	d := t.digestOf(k)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	at := t.advance(now)
-	t.removeIdle(t.config.Keep)
-	id, ok := t.index[d]
+	at := t.advanceClock(now)
+	t.removeIdle(t.config.KeepFor)
+	id, ok := t.slotByDigest[d]
 	if !ok {
 		return Session{}, false
 	}
-	s := t.sessions.at(id)
-	out := Session{Started: t.epoch.Add(s.started), Last: t.epoch.Add(s.lastInteraction), Reminded: s.isReminded}
-	for _, m := range t.sessions.times(id, at, t.config.Window) {
-		out.Messages = append(out.Messages, t.epoch.Add(m))
+	s := t.sessions.sessionAt(id)
+	out := Session{StartedAt: t.epoch.Add(s.started), LastInteraction: t.epoch.Add(s.lastInteraction),
+		IsReminded: s.isReminded}
+	for _, m := range t.sessions.messageTimes(id, at, t.config.Window) {
+		out.MessageTimes = append(out.MessageTimes, t.epoch.Add(m))
 	}
 	return out, true
 }
 
 // EndSession forgets a session, and tells whether it existed.
-func (t *Tracker) EndSession(now time.Time, k Key) bool {
+func (t *Tracker) EndSession(now time.Time, k SessionKey) bool {
 	d := t.digestOf(k)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.advance(now)
-	t.removeIdle(t.config.Keep)
-	id, ok := t.index[d]
+	t.advanceClock(now)
+	t.removeIdle(t.config.KeepFor)
+	id, ok := t.slotByDigest[d]
 	if ok {
 		t.remove(id)
 	}
@@ -205,20 +209,20 @@ func (t *Tracker) RemindersGiven() uint64 { return t.remindersGiven.Load() }
 
 // ReminderOfSession returns the reminder that a session got, and when the session began, which distinguishes it from an
 // earlier session. The reminder is "" if the session got none, or is over.
-func (t *Tracker) ReminderOfSession(now time.Time, k Key) (reminder string, session time.Time) {
+func (t *Tracker) ReminderOfSession(now time.Time, k SessionKey) (reminder string, session time.Time) {
 	d := t.digestOf(k)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	at := t.advance(now)
-	id, ok := t.index[d]
+	at := t.advanceClock(now)
+	id, ok := t.slotByDigest[d]
 	if !ok {
 		return "", time.Time{}
 	}
-	s := t.sessions.at(id)
-	if !s.isReminded || at-s.lastInteraction > t.config.Idle {
+	s := t.sessions.sessionAt(id)
+	if !s.isReminded || at-s.lastInteraction > t.config.SessionGap {
 		return "", time.Time{}
 	}
-	return t.config.fillIn(int(s.remindedMessages)), t.epoch.Add(s.started)
+	return t.config.reminderText(int(s.remindedMessages)), t.epoch.Add(s.started)
 }
 
 // RemoveIdleSessions removes sessions that have been idle for long. It is called from time to time, so that they do not
@@ -226,23 +230,23 @@ func (t *Tracker) ReminderOfSession(now time.Time, k Key) (reminder string, sess
 func (t *Tracker) RemoveIdleSessions(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.advance(now)
-	t.removeIdle(t.config.Keep)
+	t.advanceClock(now)
+	t.removeIdle(t.config.KeepFor)
 }
 
 // Counts returns the totals.
 func (t *Tracker) Counts(now time.Time) Counts {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.advance(now)
-	t.removeIdle(t.config.Keep)
+	t.advanceClock(now)
+	t.removeIdle(t.config.KeepFor)
 	c := t.counts
-	c.Active = len(t.index)
+	c.ActiveSessions = len(t.slotByDigest)
 	return c
 }
 
-// advance sets the present time, and returns it as an internal time.
-func (t *Tracker) advance(now time.Time) time.Duration {
+// advanceClock sets the present time, and returns it as an internal time.
+func (t *Tracker) advanceClock(now time.Time) time.Duration {
 	if t.epoch.IsZero() {
 		t.epoch = now
 	}
@@ -253,59 +257,59 @@ func (t *Tracker) advance(now time.Time) time.Duration {
 // removeIdle removes the sessions that have been idle for longer than the given time; a session that was idle for
 // exactly that long is still active.
 func (t *Tracker) removeIdle(idle time.Duration) {
-	for t.oldest != noSlot {
-		pause := t.now - t.sessions.at(t.oldest).lastInteraction
-		if pause < idle || pause == t.config.Idle {
+	for t.oldestSlot != noSlot {
+		pause := t.now - t.sessions.sessionAt(t.oldestSlot).lastInteraction
+		if pause < idle || pause == t.config.SessionGap {
 			break
 		}
-		t.remove(t.oldest)
+		t.remove(t.oldestSlot)
 	}
-	if len(t.index) == 0 && t.sessions.usedSlots > 0 {
+	if len(t.slotByDigest) == 0 && t.sessions.usedSlots > 0 {
 		t.reset() // maps do not shrink, so an empty tracker gets a new one
 	}
 }
 
 func (t *Tracker) remove(id slot) {
 	t.removeFromList(id)
-	s := t.sessions.at(id)
-	delete(t.index, s.key)
-	if s.agentShare >= 0 {
-		t.shares[s.agentShare]--
+	s := t.sessions.sessionAt(id)
+	delete(t.slotByDigest, s.key)
+	if s.agentShareIndex >= 0 {
+		t.sessionsByAgent[s.agentShareIndex]--
 	}
-	if s.isOwn {
-		t.ownSessions[s.userCounter]--
+	if s.isByUserToken {
+		t.sessionsByUserToken[s.userCounter]--
 	}
 	t.sessions.freeSlot(id)
 }
 
 // appendToList appends a session to the list, as the one with the last interaction.
 func (t *Tracker) appendToList(id slot) {
-	s := t.sessions.at(id)
-	s.older, s.newer = t.newest, noSlot
-	if t.newest == noSlot {
-		t.oldest = id
+	s := t.sessions.sessionAt(id)
+	s.olderSlot, s.newerSlot = t.newestSlot, noSlot
+	if t.newestSlot == noSlot {
+		t.oldestSlot = id
 	} else {
-		t.sessions.at(t.newest).newer = id
+		t.sessions.sessionAt(t.newestSlot).newerSlot = id
 	}
-	t.newest = id
+	t.newestSlot = id
 }
 
 func (t *Tracker) removeFromList(id slot) {
-	s := t.sessions.at(id)
-	if s.older == noSlot {
-		t.oldest = s.newer
+	s := t.sessions.sessionAt(id)
+	if s.olderSlot == noSlot {
+		t.oldestSlot = s.newerSlot
 	} else {
-		t.sessions.at(s.older).newer = s.newer
+		t.sessions.sessionAt(s.olderSlot).newerSlot = s.newerSlot
 	}
-	if s.newer == noSlot {
-		t.newest = s.older
+	if s.newerSlot == noSlot {
+		t.newestSlot = s.olderSlot
 	} else {
-		t.sessions.at(s.newer).older = s.older
+		t.sessions.sessionAt(s.newerSlot).olderSlot = s.olderSlot
 	}
 }
 
 // digestOf returns a keyed hash of the parts of a key, each with its length.
-func (t *Tracker) digestOf(k Key) digest {
+func (t *Tracker) digestOf(k SessionKey) keyDigest {
 	b := make([]byte, 0, 256)
 	b = append(b, t.secret[:]...)
 	for _, part := range []string{k.Database, k.RecordedBy, k.User, k.Channel} {
@@ -313,5 +317,5 @@ func (t *Tracker) digestOf(k Key) digest {
 		b = append(b, part...)
 	}
 	sum := sha256.Sum256(b)
-	return digest(sum[:])
+	return keyDigest(sum[:])
 }

@@ -13,8 +13,8 @@ var pathPattern = regexp.MustCompile(`^[A-Za-z0-9_.:-]+(/[A-Za-z0-9_.:-]+)*$`)
 
 const maxPathBytes = 200
 
-// Covers tells whether a list of granted paths covers a wanted path: it contains the path, or a path above it.
-func Covers(granted []string, wanted string) bool {
+// PathsCover tells whether a list of granted paths covers a wanted path: it contains the path, or a path above it.
+func PathsCover(granted []string, wanted string) bool {
 	for _, p := range PathAndAncestors(wanted) {
 		if slices.Contains(granted, p) {
 			return true
@@ -36,20 +36,20 @@ func PathAndAncestors(p string) []string {
 	}
 }
 
-// coversAll tells whether a list of granted paths covers all wanted ones.
-func coversAll(granted, wanted []string) bool {
-	return !slices.ContainsFunc(wanted, func(w string) bool { return !Covers(granted, w) })
+// pathsCoverAll tells whether a list of granted paths covers all wanted ones.
+func pathsCoverAll(granted, wanted []string) bool {
+	return !slices.ContainsFunc(wanted, func(w string) bool { return !PathsCover(granted, w) })
 }
 
 func checkPaths(what string, paths []string) error {
 	for _, p := range paths {
 		if len(p) > maxPathBytes || !pathPattern.MatchString(p) {
-			return invalid("a %s is not a name", what).
+			return newValidationError("a %s is not a name", what).
 				hint("Names of letters, digits and _ . : -, with / between a node and what is below it; at most %d bytes.", maxPathBytes)
 		}
 	}
 	if len(paths) > 100 {
-		return invalid("more than 100 names of a %s", what)
+		return newValidationError("more than 100 names of a %s", what)
 	}
 	return nil
 }

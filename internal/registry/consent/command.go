@@ -13,22 +13,22 @@ type Action string
 
 // The actions.
 const (
-	Grant             Action = "grant"      // give, modify or renew; with PARTNERED a request
-	Revoke            Action = "revoke"     // withdraw (subject, guardian) or revoke (controller, system)
-	Refuse            Action = "refuse"     // record that the subject has refused
-	Upgrade           Action = "upgrade"    // request a partnership
-	Degrade           Action = "degrade"    // change to TEMPORARY or ANONYMOUS
-	DecidePartnership Action = "decide"     // approve, decline or defer a partnership
-	Interact          Action = "interact"   // record an interaction of the subject
-	Expire            Action = "expire"     // record that a consent has expired
-	Lapse             Action = "lapse"      // record that a request has lapsed
-	Warn              Action = "warn"       // record that the subject was warned
-	Deleted           Action = "deleted"    // record that data were deleted
-	Anonymised        Action = "anonymised" // record that data were anonymised
-	Report            Action = "report"     // record that a report about the subject was made
-	Appoint           Action = "appoint"    // appoint a guardian
-	Dismiss           Action = "dismiss"    // dismiss a guardian
-	Erase             Action = "erase"      // forget the subject
+	ActionGrant          Action = "grant"      // give, modify or renew; with PARTNERED a request
+	ActionRevoke         Action = "revoke"     // withdraw (subject, guardian) or revoke (controller, system)
+	ActionRefuse         Action = "refuse"     // record that the subject has refused
+	ActionUpgrade        Action = "upgrade"    // request a partnership
+	ActionDegrade        Action = "degrade"    // change to TEMPORARY or ANONYMOUS
+	ActionDecide         Action = "decide"     // approve, decline or defer a partnership
+	ActionInteract       Action = "interact"   // record an interaction of the subject
+	ActionExpire         Action = "expire"     // record that a consent has expired
+	ActionLapse          Action = "lapse"      // record that a request has lapsed
+	ActionWarn           Action = "warn"       // record that the subject was warned
+	ActionNoteDeleted    Action = "deleted"    // record that data were deleted
+	ActionNoteAnonymised Action = "anonymised" // record that data were anonymised
+	ActionNoteReport     Action = "report"     // record that a report about the subject was made
+	ActionAppoint        Action = "appoint"    // appoint a guardian
+	ActionDismiss        Action = "dismiss"    // dismiss a guardian
+	ActionErase          Action = "erase"      // forget the subject
 )
 
 // Decision is the decision of the agent's side about a partnership.
@@ -36,42 +36,42 @@ type Decision string
 
 // The decisions, by the names of the consent protocol.
 const (
-	TaskComplete Decision = "TASK_COMPLETE"
-	Reject       Decision = "REJECT"
-	Defer        Decision = "DEFER"
+	DecisionApprove Decision = "TASK_COMPLETE"
+	DecisionReject  Decision = "REJECT"
+	DecisionDefer   Decision = "DEFER"
 )
 
 // Command asks for a change of a consent.
 type Command struct {
-	Do         Action
+	Action     Action `json:"Do"`
 	Subject    string
-	Grantee    string // the grantee; "": Everybody
-	Scope      string // the scope; "": Everything
-	Stream     Stream // the new stream of Grant and Degrade
+	Grantee    string // the grantee; "": AnyGrantee
+	Scope      string // the scope; "": AnyScope
+	Stream     Stream // the new stream of ActionGrant and ActionDegrade
 	Categories []string
 	Purposes   []string
 	Duration   time.Duration `json:"For"` // how long a grant without a stream lasts; 0: it does not expire
 	Decision   Decision
-	Guardian   string // the guardian whom Appoint and Dismiss are about
+	Guardian   string // the guardian whom ActionAppoint and ActionDismiss are about
 
-	By       Party
-	Via      string
-	Reason   string
-	Evidence string
+	Caller    Party  `json:"By"`
+	Interface string `json:"Via"`
+	Reason    string
+	Evidence  string
 
-	// Request is a key that the caller chooses: a command that is repeated with the same key is carried out only once. "":
-	// there is none.
-	Request string
+	// RequestKey is a key that the caller chooses: a command that is repeated with the same key is carried out only once.
+	// "": there is none.
+	RequestKey string `json:"Request"`
 }
 
 // Key returns the key of the consent that the command is about.
 func (c Command) Key() Key {
 	k := Key{c.Subject, c.Grantee, c.Scope}
 	if k.Grantee == "" {
-		k.Grantee = Everybody
+		k.Grantee = AnyGrantee
 	}
 	if k.Scope == "" {
-		k.Scope = Everything
+		k.Scope = AnyScope
 	}
 	return k
 }
@@ -98,28 +98,28 @@ func (c Command) Check() error {
 			return err
 		}
 	}
-	if c.By.ID != "" {
-		if err := checkID("party", c.By.ID); err != nil {
+	if c.Caller.ID != "" {
+		if err := checkID("party", c.Caller.ID); err != nil {
 			return err
 		}
 	}
 	switch {
-	case k.Subject == Everybody:
-		return invalid("the subject of a consent is one person, not %q", Everybody)
-	case k.Scope != Everything && !scopePattern.MatchString(k.Scope):
-		return invalid("a scope is %q, or table:NAME, row:TABLE:KEY or ctx:NAME", Everything)
+	case k.Subject == AnyGrantee:
+		return newValidationError("the subject of a consent is one person, not %q", AnyGrantee)
+	case k.Scope != AnyScope && !scopePattern.MatchString(k.Scope):
+		return newValidationError("a scope is %q, or table:NAME, row:TABLE:KEY or ctx:NAME", AnyScope)
 	case c.Duration < 0:
-		return invalid("a consent cannot last less than no time")
+		return newValidationError("a consent cannot last less than no time")
 	case c.Duration > 100*365*day:
-		return invalid("a consent cannot last more than 100 years: leave the duration out if it does not expire")
+		return newValidationError("a consent cannot last more than 100 years: leave the duration out if it does not expire")
 	}
 	for _, text := range []struct{ what, value string }{
-		{"reason", c.Reason}, {"evidence", c.Evidence}, {"key of the request", c.Request}, {"channel", c.Via}} {
+		{"reason", c.Reason}, {"evidence", c.Evidence}, {"key of the request", c.RequestKey}, {"channel", c.Interface}} {
 		switch {
 		case !utf8.ValidString(text.value) || strings.ContainsRune(text.value, 0):
-			return invalid("the %s is not UTF-8 text", text.what)
+			return newValidationError("the %s is not UTF-8 text", text.what)
 		case len(text.value) > maxTextBytes:
-			return invalid("the %s is longer than %d bytes", text.what, maxTextBytes)
+			return newValidationError("the %s is longer than %d bytes", text.what, maxTextBytes)
 		}
 	}
 	if err := checkPaths("category", c.Categories); err != nil {
@@ -131,13 +131,13 @@ func (c Command) Check() error {
 func checkID(what, id string) error {
 	switch {
 	case id == "":
-		return invalid("the %s is missing", what)
+		return newValidationError("the %s is missing", what)
 	case !utf8.ValidString(id):
-		return invalid("the %s is not UTF-8 text", what)
+		return newValidationError("the %s is not UTF-8 text", what)
 	case len(id) > maxIDBytes:
-		return invalid("the %s is longer than %d bytes", what, maxIDBytes)
+		return newValidationError("the %s is longer than %d bytes", what, maxIDBytes)
 	case strings.IndexFunc(id, unicode.IsControl) >= 0:
-		return invalid("the %s has a control character", what)
+		return newValidationError("the %s has a control character", what)
 	}
 	return nil
 }

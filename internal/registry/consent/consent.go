@@ -4,18 +4,18 @@ import (
 	"time"
 )
 
-// Everybody is the grantee, and Everything the scope, of a consent that names none.
+// AnyGrantee is the grantee, and AnyScope the scope, of a consent that names none.
 const (
-	Everybody  = "*"
-	Everything = "*"
+	AnyGrantee = "*"
+	AnyScope   = "*"
 )
 
-// Key identifies a consent by its subject, grantee and scope. The consent of a stream has the grantee Everybody and the
-// scope Everything.
+// Key identifies a consent by its subject, grantee and scope. The consent of a stream has the grantee AnyGrantee and the
+// scope AnyScope.
 type Key struct {
 	Subject string `json:"subject"`
-	Grantee string `json:"grantee"` // Everybody, or an id
-	Scope   string `json:"scope"`   // Everything, or table:…, row:…, ctx:…
+	Grantee string `json:"grantee"` // AnyGrantee, or an id
+	Scope   string `json:"scope"`   // AnyScope, or table:…, row:…, ctx:…
 }
 
 // Consent is the state of a consent after a record. A time that is zero is not set.
@@ -23,8 +23,8 @@ type Consent struct {
 	Key
 	State               State
 	Stream              Stream   // the stream; "": the consent is given to a grantee or for a scope
-	Categories          []string // empty unless Given
-	Purposes            []string // empty unless Given
+	Categories          []string // empty unless StateGiven
+	Purposes            []string // empty unless StateGiven
 	RequestedCategories []string // categories of the requested partnership; nil: none
 
 	GivenAt   time.Time
@@ -43,13 +43,13 @@ type Consent struct {
 
 // IsActiveAt tells whether the consent is a ground for processing at a time.
 func (c Consent) IsActiveAt(at time.Time) bool {
-	return c.State == Given && (c.ExpiresAt.IsZero() || at.Before(c.ExpiresAt))
+	return c.State == StateGiven && (c.ExpiresAt.IsZero() || at.Before(c.ExpiresAt))
 }
 
 // StateAt returns the state at a time: a consent expires without a record.
 func (c Consent) StateAt(at time.Time) State {
-	if c.State == Given && !c.IsActiveAt(at) {
-		return Expired
+	if c.State == StateGiven && !c.IsActiveAt(at) {
+		return StateExpired
 	}
 	return c.State
 }
@@ -57,7 +57,7 @@ func (c Consent) StateAt(at time.Time) State {
 // EndsAt returns the time at which a consent ends, or has ended, by the clock. Zero: it does not end, or somebody has
 // ended it.
 func (c Consent) EndsAt() time.Time {
-	if c.State != Given && c.State != Expired {
+	if c.State != StateGiven && c.State != StateExpired {
 		return time.Time{}
 	}
 	return c.ExpiresAt

@@ -48,7 +48,7 @@ func (c Consent) DecayStageAt(at time.Time) DecayStage {
 	switch {
 	case !c.DecayFrom.IsZero():
 		return DecayAfter(c.DecayDays(at))
-	case c.State == Given && c.Stream == Anonymous:
+	case c.State == StateGiven && c.Stream == StreamAnonymous:
 		return DecayAnonymous
 	default:
 		return DecayNone
@@ -60,7 +60,7 @@ func (c *Consent) stopDecay(now time.Time) {
 	switch {
 	case !c.DecayFrom.IsZero():
 		c.mergeCountdown(c.DecayFrom, c.DecayDays(now))
-	case c.State == Given && c.Stream == Anonymous:
+	case c.State == StateGiven && c.Stream == StreamAnonymous:
 		c.mergeCountdown(now, AnonymousFrom)
 	}
 	c.DecayFrom = time.Time{}

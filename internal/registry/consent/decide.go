@@ -33,7 +33,7 @@ func Decide(s Settings, now time.Time, before Situation, c Command) ([]Step, err
 	if before.Consent != nil {
 		d.hasRecord, d.current = true, clone(*before.Consent)
 	}
-	if err := d.run(); err != nil {
+	if err := d.decide(); err != nil {
 		return nil, err
 	}
 	return d.steps, nil
@@ -52,86 +52,86 @@ type decision struct {
 	steps     []Step
 }
 
-func (d *decision) run() error {
+func (d *decision) decide() error {
 	c := d.command
 	if err := d.checkParty(); err != nil {
 		return err
 	}
-	switch c.Do {
-	case Appoint, Dismiss:
+	switch c.Action {
+	case ActionAppoint, ActionDismiss:
 		return d.changeGuardian()
-	case Report: // a report changes nothing, and does not record an expiry
-	case DecidePartnership, Lapse:
+	case ActionNoteReport: // a report changes nothing, and does not record an expiry
+	case ActionDecide, ActionLapse:
 		d.recordExpiry()
-	case Expire:
+	case ActionExpire:
 		d.closeRequest()
 	default:
 		d.recordExpiry()
 		d.closeRequest()
 	}
-	switch c.Do {
-	case Grant:
+	switch c.Action {
+	case ActionGrant:
 		return d.grant()
-	case Revoke, Erase:
+	case ActionRevoke, ActionErase:
 		return d.revoke()
-	case Refuse:
+	case ActionRefuse:
 		return d.refuse()
-	case Upgrade:
+	case ActionUpgrade:
 		return d.requestPartnership()
-	case Degrade:
+	case ActionDegrade:
 		return d.degrade()
-	case DecidePartnership:
+	case ActionDecide:
 		return d.decidePartnership()
-	case Interact:
+	case ActionInteract:
 		d.interact()
 		return nil
-	case Expire:
+	case ActionExpire:
 		return d.expire()
-	case Lapse:
+	case ActionLapse:
 		return d.lapse()
-	case Warn:
+	case ActionWarn:
 		return d.recordWarning()
-	case Deleted, Anonymised, Report:
-		return d.recordNote()
+	case ActionNoteDeleted, ActionNoteAnonymised, ActionNoteReport:
+		return d.recordSweepOrReport()
 	default:
-		return invalid("there is no change of consent called %q", c.Do)
+		return newValidationError("there is no change of consent called %q", c.Action)
 	}
 }
 
 // rolesByAction lists the roles for each action. Agents decide, and nothing else.
 var rolesByAction = map[Action][]Role{
-	Grant:             {RoleSubject, RoleGuardian},
-	Revoke:            {RoleSubject, RoleGuardian, RoleController, RoleSystem},
-	Refuse:            {RoleSubject, RoleGuardian},
-	Upgrade:           {RoleSubject, RoleGuardian},
-	Degrade:           {RoleSubject, RoleGuardian},
-	DecidePartnership: {RoleAgent},
-	Interact:          {RoleSubject, RoleApplication},
-	Expire:            {RoleSystem},
-	Lapse:             {RoleSystem},
-	Warn:              {RoleSystem},
-	Deleted:           {RoleSystem},
-	Anonymised:        {RoleSystem},
-	Report:            {RoleSubject, RoleGuardian, RoleController},
-	Appoint:           {RoleController},
-	Dismiss:           {RoleController},
-	Erase:             {RoleSubject, RoleGuardian, RoleController, RoleSystem},
+	ActionGrant:          {RoleSubject, RoleGuardian},
+	ActionRevoke:         {RoleSubject, RoleGuardian, RoleController, RoleSystem},
+	ActionRefuse:         {RoleSubject, RoleGuardian},
+	ActionUpgrade:        {RoleSubject, RoleGuardian},
+	ActionDegrade:        {RoleSubject, RoleGuardian},
+	ActionDecide:         {RoleAgent},
+	ActionInteract:       {RoleSubject, RoleApplication},
+	ActionExpire:         {RoleSystem},
+	ActionLapse:          {RoleSystem},
+	ActionWarn:           {RoleSystem},
+	ActionNoteDeleted:    {RoleSystem},
+	ActionNoteAnonymised: {RoleSystem},
+	ActionNoteReport:     {RoleSubject, RoleGuardian, RoleController},
+	ActionAppoint:        {RoleController},
+	ActionDismiss:        {RoleController},
+	ActionErase:          {RoleSubject, RoleGuardian, RoleController, RoleSystem},
 }
 
 // CheckRole returns an error if the party may not make the change in any situation.
 func CheckRole(c Command) error {
-	roles, ok := rolesByAction[c.Do]
+	roles, ok := rolesByAction[c.Action]
 	switch {
 	case !ok:
-		return invalid("there is no change of consent called %q", c.Do)
-	case !slices.Contains(roles, c.By.Role):
+		return newValidationError("there is no change of consent called %q", c.Action)
+	case !slices.Contains(roles, c.Caller.Role):
 		words := make([]string, len(roles))
 		for i, r := range roles {
 			words[i] = string(r)
 		}
-		return forbidden(c.By.Role, "%s is for: %s", c.Do, strings.Join(words, ", "))
-	case c.By.Role == RoleSubject && c.By.ID != c.Subject:
-		return forbidden(c.By.Role, "a subject changes its own consent, and no other")
+		return newForbiddenError(c.Caller.Role, "%s is for: %s", c.Action, strings.Join(words, ", "))
+	case c.Caller.Role == RoleSubject && c.Caller.ID != c.Subject:
+		return newForbiddenError(c.Caller.Role, "a subject changes its own consent, and no other")
 	}
 	return nil
 }
@@ -142,15 +142,15 @@ func (d *decision) checkParty() error {
 	if err := CheckRole(c); err != nil {
 		return err
 	}
-	if c.By.Role == RoleGuardian && !d.isGuardian {
-		return forbidden(c.By.Role, "this is not a guardian of the subject")
+	if c.Caller.Role == RoleGuardian && !d.isGuardian {
+		return newForbiddenError(c.Caller.Role, "this is not a guardian of the subject")
 	}
 	return nil
 }
 
 // addStep adds a record of the current consent.
 func (d *decision) addStep(e Event) {
-	by := d.command.By
+	by := d.command.Caller
 	switch e {
 	case EventExpired, EventLapsed:
 		by = Party{Role: RoleSystem}
@@ -162,23 +162,24 @@ func (d *decision) addStep(e Event) {
 	d.steps = append(d.steps, Step{e, clone(d.current), by})
 }
 
-// isOfStream tells whether the command's key is one of a stream.
-func (d *decision) isOfStream() bool {
-	return d.current.Grantee == Everybody && d.current.Scope == Everything
+// hasStream tells whether the command's key is one of a stream.
+func (d *decision) hasStream() bool {
+	return d.current.Grantee == AnyGrantee && d.current.Scope == AnyScope
 }
 
 // startConsent starts or restarts a consent.
 func (d *decision) startConsent(s Stream, categories, purposes []string) {
-	d.current.State, d.current.Stream, d.current.Categories, d.current.Purposes = Given, s, categories, purposes
+	d.current.State, d.current.Stream, d.current.Categories, d.current.Purposes = StateGiven, s, categories, purposes
 	d.current.GivenAt, d.current.ExpiresAt, d.current.WarnedAt = d.now, time.Time{}, time.Time{}
-	if s == Temporary {
-		d.current.ExpiresAt = d.now.Add(d.Duration)
+	if s == StreamTemporary {
+		d.current.ExpiresAt = d.now.Add(d.TemporaryDuration)
 	}
 }
 
 // endConsent ends the consent.
 func (d *decision) endConsent(s State, at time.Time) {
-	if d.current.Stream != "" && (d.current.State == Given || !d.current.VoidBefore.IsZero()) && at.After(d.current.VoidBefore) {
+	if d.current.Stream != "" && (d.current.State == StateGiven || !d.current.VoidBefore.IsZero()) &&
+		at.After(d.current.VoidBefore) {
 		d.current.VoidBefore = at
 	}
 	d.current.State, d.current.Categories, d.current.Purposes = s, []string{}, []string{}

@@ -32,8 +32,8 @@ func (h *history) do(c Command) error {
 	if c.Subject == "" {
 		c.Subject = "ada"
 	}
-	if c.By.Role == "" {
-		c.By = subject(c.Subject)
+	if c.Caller.Role == "" {
+		c.Caller = subject(c.Subject)
 	}
 	steps, err := Decide(h.settings, h.now, Situation{Consent: h.at, PartnershipAsker: h.asker}, c)
 	for _, s := range steps {
@@ -41,7 +41,7 @@ func (h *history) do(c Command) error {
 		h.at = &after
 		h.events = append(h.events, s.Event)
 		if s.Event == EventRequested {
-			h.asker = c.By
+			h.asker = c.Caller
 		}
 	}
 	return err
@@ -50,7 +50,7 @@ func (h *history) do(c Command) error {
 func (h *history) must(c Command) {
 	h.t.Helper()
 	if err := h.do(c); err != nil {
-		h.t.Fatalf("%s: %v", c.Do, err)
+		h.t.Fatalf("%s: %v", c.Action, err)
 	}
 }
 
@@ -62,9 +62,9 @@ var agent = Party{RoleAgent, "chat"}
 
 func partnered(t testing.TB) *history {
 	h := begin(t)
-	h.must(Command{Do: Interact})
-	h.must(Command{Do: Upgrade})
-	h.must(Command{Do: DecidePartnership, By: agent, Decision: TaskComplete})
+	h.must(Command{Action: ActionInteract})
+	h.must(Command{Action: ActionUpgrade})
+	h.must(Command{Action: ActionDecide, Caller: agent, Decision: DecisionApprove})
 	return h
 }
 
@@ -72,17 +72,25 @@ func partnered(t testing.TB) *history {
 // seeds/001:81-85.
 func TestMovesBetweenStreams(t *testing.T) {
 	start := map[Stream]func() *history{
-		Temporary: func() *history { h := begin(t); h.must(Command{Do: Grant, Stream: Temporary}); return h },
-		Partnered: func() *history { return partnered(t) },
-		Anonymous: func() *history { h := begin(t); h.must(Command{Do: Grant, Stream: Anonymous}); return h },
+		StreamTemporary: func() *history {
+			h := begin(t)
+			h.must(Command{Action: ActionGrant, Stream: StreamTemporary})
+			return h
+		},
+		StreamPartnered: func() *history { return partnered(t) },
+		StreamAnonymous: func() *history {
+			h := begin(t)
+			h.must(Command{Action: ActionGrant, Stream: StreamAnonymous})
+			return h
+		},
 	}
-	may := map[[2]Stream]bool{{Partnered, Temporary}: true, {Partnered, Anonymous}: true, {Temporary, Anonymous}: true}
+	may := map[[2]Stream]bool{{StreamPartnered, StreamTemporary}: true, {StreamPartnered, StreamAnonymous}: true, {StreamTemporary, StreamAnonymous}: true}
 	for from, make := range start {
 		for _, to := range append(Streams, "OTHER", "") {
 			h := make()
-			err := h.do(Command{Do: Degrade, Stream: to})
+			err := h.do(Command{Action: ActionDegrade, Stream: to})
 			if may[[2]Stream{from, to}] {
-				if err != nil || h.at.Stream != to || h.at.State != Given {
+				if err != nil || h.at.Stream != to || h.at.State != StateGiven {
 					t.Errorf("%s to %s: %v %+v", from, to, err, h.at)
 				}
 			} else if !errors.As(err, new(*ValidationError)) {
@@ -90,8 +98,8 @@ func TestMovesBetweenStreams(t *testing.T) {
 			}
 		}
 	}
-	h := start[Anonymous]()
-	if err := h.do(Command{Do: Grant, Stream: Temporary}); !errors.As(err, new(*ValidationError)) {
+	h := start[StreamAnonymous]()
+	if err := h.do(Command{Action: ActionGrant, Stream: StreamTemporary}); !errors.As(err, new(*ValidationError)) {
 		t.Errorf("ANONYMOUS to TEMPORARY by a grant: %v", err)
 	}
 }
@@ -100,48 +108,48 @@ func TestMovesBetweenStreams(t *testing.T) {
 // seeds/001:23-28, 30-35, 37-41, 230-233.
 func TestStreams(t *testing.T) {
 	h := begin(t)
-	h.must(Command{Do: Interact})
-	if want := began.Add(14 * day); !h.at.ExpiresAt.Equal(want) || !slices.Equal(h.at.Categories, []string{Essential}) {
+	h.must(Command{Action: ActionInteract})
+	if want := began.Add(14 * day); !h.at.ExpiresAt.Equal(want) || !slices.Equal(h.at.Categories, []string{CategoryEssential}) {
 		t.Errorf("%+v", h.at)
 	}
-	h.later(5 * day).must(Command{Do: Interact})
+	h.later(5 * day).must(Command{Action: ActionInteract})
 	if want := began.Add(19 * day); !h.at.ExpiresAt.Equal(want) || !h.at.GivenAt.Equal(began) || h.events[1] != EventRenewed {
 		t.Errorf("%+v %v", h.at, h.events)
 	}
 	// Expired at its instant; an interaction after it starts a new record and revives nothing.
 	h.later(14 * day)
-	if h.at.IsActiveAt(h.now) || h.at.StateAt(h.now) != Expired || !h.at.IsActiveAt(h.now.Add(-time.Microsecond)) {
+	if h.at.IsActiveAt(h.now) || h.at.StateAt(h.now) != StateExpired || !h.at.IsActiveAt(h.now.Add(-time.Microsecond)) {
 		t.Error("it does not expire at its instant")
 	}
-	if err := h.do(Command{Do: Degrade, Stream: Anonymous}); !errors.As(err, new(*ExpiredError)) {
+	if err := h.do(Command{Action: ActionDegrade, Stream: StreamAnonymous}); !errors.As(err, new(*ExpiredError)) {
 		t.Errorf("%v, want an ExpiredError", err)
 	}
-	h.must(Command{Do: Interact})
+	h.must(Command{Action: ActionInteract})
 	if !slices.Equal(h.events[2:], []Event{EventExpired, EventGiven}) || !h.at.VoidBefore.Equal(began.Add(19*day)) || !h.at.GivenAt.Equal(h.now) {
 		t.Errorf("%v %+v", h.events, h.at)
 	}
 	p := partnered(t)
-	if !p.at.ExpiresAt.IsZero() || !slices.Equal(p.at.Categories, []string{Essential, Behavioral, Improvement}) {
+	if !p.at.ExpiresAt.IsZero() || !slices.Equal(p.at.Categories, []string{CategoryEssential, CategoryBehavioral, CategoryImprovement}) {
 		t.Errorf("%+v", p.at)
 	}
-	p.must(Command{Do: Degrade, Stream: Anonymous})
-	if !p.at.ExpiresAt.IsZero() || !slices.Equal(p.at.Categories, []string{Statistical}) || !p.at.DecayFrom.Equal(p.now) {
+	p.must(Command{Action: ActionDegrade, Stream: StreamAnonymous})
+	if !p.at.ExpiresAt.IsZero() || !slices.Equal(p.at.Categories, []string{CategoryStatistical}) || !p.at.DecayFrom.Equal(p.now) {
 		t.Errorf("%+v", p.at)
 	}
 	// Explicit consent, and no renewal.
 	e := begin(t)
 	e.settings = Settings{RequireExplicit: true, NoRenewal: true}
-	e.must(Command{Do: Interact})
+	e.must(Command{Action: ActionInteract})
 	if e.at != nil {
 		t.Errorf("an interaction gives %+v", e.at)
 	}
-	e.must(Command{Do: Grant, Stream: Temporary})
-	e.later(day).must(Command{Do: Interact})
+	e.must(Command{Action: ActionGrant, Stream: StreamTemporary})
+	e.later(day).must(Command{Action: ActionInteract})
 	if !e.at.ExpiresAt.Equal(began.Add(14 * day)) {
 		t.Error("an interaction renews")
 	}
-	e.later(14 * day).must(Command{Do: Interact})
-	if e.at.State != Expired {
+	e.later(14 * day).must(Command{Action: ActionInteract})
+	if e.at.State != StateExpired {
 		t.Errorf("an interaction gives %+v", e.at)
 	}
 }
@@ -149,56 +157,61 @@ func TestStreams(t *testing.T) {
 // "Bilateral Partnership Protocol".
 // seeds/001:30-35, 69-78.
 func TestPartnership(t *testing.T) {
-	ask := func() *history { h := begin(t); h.must(Command{Do: Interact}); h.must(Command{Do: Upgrade}); return h }
+	ask := func() *history {
+		h := begin(t)
+		h.must(Command{Action: ActionInteract})
+		h.must(Command{Action: ActionUpgrade})
+		return h
+	}
 	h := ask()
-	if h.at.State != Given || h.at.Stream != Temporary || !h.at.DueAt.Equal(began.Add(48*time.Hour)) {
+	if h.at.State != StateGiven || h.at.Stream != StreamTemporary || !h.at.DueAt.Equal(began.Add(48*time.Hour)) {
 		t.Errorf("%+v", h.at)
 	}
 	for _, by := range []Party{subject("ada"), {RoleController, "legal"}, {RoleSystem, ""}, {RoleApplication, "app"},
 		{RoleGuardian, "eve"}, {RoleAgent, "ada"}} {
-		if err := h.do(Command{Do: DecidePartnership, By: by, Decision: TaskComplete}); !errors.As(err, new(*ForbiddenError)) {
+		if err := h.do(Command{Action: ActionDecide, Caller: by, Decision: DecisionApprove}); !errors.As(err, new(*ForbiddenError)) {
 			t.Errorf("%v decides: %v", by, err)
 		}
 	}
-	if err := h.do(Command{Do: Upgrade, By: agent}); !errors.As(err, new(*ForbiddenError)) {
+	if err := h.do(Command{Action: ActionUpgrade, Caller: agent}); !errors.As(err, new(*ForbiddenError)) {
 		t.Errorf("an agent asks: %v", err)
 	}
 	due := h.at.DueAt
-	h.later(time.Hour).must(Command{Do: DecidePartnership, By: agent, Decision: Defer})
+	h.later(time.Hour).must(Command{Action: ActionDecide, Caller: agent, Decision: DecisionDefer})
 	if !h.at.DueAt.Equal(due) || h.at.RequestedCategories == nil {
 		t.Errorf("a deferral keeps the deadline: %+v", h.at)
 	}
-	h.must(Command{Do: DecidePartnership, By: agent, Decision: Reject})
-	if h.at.Stream != Temporary || h.at.State != Given || h.at.RequestedCategories != nil {
+	h.must(Command{Action: ActionDecide, Caller: agent, Decision: DecisionReject})
+	if h.at.Stream != StreamTemporary || h.at.State != StateGiven || h.at.RequestedCategories != nil {
 		t.Errorf("%+v", h.at)
 	}
 	l := ask().later(48 * time.Hour)
-	if err := l.do(Command{Do: DecidePartnership, By: agent, Decision: TaskComplete}); !errors.As(err, new(*ExpiredError)) {
+	if err := l.do(Command{Action: ActionDecide, Caller: agent, Decision: DecisionApprove}); !errors.As(err, new(*ExpiredError)) {
 		t.Errorf("after 48 hours: %v", err)
 	}
-	l.must(Command{Do: Lapse, By: Party{Role: RoleSystem}})
-	if l.at.RequestedCategories != nil || l.at.Stream != Temporary || l.events[len(l.events)-1] != EventLapsed {
+	l.must(Command{Action: ActionLapse, Caller: Party{Role: RoleSystem}})
+	if l.at.RequestedCategories != nil || l.at.Stream != StreamTemporary || l.events[len(l.events)-1] != EventLapsed {
 		t.Errorf("%+v", l.at)
 	}
 	// Fewer categories than the stream allows, never more.
 	f := begin(t)
-	f.must(Command{Do: Grant, Stream: Partnered, Categories: []string{Essential, "BEHAVIORAL/style"}})
-	if f.at.State != Requested || f.at.IsActiveAt(f.now) {
+	f.must(Command{Action: ActionGrant, Stream: StreamPartnered, Categories: []string{CategoryEssential, "BEHAVIORAL/style"}})
+	if f.at.State != StateRequested || f.at.IsActiveAt(f.now) {
 		t.Errorf("%+v", f.at)
 	}
-	f.must(Command{Do: DecidePartnership, By: agent, Decision: TaskComplete})
-	if Covers(f.at.Categories, Behavioral) || !Covers(f.at.Categories, "BEHAVIORAL/style") || Covers(f.at.Categories, Improvement) {
+	f.must(Command{Action: ActionDecide, Caller: agent, Decision: DecisionApprove})
+	if PathsCover(f.at.Categories, CategoryBehavioral) || !PathsCover(f.at.Categories, "BEHAVIORAL/style") || PathsCover(f.at.Categories, CategoryImprovement) {
 		t.Errorf("%v", f.at.Categories)
 	}
-	if err := f.do(Command{Do: Upgrade, Categories: []string{Statistical}}); !errors.As(err, new(*ValidationError)) {
+	if err := f.do(Command{Action: ActionUpgrade, Categories: []string{CategoryStatistical}}); !errors.As(err, new(*ValidationError)) {
 		t.Errorf("%v", err)
 	}
-	f.must(Command{Do: Upgrade, Categories: []string{Essential}})
-	if !slices.Equal(f.at.Categories, []string{Essential}) || f.at.RequestedCategories != nil {
+	f.must(Command{Action: ActionUpgrade, Categories: []string{CategoryEssential}})
+	if !slices.Equal(f.at.Categories, []string{CategoryEssential}) || f.at.RequestedCategories != nil {
 		t.Errorf("less needs nobody: %+v", f.at)
 	}
-	f.must(Command{Do: Upgrade})
-	if f.at.RequestedCategories == nil || Covers(f.at.Categories, Behavioral) {
+	f.must(Command{Action: ActionUpgrade})
+	if f.at.RequestedCategories == nil || PathsCover(f.at.Categories, CategoryBehavioral) {
 		t.Errorf("more is asked for: %+v", f.at)
 	}
 }
@@ -206,11 +219,11 @@ func TestPartnership(t *testing.T) {
 // What expired while a partnership was asked for does not come back when that is approved.
 func TestExpiryBeforeADecisionCounts(t *testing.T) {
 	h := begin(t)
-	h.settings.Duration = day
-	h.must(Command{Do: Grant, Stream: Temporary})
-	h.must(Command{Do: Upgrade})
-	h.later(day + time.Hour).must(Command{Do: DecidePartnership, By: agent, Decision: TaskComplete})
-	if h.at.Stream != Partnered || !h.at.VoidBefore.Equal(began.Add(day)) {
+	h.settings.TemporaryDuration = day
+	h.must(Command{Action: ActionGrant, Stream: StreamTemporary})
+	h.must(Command{Action: ActionUpgrade})
+	h.later(day + time.Hour).must(Command{Action: ActionDecide, Caller: agent, Decision: DecisionApprove})
+	if h.at.Stream != StreamPartnered || !h.at.VoidBefore.Equal(began.Add(day)) {
 		t.Errorf("%+v", h.at)
 	}
 }
@@ -225,25 +238,25 @@ func TestDecay(t *testing.T) {
 		}
 	}
 	h := partnered(t)
-	h.must(Command{Do: Degrade, Stream: Anonymous})
+	h.must(Command{Action: ActionDegrade, Stream: StreamAnonymous})
 	left := h.now
 	h.later(40*day + 23*time.Hour)
 	if h.at.DecayDays(h.now) != 40 {
 		t.Errorf("%d full days", h.at.DecayDays(h.now))
 	}
 	// A new partnership stops the countdown, and remembers how far it went; its end restarts it at 0.
-	h.must(Command{Do: Upgrade})
-	h.must(Command{Do: DecidePartnership, By: agent, Decision: TaskComplete})
+	h.must(Command{Action: ActionUpgrade})
+	h.must(Command{Action: ActionDecide, Caller: agent, Decision: DecisionApprove})
 	if !h.at.DecayFrom.IsZero() || h.at.DecayedDays != 40 || !h.at.DecayedBefore.Equal(left) {
 		t.Errorf("%+v", h.at)
 	}
-	h.later(day).must(Command{Do: Degrade, Stream: Anonymous})
+	h.later(day).must(Command{Action: ActionDegrade, Stream: StreamAnonymous})
 	if h.at.DecayDays(h.now) != 0 || h.at.DecayedDays != 40 {
 		t.Errorf("%+v", h.at)
 	}
 	off := partnered(t)
 	off.settings.NoDecay = true
-	off.must(Command{Do: Degrade, Stream: Anonymous})
+	off.must(Command{Action: ActionDegrade, Stream: StreamAnonymous})
 	if off.at.DecayStageAt(off.now) != DecayAnonymous {
 		t.Errorf("%+v", off.at)
 	}
@@ -253,9 +266,9 @@ func TestDecay(t *testing.T) {
 func TestDecayNeverGoesBack(t *testing.T) {
 	h := partnered(t)
 	for _, c := range []struct{ days, want int }{{40, 40}, {5, 40}, {70, 70}, {69, 70}} {
-		h.later(day).must(Command{Do: Degrade, Stream: Anonymous})
-		h.later(time.Duration(c.days) * day).must(Command{Do: Upgrade})
-		h.must(Command{Do: DecidePartnership, By: agent, Decision: TaskComplete})
+		h.later(day).must(Command{Action: ActionDegrade, Stream: StreamAnonymous})
+		h.later(time.Duration(c.days) * day).must(Command{Action: ActionUpgrade})
+		h.must(Command{Action: ActionDecide, Caller: agent, Decision: DecisionApprove})
 		if h.at.DecayedDays != c.want {
 			t.Errorf("a countdown of %d days: decayed by %d, want %d", c.days, h.at.DecayedDays, c.want)
 		}
@@ -266,23 +279,23 @@ func TestDecayNeverGoesBack(t *testing.T) {
 // seeds/001:193-196.
 func TestInteractions(t *testing.T) {
 	h := begin(t)
-	if err := h.do(Command{Do: Interact, By: agent}); !errors.As(err, new(*ForbiddenError)) {
+	if err := h.do(Command{Action: ActionInteract, Caller: agent}); !errors.As(err, new(*ForbiddenError)) {
 		t.Errorf("an agent renews: %v", err)
 	}
-	for _, end := range []Command{{Do: Revoke}, {Do: Revoke, By: Party{RoleController, "legal"}}} {
+	for _, end := range []Command{{Action: ActionRevoke}, {Action: ActionRevoke, Caller: Party{RoleController, "legal"}}} {
 		h := begin(t)
-		h.must(Command{Do: Grant, Stream: Temporary})
+		h.must(Command{Action: ActionGrant, Stream: StreamTemporary})
 		h.must(end)
 		state := h.at.State
-		h.must(Command{Do: Interact})
+		h.must(Command{Action: ActionInteract})
 		if h.at.State != state || h.at.IsActiveAt(h.now) {
 			t.Errorf("%+v", h.at)
 		}
 	}
 	r := begin(t)
-	r.must(Command{Do: Refuse})
-	r.must(Command{Do: Interact})
-	if r.at.State != Refused {
+	r.must(Command{Action: ActionRefuse})
+	r.must(Command{Action: ActionInteract})
+	if r.at.State != StateRefused {
 		t.Errorf("%+v", r.at)
 	}
 }
@@ -303,32 +316,44 @@ func TestStatesAreTold(t *testing.T) {
 // wherever it stands, and nobody else is asked; a reason may be given and is not asked for. seeds/001:200.
 func TestWithdrawingTakesNoMoreThanGranting(t *testing.T) {
 	for name, given := range map[string]func(t testing.TB) *history{
-		"TEMPORARY":      func(t testing.TB) *history { h := begin(t); h.must(Command{Do: Grant, Stream: Temporary}); return h },
-		"an interaction": func(t testing.TB) *history { h := begin(t); h.must(Command{Do: Interact}); return h },
+		"TEMPORARY": func(t testing.TB) *history {
+			h := begin(t)
+			h.must(Command{Action: ActionGrant, Stream: StreamTemporary})
+			return h
+		},
+		"an interaction": func(t testing.TB) *history { h := begin(t); h.must(Command{Action: ActionInteract}); return h },
 		"PARTNERED":      func(t testing.TB) *history { return partnered(t) },
-		"ANONYMOUS":      func(t testing.TB) *history { h := begin(t); h.must(Command{Do: Grant, Stream: Anonymous}); return h },
-		"asked for":      func(t testing.TB) *history { h := begin(t); h.must(Command{Do: Grant, Stream: Partnered}); return h },
+		"ANONYMOUS": func(t testing.TB) *history {
+			h := begin(t)
+			h.must(Command{Action: ActionGrant, Stream: StreamAnonymous})
+			return h
+		},
+		"asked for": func(t testing.TB) *history {
+			h := begin(t)
+			h.must(Command{Action: ActionGrant, Stream: StreamPartnered})
+			return h
+		},
 		"asked for more": func(t testing.TB) *history {
 			h := begin(t)
-			h.must(Command{Do: Interact})
-			h.must(Command{Do: Upgrade})
+			h.must(Command{Action: ActionInteract})
+			h.must(Command{Action: ActionUpgrade})
 			return h
 		},
 		"decaying": func(t testing.TB) *history {
 			h := partnered(t)
-			h.must(Command{Do: Degrade, Stream: Anonymous})
+			h.must(Command{Action: ActionDegrade, Stream: StreamAnonymous})
 			return h.later(40 * day)
 		},
 		"with a deadline": func(t testing.TB) *history {
 			h := partnered(t)
-			h.must(Command{Do: Degrade, Stream: Temporary})
+			h.must(Command{Action: ActionDegrade, Stream: StreamTemporary})
 			return h
 		},
 	} {
 		h := given(t)
 		before := len(h.events)
-		h.must(Command{Do: Revoke})
-		if h.at.State != Withdrawn || h.at.IsActiveAt(h.now) || len(h.events) != before+1 ||
+		h.must(Command{Action: ActionRevoke})
+		if h.at.State != StateWithdrawn || h.at.IsActiveAt(h.now) || len(h.events) != before+1 ||
 			h.at.RequestedCategories != nil ||
 			!h.at.GivenAt.IsZero() && !h.at.VoidBefore.Equal(h.now) {
 			t.Errorf("%s: %v %+v", name, h.events[before:], h.at)
@@ -337,11 +362,11 @@ func TestWithdrawingTakesNoMoreThanGranting(t *testing.T) {
 	to := Command{Subject: "ada", Grantee: "si:vet", Scope: "ctx:health"}
 	h := begin(t)
 	grant, revoke := to, to
-	grant.Do, grant.Purposes, grant.Categories, grant.Evidence = Grant, []string{"care"}, []string{"health"}, "form 7"
-	revoke.Do = Revoke
+	grant.Action, grant.Purposes, grant.Categories, grant.Evidence = ActionGrant, []string{"care"}, []string{"health"}, "form 7"
+	revoke.Action = ActionRevoke
 	h.must(grant)
 	h.must(revoke)
-	if h.at.State != Withdrawn || h.at.IsActiveAt(h.now) {
+	if h.at.State != StateWithdrawn || h.at.IsActiveAt(h.now) {
 		t.Errorf("%+v", h.at)
 	}
 }
@@ -349,8 +374,8 @@ func TestWithdrawingTakesNoMoreThanGranting(t *testing.T) {
 // seeds/001:218-221.
 func TestErrorsAreNamed(t *testing.T) {
 	for name, err := range map[string]error{
-		"ConsentNotFoundError": NewNotFound(), "ConsentValidationError": invalid("x"), "ConsentExpiredError": expired("x"),
-		"ConsentForbiddenError": forbidden(RoleAgent, "x"), "ConsentConflictError": NewConflict(), "ConsentClockError": NewClock(),
+		"ConsentNotFoundError": NewNotFound(), "ConsentValidationError": newValidationError("x"), "ConsentExpiredError": newExpiredError("x"),
+		"ConsentForbiddenError": newForbiddenError(RoleAgent, "x"), "ConsentConflictError": NewConflict(), "ConsentClockError": NewClock(),
 	} {
 		var named Named
 		var e *sqlstate.Error
@@ -363,13 +388,14 @@ func TestErrorsAreNamed(t *testing.T) {
 // Whatever is asked in whatever order, the guarantees of the package hold.
 func TestDecideProperties(t *testing.T) {
 	roles := []Role{RoleSubject, RoleSubject, RoleSubject, RoleGuardian, RoleAgent, RoleController, RoleApplication, RoleSystem, "other"}
-	actions := []Action{Grant, Grant, Revoke, Refuse, Upgrade, Upgrade, Degrade, DecidePartnership, DecidePartnership,
-		Interact, Expire, Lapse, Warn, Deleted, Anonymised, Report, Appoint, Dismiss, Erase, "other"}
-	categories := []string{Essential, Behavioral, Improvement, Statistical, "ESSENTIAL/id", "BEHAVIORAL/style", "own"}
+	actions := []Action{ActionGrant, ActionGrant, ActionRevoke, ActionRefuse, ActionUpgrade, ActionUpgrade, ActionDegrade, ActionDecide, ActionDecide,
+		ActionInteract, ActionExpire, ActionLapse, ActionWarn, ActionNoteDeleted, ActionNoteAnonymised, ActionNoteReport, ActionAppoint, ActionDismiss, ActionErase,
+		"other"}
+	categories := []string{CategoryEssential, CategoryBehavioral, CategoryImprovement, CategoryStatistical, "ESSENTIAL/id", "BEHAVIORAL/style", "own"}
 	walk := func(t *rapid.T) {
 		s := Settings{
 			RequireExplicit: rapid.Bool().Draw(t, "explicit"), NoRenewal: rapid.Bool().Draw(t, "norenewal"), NoDecay: rapid.Bool().Draw(t, "nodecay"),
-			Duration: rapid.SampledFrom([]time.Duration{0, day}).Draw(t, "duration"),
+			TemporaryDuration: rapid.SampledFrom([]time.Duration{0, day}).Draw(t, "duration"),
 		}
 		now := began
 		var at *Consent
@@ -379,24 +405,24 @@ func TestDecideProperties(t *testing.T) {
 			now = now.Add(time.Duration(rapid.SampledFrom([]int{0, 0, 1, 60, 24 * 60, 5 * 24 * 60, 40 * 24 * 60}).Draw(t, "minutes")) * time.Minute)
 			role := rapid.SampledFrom(roles).Draw(t, "role")
 			c := Command{
-				Do: rapid.SampledFrom(actions).Draw(t,
+				Action: rapid.SampledFrom(actions).Draw(t,
 					"do"), Subject: "ada", Grantee: key.Grantee, Scope: key.Scope,
-				Stream:     rapid.SampledFrom(append(Streams, Temporary, "", "other")).Draw(t, "stream"),
+				Stream:     rapid.SampledFrom(append(Streams, StreamTemporary, "", "other")).Draw(t, "stream"),
 				Categories: rapid.SliceOfN(rapid.SampledFrom(categories), 0, 3).Draw(t, "categories"),
-				Decision:   rapid.SampledFrom([]Decision{TaskComplete, TaskComplete, Reject, Defer, "other"}).Draw(t, "decision"),
-				By:         Party{role, rapid.SampledFrom([]string{"ada", "ada", "bob", "chat"}).Draw(t, "by")},
+				Decision:   rapid.SampledFrom([]Decision{DecisionApprove, DecisionApprove, DecisionReject, DecisionDefer, "other"}).Draw(t, "decision"),
+				Caller:     Party{role, rapid.SampledFrom([]string{"ada", "ada", "bob", "chat"}).Draw(t, "by")},
 				Duration:   time.Duration(rapid.SampledFrom([]int{0, 0, 0, 9}).Draw(t, "days")) * day,
 				Guardian:   rapid.SampledFrom([]string{"bob", "*", "ada"}).Draw(t, "whom"),
 			}
-			if role != RoleSubject && c.By.ID == "ada" && rapid.Bool().Draw(t, "else") {
-				c.By.ID = "chat"
+			if role != RoleSubject && c.Caller.ID == "ada" && rapid.Bool().Draw(t, "else") {
+				c.Caller.ID = "chat"
 			}
 			if at != nil && at.RequestedCategories != nil && rapid.Bool().Draw(t, "answer") {
-				c.Do, c.Decision = DecidePartnership, rapid.SampledFrom([]Decision{TaskComplete, TaskComplete, Reject}).Draw(t, "so")
+				c.Action, c.Decision = ActionDecide, rapid.SampledFrom([]Decision{DecisionApprove, DecisionApprove, DecisionReject}).Draw(t, "so")
 			}
-			if who := rolesByAction[c.Do]; len(who) > 0 && rapid.IntRange(0, 3).Draw(t, "meant") > 0 { // so that something comes of it
+			if who := rolesByAction[c.Action]; len(who) > 0 && rapid.IntRange(0, 3).Draw(t, "meant") > 0 { // so that something comes of it
 				role = rapid.SampledFrom(who).Draw(t, "entitled")
-				c.By = Party{role, map[bool]string{true: "ada", false: rapid.SampledFrom([]string{"chat", "chat", "bob"}).Draw(t, "party")}[role == RoleSubject]}
+				c.Caller = Party{role, map[bool]string{true: "ada", false: rapid.SampledFrom([]string{"chat", "chat", "bob"}).Draw(t, "party")}[role == RoleSubject]}
 			}
 			if rapid.Bool().Draw(t, "for purposes") {
 				c.Purposes = []string{"care"}
@@ -416,44 +442,45 @@ func TestDecideProperties(t *testing.T) {
 				t.Fatalf("%T %v with %d steps", err, err, len(steps))
 			}
 			if !entitled(c, guardian) && err == nil {
-				t.Fatalf("%+v may %s: guardian %v", c.By, c.Do, guardian)
+				t.Fatalf("%+v may %s: guardian %v", c.Caller, c.Action, guardian)
 			}
-			if c.Do == Revoke && c.By == subject("ada") {
+			if c.Action == ActionRevoke && c.Caller == subject("ada") {
 				if err != nil && !errors.As(err, new(*NotFoundError)) {
 					t.Fatalf("a withdrawal is refused: %v", err)
 				}
 			}
-			if c.Do == Appoint || c.Do == Dismiss { // beside consents
-				if err == nil && (c.Guardian != "bob" || (len(steps) > 0) != (guardian == (c.Do == Dismiss))) {
-					t.Fatalf("%s %s where guardian is %v: %v", c.Do, c.Guardian, guardian, steps)
+			if c.Action == ActionAppoint || c.Action == ActionDismiss { // beside consents
+				if err == nil && (c.Guardian != "bob" || (len(steps) > 0) != (guardian == (c.Action == ActionDismiss))) {
+					t.Fatalf("%s %s where guardian is %v: %v", c.Action, c.Guardian, guardian, steps)
 				}
 				continue
 			}
 			from := at
 			for _, step := range steps {
 				check(t, s, now, from, step, c)
-				if step.Event == EventApproved && (c.By.ID == asker.ID || c.By.ID == "ada") {
-					t.Fatalf("%s asked, and %s decided", asker.ID, c.By.ID)
+				if step.Event == EventApproved && (c.Caller.ID == asker.ID || c.Caller.ID == "ada") {
+					t.Fatalf("%s asked, and %s decided", asker.ID, c.Caller.ID)
 				}
 				after := step.Consent
 				from = &after
 				if step.Event == EventRequested {
-					asker = c.By
+					asker = c.Caller
 				}
 			}
 			at = from
-			if err == nil && (c.Do == Revoke || c.Do == Refuse || c.Do == Erase) && at.IsActiveAt(now) {
-				t.Fatalf("after %s something is in force: %+v", c.Do, at)
+			if err == nil && (c.Action == ActionRevoke || c.Action == ActionRefuse || c.Action == ActionErase) && at.IsActiveAt(now) {
+				t.Fatalf("after %s something is in force: %+v", c.Action, at)
 			}
-			if err == nil && role == RoleAgent && c.Do != DecidePartnership {
-				t.Fatalf("an agent may %s", c.Do)
+			if err == nil && role == RoleAgent && c.Action != ActionDecide {
+				t.Fatalf("an agent may %s", c.Action)
 			}
 			// The same at once is the same once.
 			switch again, err := Decide(s, now, Situation{at, guardian, asker}, c); {
 			case err != nil:
-			case c.Do == Grant, c.Do == Revoke, c.Do == Refuse, c.Do == Interact, c.Do == Warn, c.Do == Expire, c.Do == Lapse:
+			case c.Action == ActionGrant, c.Action == ActionRevoke, c.Action == ActionRefuse, c.Action == ActionInteract, c.Action == ActionWarn,
+				c.Action == ActionExpire, c.Action == ActionLapse:
 				if len(again) > 0 {
-					t.Fatalf("%s twice makes %v: %+v", c.Do, again[0].Event, at)
+					t.Fatalf("%s twice makes %v: %+v", c.Action, again[0].Event, at)
 				}
 			}
 		}
@@ -464,48 +491,49 @@ func TestDecideProperties(t *testing.T) {
 // entitled tells who may do what: nobody for somebody else, but those who are named for it.
 func entitled(c Command, guardian bool) bool {
 	who := map[Action]string{
-		Grant: "subject guardian", Refuse: "subject guardian", Upgrade: "subject guardian", Degrade: "subject guardian", DecidePartnership: "agent",
-		Revoke: "subject guardian controller system", Erase: "subject guardian controller system", Report: "subject guardian controller",
-		Interact: "subject application", Expire: "system", Lapse: "system", Warn: "system", Deleted: "system",
-		Anonymised: "system", Appoint: "controller", Dismiss: "controller",
+		ActionGrant: "subject guardian", ActionRefuse: "subject guardian", ActionUpgrade: "subject guardian", ActionDegrade: "subject guardian",
+		ActionDecide: "agent",
+		ActionRevoke: "subject guardian controller system", ActionErase: "subject guardian controller system", ActionNoteReport: "subject guardian controller",
+		ActionInteract: "subject application", ActionExpire: "system", ActionLapse: "system", ActionWarn: "system", ActionNoteDeleted: "system",
+		ActionNoteAnonymised: "system", ActionAppoint: "controller", ActionDismiss: "controller",
 	}
-	return slices.Contains(strings.Fields(who[c.Do]), string(c.By.Role)) &&
-		(c.By.Role != RoleSubject || c.By.ID == c.Subject) && (c.By.Role != RoleGuardian || guardian)
+	return slices.Contains(strings.Fields(who[c.Action]), string(c.Caller.Role)) &&
+		(c.Caller.Role != RoleSubject || c.Caller.ID == c.Subject) && (c.Caller.Role != RoleGuardian || guardian)
 }
 
 // check holds a step against the guarantees.
 func check(t *rapid.T, s Settings, now time.Time, before *Consent, step Step, c Command) {
 	after := step.Consent
-	if after.State != Given && len(after.Categories)+len(after.Purposes) > 0 {
+	if after.State != StateGiven && len(after.Categories)+len(after.Purposes) > 0 {
 		t.Fatalf("%s lists %v", after.State, after.Categories)
 	}
-	if after.State == Given && after.Stream != "" {
+	if after.State == StateGiven && after.Stream != "" {
 		for _, category := range after.Categories {
-			if !Covers(after.Stream.AllowedCategories(), category) {
+			if !PathsCover(after.Stream.AllowedCategories(), category) {
 				t.Fatalf("%s lists %s", after.Stream, category)
 			}
 		}
 		if len(after.Categories) == 0 {
 			t.Fatalf("%s lists nothing", after.Stream)
 		}
-		if after.ExpiresAt.IsZero() == (after.Stream == Temporary) {
+		if after.ExpiresAt.IsZero() == (after.Stream == StreamTemporary) {
 			t.Fatalf("%s expires at %v", after.Stream, after.ExpiresAt)
 		}
 	}
-	was := before != nil && before.State == Given && before.Stream == Partnered
-	if after.State == Given && after.Stream == Partnered {
+	was := before != nil && before.State == StateGiven && before.Stream == StreamPartnered
+	if after.State == StateGiven && after.Stream == StreamPartnered {
 		switch {
-		case step.Event == EventApproved && c.By.Role == RoleAgent && before != nil && before.IsPendingAt(now):
-		case !was || !coversAll(before.Categories, after.Categories):
+		case step.Event == EventApproved && c.Caller.Role == RoleAgent && before != nil && before.IsPendingAt(now):
+		case !was || !pathsCoverAll(before.Categories, after.Categories):
 			t.Fatalf("%s made a partnership, or a wider one: %+v", step.Event, after)
 		}
 	}
-	if before != nil && before.State == Given && after.State == Given && after.ExpiresAt.After(before.ExpiresAt) && !before.ExpiresAt.IsZero() {
+	if before != nil && before.State == StateGiven && after.State == StateGiven && after.ExpiresAt.After(before.ExpiresAt) && !before.ExpiresAt.IsZero() {
 		if step.RecordedBy.Role != RoleSubject && step.RecordedBy.Role != RoleGuardian &&
 			step.RecordedBy.Role != RoleApplication {
 			t.Fatalf("%s renewed by %s", step.Event, step.RecordedBy.Role)
 		}
-		if s.NoRenewal && c.Do == Interact {
+		if s.NoRenewal && c.Action == ActionInteract {
 			t.Fatal("an interaction renewed")
 		}
 	}
@@ -513,18 +541,19 @@ func check(t *rapid.T, s Settings, now time.Time, before *Consent, step Step, c 
 		if after.VoidBefore.Before(before.VoidBefore) || after.DecayedDays < before.DecayedDays || after.DecayedBefore.Before(before.DecayedBefore) {
 			t.Fatalf("%s brings something back: %+v", step.Event, after)
 		}
-		if (before.State == Withdrawn || before.State == Revoked || before.State == Refused) && after.State == Given && c.Do == Interact {
+		if (before.State == StateWithdrawn || before.State == StateRevoked || before.State == StateRefused) && after.State == StateGiven &&
+			c.Action == ActionInteract {
 			t.Fatal("an interaction overrode a withdrawal")
 		}
 	}
-	if after.Stream != "" && (after.Grantee != Everybody || after.Scope != Everything) {
+	if after.Stream != "" && (after.Grantee != AnyGrantee || after.Scope != AnyScope) {
 		t.Fatalf("%s to %s about %s", after.Stream, after.Grantee, after.Scope)
 	}
-	if after.State != Given && !after.DecayFrom.IsZero() {
+	if after.State != StateGiven && !after.DecayFrom.IsZero() {
 		t.Fatalf("%s, and the countdown goes on", after.State)
 	}
 	switch after.State {
-	case Withdrawn, Revoked, Refused:
+	case StateWithdrawn, StateRevoked, StateRefused:
 		if step.Event != EventDeleted && step.Event != EventAnonymised && step.Event != EventReported &&
 			step.Event != EventRequested && after.RequestedCategories != nil {
 			t.Fatalf("%s, and a question waits", after.State)
@@ -543,7 +572,7 @@ func check(t *rapid.T, s Settings, now time.Time, before *Consent, step Step, c 
 	if (step.Event == EventExpired || step.Event == EventLapsed) && step.RecordedBy.Role != RoleSystem {
 		t.Fatalf("%s by %s", step.Event, step.RecordedBy.Role)
 	}
-	if s.RequireExplicit && c.Do == Interact && step.Event == EventGiven {
+	if s.RequireExplicit && c.Action == ActionInteract && step.Event == EventGiven {
 		t.Fatal("an interaction gave a consent that has to be explicit")
 	}
 }
@@ -555,51 +584,51 @@ func checkMove(t *rapid.T, s Settings, now time.Time, before Consent, step Step,
 	switch {
 	case (before.Stream == "") != (after.Stream == ""):
 		t.Fatalf("from %q to %q", before.Stream, after.Stream)
-	case before.State == Given && !before.IsActiveAt(now) && step.Event != EventExpired && step.Event != EventLapsed &&
+	case before.State == StateGiven && !before.IsActiveAt(now) && step.Event != EventExpired && step.Event != EventLapsed &&
 		!told:
 		t.Fatalf("%s of what has expired", step.Event)
 	case before.RequestedCategories != nil && !before.IsPendingAt(now) && step.Event != EventLapsed &&
 		step.Event != EventExpired && !told:
 		t.Fatalf("%s, and a question nobody has decided in time waits", step.Event)
-	case step.Event == EventRejected && after.State == Requested, step.Event == EventLapsed && after.State == Requested:
+	case step.Event == EventRejected && after.State == StateRequested, step.Event == EventLapsed && after.State == StateRequested:
 		t.Fatalf("%s, and still asked for", step.Event)
-	case (step.Event == EventWithdrawn) != (after.State == Withdrawn &&
-		before.State != Withdrawn), step.Event == EventWithdrawn && c.By.Role != RoleSubject && c.By.Role != RoleGuardian:
-		t.Fatalf("%s by %s: %s", step.Event, c.By.Role, after.State)
-	case step.Event == EventRevoked && (c.By.Role == RoleSubject || c.By.Role == RoleGuardian):
-		t.Fatalf("revoked by %s", c.By.Role)
-	case c.Do == Interact && before.State != Given && after.State == Given && before.State != Expired && !before.VoidBefore.IsZero():
+	case (step.Event == EventWithdrawn) != (after.State == StateWithdrawn &&
+		before.State != StateWithdrawn), step.Event == EventWithdrawn && c.Caller.Role != RoleSubject && c.Caller.Role != RoleGuardian:
+		t.Fatalf("%s by %s: %s", step.Event, c.Caller.Role, after.State)
+	case step.Event == EventRevoked && (c.Caller.Role == RoleSubject || c.Caller.Role == RoleGuardian):
+		t.Fatalf("revoked by %s", c.Caller.Role)
+	case c.Action == ActionInteract && before.State != StateGiven && after.State == StateGiven && before.State != StateExpired && !before.VoidBefore.IsZero():
 		t.Fatal("an interaction gave anew what had ended")
-	case before.State != Given && after.State == Given && step.Event != EventApproved && len(c.Purposes) == 0 && len(after.Purposes) > 0:
+	case before.State != StateGiven && after.State == StateGiven && step.Event != EventApproved && len(c.Purposes) == 0 && len(after.Purposes) > 0:
 		t.Fatalf("for %v, of what had ended", after.Purposes)
 	}
 	ended := now // what is older is void
 	if step.Event == EventExpired {
 		ended = before.ExpiresAt
 	}
-	if after.Stream != "" && after.State != Given &&
-		(before.State == Given || step.Event == EventWithdrawn || step.Event == EventRevoked || step.Event == EventRefused && !before.VoidBefore.IsZero()) {
-		if before.State == Given && after.VoidBefore.Before(ended) || !before.VoidBefore.IsZero() && after.VoidBefore.Before(ended) {
+	if after.Stream != "" && after.State != StateGiven &&
+		(before.State == StateGiven || step.Event == EventWithdrawn || step.Event == EventRevoked || step.Event == EventRefused && !before.VoidBefore.IsZero()) {
+		if before.State == StateGiven && after.VoidBefore.Before(ended) || !before.VoidBefore.IsZero() && after.VoidBefore.Before(ended) {
 			t.Fatalf("%s at %v, and void is what is older than %v", step.Event, ended, after.VoidBefore)
 		}
 	}
-	if before.State != Given || after.State != Given || before.Stream == after.Stream {
+	if before.State != StateGiven || after.State != StateGiven || before.Stream == after.Stream {
 		return
 	}
 	// What was removed on the way stays removed.
 	gone := before.DecayDays(now)
 	switch {
-	case before.Stream == Anonymous && before.DecayFrom.IsZero():
+	case before.Stream == StreamAnonymous && before.DecayFrom.IsZero():
 		gone = AnonymousFrom
-	case after.Stream == Temporary:
+	case after.Stream == StreamTemporary:
 		gone = AggregatedFrom
 	}
 	switch {
-	case after.Stream == Anonymous && after.DecayFrom.IsZero() != s.NoDecay:
+	case after.Stream == StreamAnonymous && after.DecayFrom.IsZero() != s.NoDecay:
 		t.Fatalf("ANONYMOUS, and the countdown began at %v", after.DecayFrom)
-	case after.Stream != Anonymous && (!after.DecayFrom.IsZero() || after.DecayedDays < gone):
+	case after.Stream != StreamAnonymous && (!after.DecayFrom.IsZero() || after.DecayedDays < gone):
 		t.Fatalf("from %s to %s: %d days, not %d", before.Stream, after.Stream, after.DecayedDays, gone)
-	case gone > 0 && after.Stream != Anonymous && before.DecayFrom.IsZero() && !after.DecayedBefore.Equal(now):
+	case gone > 0 && after.Stream != StreamAnonymous && before.DecayFrom.IsZero() && !after.DecayedBefore.Equal(now):
 		t.Fatalf("from %s to %s: removed of what is older than %v", before.Stream, after.Stream, after.DecayedBefore)
 	}
 }
@@ -615,7 +644,7 @@ func TestCovers(t *testing.T) {
 			[]string{"a/b"}, "a", false}, {[]string{"a/b"}, "a/c", false},
 		{[]string{"a"}, "ab", false}, {[]string{"a"}, "ab/c", false}, {nil, "a", false}, {[]string{"A"}, "a", false}, {[]string{""}, "a", false},
 	} {
-		if got := Covers(c.granted, c.wanted); got != c.want {
+		if got := PathsCover(c.granted, c.wanted); got != c.want {
 			t.Errorf("%v covers %s: %t", c.granted, c.wanted, got)
 		}
 	}
@@ -624,25 +653,26 @@ func TestCovers(t *testing.T) {
 func TestBadInput(t *testing.T) {
 	long := string(make([]byte, maxIDBytes+1))
 	for _, c := range []Command{
-		{Do: Grant}, {Do: Grant, Subject: "*"}, {Do: Grant, Subject: "a\x00b"}, {Do: Grant, Subject: "a\nb"}, {
-			Do: Grant, Subject: "\xff"}, {Do: Grant, Subject: long},
-		{Do: Grant, Subject: "a", Scope: "rows"}, {Do: Grant, Subject: "a", Scope: "row:"}, {
-			Do: Grant, Subject: "a", Grantee: "\xc3\x28"}, {Do: Grant, Subject: "a", Duration: -1},
-		{Do: Grant, Subject: "a", Reason: "\x00"}, {Do: Grant, Subject: "a", Evidence: "\xff"}, {Do: Grant, Subject: "a", Categories: []string{"a b"}},
-		{Do: Grant, Subject: "a", Categories: []string{""}}, {Do: Grant, Subject: "a", Purposes: []string{"a//b"}}, {
-			Do: Grant, Subject: "a", Purposes: []string{"'; DROP"}},
-		{Do: "drop", Subject: "a"}, {Do: Appoint, Subject: "a", By: Party{RoleController, "x"}}, {
-			Do: Appoint, Subject: "a", Guardian: "a", By: Party{RoleController, "x"}},
+		{Action: ActionGrant}, {Action: ActionGrant, Subject: "*"}, {Action: ActionGrant, Subject: "a\x00b"}, {Action: ActionGrant, Subject: "a\nb"}, {
+			Action: ActionGrant, Subject: "\xff"}, {Action: ActionGrant, Subject: long},
+		{Action: ActionGrant, Subject: "a", Scope: "rows"}, {Action: ActionGrant, Subject: "a", Scope: "row:"}, {
+			Action: ActionGrant, Subject: "a", Grantee: "\xc3\x28"}, {Action: ActionGrant, Subject: "a", Duration: -1},
+		{Action: ActionGrant, Subject: "a", Reason: "\x00"}, {Action: ActionGrant, Subject: "a", Evidence: "\xff"}, {Action: ActionGrant, Subject: "a",
+			Categories: []string{"a b"}},
+		{Action: ActionGrant, Subject: "a", Categories: []string{""}}, {Action: ActionGrant, Subject: "a", Purposes: []string{"a//b"}}, {
+			Action: ActionGrant, Subject: "a", Purposes: []string{"'; DROP"}},
+		{Action: "drop", Subject: "a"}, {Action: ActionAppoint, Subject: "a", Caller: Party{RoleController, "x"}}, {
+			Action: ActionAppoint, Subject: "a", Guardian: "a", Caller: Party{RoleController, "x"}},
 	} {
-		if c.By.Role == "" {
-			c.By = subject(c.Subject)
+		if c.Caller.Role == "" {
+			c.Caller = subject(c.Subject)
 		}
 		if _, err := Decide(Settings{}, began, Situation{}, c); !errors.As(err, new(*ValidationError)) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
 	for _, id := range []string{`'; DROP TABLE people; --`, `{"$ne": null}`, "ünï cödé 🐕", "a b", "-", "0", "null", "*x"} {
-		if _, err := Decide(Settings{}, began, Situation{}, Command{Do: Grant, Subject: id, Stream: Temporary, By: subject(id)}); err != nil {
+		if _, err := Decide(Settings{}, began, Situation{}, Command{Action: ActionGrant, Subject: id, Stream: StreamTemporary, Caller: subject(id)}); err != nil {
 			t.Errorf("%s: %v", id, err)
 		}
 	}

@@ -15,11 +15,11 @@ type Named interface {
 	Name() string
 }
 
-type baseError struct{ err *sqlstate.Error }
+type baseError struct{ cause *sqlstate.Error }
 
-func (f baseError) Error() string { return f.err.Message }
+func (f baseError) Error() string { return f.cause.Message }
 
-func (f baseError) Unwrap() error { return f.err }
+func (f baseError) Unwrap() error { return f.cause }
 
 func newBaseError(code sqlstate.Code, format string, args []any) baseError {
 	return baseError{sqlstate.New(code, sqlstate.ReasonConsent, "%s", fmt.Sprintf(format, args...))}
@@ -43,7 +43,7 @@ type ValidationError struct {
 func (*ValidationError) Name() string { return "ConsentValidationError" }
 
 func (e *ValidationError) hint(format string, args ...any) *ValidationError {
-	e.err = e.err.WithHint(format, args...)
+	e.cause = e.cause.WithHint(format, args...)
 	return e
 }
 
@@ -72,41 +72,41 @@ type ClockError struct{ baseError }
 // Name implements Named.
 func (*ClockError) Name() string { return "ConsentClockError" }
 
-func notFound() *NotFoundError {
+func newNotFoundError() *NotFoundError {
 	e := &NotFoundError{newBaseError(sqlstate.ConsentNotFound, "there is no consent of this subject", nil)}
-	e.err = e.err.WithHint("Ids must match completely; upper and lower case differ.")
+	e.cause = e.cause.WithHint("Ids must match completely; upper and lower case differ.")
 	return e
 }
 
-func invalid(format string, args ...any) *ValidationError {
+func newValidationError(format string, args ...any) *ValidationError {
 	return &ValidationError{baseError: newBaseError(sqlstate.ConsentValidation, format, args)}
 }
 
-func expired(format string, args ...any) *ExpiredError {
+func newExpiredError(format string, args ...any) *ExpiredError {
 	e := &ExpiredError{newBaseError(sqlstate.ConsentExpired, format, args)}
-	e.err = e.err.WithHint("The subject can consent again.")
+	e.cause = e.cause.WithHint("The subject can consent again.")
 	return e
 }
 
-func forbidden(role Role, format string, args ...any) *ForbiddenError {
+func newForbiddenError(role Role, format string, args ...any) *ForbiddenError {
 	e := &ForbiddenError{newBaseError(sqlstate.InsufficientPrivilege, format, args)}
-	e.err = e.err.WithHint("This was asked by the role %q.", string(role))
+	e.cause = e.cause.WithHint("This was asked by the role %q.", string(role))
 	return e
 }
 
 // NewNotFound returns the error of a store that finds no consent.
-func NewNotFound() error { return notFound() }
+func NewNotFound() error { return newNotFoundError() }
 
 // NewValidation returns the error for a request that no command can express.
-func NewValidation(format string, args ...any) error { return invalid(format, args...) }
+func NewValidation(format string, args ...any) error { return newValidationError(format, args...) }
 
 // NewExpired returns the error for a reader who finds an expired consent.
-func NewExpired(format string, args ...any) error { return expired(format, args...) }
+func NewExpired(format string, args ...any) error { return newExpiredError(format, args...) }
 
 // NewConflict returns the error for a key that was used for another change.
 func NewConflict() error {
 	e := &ConflictError{newBaseError(sqlstate.ConsentConflict, "the request's key was used before, for another change", nil)}
-	e.err = e.err.WithHint("Make a new key for each change; send the same key again only to repeat the same change.")
+	e.cause = e.cause.WithHint("Make a new key for each change; send the same key again only to repeat the same change.")
 	return e
 }
 
@@ -114,6 +114,6 @@ func NewConflict() error {
 func NewClock() error {
 	e := &ClockError{newBaseError(sqlstate.ConsentClock,
 		"the database's clock is behind the last consent record: nothing is granted", nil)}
-	e.err = e.err.WithHint("Set the clock of the database server right. Withdrawals are recorded meanwhile.")
+	e.cause = e.cause.WithHint("Set the clock of the database server right. Withdrawals are recorded meanwhile.")
 	return e
 }

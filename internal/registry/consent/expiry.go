@@ -2,10 +2,10 @@ package consent
 
 // recordExpiry records an expiry that has happened already.
 func (d *decision) recordExpiry() {
-	if d.current.State != Given || d.current.IsActiveAt(d.now) {
+	if d.current.State != StateGiven || d.current.IsActiveAt(d.now) {
 		return
 	}
-	d.endConsent(Expired, d.current.ExpiresAt)
+	d.endConsent(StateExpired, d.current.ExpiresAt)
 	d.addStep(EventExpired)
 }
 
@@ -13,14 +13,14 @@ func (d *decision) recordExpiry() {
 func (d *decision) expire() error {
 	switch {
 	case !d.hasRecord:
-		return notFound()
-	case d.current.State == Given:
+		return newNotFoundError()
+	case d.current.State == StateGiven:
 		d.recordExpiry()
-		if d.current.State == Given {
-			return invalid("the consent has not expired")
+		if d.current.State == StateGiven {
+			return newValidationError("the consent has not expired")
 		}
-	case d.current.State != Expired:
-		return invalid("there is no consent that could expire: it is %s", d.current.State)
+	case d.current.State != StateExpired:
+		return newValidationError("there is no consent that could expire: it is %s", d.current.State)
 	}
 	return nil
 }
@@ -29,11 +29,11 @@ func (d *decision) expire() error {
 func (d *decision) recordWarning() error {
 	switch {
 	case !d.hasRecord:
-		return notFound()
-	case d.current.State != Given || d.current.ExpiresAt.IsZero():
-		return invalid("the consent does not expire")
-	case d.now.Before(d.current.ExpiresAt.Add(-d.Warning)):
-		return invalid("it is too early for a warning")
+		return newNotFoundError()
+	case d.current.State != StateGiven || d.current.ExpiresAt.IsZero():
+		return newValidationError("the consent does not expire")
+	case d.now.Before(d.current.ExpiresAt.Add(-d.WarningTime)):
+		return newValidationError("it is too early for a warning")
 	case !d.current.WarnedAt.IsZero():
 		return nil
 	}
@@ -42,16 +42,16 @@ func (d *decision) recordWarning() error {
 	return nil
 }
 
-// recordNote records what was done with the data, or reported about them, without a change of the consent.
-func (d *decision) recordNote() error {
+// recordSweepOrReport records what was done with the data, or reported about them, without a change of the consent.
+func (d *decision) recordSweepOrReport() error {
 	if !d.hasRecord {
-		return notFound()
+		return newNotFoundError()
 	}
 	event := EventDeleted
-	switch d.command.Do {
-	case Anonymised:
+	switch d.command.Action {
+	case ActionNoteAnonymised:
 		event = EventAnonymised
-	case Report:
+	case ActionNoteReport:
 		event = EventReported
 	}
 	d.addStep(event)
@@ -62,19 +62,20 @@ func (d *decision) recordNote() error {
 func (d *decision) changeGuardian() error {
 	c := d.command
 	if c.Guardian == "" {
-		return invalid("the guardian is missing")
+		return newValidationError("the guardian is missing")
 	}
-	if c.Guardian == c.Subject || c.Guardian == Everybody {
-		return invalid("the guardian cannot be the subject")
+	if c.Guardian == c.Subject || c.Guardian == AnyGrantee {
+		return newValidationError("the guardian cannot be the subject")
 	}
-	event, state := EventAppointed, Given
+	event, state := EventAppointed, StateGiven
 	switch {
-	case c.Do == Appoint && d.isGuardian, c.Do == Dismiss && !d.isGuardian:
+	case c.Action == ActionAppoint && d.isGuardian, c.Action == ActionDismiss && !d.isGuardian:
 		return nil
-	case c.Do == Dismiss:
-		event, state = EventDismissed, Revoked
+	case c.Action == ActionDismiss:
+		event, state = EventDismissed, StateRevoked
 	}
-	d.current = Consent{Key: Key{c.Subject, c.Guardian, Everything}, State: state, Categories: []string{}, Purposes: []string{}}
+	d.current = Consent{Key: Key{c.Subject, c.Guardian, AnyScope}, State: state, Categories: []string{},
+		Purposes: []string{}}
 	d.addStep(event)
 	return nil
 }

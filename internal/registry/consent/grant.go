@@ -11,15 +11,16 @@ func (d *decision) grant() error {
 	c := d.command
 	switch {
 	case c.Stream == "":
-		return d.grantTo()
-	case !c.Stream.known():
-		return invalid("there is no stream %q", c.Stream).hint("Streams: %s.", streams())
-	case !d.isOfStream():
-		return invalid("a consent with a stream is to everybody and about everything").
+		return d.grantWithoutStream()
+	case !c.Stream.isKnown():
+		return newValidationError("there is no stream %q", c.Stream).hint("Streams: %s.", streamNames())
+	case !d.hasStream():
+		return newValidationError("a consent with a stream is to everybody and about everything").
 			hint("Leave the stream out to consent to one grantee or scope.")
 	case c.Duration != 0:
-		return invalid("the duration of %s is a setting", c.Stream).hint("default_duration_days of the configuration.")
-	case c.Stream == Partnered:
+		return newValidationError("the duration of %s is a setting",
+			c.Stream).hint("default_duration_days of the configuration.")
+	case c.Stream == StreamPartnered:
 		return d.requestPartnership()
 	case d.hasRecord && d.current.Stream == "":
 		return mixedCategoriesError()
@@ -30,35 +31,35 @@ func (d *decision) grant() error {
 	}
 	purposes := d.requestedPurposes()
 	switch {
-	case d.current.State != Given:
+	case d.current.State != StateGiven:
 		d.startConsent(c.Stream, categories, purposes)
 		d.addStep(EventGiven)
 	case d.current.Stream != c.Stream:
 		return d.degrade()
 	case equalSets(d.current.Categories, categories) && equalSets(d.current.Purposes, purposes):
-		if c.Stream == Temporary {
-			d.renew(d.Duration)
+		if c.Stream == StreamTemporary {
+			d.renew(d.TemporaryDuration)
 		}
 	default:
 		d.current.Categories, d.current.Purposes = categories, purposes
-		if c.Stream == Temporary {
-			d.current.ExpiresAt, d.current.WarnedAt = d.now.Add(d.Duration), time.Time{}
+		if c.Stream == StreamTemporary {
+			d.current.ExpiresAt, d.current.WarnedAt = d.now.Add(d.TemporaryDuration), time.Time{}
 		}
 		d.addStep(EventModified)
 	}
 	return nil
 }
 
-// grantTo gives a consent without a stream: to a grantee or for a scope, with purposes and categories of the
+// grantWithoutStream gives a consent without a stream: to a grantee or for a scope, with purposes and categories of the
 // application's own.
-func (d *decision) grantTo() error {
+func (d *decision) grantWithoutStream() error {
 	c := d.command
 	if d.hasRecord && d.current.Stream != "" {
 		return mixedCategoriesError()
 	}
 	categories, purposes := sortedUnique(c.Categories), d.requestedPurposes()
 	switch {
-	case d.current.State != Given:
+	case d.current.State != StateGiven:
 		d.startConsent("", categories, purposes)
 		d.setExpiry(c.Duration)
 		d.addStep(EventGiven)
@@ -75,7 +76,7 @@ func (d *decision) grantTo() error {
 
 // requestedPurposes returns the purposes of the command; if it names none, those of the present consent.
 func (d *decision) requestedPurposes() []string {
-	if len(d.command.Purposes) == 0 && d.current.State == Given {
+	if len(d.command.Purposes) == 0 && d.current.State == StateGiven {
 		return d.current.Purposes
 	}
 	return sortedUnique(d.command.Purposes)
@@ -100,10 +101,10 @@ func (d *decision) renew(duration time.Duration) {
 }
 
 func mixedCategoriesError() error {
-	return invalid("a subject's consent to everybody about everything keeps having a stream, or none")
+	return newValidationError("a subject's consent to everybody about everything keeps having a stream, or none")
 }
 
-func streams() string {
+func streamNames() string {
 	words := make([]string, len(Streams))
 	for i, s := range Streams {
 		words[i] = string(s)

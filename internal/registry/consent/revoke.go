@@ -4,13 +4,13 @@ package consent
 // refused only if there is nothing to end; a second call changes nothing. It also withdraws a requested partnership.
 func (d *decision) revoke() error {
 	if !d.hasRecord {
-		return notFound()
+		return newNotFoundError()
 	}
-	event, state := EventWithdrawn, Withdrawn
-	if d.command.By.Role != RoleSubject && d.command.By.Role != RoleGuardian {
-		event, state = EventRevoked, Revoked
+	event, state := EventWithdrawn, StateWithdrawn
+	if d.command.Caller.Role != RoleSubject && d.command.Caller.Role != RoleGuardian {
+		event, state = EventRevoked, StateRevoked
 	}
-	if d.current.State == Withdrawn || d.current.State == Revoked || d.current.State == Refused {
+	if d.current.State == StateWithdrawn || d.current.State == StateRevoked || d.current.State == StateRefused {
 		return nil
 	}
 	d.endConsent(state, d.now)
@@ -22,12 +22,12 @@ func (d *decision) revoke() error {
 // refuse records that the subject was asked and refused.
 func (d *decision) refuse() error {
 	switch d.current.State {
-	case Given:
-		return invalid("a consent that was given can be withdrawn, not refused").hint("Revoke it.")
-	case Refused:
+	case StateGiven:
+		return newValidationError("a consent that was given can be withdrawn, not refused").hint("Revoke it.")
+	case StateRefused:
 		return nil
 	}
-	d.endConsent(Refused, d.now)
+	d.endConsent(StateRefused, d.now)
 	d.clearRequest()
 	d.addStep(EventRefused)
 	return nil

@@ -3,34 +3,34 @@ package consent
 // State is the state of a consent, in the terms of the W3C's Data Privacy Vocabulary.
 type State string
 
-// The states. Only Given is a ground for processing, and only until it expires.
+// The states. Only StateGiven is a ground for processing, and only until it expires.
 const (
-	Requested State = "requested" // the subject asked for a partnership and has no other consent
-	Given     State = "given"
+	StateRequested State = "requested" // the subject asked for a partnership and has no other consent
+	StateGiven     State = "given"
 	// the subject refused, or the agent's side refused the partnership and there was no other consent
-	Refused   State = "refused"
-	Withdrawn State = "withdrawn" // the subject or a guardian has withdrawn the consent
-	Revoked   State = "revoked"   // the controller has revoked the consent
-	Expired   State = "expired"
+	StateRefused   State = "refused"
+	StateWithdrawn State = "withdrawn" // the subject or a guardian has withdrawn the consent
+	StateRevoked   State = "revoked"   // the controller has revoked the consent
+	StateExpired   State = "expired"
 )
 
 // States are all states.
-var States = []State{Requested, Given, Refused, Withdrawn, Revoked, Expired}
+var States = []State{StateRequested, StateGiven, StateRefused, StateWithdrawn, StateRevoked, StateExpired}
 
 // DPVTerm returns the term for the state in the vocabulary, https://w3id.org/dpv.
 func (s State) DPVTerm() string {
 	switch s {
-	case Requested:
+	case StateRequested:
 		return "dpv:ConsentRequested"
-	case Given:
+	case StateGiven:
 		return "dpv:ConsentGiven"
-	case Refused:
+	case StateRefused:
 		return "dpv:ConsentRefused"
-	case Withdrawn:
+	case StateWithdrawn:
 		return "dpv:ConsentWithdrawn"
-	case Revoked:
+	case StateRevoked:
 		return "dpv:ConsentRevoked"
-	case Expired:
+	case StateExpired:
 		return "dpv:ConsentExpired"
 	default:
 		return "dpv:ConsentUnknown"

@@ -10,38 +10,38 @@ type Stream string
 
 // The streams.
 const (
-	Temporary Stream = "TEMPORARY" // a consent that expires unless it is renewed
-	Partnered Stream = "PARTNERED" // a consent that does not expire, and needs an agreement of both sides
-	Anonymous Stream = "ANONYMOUS" // a consent for statistics only, which does not expire
+	StreamTemporary Stream = "TEMPORARY" // a consent that expires unless it is renewed
+	StreamPartnered Stream = "PARTNERED" // a consent that does not expire, and needs an agreement of both sides
+	StreamAnonymous Stream = "ANONYMOUS" // a consent for statistics only, which does not expire
 )
 
 // Streams are all streams.
-var Streams = []Stream{Temporary, Partnered, Anonymous}
+var Streams = []Stream{StreamTemporary, StreamPartnered, StreamAnonymous}
 
 // The categories of streams.
 const (
-	Essential   = "ESSENTIAL"
-	Behavioral  = "BEHAVIORAL"
-	Improvement = "IMPROVEMENT"
-	Statistical = "STATISTICAL"
+	CategoryEssential   = "ESSENTIAL"
+	CategoryBehavioral  = "BEHAVIORAL"
+	CategoryImprovement = "IMPROVEMENT"
+	CategoryStatistical = "STATISTICAL"
 )
 
 // AllowedCategories returns the categories that a consent of the stream may list; it may also list categories below
 // them.
 func (s Stream) AllowedCategories() []string {
 	switch s {
-	case Temporary:
-		return []string{Essential}
-	case Partnered:
-		return []string{Essential, Behavioral, Improvement}
-	case Anonymous:
-		return []string{Statistical}
+	case StreamTemporary:
+		return []string{CategoryEssential}
+	case StreamPartnered:
+		return []string{CategoryEssential, CategoryBehavioral, CategoryImprovement}
+	case StreamAnonymous:
+		return []string{CategoryStatistical}
 	default:
 		return nil
 	}
 }
 
-func (s Stream) known() bool { return slices.Contains(Streams, s) }
+func (s Stream) isKnown() bool { return slices.Contains(Streams, s) }
 
 // checkCategories returns the categories to record: the requested ones, or all categories of the stream.
 func (s Stream) checkCategories(asked []string) ([]string, error) {
@@ -49,8 +49,8 @@ func (s Stream) checkCategories(asked []string) ([]string, error) {
 		return s.AllowedCategories(), nil
 	}
 	for _, c := range asked {
-		if !Covers(s.AllowedCategories(), c) {
-			return nil, invalid("category %s is not one of the stream %s", c, s).
+		if !PathsCover(s.AllowedCategories(), c) {
+			return nil, newValidationError("category %s is not one of the stream %s", c, s).
 				hint("%s allows %s and what is below them. A grant may list fewer, never more.", s,
 					strings.Join(s.AllowedCategories(), ", "))
 		}

@@ -19,19 +19,19 @@ func (s *Sweeper) Counts(ctx context.Context) (metrics.Consent, error) {
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {
-		return out, dbError("count consents", err)
+		return out, databaseError("count consents", err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
 	var now time.Time
 	if err := tx.QueryRow(ctx, "SELECT pgconsent.consent_now()").Scan(&now); err != nil {
-		return out, dbError("count consents", err)
+		return out, databaseError("count consents", err)
 	}
 	rows, err := tx.Query(ctx, `SELECT c.stream, count(*)::int4, COALESCE(sum(extract(epoch FROM $1 - c.given_at)), 0)::float8
 		FROM pgconsent.consent_current AS c
 		WHERE c.grantee = '*' AND c.scope = '*' AND c.stream IS NOT NULL AND c.state = 'given'
 		AND (c.expires_at IS NULL OR c.expires_at > $1) GROUP BY 1`, now)
 	if err != nil {
-		return out, dbError("count consents", err)
+		return out, databaseError("count consents", err)
 	}
 	var stream string
 	var n int
@@ -41,7 +41,7 @@ func (s *Sweeper) Counts(ctx context.Context) (metrics.Consent, error) {
 		out.AgeDays += age / 86400
 		return nil
 	}); err != nil {
-		return out, dbError("count consents", err)
+		return out, databaseError("count consents", err)
 	}
 	// a consent expires at its time, whether or not a record says so yet
 	err = tx.QueryRow(ctx, `SELECT
@@ -56,7 +56,7 @@ func (s *Sweeper) Counts(ctx context.Context) (metrics.Consent, error) {
 		(SELECT COALESCE(extract(epoch FROM finished_at), 0)::float8 FROM pgconsent.sweep_state)`, now).
 		Scan(&out.Approved, &out.Rejected, &out.Expired, &out.Waiting, &out.WaitingSeconds, &out.SweptAt)
 	if err != nil {
-		return out, dbError("count consents", err)
+		return out, databaseError("count consents", err)
 	}
 	out.LagSeconds, err = removalLag(ctx, tx, now)
 	return out, err
@@ -71,7 +71,7 @@ func removalLag(ctx context.Context, tx interface {
 		WHERE r.number > (SELECT epoch FROM pgconsent.sweep_state) AND r.event IN ('withdrawn', 'revoked', 'expired', 'degraded', 'erased')
 		AND pg_catalog.to_regprocedure('pgconsent.sweep_due()') IS NOT NULL`, now).Scan(&seconds)
 	if err != nil {
-		return 0, dbError("look at the last sweep", err)
+		return 0, databaseError("look at the last sweep", err)
 	}
 	return seconds, nil
 }

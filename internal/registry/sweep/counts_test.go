@@ -23,9 +23,9 @@ func TestCirisK_Numbers(t *testing.T) {
 	for _, who := range []string{"p1", "p2", "p3"} { // three approved
 		s.partner(who)
 	}
-	s.do(consent.Command{Do: consent.Upgrade, Subject: "no"})
-	s.do(consent.Command{Do: consent.DecidePartnership, Subject: "no", Decision: consent.Reject, By: agent})
-	s.do(consent.Command{Do: consent.Upgrade, Subject: "late"}) // lapses: nobody decided
+	s.do(consent.Command{Action: consent.ActionUpgrade, Subject: "no"})
+	s.do(consent.Command{Action: consent.ActionDecide, Subject: "no", Decision: consent.DecisionReject, Caller: agent})
+	s.do(consent.Command{Action: consent.ActionUpgrade, Subject: "late"}) // lapses: nobody decided
 	s.ago(15)
 	s.temporary("dies") // at 14 days: expired 24 hours ago, a moment too early to count
 	s.exec("CREATE OR REPLACE FUNCTION pgconsent.consent_now() RETURNS pg_catalog.timestamptz LANGUAGE sql " +
@@ -33,7 +33,7 @@ func TestCirisK_Numbers(t *testing.T) {
 	s.temporary("died") // expired 12 hours ago
 	s.ago(10)
 	s.temporary("t1")
-	s.degrade("p3", consent.Anonymous)
+	s.degrade("p3", consent.StreamAnonymous)
 	s.ago(0)
 	check := func(when string, expired int) {
 		t.Helper()
@@ -93,7 +93,7 @@ func TestLag(t *testing.T) {
 	if n, err := s.Counts(t.Context()); err != nil || n.LagSeconds != 0 || n.Waiting != 0 || math.Abs(n.SweptAt-float64(time.Now().Unix())) > 60 {
 		t.Errorf("%+v %v", n, err)
 	}
-	s.do(consent.Command{Do: consent.Revoke, Subject: "ada", By: consent.Party{Role: consent.RoleController, ID: "us"}})
+	s.do(consent.Command{Action: consent.ActionRevoke, Subject: "ada", Caller: consent.Party{Role: consent.RoleController, ID: "us"}})
 	if n, err := s.Counts(t.Context()); err != nil || n.LagSeconds <= 0 || n.Waiting != 1 {
 		t.Errorf("%+v %v", n, err)
 	}

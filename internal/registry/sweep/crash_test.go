@@ -42,7 +42,7 @@ func TestSweepUntilKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	left := steps
-	s := &Sweeper{Registry: r, Batch: 3, betweenTransactions: func() {
+	s := &Sweeper{Registry: r, BatchSize: 3, betweenTransactions: func() {
 		if left--; left == 0 {
 			// In the middle of what comes next.
 			go func() {
@@ -67,10 +67,10 @@ func (s *site) fill() {
 		}
 	}
 	s.ago(100)
-	s.degrade("p1", consent.Anonymous)
+	s.degrade("p1", consent.StreamAnonymous)
 	s.ago(70)
-	s.degrade("p2", consent.Anonymous)
-	s.degrade("p3", consent.Temporary)
+	s.degrade("p2", consent.StreamAnonymous)
+	s.degrade("p3", consent.StreamTemporary)
 	s.ago(20)
 	for _, who := range []string{"t1", "t2", "t3"} {
 		s.temporary(who)
@@ -83,8 +83,8 @@ func (s *site) fill() {
 	s.temporary("warned")
 	s.row("warned", 11)
 	s.ago(0)
-	s.do(consent.Command{Do: consent.Revoke, Subject: "p4"})
-	s.do(consent.Command{Do: consent.Erase, Subject: "t3"})
+	s.do(consent.Command{Action: consent.ActionRevoke, Subject: "p4"})
+	s.do(consent.Command{Action: consent.ActionErase, Subject: "t3"})
 }
 
 // Killed at any point, and gone on with: the end is that of a sweep that nobody disturbed.
@@ -157,7 +157,7 @@ func (s *site) idle() {
 // stays that is older than the end of one.
 func TestRenewalsMeanwhile(t *testing.T) {
 	tier.All(t)
-	s := build(t, consent.Settings{Duration: 150 * time.Millisecond, Warning: time.Millisecond})
+	s := build(t, consent.Settings{TemporaryDuration: 150 * time.Millisecond, WarningTime: time.Millisecond})
 	ctx, stop := context.WithCancel(t.Context())
 	var sweepers, users sync.WaitGroup
 	for range 2 {
@@ -177,7 +177,7 @@ func TestRenewalsMeanwhile(t *testing.T) {
 			who, random := fmt.Sprintf("u%d", u), tier.Rand(uint64(u))
 			for range 25 {
 				if _, err := s.Registry.Execute(ctx,
-					consent.Command{Do: consent.Interact, Subject: who, By: consent.Party{Role: consent.RoleApplication, ID: "app"}}); err != nil {
+					consent.Command{Action: consent.ActionInteract, Subject: who, Caller: consent.Party{Role: consent.RoleApplication, ID: "app"}}); err != nil {
 					t.Error(err)
 					return
 				}
@@ -240,7 +240,7 @@ func TestOneAtATime(t *testing.T) {
 	busy := 0
 	other := &Sweeper{Registry: s.Registry}
 	s.betweenTransactions = func() {
-		if out, err := other.Run(context.Background(), false); err != nil || !out.Busy || len(out.Tables) > 0 {
+		if out, err := other.Run(context.Background(), false); err != nil || !out.SweepRunning || len(out.Tables) > 0 {
 			t.Errorf("%+v %v", out, err)
 		}
 		busy++

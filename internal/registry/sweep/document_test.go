@@ -32,8 +32,8 @@ func TestLifecycleDocument(t *testing.T) {
 		s.exec("INSERT INTO people VALUES ('t', 'T'), ('a', 'A')")
 		s.exec("INSERT INTO interactions (id, user_id, at, account, style) SELECT n, w, now() - interval '1 day', " +
 			"'x', 'y' FROM unnest('{t,a}'::text[]) WITH ORDINALITY AS p (w, n)")
-		s.do(consent.Command{Do: consent.Revoke, Subject: "t"})
-		s.degrade("a", consent.Anonymous)
+		s.do(consent.Command{Action: consent.ActionRevoke, Subject: "t"})
+		s.degrade("a", consent.StreamAnonymous)
 		s.sweep()
 		if got := s.query("SELECT concat(left(user_id, 10), account, style, anonymous) FROM interactions"); got != "anonymous-t" {
 			t.Error(got)

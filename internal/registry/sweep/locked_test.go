@@ -29,7 +29,7 @@ func TestARowThatSomebodyHolds(t *testing.T) {
 	hold("BEGIN")
 	hold("SELECT FROM interactions WHERE user_id = 'ada' FOR UPDATE")
 	for _, who := range []string{"ada", "bob"} {
-		s.do(consent.Command{Do: consent.Revoke, Subject: who})
+		s.do(consent.Command{Action: consent.ActionRevoke, Subject: who})
 	}
 	type result struct {
 		out Report
@@ -50,7 +50,7 @@ func TestARowThatSomebodyHolds(t *testing.T) {
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
-	s.do(consent.Command{Do: consent.Revoke, Subject: "eve"})
+	s.do(consent.Command{Action: consent.ActionRevoke, Subject: "eve"})
 	if got == nil {
 		r := <-swept
 		got = &r

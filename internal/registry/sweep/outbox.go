@@ -69,43 +69,43 @@ func Sign(secret []byte, timestamp string, body []byte) string {
 // doubles with each attempt. One message is claimed at a time: the others would be due again before their turn if one
 // is not answered.
 const (
-	firstWait     = 30 * time.Second
-	maxWait       = 6 * time.Hour
-	maxUnanswered = 3 // after this many unanswered messages in a row, the other messages wait for the next delivery
+	firstRetryDelay = 30 * time.Second
+	maxRetryDelay   = 6 * time.Hour
+	maxUnanswered   = 3 // after this many unanswered messages in a row, the other messages wait for the next delivery
 )
 
 // Reasons why a receiver has not answered a message.
 const (
-	noAnswer     = "no answer in time"
-	noConnection = "no connection"
+	noAnswerReason     = "no answer in time"
+	noConnectionReason = "no connection"
 )
 
-// waitAfter returns the time before a message is sent again, after a number of attempts.
-func waitAfter(attempts int) time.Duration {
+// retryDelay returns the time before a message is sent again, after a number of attempts.
+func retryDelay(attempts int) time.Duration {
 	if attempts > 10 {
-		return maxWait
+		return maxRetryDelay
 	}
-	return min(firstWait<<max(attempts-1, 0), maxWait)
+	return min(firstRetryDelay<<max(attempts-1, 0), maxRetryDelay)
 }
 
-// Delivery counts the messages of a call of Deliver.
-type Delivery struct{ Sent, Failed int }
+// DeliveryCounts counts the messages of a call of Deliver.
+type DeliveryCounts struct{ Sent, Failed int }
 
 // Deliver sends the due messages. Several processes may deliver at the same time: each sends different messages. An
 // error is one of the database.
-func (o *Outbox) Deliver(ctx context.Context) (Delivery, error) {
-	var out Delivery
+func (o *Outbox) Deliver(ctx context.Context) (DeliveryCounts, error) {
+	var out DeliveryCounts
 	c := o.Registry.Connect.Copy()
 	c.RuntimeParams["application_name"] = "pgconsent outbox"
 	conn, err := pgx.ConnectConfig(ctx, c)
 	if err != nil {
-		return out, dbError("deliver messages", err)
+		return out, databaseError("deliver messages", err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	if _, err := conn.Exec(ctx,
 		"DELETE FROM pgconsent.outbox WHERE GREATEST(sent_at, recorded_at) < pg_catalog.clock_timestamp() - "+
 			"interval '720 hours' AND sent_at IS NOT NULL"); err != nil {
-		return out, dbError("drop old messages", err)
+		return out, databaseError("drop old messages", err)
 	}
 	silent := 0
 	for ctx.Err() == nil && silent < maxUnanswered {
@@ -117,7 +117,7 @@ func (o *Outbox) Deliver(ctx context.Context) (Delivery, error) {
 		if ctx.Err() != nil {
 			return out, ctx.Err() // the message stays claimed, and is due again later
 		}
-		if why == noAnswer || why == noConnection {
+		if why == noAnswerReason || why == noConnectionReason {
 			silent++
 		} else {
 			silent = 0
@@ -134,7 +134,7 @@ func (o *Outbox) Deliver(ctx context.Context) (Delivery, error) {
 			_, err = conn.Exec(ctx, "UPDATE pgconsent.outbox SET error = $2 WHERE id = $1::text::uuid", m.ID, why)
 		}
 		if err != nil {
-			return out, dbError("note a delivery", err)
+			return out, databaseError("note a delivery", err)
 		}
 	}
 	return out, ctx.Err()
@@ -151,13 +151,13 @@ func (o *Outbox) claimMessage(ctx context.Context, conn *pgx.Conn) (*Message, er
 				ELSE LEAST($1::interval * pg_catalog.power(2, o.attempts), $2::interval) END
 		FROM next WHERE o.id = next.id
 		RETURNING o.id::text, o.number, o.recorded_at, o.subject, o.event, o.state, o.stream, o.categories, o.expires_at, o.attempts`,
-		secondsText(firstWait), secondsText(maxWait)).
+		secondsText(firstRetryDelay), secondsText(maxRetryDelay)).
 		Scan(&m.ID, &m.Record, &m.Time, &m.Subject, &m.Event, &m.State, &m.Stream, &m.Categories, &m.ExpiresAt, &m.attempts)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, dbError("take a message", err)
+		return nil, databaseError("take a message", err)
 	}
 	return &m, nil
 }
@@ -194,9 +194,9 @@ func (o *Outbox) send(ctx context.Context, m Message) string {
 	response, err := o.client().Do(request)
 	if err != nil {
 		if ctx.Err() != nil {
-			return noAnswer
+			return noAnswerReason
 		}
-		return noConnection
+		return noConnectionReason
 	}
 	defer response.Body.Close()
 	_, _ = io.CopyN(io.Discard, response.Body, 4096)

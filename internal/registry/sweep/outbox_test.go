@@ -52,7 +52,7 @@ func (s *site) outbox(url string) *Outbox {
 	return &Outbox{Registry: s.Registry, URL: url, Secret: []byte("secret"), Timeout: tier.Patience}
 }
 
-func (s *site) deliver(o *Outbox) Delivery {
+func (s *site) deliver(o *Outbox) DeliveryCounts {
 	s.t.Helper()
 	d, err := o.Deliver(s.t.Context())
 	if err != nil {
@@ -90,9 +90,9 @@ func TestWarningsAndDecisions(t *testing.T) {
 		t.Errorf("%+v", r.got)
 	}
 	agent := consent.Party{Role: consent.RoleAgent, ID: "chat"}
-	for who, decision := range map[string]consent.Decision{"yes": consent.TaskComplete, "no": consent.Reject, "later": consent.Defer} {
-		s.do(consent.Command{Do: consent.Upgrade, Subject: who, Reason: "MARKER"})
-		s.do(consent.Command{Do: consent.DecidePartnership, Subject: who, Decision: decision, By: agent, Reason: "MARKER"})
+	for who, decision := range map[string]consent.Decision{"yes": consent.DecisionApprove, "no": consent.DecisionReject, "later": consent.DecisionDefer} {
+		s.do(consent.Command{Action: consent.ActionUpgrade, Subject: who, Reason: "MARKER"})
+		s.do(consent.Command{Action: consent.ActionDecide, Subject: who, Decision: decision, Caller: agent, Reason: "MARKER"})
 	}
 	s.deliver(o)
 	var events []string
@@ -135,11 +135,11 @@ func TestLapse(t *testing.T) {
 	tier.All(t)
 	s := build(t, consent.Settings{})
 	s.ago(2)
-	s.do(consent.Command{Do: consent.Upgrade, Subject: "late"})
+	s.do(consent.Command{Action: consent.ActionUpgrade, Subject: "late"})
 	s.ago(1)
-	s.do(consent.Command{Do: consent.Upgrade, Subject: "waits"})
+	s.do(consent.Command{Action: consent.ActionUpgrade, Subject: "waits"})
 	s.ago(0)
-	if out := s.sweep(); out.Recorded["lapsed"] != 1 {
+	if out := s.sweep(); out.RecordedEvents["lapsed"] != 1 {
 		t.Errorf("%+v", out)
 	}
 	if got := s.query("SELECT subject || ' ' || event FROM pgconsent.outbox"); got != "late lapsed" {
@@ -155,7 +155,7 @@ func TestAWebhookThatFails(t *testing.T) {
 	elsewhere := receive(t, []byte("secret"))
 	o := s.outbox(r.URL)
 	s.temporary("ada")
-	s.do(consent.Command{Do: consent.Revoke, Subject: "ada", By: consent.Party{Role: consent.RoleController, ID: "us"}})
+	s.do(consent.Command{Action: consent.ActionRevoke, Subject: "ada", Caller: consent.Party{Role: consent.RoleController, ID: "us"}})
 	release := make(chan struct{})
 	defer close(release)
 	for i, one := range []struct {
@@ -192,13 +192,13 @@ func TestAWebhookThatFails(t *testing.T) {
 		if got := s.query("SELECT error || ' ' || attempts FROM pgconsent.outbox"); !strings.HasPrefix(got, one.why) {
 			t.Errorf("%q, want %q", got, one.why)
 		}
-		want := waitAfter(i + 1).Seconds()
+		want := retryDelay(i + 1).Seconds()
 		if got := s.query("SELECT (extract(epoch FROM next_at - timestamptz '" + before + "') > " +
 			jsonNumber(want-5) + " AND extract(epoch FROM next_at - clock_timestamp()) < " + jsonNumber(want+5) +
 			")::text FROM pgconsent.outbox"); got != "true" {
 			t.Errorf("attempt %d is not %vs ahead: %s", i+2, want, s.query("SELECT (next_at - clock_timestamp())::text FROM pgconsent.outbox"))
 		}
-		if d := s.deliver(o); d != (Delivery{}) {
+		if d := s.deliver(o); d != (DeliveryCounts{}) {
 			t.Errorf("before its time: %+v", d)
 		}
 		s.again()
@@ -211,7 +211,7 @@ func TestAWebhookThatFails(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	s.again()
-	if d := s.deliver(o); d != (Delivery{}) {
+	if d := s.deliver(o); d != (DeliveryCounts{}) {
 		t.Errorf("it was sent again: %+v", d)
 	}
 	slices.Sort(r.ids)
@@ -232,7 +232,7 @@ func TestErasureEmptiesTheOutbox(t *testing.T) {
 	s.temporary("ada")
 	s.ago(0)
 	s.sweep()
-	s.do(consent.Command{Do: consent.Erase, Subject: "ada"})
+	s.do(consent.Command{Action: consent.ActionErase, Subject: "ada"})
 	if got := s.query("SELECT subject FROM pgconsent.outbox"); got != "" {
 		t.Error(got)
 	}

@@ -9,15 +9,16 @@ import (
 // RunEvery sweeps and delivers messages until ctx ends: once each period, and soon after a withdrawal. Several proxies
 // may do so on one database, of which one sweeps at a time. The function told is called after each sweep and each
 // delivery, one call at a time. A slow receiver of messages does not delay the sweeper.
-func (s *Sweeper) RunEvery(ctx context.Context, period time.Duration, o *Outbox, told func(Report, Delivery, error)) {
+func (s *Sweeper) RunEvery(ctx context.Context, period time.Duration, o *Outbox, report func(Report, DeliveryCounts,
+	error)) {
 	const look, patience = 10 * time.Second, 5 * time.Minute
 	pause := min(look, max(period/4, time.Second))
 	var one sync.Mutex
-	tell := func(r Report, d Delivery, err error) {
+	tell := func(r Report, d DeliveryCounts, err error) {
 		one.Lock()
 		defer one.Unlock()
-		if told != nil && ctx.Err() == nil {
-			told(r, d, err)
+		if report != nil && ctx.Err() == nil {
+			report(r, d, err)
 		}
 	}
 	var wait sync.WaitGroup
@@ -50,7 +51,7 @@ func (s *Sweeper) RunEvery(ctx context.Context, period time.Duration, o *Outbox,
 			default:
 			}
 		}
-		tell(report, Delivery{}, err)
+		tell(report, DeliveryCounts{}, err)
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):
@@ -72,7 +73,7 @@ func (s *Sweeper) isDue(ctx context.Context, period time.Duration) (bool, error)
 		"SELECT pgconsent.consent_now(), COALESCE(finished_at + $1::interval <= pgconsent.consent_now() OR "+
 			"finished_at > pgconsent.consent_now() + interval '1 minute' OR epoch > pgconsent.consent_epoch(), "+
 			"true) FROM pgconsent.sweep_state", secondsText(period)).Scan(&now, &over); err != nil {
-		return false, dbError("look at the last sweep", err)
+		return false, databaseError("look at the last sweep", err)
 	}
 	if over {
 		return true, nil

@@ -36,8 +36,8 @@ func TestStoredSettingsChangeNothing(t *testing.T) {
 	s.Registry.Close()
 	calm.sweep()
 	s.sweep()
-	s.do(consent.Command{Do: consent.Revoke, Subject: "warned"})
-	calm.do(consent.Command{Do: consent.Revoke, Subject: "warned"})
+	s.do(consent.Command{Action: consent.ActionRevoke, Subject: "warned"})
+	calm.do(consent.Command{Action: consent.ActionRevoke, Subject: "warned"})
 	if got := s.rows(); got != calm.rows() {
 		t.Errorf("rows:\n%s\nwant\n%s", got, calm.rows())
 	}

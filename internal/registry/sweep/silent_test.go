@@ -25,7 +25,7 @@ func silent(t *testing.T) *receiver {
 
 func (s *site) revoke(who string) {
 	s.t.Helper()
-	s.do(consent.Command{Do: consent.Revoke, Subject: who, By: consent.Party{Role: consent.RoleController, ID: "us"}})
+	s.do(consent.Command{Action: consent.ActionRevoke, Subject: who, Caller: consent.Party{Role: consent.RoleController, ID: "us"}})
 }
 
 // A receiver that answers nobody is asked a few times and then left: what waits behind is not put off for it.

@@ -19,21 +19,21 @@ import (
 
 // Sweeper sweeps one database. The field Registry is required.
 type Sweeper struct {
-	Registry *registry.Registry
-	Log      *slog.Logger                     // the log; nil: there is none
-	Batch    int                              // the number of rows that one transaction deletes or changes; 0: 1000
-	Progress func(stage string, done, of int) // may be nil
+	Registry  *registry.Registry
+	Log       *slog.Logger                     // the log; nil: there is none
+	BatchSize int                              // the number of rows that one transaction deletes or changes; 0: 1000
+	Progress  func(stage string, done, of int) // may be nil
 
 	betweenTransactions func() // tests set it; it is called between two transactions
 }
 
 // Report says what a sweep did, or would do.
 type Report struct {
-	DryRun   bool           `json:"dry_run"`
-	Busy     bool           `json:"busy"`     // another sweeper was running, so nothing was done
-	Recorded map[string]int `json:"recorded"` // the number of records made, by event: expired, lapsed, warned
-	Tables   []Table        `json:"tables"`
-	Failures []string       `json:"failures,omitempty"`
+	DryRun         bool           `json:"dry_run"`
+	SweepRunning   bool           `json:"busy"`     // another sweeper was running, so nothing was done
+	RecordedEvents map[string]int `json:"recorded"` // the number of records made, by event: expired, lapsed, warned
+	Tables         []Table        `json:"tables"`
+	Failures       []string       `json:"failures,omitempty"`
 }
 
 // Table counts what is removed from a table.
@@ -56,21 +56,21 @@ type dueRows struct {
 // Run sweeps once. An error means that it could not begin; other problems are in Failures, and the next sweep tries
 // again.
 func (s *Sweeper) Run(ctx context.Context, dryRun bool) (Report, error) {
-	out := Report{DryRun: dryRun, Recorded: map[string]int{}}
+	out := Report{DryRun: dryRun, RecordedEvents: map[string]int{}}
 	conn, err := s.connect(ctx)
 	if err != nil {
 		return out, err
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	if dryRun {
-		return out, s.preview(ctx, conn, &out)
+		return out, s.countDueRows(ctx, conn, &out)
 	}
 	var got bool
 	if err := conn.QueryRow(ctx, "SELECT pg_catalog.pg_try_advisory_lock($1)", int64(lockKey)).Scan(&got); err != nil {
-		return out, dbError("begin to sweep", err)
+		return out, databaseError("begin to sweep", err)
 	}
 	if !got {
-		out.Busy = true
+		out.SweepRunning = true
 		return out, nil
 	}
 	// A closed connection can hold the lock for a moment longer, and the next sweep would find it busy.
@@ -80,7 +80,7 @@ func (s *Sweeper) Run(ctx context.Context, dryRun bool) (Report, error) {
 		_, _ = conn.Exec(unlock, "SELECT pg_catalog.pg_advisory_unlock($1)", int64(lockKey))
 	}()
 	s.recordExpiries(ctx, &out)
-	epoch, err := s.Registry.Epoch(ctx)
+	epoch, err := s.Registry.LastRecordNumber(ctx)
 	if err != nil {
 		return out, err
 	}
@@ -92,7 +92,7 @@ func (s *Sweeper) Run(ctx context.Context, dryRun bool) (Report, error) {
 	if err := conn.QueryRow(ctx,
 		"SELECT COALESCE(pg_catalog.array_agg(e.subject || ' ' || e.erased_at::text), '{}') FROM "+
 			"pgconsent.sweep_erased AS e").Scan(&erased); err != nil {
-		return out, dbError("read who was erased", err)
+		return out, databaseError("read who was erased", err)
 	}
 	if err := s.sweepRows(ctx, conn, &out); err != nil {
 		return out, err
@@ -105,11 +105,11 @@ func (s *Sweeper) Run(ctx context.Context, dryRun bool) (Report, error) {
 	}
 	if _, err := conn.Exec(ctx,
 		"DELETE FROM pgconsent.sweep_erased AS e WHERE e.subject || ' ' || e.erased_at::text = ANY ($1)", erased); err != nil {
-		return out, dbError("forget who was erased", err)
+		return out, databaseError("forget who was erased", err)
 	}
 	if _, err := conn.Exec(ctx, "UPDATE pgconsent.sweep_state SET finished_at = pgconsent.consent_now(), epoch = $1",
 		epoch); err != nil {
-		return out, dbError("remember the sweep", err)
+		return out, databaseError("remember the sweep", err)
 	}
 	return out, nil
 }
@@ -156,7 +156,8 @@ func (s *Sweeper) addFailure(out *Report, what string, err error) {
 	}
 }
 
-var eventWords = map[consent.Action]string{consent.Expire: "expired", consent.Lapse: "lapsed", consent.Warn: "warned"}
+var eventNames = map[consent.Action]string{consent.ActionExpire: "expired", consent.ActionLapse: "lapsed",
+	consent.ActionWarn: "warned"}
 
 // recordExpiries records what time alone has done.
 func (s *Sweeper) recordExpiries(ctx context.Context, out *Report) {
@@ -180,10 +181,10 @@ func (s *Sweeper) recordExpiries(ctx context.Context, out *Report) {
 				stuck[c.Key()] = true
 			case err != nil:
 				stuck[c.Key()] = true
-				s.addFailure(out, "record that a consent "+eventWords[c.Do], err)
+				s.addFailure(out, "record that a consent "+eventNames[c.Action], err)
 			default:
 				moved = true
-				out.Recorded[eventWords[c.Do]]++
+				out.RecordedEvents[eventNames[c.Action]]++
 			}
 			done++
 			s.progress("records", done, 0)
@@ -206,14 +207,14 @@ func (s *Sweeper) recordNotes(ctx context.Context, conn *pgx.Conn, out *Report) 
 	rows, err := conn.Query(ctx,
 		"SELECT n.id::text, n.subject, n.what, COALESCE(n.code, '') FROM pgconsent.sweep_note AS n ORDER BY n.id")
 	if err != nil {
-		return dbError("read what was deleted", err)
+		return databaseError("read what was deleted", err)
 	}
 	type note struct{ id, subject, what, code string }
 	notes, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (n note, err error) {
 		return n, row.Scan(&n.id, &n.subject, &n.what, &n.code)
 	})
 	if err != nil {
-		return dbError("read what was deleted", err)
+		return databaseError("read what was deleted", err)
 	}
 	for i, n := range notes {
 		once, ok := made.Verify(n.subject, n.code)
@@ -222,10 +223,11 @@ func (s *Sweeper) recordNotes(ctx context.Context, conn *pgx.Conn, out *Report) 
 				errors.New("this note was not made by a sweep (pgconsent.sweep_note): find out who made it, and delete it"))
 			continue
 		}
-		c := consent.Command{Do: consent.Deleted, Subject: n.subject, By: consent.Party{Role: consent.RoleSystem},
-			Via: "sweep", Request: "sweep " + once + " " + n.what}
+		c := consent.Command{Action: consent.ActionNoteDeleted, Subject: n.subject,
+			Caller:    consent.Party{Role: consent.RoleSystem},
+			Interface: "sweep", RequestKey: "sweep " + once + " " + n.what}
 		if n.what == "anonymised" {
-			c.Do = consent.Anonymised
+			c.Action = consent.ActionNoteAnonymised
 		}
 		// an erased subject has no records to which the note could be added
 		var missing *consent.NotFoundError
@@ -235,17 +237,17 @@ func (s *Sweeper) recordNotes(ctx context.Context, conn *pgx.Conn, out *Report) 
 		}
 		s.progress("notes", i+1, len(notes))
 		if _, err := conn.Exec(ctx, "DELETE FROM pgconsent.sweep_note WHERE id = $1::text::uuid", n.id); err != nil {
-			return dbError("remove a recorded note", err)
+			return databaseError("remove a recorded note", err)
 		}
 	}
 	return nil
 }
 
-// findDue returns the due rows; none if the policy has no lifecycles.
+// findDueRows returns the due rows; none if the policy has no lifecycles.
 //
 // With others, the list includes rows that are removed because they were made from such rows, each with the first
 // subject with whom it goes.
-func (s *Sweeper) findDue(ctx context.Context, conn *pgx.Conn, others bool) ([]dueRows, error) {
+func (s *Sweeper) findDueRows(ctx context.Context, conn *pgx.Conn, excludeLocked bool) ([]dueRows, error) {
 	var there, derived bool
 	if err := conn.QueryRow(ctx,
 		"SELECT pg_catalog.to_regprocedure('pgconsent.sweep_due()') IS NOT NULL, "+
@@ -253,18 +255,18 @@ func (s *Sweeper) findDue(ctx context.Context, conn *pgx.Conn, others bool) ([]d
 		return nil, err
 	}
 	function := "sweep_due"
-	if others && derived {
+	if excludeLocked && derived {
 		function = "sweep_preview"
 	}
 	rows, err := conn.Query(ctx, "SELECT relation, subject, what, number FROM pgconsent."+function+"()")
 	if err != nil {
-		return nil, dbError("look for what is due", err)
+		return nil, databaseError("look for what is due", err)
 	}
 	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (d dueRows, err error) {
 		return d, row.Scan(&d.relation, &d.subject, &d.operation, &d.rows)
 	})
 	if err != nil {
-		return nil, dbError("look for what is due", err)
+		return nil, databaseError("look for what is due", err)
 	}
 	slices.SortFunc(out, func(a, b dueRows) int {
 		if c := strings.Compare(a.subject, b.subject); c != 0 {
@@ -277,7 +279,7 @@ func (s *Sweeper) findDue(ctx context.Context, conn *pgx.Conn, others bool) ([]d
 
 // sweepRows deletes and changes the due rows subject by subject, so that all rows of a withdrawal are removed together.
 func (s *Sweeper) sweepRows(ctx context.Context, conn *pgx.Conn, out *Report) error {
-	list, err := s.findDue(ctx, conn, false)
+	list, err := s.findDueRows(ctx, conn, false)
 	if err != nil {
 		return err
 	}
@@ -293,7 +295,7 @@ func (s *Sweeper) sweepRows(ctx context.Context, conn *pgx.Conn, out *Report) er
 		}
 		if err := s.sweepSubject(ctx, conn, d, made.Code(d.subject), expected, tables); err != nil {
 			if ctx.Err() != nil || conn.IsClosed() {
-				return dbError("sweep "+d.relation, err)
+				return databaseError("sweep "+d.relation, err)
 			}
 			s.addFailure(out, "sweep "+d.relation, err)
 			continue
@@ -307,7 +309,7 @@ func (s *Sweeper) sweepRows(ctx context.Context, conn *pgx.Conn, out *Report) er
 // sweepSubject sweeps one table for one subject, in transactions of limited size. The notes about it get the code.
 func (s *Sweeper) sweepSubject(ctx context.Context, conn *pgx.Conn, d dueRows, code string, expected int64,
 	t tableCounts) error {
-	batch := s.Batch
+	batch := s.BatchSize
 	if batch <= 0 {
 		batch = 1000
 	}
@@ -355,13 +357,13 @@ type tableCounts map[string]*tableCount
 
 type tableCount struct {
 	Table
-	last string // the last counted subject; subjects come in order
+	lastSubject string // the last counted subject; subjects come in order
 }
 
 // addRows adds a number of rows of a subject. Rows that stay do not count if they are listed only because other rows
 // are made from them.
-func (t tableCounts) addRows(relation, subject, what string, number int64) {
-	if what == "derived" || number == 0 {
+func (t tableCounts) addRows(relation, subject, operation string, number int64) {
+	if operation == "derived" || number == 0 {
 		return
 	}
 	c := t[relation]
@@ -369,10 +371,10 @@ func (t tableCounts) addRows(relation, subject, what string, number int64) {
 		c = &tableCount{Table: Table{Table: relation}}
 		t[relation] = c
 	}
-	if c.Subjects == 0 || c.last != subject {
-		c.Subjects, c.last = c.Subjects+1, subject
+	if c.Subjects == 0 || c.lastSubject != subject {
+		c.Subjects, c.lastSubject = c.Subjects+1, subject
 	}
-	if what == "deleted" {
+	if operation == "deleted" {
 		c.Deleted += number
 	} else {
 		c.Anonymised += number
@@ -388,11 +390,11 @@ func (t tableCounts) sorted() []Table {
 	return out
 }
 
-// preview reports what a sweep would do now.
-func (s *Sweeper) preview(ctx context.Context, conn *pgx.Conn, out *Report) error {
-	warning := s.Registry.Settings.Warning
+// countDueRows reports what a sweep would do now.
+func (s *Sweeper) countDueRows(ctx context.Context, conn *pgx.Conn, out *Report) error {
+	warning := s.Registry.Settings.WarningTime
 	if warning == 0 {
-		warning = consent.DefaultWarning
+		warning = consent.DefaultWarningTime
 	}
 	rows, err := conn.Query(ctx, `SELECT 'expired', pg_catalog.count(*) FROM pgconsent.consent_current
 		WHERE state = 'given' AND expires_at <= pgconsent.consent_now()
@@ -401,19 +403,19 @@ func (s *Sweeper) preview(ctx context.Context, conn *pgx.Conn, out *Report) erro
 			AND expires_at > pgconsent.consent_now() AND expires_at <= pgconsent.consent_now() + $1::interval AND warned_at IS NULL`,
 		fmt.Sprintf("%d seconds", int64(warning/time.Second)))
 	if err != nil {
-		return dbError("read what is due", err)
+		return databaseError("read what is due", err)
 	}
 	var event string
 	var number int
 	if _, err := pgx.ForEachRow(rows, []any{&event, &number}, func() error {
 		if number > 0 {
-			out.Recorded[event] = number
+			out.RecordedEvents[event] = number
 		}
 		return nil
 	}); err != nil {
-		return dbError("read what is due", err)
+		return databaseError("read what is due", err)
 	}
-	list, err := s.findDue(ctx, conn, true)
+	list, err := s.findDueRows(ctx, conn, true)
 	if err != nil {
 		return err
 	}
@@ -425,8 +427,8 @@ func (s *Sweeper) preview(ctx context.Context, conn *pgx.Conn, out *Report) erro
 	return nil
 }
 
-// dbError returns the error for a failure of the database, without anything that it quotes.
-func dbError(what string, err error) error {
+// databaseError returns the error for a failure of the database, without anything that it quotes.
+func databaseError(what string, err error) error {
 	var pgErr *pgconn.PgError
 	if errors.As(err, &pgErr) {
 		switch pgErr.Code {

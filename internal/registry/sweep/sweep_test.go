@@ -137,29 +137,29 @@ func (s *site) ago(days int) {
 
 func (s *site) do(c consent.Command) {
 	s.t.Helper()
-	if c.By.Role == "" {
-		c.By = consent.Party{Role: consent.RoleSubject, ID: c.Subject}
+	if c.Caller.Role == "" {
+		c.Caller = consent.Party{Role: consent.RoleSubject, ID: c.Subject}
 	}
 	if _, err := s.Registry.Execute(context.Background(), c); err != nil {
-		s.t.Fatalf("%s of %s: %v", c.Do, c.Subject, err)
+		s.t.Fatalf("%s of %s: %v", c.Action, c.Subject, err)
 	}
 }
 
 func (s *site) temporary(who string) {
 	s.t.Helper()
-	s.do(consent.Command{Do: consent.Interact, Subject: who})
+	s.do(consent.Command{Action: consent.ActionInteract, Subject: who})
 }
 
 func (s *site) partner(who string) {
 	s.t.Helper()
-	s.do(consent.Command{Do: consent.Upgrade, Subject: who})
-	s.do(consent.Command{Do: consent.DecidePartnership, Subject: who, Decision: consent.TaskComplete,
-		By: consent.Party{Role: consent.RoleAgent, ID: "chat"}})
+	s.do(consent.Command{Action: consent.ActionUpgrade, Subject: who})
+	s.do(consent.Command{Action: consent.ActionDecide, Subject: who, Decision: consent.DecisionApprove,
+		Caller: consent.Party{Role: consent.RoleAgent, ID: "chat"}})
 }
 
 func (s *site) degrade(who string, to consent.Stream) {
 	s.t.Helper()
-	s.do(consent.Command{Do: consent.Degrade, Subject: who, Stream: to})
+	s.do(consent.Command{Action: consent.ActionDegrade, Subject: who, Stream: to})
 }
 
 // row writes an interaction of so many days ago, and a summary of it.
@@ -187,7 +187,7 @@ func (s *site) verify() {
 func (s *site) sweep() Report {
 	s.t.Helper()
 	out, err := s.Run(context.Background(), false)
-	if err != nil || len(out.Failures) > 0 || out.Busy {
+	if err != nil || len(out.Failures) > 0 || out.SweepRunning {
 		s.t.Fatalf("%+v %v", out, err)
 	}
 	return out
@@ -247,10 +247,10 @@ func TestExpiry(t *testing.T) {
 		t.Error("a dry run has changed something")
 	}
 	if want := []Table{{"public.interactions", 2, 2, 0}, {"public.people", 1, 1, 0},
-		{"public.summaries", 2, 2, 0}}; !slices.Equal(dry.Tables, want) || dry.Recorded["expired"] != 1 {
+		{"public.summaries", 2, 2, 0}}; !slices.Equal(dry.Tables, want) || dry.RecordedEvents["expired"] != 1 {
 		t.Errorf("a dry run says %+v", dry)
 	}
-	if out := s.sweep(); !slices.Equal(out.Tables, dry.Tables) || out.Recorded["expired"] != 1 {
+	if out := s.sweep(); !slices.Equal(out.Tables, dry.Tables) || out.RecordedEvents["expired"] != 1 {
 		t.Errorf("done: %+v, and the dry run said %+v", out, dry)
 	}
 	s.want("back:ase, new:ase, renewed:ase, renewed:ase")
@@ -260,7 +260,7 @@ func TestExpiry(t *testing.T) {
 	if got := s.query("SELECT body FROM summaries ORDER BY 1"); got != "back, new, renewed, renewed" {
 		t.Errorf("summaries of %s", got)
 	}
-	if out := s.sweep(); len(out.Tables) != 0 || len(out.Recorded) != 0 {
+	if out := s.sweep(); len(out.Tables) != 0 || len(out.RecordedEvents) != 0 {
 		t.Errorf("the second time: %+v", out)
 	}
 	history, err := s.Registry.History(t.Context(), "old")
@@ -281,10 +281,10 @@ func TestWithdrawalAndErasure(t *testing.T) {
 		s.row(who, 0)
 	}
 	s.row("unknown", 0)
-	s.do(consent.Command{Do: consent.Revoke, Subject: "withdrawn"})
-	s.do(consent.Command{Do: consent.Revoke, Subject: "revoked", By: consent.Party{Role: consent.RoleController, ID: "us"}})
-	s.do(consent.Command{Do: consent.Erase, Subject: "erased"})
-	s.do(consent.Command{Do: consent.Erase, Subject: "again"})
+	s.do(consent.Command{Action: consent.ActionRevoke, Subject: "withdrawn"})
+	s.do(consent.Command{Action: consent.ActionRevoke, Subject: "revoked", Caller: consent.Party{Role: consent.RoleController, ID: "us"}})
+	s.do(consent.Command{Action: consent.ActionErase, Subject: "erased"})
+	s.do(consent.Command{Action: consent.ActionErase, Subject: "again"})
 	s.temporary("again")
 	s.exec("INSERT INTO interactions (user_id, at, account) VALUES ('again', clock_timestamp(), 'a')")
 	s.sweep()
@@ -316,7 +316,7 @@ func TestDecay(t *testing.T) {
 	}
 	for _, d := range days {
 		s.ago(d)
-		s.degrade(fmt.Sprintf("d%03d", d), consent.Anonymous)
+		s.degrade(fmt.Sprintf("d%03d", d), consent.StreamAnonymous)
 	}
 	s.ago(0)
 	s.sweep()
@@ -352,7 +352,7 @@ func TestDecayStopped(t *testing.T) {
 	}
 	for _, d := range []int{65, 10} {
 		s.ago(d + 10)
-		s.degrade(fmt.Sprintf("d%d", d), consent.Anonymous)
+		s.degrade(fmt.Sprintf("d%d", d), consent.StreamAnonymous)
 	}
 	s.ago(10)
 	for _, d := range []int{65, 10} {
@@ -362,7 +362,7 @@ func TestDecayStopped(t *testing.T) {
 	s.ago(0)
 	s.sweep()
 	s.want("d10:ase, d10:ase, d65:, d65:ase")
-	s.degrade("d65", consent.Anonymous) // at 0 again
+	s.degrade("d65", consent.StreamAnonymous) // at 0 again
 	s.sweep()
 	s.want("d10:ase, d10:ase, d65:, d65:ase")
 }
@@ -373,7 +373,7 @@ func TestToTemporary(t *testing.T) {
 	s := build(t, consent.Settings{})
 	s.partner("ada")
 	s.row("ada", 1)
-	s.degrade("ada", consent.Temporary)
+	s.degrade("ada", consent.StreamTemporary)
 	s.row("ada", 0)
 	s.exec("UPDATE interactions SET at = at + interval '1 minute' WHERE at > now() - interval '1 hour'")
 	s.sweep()
@@ -387,7 +387,7 @@ func TestWithoutDecay(t *testing.T) {
 	s := build(t, consent.Settings{NoDecay: true})
 	s.partner("ada")
 	s.row("ada", 1)
-	s.degrade("ada", consent.Anonymous)
+	s.degrade("ada", consent.StreamAnonymous)
 	s.sweep()
 	s.want("nobody: anonymous")
 }
@@ -398,12 +398,12 @@ func TestAnotherConsentKeepsRows(t *testing.T) {
 	s.ago(20)
 	s.temporary("ada")
 	s.row("ada", 19)
-	s.do(consent.Command{Do: consent.Grant, Subject: "ada", Grantee: "vet", Categories: []string{"ESSENTIAL"},
+	s.do(consent.Command{Action: consent.ActionGrant, Subject: "ada", Grantee: "vet", Categories: []string{"ESSENTIAL"},
 		Duration: 100 * 24 * time.Hour})
 	s.ago(0)
 	s.sweep()
 	s.want("ada:ase")
-	s.do(consent.Command{Do: consent.Revoke, Subject: "ada", Grantee: "vet"})
+	s.do(consent.Command{Action: consent.ActionRevoke, Subject: "ada", Grantee: "vet"})
 	s.sweep()
 	s.want("")
 }

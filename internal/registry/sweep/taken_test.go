@@ -85,7 +85,7 @@ func TestMadeFromRows(t *testing.T) {
 			(7, 1, 'made'), (8, NULL, 'made'), (9, NULL, 'made');
 		INSERT INTO thought_parts VALUES (3, 1), (3, 2), (4, 3), (4, 2), (5, 4), (6, 2), (8, 9), (9, 8), (9, 5), (7, 2), (1, 2);
 		INSERT INTO archives VALUES (1, 1), (2, 2); INSERT INTO copies VALUES (1, 1), (2, 2)`)
-	s.do(consent.Command{Do: consent.Revoke, Subject: "ada"})
+	s.do(consent.Command{Action: consent.ActionRevoke, Subject: "ada"})
 	dry := s.dry()
 	want := []Table{{"public.digests", 1, 2, 0}, {"public.echoes", 1, 1, 0}, {"public.letters", 1, 2, 0},
 		{"public.notes", 1, 1, 0}, {"public.people", 1, 1, 0}, {"public.summaries", 1, 1, 0}, {"public.thoughts", 1, 6, 0}}
@@ -108,7 +108,7 @@ func TestMadeFromRows(t *testing.T) {
 		t.Errorf("%+v %v", history, err)
 	}
 	// Anonymous, and so hidden to the last: what was made from the row goes, and the row stays.
-	s.degrade("bob", consent.Anonymous)
+	s.degrade("bob", consent.StreamAnonymous)
 	if out := s.sweep(); len(out.Tables) != 0 {
 		t.Errorf("on day 0: %v", out.Tables)
 	}
@@ -137,7 +137,7 @@ func TestMadeFromRows(t *testing.T) {
 		t.Errorf("summaries: %s", got)
 	}
 	// A note with no time is as old as can be, and whoever is erased takes along what was made from it.
-	s.do(consent.Command{Do: consent.Erase, Subject: "eve"})
+	s.do(consent.Command{Action: consent.ActionErase, Subject: "eve"})
 	dry = s.dry()
 	if out := s.sweep(); !slices.Equal(out.Tables, dry) || s.ids("summaries") != "4" || s.ids("notes") != "2 4" {
 		t.Errorf("done: %v, the dry run said %v", out.Tables, dry)
@@ -155,8 +155,8 @@ func TestWhatWasMadeStays(t *testing.T) {
 		INSERT INTO summaries VALUES (1), (2); INSERT INTO summary_notes VALUES (1, 1), (2, 2);
 		CREATE FUNCTION stay() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
 		CREATE TRIGGER stay BEFORE DELETE ON summaries FOR EACH ROW WHEN (OLD.id = 1) EXECUTE FUNCTION stay()`)
-	s.do(consent.Command{Do: consent.Revoke, Subject: "ada"})
-	s.do(consent.Command{Do: consent.Revoke, Subject: "bob"})
+	s.do(consent.Command{Action: consent.ActionRevoke, Subject: "ada"})
+	s.do(consent.Command{Action: consent.ActionRevoke, Subject: "bob"})
 	out, err := s.Run(t.Context(), false)
 	if err != nil || fmt.Sprint(out.Failures) != "[sweep public.notes: SQLSTATE 55000]" {
 		t.Errorf("%+v %v", out, err)
@@ -179,7 +179,7 @@ func TestAnyGraph(t *testing.T) {
 	s := buildWith(t, consent.Settings{}, takenSchema, takenRules)
 	const users, notes, others = 6, 20, 24
 	for round := range 6 {
-		s.Batch = 1 + r.IntN(4)
+		s.BatchSize = 1 + r.IntN(4)
 		type row struct {
 			table string
 			id    int
@@ -195,7 +195,7 @@ func TestAnyGraph(t *testing.T) {
 			s.temporary(who)
 			if r.IntN(3) == 0 {
 				ended[u] = true
-				s.do(consent.Command{Do: consent.Revoke, Subject: who})
+				s.do(consent.Command{Action: consent.ActionRevoke, Subject: who})
 			}
 		}
 		for n := range notes {

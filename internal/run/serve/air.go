@@ -15,8 +15,9 @@ const interactionsCleanPeriod = time.Minute
 func newTracker(c config.AIR) *air.Tracker {
 	after, window, idle, keep := c.Durations()
 	return air.New(air.Config{
-		After: after, Messages: c.MessageThreshold, Window: window, Idle: idle, Keep: keep, Sessions: c.Sessions,
-		Reminder: c.Reminder,
+		ReminderAfter: after, MaxMessages: c.MessageThreshold, Window: window, SessionGap: idle, KeepFor: keep,
+		MaxSessions: c.Sessions,
+		Reminder:    c.Reminder,
 	})
 }
 
@@ -37,6 +38,7 @@ func (s *Service) cleanInteractions(ctx context.Context) {
 // countReminders publishes the numbers of the tracker.
 func (s *Service) countReminders() {
 	c := s.reminders.Counts(time.Now())
-	s.metrics.PublishReminders(metrics.AIR{Interactions: c.Interactions, ByTime: c.ByTime, ByMessages: c.ByMessages,
-		Refused: c.Refused, Active: c.Active})
+	s.metrics.PublishReminders(metrics.AIR{Interactions: c.Interactions, ByTime: c.RemindersByTime,
+		ByMessages: c.RemindersByMessages,
+		Refused:    c.RefusedInteractions, Active: c.ActiveSessions})
 }

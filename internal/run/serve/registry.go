@@ -85,7 +85,8 @@ func checkAcknowledged(ctx context.Context, conn *pgx.Conn, c *config.Config, da
 func ConsentSettings(c *config.Consent) consent.Settings {
 	const day = 24 * time.Hour
 	return consent.Settings{
-		Duration: time.Duration(c.DurationDays) * day, Warning: time.Duration(c.WarningDays) * day, Review: c.ReviewTime(),
-		NoRenewal: !*c.AutoRenewal, RequireExplicit: *c.RequireExplicit, NoDecay: !*c.Decay, Controller: c.Controller,
+		TemporaryDuration: time.Duration(c.DurationDays) * day, WarningTime: time.Duration(c.WarningDays) * day,
+		ReviewTime: c.ReviewTime(),
+		NoRenewal:  !*c.AutoRenewal, RequireExplicit: *c.RequireExplicit, NoDecay: !*c.Decay, Controller: c.Controller,
 	}
 }

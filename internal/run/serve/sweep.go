@@ -75,7 +75,7 @@ func (w *sweepers) run(ctx context.Context) {
 	for i, one := range w.list {
 		wait.Go(func() {
 			defer one.Registry.Close()
-			one.RunEvery(ctx, w.period, w.boxes[i], func(r sweep.Report, d sweep.Delivery, err error) {
+			one.RunEvery(ctx, w.period, w.boxes[i], func(r sweep.Report, d sweep.DeliveryCounts, err error) {
 				w.metrics.CountDeliveries(d.Sent, d.Failed)
 				w.storeResult(one.Registry.Database, r, err)
 				if err != nil {
@@ -83,7 +83,7 @@ func (w *sweepers) run(ctx context.Context) {
 					one.Log.Error("sweep", "error", err)
 					return
 				}
-				if r.Recorded == nil || r.Busy { // the sweep was not due
+				if r.RecordedEvents == nil || r.SweepRunning { // the sweep was not due
 					return
 				}
 				var deleted, anonymised int64
@@ -91,7 +91,7 @@ func (w *sweepers) run(ctx context.Context) {
 					deleted, anonymised = deleted+t.Deleted, anonymised+t.Anonymised
 				}
 				w.metrics.CountSweep(len(r.Failures) == 0, deleted, anonymised)
-				one.Log.Info("swept", "recorded", fmt.Sprint(r.Recorded), "deleted", deleted, "anonymised",
+				one.Log.Info("swept", "recorded", fmt.Sprint(r.RecordedEvents), "deleted", deleted, "anonymised",
 					anonymised, "failures", len(r.Failures))
 			})
 		})
@@ -101,11 +101,12 @@ func (w *sweepers) run(ctx context.Context) {
 
 // storeResult keeps the result of a sweep, for operators.
 func (w *sweepers) storeResult(database string, r sweep.Report, err error) {
-	s := operations.SweepState{Every: w.period, At: time.Now(), Busy: r.Busy, Failures: len(r.Failures), Recorded: r.Recorded}
+	s := operations.SweepState{Every: w.period, At: time.Now(), Busy: r.SweepRunning, Failures: len(r.Failures),
+		Recorded: r.RecordedEvents}
 	switch {
 	case err != nil:
 		s.Problem = "the sweep could not begin: the log says why"
-	case r.Recorded == nil && !r.Busy: // the sweep was not due
+	case r.RecordedEvents == nil && !r.SweepRunning: // the sweep was not due
 		return
 	}
 	for _, t := range r.Tables {

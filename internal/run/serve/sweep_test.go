@@ -66,8 +66,8 @@ consent: { key: consent.key, webhook: { url: %q, secret: webhook.pw } }
 		t.Fatal(err)
 	}
 	for _, who := range []string{"ada", "refused", "bob"} {
-		for _, one := range []consent.Command{{Do: consent.Interact, By: consent.Party{Role: consent.RoleSubject, ID: who}},
-			{Do: consent.Revoke, By: consent.Party{Role: consent.RoleController, ID: "us"}}} {
+		for _, one := range []consent.Command{{Action: consent.ActionInteract, Caller: consent.Party{Role: consent.RoleSubject, ID: who}},
+			{Action: consent.ActionRevoke, Caller: consent.Party{Role: consent.RoleController, ID: "us"}}} {
 			one.Subject = who
 			if _, err := sweepers.list[0].Registry.Execute(t.Context(), one); err != nil {
 				t.Fatal(err)

@@ -73,12 +73,13 @@ func addInteractionOperations(s *Server) {
 				return nil, err
 			}
 			out := &interactionsAnswer{Interactions{
-				UserID: in.UserID, ChannelID: in.ChannelID, SessionStart: known.Started.UTC(), LastInteraction: known.Last.UTC(),
-				MessageTimestamps: []time.Time{}, ReminderSent: known.Reminded}}
+				UserID: in.UserID, ChannelID: in.ChannelID, SessionStart: known.StartedAt.UTC(),
+				LastInteraction:   known.LastInteraction.UTC(),
+				MessageTimestamps: []time.Time{}, ReminderSent: known.IsReminded}}
 			if in.UserID == "" {
 				out.Body.UserID = c.Caller.Subject
 			}
-			for _, at := range known.Messages {
+			for _, at := range known.MessageTimes {
 				out.Body.MessageTimestamps = append(out.Body.MessageTimestamps, at.UTC())
 			}
 			return out, nil

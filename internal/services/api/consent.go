@@ -98,9 +98,9 @@ func consentStatus(c consent.Consent, now, modified time.Time, task *operations.
 }
 
 func consentTask(t operations.Task) ConsentTask {
-	return ConsentTask{ID: t.ID, UserID: t.Subject, Stream: string(consent.Partnered), Categories: t.Categories,
+	return ConsentTask{ID: t.ID, UserID: t.Subject, Stream: string(consent.StreamPartnered), Categories: t.Categories,
 		Status: "pending", DueAt: t.DueAt.UTC(),
-		Decisions: []string{string(consent.TaskComplete), string(consent.Reject), string(consent.Defer)}}
+		Decisions: []string{string(consent.DecisionApprove), string(consent.DecisionReject), string(consent.DecisionDefer)}}
 }
 
 func consentEvent(r consent.Record) ConsentEvent {
@@ -210,7 +210,7 @@ type userRequest struct {
 
 // consentCommand makes the command of the request.
 func (r *userRequest) consentCommand(do consent.Action) consent.Command {
-	c := consent.Command{Do: do, Request: r.Key}
+	c := consent.Command{Action: do, RequestKey: r.Key}
 	if r.Body != nil {
 		c.Subject, c.Reason = r.Body.UserID, r.Body.Reason
 	}
@@ -284,13 +284,13 @@ func addConsentOperations(s *Server) {
 	addOperation(s, post(Operation{ID: "consent-refuse", Path: "/v1/consent/refuse", Roles: changeRoles, Summary: "Say no",
 		Description: "Records that the user was asked and refused."}),
 		func(ctx context.Context, c *Call, in *userRequest) (*changeAnswer, error) {
-			return s.change(ctx, c, in.consentCommand(consent.Refuse))
+			return s.change(ctx, c, in.consentCommand(consent.ActionRefuse))
 		})
 	addOperation(s, post(Operation{ID: "consent-upgrade", Path: "/v1/consent/upgrade", Roles: changeRoles,
 		Summary: "Ask for a partnership", Status: http.StatusAccepted,
 		Description: "The agent's side decides before the deadline in task, or the request lapses."}),
 		func(ctx context.Context, c *Call, in *upgradeRequest) (*changeAnswer, error) {
-			command := consent.Command{Do: consent.Upgrade, Request: in.Key}
+			command := consent.Command{Action: consent.ActionUpgrade, RequestKey: in.Key}
 			if b := in.Body; b != nil {
 				command.Subject, command.Categories, command.Reason = b.UserID, b.Categories, b.Reason
 			}
@@ -300,28 +300,28 @@ func addConsentOperations(s *Server) {
 		Summary: "Change to a stream that shows less",
 		Description: "PARTNERED becomes TEMPORARY or ANONYMOUS, TEMPORARY becomes ANONYMOUS, at once; nobody " +
 			"is asked."}), func(ctx context.Context, c *Call, in *degradeRequest) (*changeAnswer, error) {
-		return s.change(ctx, c, consent.Command{Do: consent.Degrade, Subject: in.Body.UserID,
-			Stream: consent.Stream(in.Body.TargetStream), Reason: in.Body.Reason, Request: in.Key})
+		return s.change(ctx, c, consent.Command{Action: consent.ActionDegrade, Subject: in.Body.UserID,
+			Stream: consent.Stream(in.Body.TargetStream), Reason: in.Body.Reason, RequestKey: in.Key})
 	})
 	addOperation(s, post(Operation{ID: "consent-interaction", Path: "/v1/consent/interactions",
 		Roles: []identity.Role{identity.Subject, identity.System}, Summary: "Report an interaction of the user",
 		Description: "The first interaction gives TEMPORARY, unless consent must be explicit; later ones renew " +
 			"it. Statements of agents never do this."}),
 		func(ctx context.Context, c *Call, in *userRequest) (*changeAnswer, error) {
-			return s.change(ctx, c, in.consentCommand(consent.Interact))
+			return s.change(ctx, c, in.consentCommand(consent.ActionInteract))
 		})
 	addOperation(s, post(Operation{ID: "consent-expire", Path: "/v1/consent/expire", Roles: []identity.Role{identity.System},
 		Summary:     "Record that a consent has expired",
 		Description: "Rows are hidden at the time of expiry without this record. 422 if nothing has expired."}),
 		func(ctx context.Context, c *Call, in *userRequest) (*changeAnswer, error) {
-			return s.change(ctx, c, in.consentCommand(consent.Expire))
+			return s.change(ctx, c, in.consentCommand(consent.ActionExpire))
 		})
 	addOperation(s, post(Operation{ID: "consent-decide", Path: "/v1/consent/decide", Roles: []identity.Role{identity.Agent},
 		Summary: "Decide about a partnership",
 		Description: "TASK_COMPLETE makes it, REJECT declines it, DEFER leaves it open until the same time. The " +
 			"user who asked cannot decide."}), func(ctx context.Context, c *Call, in *decideRequest) (*changeAnswer, error) {
-		return s.change(ctx, c, consent.Command{Do: consent.DecidePartnership, Subject: in.Body.UserID,
-			Decision: consent.Decision(in.Body.Decision), Reason: in.Body.Reason, Request: in.Key})
+		return s.change(ctx, c, consent.Command{Action: consent.ActionDecide, Subject: in.Body.UserID,
+			Decision: consent.Decision(in.Body.Decision), Reason: in.Body.Reason, RequestKey: in.Key})
 	})
 	addOperation(s, get(Operation{ID: "consent-pending", Path: "/v1/consent/pending",
 		Roles: []identity.Role{identity.Agent, identity.Admin}, Everybody: true, Summary: "Partnerships to decide",
@@ -376,18 +376,18 @@ func (s *Server) grants(ctx context.Context, c *Call, in *UserQuery) (*grantsAns
 
 // change makes a change of a consent and answers with its result.
 func (s *Server) change(ctx context.Context, c *Call, command consent.Command) (*changeAnswer, error) {
-	command.Via = "http"
+	command.Interface = "http"
 	c.about = aboutIDs(c, command.Subject)
 	done, err := s.Service.Change(ctx, c.Caller, command)
 	if err != nil {
 		return nil, err
 	}
-	out := &changeAnswer{Status: http.StatusOK, Body: ConsentChange{Record: done.RecordNumber, Repeated: done.Repeated}}
-	out.Body.ConsentStatus = consentStatus(done.Consent, done.At, done.At, done.Task)
+	out := &changeAnswer{Status: http.StatusOK, Body: ConsentChange{Record: done.RecordNumber, Repeated: done.IsRepeated}}
+	out.Body.ConsentStatus = consentStatus(done.Consent, done.RecordedAt, done.RecordedAt, done.Task)
 	if out.Body.UserID == "" { // No user in the answer: the registry recorded nothing.
 		out.Body.UserID, out.Body.LastModified = aboutIDs(&Call{Caller: c.Caller}, command.Subject)[0], nil
 	}
-	if done.Task != nil && (command.Do == consent.Upgrade || command.Do == consent.Grant) {
+	if done.Task != nil && (command.Action == consent.ActionUpgrade || command.Action == consent.ActionGrant) {
 		out.Status = http.StatusAccepted
 	}
 	return out, nil
@@ -397,9 +397,9 @@ func (s *Server) change(ctx context.Context, c *Call, command consent.Command) (
 func (s *Server) grant(ctx context.Context, c *Call, in *grantRequest) (*changeAnswer, error) {
 	b := in.Body
 	command := consent.Command{
-		Do: consent.Grant, Subject: b.UserID, Grantee: b.Grantee, Scope: b.Scope, Stream: consent.Stream(b.Stream),
+		Action: consent.ActionGrant, Subject: b.UserID, Grantee: b.Grantee, Scope: b.Scope, Stream: consent.Stream(b.Stream),
 		Categories: b.Categories, Purposes: b.Purposes,
-		Duration: time.Duration(b.DurationDays) * 24 * time.Hour, Reason: b.Reason, Evidence: b.Evidence, Request: in.Key,
+		Duration: time.Duration(b.DurationDays) * 24 * time.Hour, Reason: b.Reason, Evidence: b.Evidence, RequestKey: in.Key,
 	}
 	if b.Stream == "" && b.Grantee == "" && b.Scope == "" && len(b.Categories) == 0 && len(b.Purposes) == 0 {
 		return nil, consent.NewValidation(
@@ -410,7 +410,7 @@ func (s *Server) grant(ctx context.Context, c *Call, in *grantRequest) (*changeA
 
 // revoke withdraws a consent of a user.
 func (s *Server) revoke(ctx context.Context, c *Call, in *revokeRequest) (*changeAnswer, error) {
-	command := consent.Command{Do: consent.Revoke, Request: in.Key}
+	command := consent.Command{Action: consent.ActionRevoke, RequestKey: in.Key}
 	if b := in.Body; b != nil {
 		command.Subject, command.Grantee, command.Scope, command.Reason = b.UserID, b.Grantee, b.Scope, b.Reason
 	}
@@ -419,15 +419,15 @@ func (s *Server) revoke(ctx context.Context, c *Call, in *revokeRequest) (*chang
 
 // erase removes the records of a user from the registry.
 func (s *Server) erase(ctx context.Context, c *Call, in *userRequest) (*erasedAnswer, error) {
-	command := in.consentCommand(consent.Erase)
-	command.Via = "http"
+	command := in.consentCommand(consent.ActionErase)
+	command.Interface = "http"
 	// The audit record of the call names no person, since the subject is erased.
 	done, err := s.Service.Change(ctx, c.Caller, command)
 	if err != nil {
 		return nil, err
 	}
 	out := &erasedAnswer{}
-	out.Body.Erased, out.Body.Record, out.Body.At = true, done.RecordNumber, done.At.UTC()
+	out.Body.Erased, out.Body.Record, out.Body.At = true, done.RecordNumber, done.RecordedAt.UTC()
 	return out, nil
 }
 

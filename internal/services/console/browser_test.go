@@ -15,7 +15,7 @@ import (
 func TestInABrowser(t *testing.T) {
 	c := browser(t)
 	r := running(t)
-	appoint(t, consent.Appoint, "user-10", "user-11")
+	appoint(t, consent.ActionAppoint, "user-10", "user-11")
 	c.size(1100, 800, false)
 	c.open(r.Access.HTTP + "/console/")
 	c.shoot("login")

@@ -61,7 +61,7 @@ var templateFuncs = template.FuncMap{
 
 // granteeText prints the id of a grantee.
 func granteeText(id string) string {
-	if id == consent.Everybody {
+	if id == consent.AnyGrantee {
 		return "everybody"
 	}
 	return id
@@ -71,8 +71,9 @@ var roleWords = map[identity.Role]string{identity.Subject: "your own data", iden
 	identity.Operator: "operator"}
 
 var categoryWords = map[string]string{
-	consent.Essential: "Essential", consent.Behavioral: "Behaviour", consent.Improvement: "Improvement",
-	consent.Statistical: "Statistics",
+	consent.CategoryEssential: "Essential", consent.CategoryBehavioral: "Behaviour",
+	consent.CategoryImprovement: "Improvement",
+	consent.CategoryStatistical: "Statistics",
 }
 
 // categoryWord prints a category; the application's own are printed as they are.
@@ -89,8 +90,9 @@ func categoryWord(name string) string {
 	}
 }
 
-var streamWords = map[consent.Stream]string{consent.Temporary: "Temporary", consent.Partnered: "Partnership",
-	consent.Anonymous: "Statistics only"}
+var streamWords = map[consent.Stream]string{consent.StreamTemporary: "Temporary",
+	consent.StreamPartnered: "Partnership",
+	consent.StreamAnonymous: "Statistics only"}
 
 var eventWords = map[consent.Event]string{
 	consent.EventGiven: "Consent given", consent.EventRenewed: "Consent renewed", consent.EventModified: "Consent changed",
@@ -119,15 +121,15 @@ var viaWords = map[string]string{"cli": "the command line", "http": "the HTTP in
 // stateWord prints the state of a consent in one or a few words.
 func stateWord(c consent.Consent, now time.Time) string {
 	switch c.StateAt(now) {
-	case consent.Given:
+	case consent.StateGiven:
 		return "Active"
-	case consent.Requested:
+	case consent.StateRequested:
 		return "Asked for"
-	case consent.Refused:
+	case consent.StateRefused:
 		return "Refused"
-	case consent.Withdrawn:
+	case consent.StateWithdrawn:
 		return "Withdrawn"
-	case consent.Revoked:
+	case consent.StateRevoked:
 		return "Revoked"
 	default:
 		return "Expired"

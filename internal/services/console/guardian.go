@@ -66,7 +66,8 @@ func (o *Console) withdrawForWard(c *call) (answer, error) {
 			continue
 		}
 		if _, err := o.Service.Change(c, c.caller,
-			consent.Command{Do: consent.Revoke, Subject: id, Grantee: s.Grantee, Scope: s.Scope, Via: "console"}); err != nil {
+			consent.Command{Action: consent.ActionRevoke, Subject: id, Grantee: s.Grantee, Scope: s.Scope,
+				Interface: "console"}); err != nil {
 			return answer{}, err
 		}
 		done++
@@ -82,11 +83,12 @@ func (o *Console) withdrawForWard(c *call) (answer, error) {
 }
 
 // categoriesForParty are the categories that a consent to one party can have.
-var categoriesForParty = []string{consent.Essential, consent.Behavioral, consent.Improvement, consent.Statistical}
+var categoriesForParty = []string{consent.CategoryEssential, consent.CategoryBehavioral, consent.CategoryImprovement,
+	consent.CategoryStatistical}
 
 // giveConsentTo gives a consent to one named party, about everything.
 func (o *Console) giveConsentTo(c *call) (answer, error) {
-	command := consent.Command{Do: consent.Grant, Grantee: strings.TrimSpace(c.form.Get("to"))}
+	command := consent.Command{Action: consent.ActionGrant, Grantee: strings.TrimSpace(c.form.Get("to"))}
 	for _, category := range categoriesForParty {
 		if c.form.Get("category-"+category) != "" {
 			command.Categories = append(command.Categories, category)
@@ -94,7 +96,7 @@ func (o *Console) giveConsentTo(c *call) (answer, error) {
 	}
 	missing := ""
 	switch {
-	case command.Grantee == "" || command.Grantee == consent.Everybody:
+	case command.Grantee == "" || command.Grantee == consent.AnyGrantee:
 		missing = "Enter the name of the party."
 	case len(command.Categories) == 0:
 		missing = "Choose at least one kind of data that " + command.Grantee + " may see."

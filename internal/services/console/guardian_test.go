@@ -12,7 +12,8 @@ import (
 func appoint(t *testing.T, do consent.Action, guardian, of string) {
 	t.Helper()
 	if _, err := running(t).Registry().Execute(t.Context(),
-		consent.Command{Do: do, Subject: of, Guardian: guardian, By: consent.Party{Role: consent.RoleController, ID: "office"}, Via: "cli"}); err != nil {
+		consent.Command{Action: do, Subject: of, Guardian: guardian, Caller: consent.Party{Role: consent.RoleController, ID: "office"},
+			Interface: "cli"}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -21,7 +22,7 @@ var wardLink = regexp.MustCompile(`href="/console/(me/for/[^"]+)"`)
 
 // A guardian sees the consents of whom they speak for, and withdraws them; both know of it.
 func TestGuardian(t *testing.T) {
-	appoint(t, consent.Appoint, "user-14", "user-13")
+	appoint(t, consent.ActionAppoint, "user-14", "user-13")
 	ward := as(t, "subject:user-13")
 	ward.get("me").says(t, "Your guardians can give and withdraw consent for you: user-14")
 
@@ -46,7 +47,7 @@ func TestGuardian(t *testing.T) {
 	ward.get("me/history").says(t, "Consent withdrawn", "by a guardian user-14, by way of this console", "Guardian appointed: user-14")
 
 	// Of a ward who has no record the page says what that means, and what to do.
-	appoint(t, consent.Appoint, "user-14", "user-of-no-record")
+	appoint(t, consent.ActionAppoint, "user-14", "user-of-no-record")
 	for _, link := range wardLink.FindAllStringSubmatch(guardian.get("me").body, -1) {
 		if p := guardian.get(link[1]); strings.Contains(p.body, "You are the guardian of user-of-no-record") {
 			p.says(t, "No consent of user-of-no-record is recorded: there is nothing to withdraw, and agents see nothing of user-of-no-record by consent.",
@@ -58,13 +59,13 @@ func TestGuardian(t *testing.T) {
 		t.Error("a ward without a record has no page")
 	}
 	ward = as(t, "subject:user-13")
-	appoint(t, consent.Dismiss, "user-14", "user-of-no-record")
+	appoint(t, consent.ActionDismiss, "user-14", "user-of-no-record")
 
 	// The address is of this session alone, and worth nothing to who is no guardian any more.
 	if p := ward.get(link[1]); p.status != 404 {
 		t.Errorf("another session's address: %d", p.status)
 	}
-	appoint(t, consent.Dismiss, "user-14", "user-13")
+	appoint(t, consent.ActionDismiss, "user-14", "user-13")
 	if p := guardian.get(link[1]); p.status != 403 || strings.Contains(p.body, "user-13") {
 		t.Errorf("after the dismissal: %d", p.status)
 	}

@@ -66,7 +66,7 @@ func (o *Console) showPeople(c *call) (answer, error) {
 		for _, con := range one.Consents {
 			st := newConsentView(con, found.Now)
 			switch {
-			case l.MainConsent == nil && con.Grantee == consent.Everybody && con.Scope == consent.Everything:
+			case l.MainConsent == nil && con.Grantee == consent.AnyGrantee && con.Scope == consent.AnyScope:
 				l.MainConsent = &st
 			case st.Active:
 				l.OtherConsents++

@@ -39,15 +39,15 @@ func newConsentView(c consent.Consent, now time.Time) consentView {
 	s.Kind = streamWords[c.Stream]
 	s.Title = "Everybody"
 	switch {
-	case c.Stream != "" && c.Grantee == consent.Everybody:
+	case c.Stream != "" && c.Grantee == consent.AnyGrantee:
 		s.Title = "Agents of this service"
-	case c.Grantee != consent.Everybody:
+	case c.Grantee != consent.AnyGrantee:
 		s.Title = c.Grantee
 	}
-	if s.Active && c.Stream == consent.Anonymous {
+	if s.Active && c.Stream == consent.StreamAnonymous {
 		s.Decay = c.DecayDays(now)
 	}
-	s.CanGiveAgain = !s.Active && c.State != consent.Requested
+	s.CanGiveAgain = !s.Active && c.State != consent.StateRequested
 	return s
 }
 
@@ -140,14 +140,15 @@ func (p *personView) fillConsents(now time.Time, all []operations.Status) {
 		if st.Active {
 			inForce++
 		}
-		if p.MainConsent == nil && s.Grantee == consent.Everybody && s.Scope == consent.Everything {
+		if p.MainConsent == nil && s.Grantee == consent.AnyGrantee && s.Scope == consent.AnyScope {
 			lead := st
 			p.MainConsent = &lead
 		}
 		p.Consents = append(p.Consents, st)
 	}
 	p.Active, p.SeveralActive = inForce > 0, inForce > 1
-	p.Counted = inForce == 1 && p.MainConsent != nil && p.MainConsent.Active && p.MainConsent.Stream == consent.Anonymous
+	p.Counted = inForce == 1 && p.MainConsent != nil && p.MainConsent.Active &&
+		p.MainConsent.Stream == consent.StreamAnonymous
 	var stream consent.Stream
 	pending := false
 	streamless := false
@@ -157,9 +158,9 @@ func (p *personView) fillConsents(now time.Time, all []operations.Status) {
 		}
 		pending, streamless = p.MainConsent.Pending, p.MainConsent.Streamless
 	}
-	p.CanAskPartnership = !pending && !streamless && stream != consent.Partnered
-	p.CanReduce = stream == consent.Temporary || stream == consent.Partnered
-	p.CanBeTemporary = stream == consent.Partnered
+	p.CanAskPartnership = !pending && !streamless && stream != consent.StreamPartnered
+	p.CanReduce = stream == consent.StreamTemporary || stream == consent.StreamPartnered
+	p.CanBeTemporary = stream == consent.StreamPartnered
 }
 
 func (o *Console) showOwnData(c *call) (answer, error) {
@@ -220,7 +221,7 @@ func (o *Console) showRetrievals(c *call) (answer, error) {
 
 // change changes a consent in the name of the signed-in subject.
 func (o *Console) change(c *call, command consent.Command) (operations.Change, error) {
-	command.Subject, command.Via = c.caller.Subject, "console"
+	command.Subject, command.Interface = c.caller.Subject, "console"
 	if g := c.form.Get("grantee"); g != "" {
 		command.Grantee = g
 	}
@@ -245,8 +246,8 @@ func (o *Console) withdrawConsent(c *call) (answer, error) {
 				continue
 			}
 			if _, err := o.Service.Change(c, c.caller,
-				consent.Command{Do: consent.Revoke, Subject: s.Subject, Grantee: s.Grantee, Scope: s.Scope,
-					Via: "console"}); err != nil {
+				consent.Command{Action: consent.ActionRevoke, Subject: s.Subject, Grantee: s.Grantee, Scope: s.Scope,
+					Interface: "console"}); err != nil {
 				return answer{}, err
 			}
 		}
@@ -254,7 +255,7 @@ func (o *Console) withdrawConsent(c *call) (answer, error) {
 			"From their next statement on, no agent sees your data by your consent." + giveAgainNote})
 		return answer{redirectPath: "me"}, nil
 	}
-	done, err := o.change(c, consent.Command{Do: consent.Revoke})
+	done, err := o.change(c, consent.Command{Action: consent.ActionRevoke})
 	if err != nil {
 		return answer{}, err
 	}
@@ -269,7 +270,7 @@ func (o *Console) withdrawConsent(c *call) (answer, error) {
 
 // giveConsentAgain gives a consent again that has ended: TEMPORARY, or one with the same grantee, scope and purposes.
 func (o *Console) giveConsentAgain(c *call) (answer, error) {
-	command := consent.Command{Do: consent.Grant, Stream: consent.Temporary}
+	command := consent.Command{Action: consent.ActionGrant, Stream: consent.StreamTemporary}
 	key := consent.Command{Subject: c.caller.Subject, Grantee: c.form.Get("grantee"), Scope: c.form.Get("scope")}.Key()
 	all, err := o.Service.History(c, c.caller, c.caller.Subject)
 	var unknown *consent.NotFoundError
@@ -278,11 +279,11 @@ func (o *Console) giveConsentAgain(c *call) (answer, error) {
 	}
 	var before *consent.Record
 	for i := range all {
-		if all[i].Key == key && all[i].State == consent.Given {
+		if all[i].Key == key && all[i].State == consent.StateGiven {
 			before = &all[i]
 		}
 	}
-	relationship := key.Grantee == consent.Everybody && key.Scope == consent.Everything
+	relationship := key.Grantee == consent.AnyGrantee && key.Scope == consent.AnyScope
 	switch {
 	case before == nil && !relationship:
 		return answer{}, consent.NewNotFound()
@@ -292,8 +293,8 @@ func (o *Console) giveConsentAgain(c *call) (answer, error) {
 		if !before.ExpiresAt.IsZero() {
 			command.Duration = before.ExpiresAt.Sub(before.GivenAt)
 		}
-	case before.Stream == consent.Anonymous:
-		command.Stream, command.Purposes = consent.Anonymous, before.Purposes
+	case before.Stream == consent.StreamAnonymous:
+		command.Stream, command.Purposes = consent.StreamAnonymous, before.Purposes
 	default:
 		command.Purposes = before.Purposes
 	}
@@ -312,11 +313,11 @@ func (o *Console) giveConsentAgain(c *call) (answer, error) {
 // reduceConsent changes the relationship to a stream that shows less to agents.
 func (o *Console) reduceConsent(c *call) (answer, error) {
 	to := consent.Stream(c.form.Get("to"))
-	if _, err := o.change(c, consent.Command{Do: consent.Degrade, Stream: to}); err != nil {
+	if _, err := o.change(c, consent.Command{Action: consent.ActionDegrade, Stream: to}); err != nil {
 		return answer{}, err
 	}
 	text := "Agents see only what is essential. What the partnership has shown is hidden at once."
-	if to == consent.Anonymous {
+	if to == consent.StreamAnonymous {
 		text = "Agents no longer see your single data. New data are counted in statistics of groups only; older " +
 			"data become anonymous step by step, within 90 days."
 	}
@@ -326,7 +327,7 @@ func (o *Console) reduceConsent(c *call) (answer, error) {
 }
 
 func (o *Console) askForPartnership(c *call) (answer, error) {
-	done, err := o.change(c, consent.Command{Do: consent.Upgrade, Reason: c.form.Get("reason")})
+	done, err := o.change(c, consent.Command{Action: consent.ActionUpgrade, Reason: c.form.Get("reason")})
 	if err != nil {
 		return answer{}, err
 	}

@@ -41,9 +41,10 @@ func newTask(t *operations.Task) *task {
 	if t == nil {
 		return nil
 	}
-	return &task{ID: t.ID, UserID: t.Subject, Stream: string(consent.Partnered), Categories: t.Categories, Status: "pending",
-		DueAt: instantText(t.DueAt), Decisions: []string{string(consent.TaskComplete), string(consent.Reject),
-			string(consent.Defer)}}
+	return &task{ID: t.ID, UserID: t.Subject, Stream: string(consent.StreamPartnered), Categories: t.Categories,
+		Status: "pending",
+		DueAt:  instantText(t.DueAt), Decisions: []string{string(consent.DecisionApprove), string(consent.DecisionReject),
+			string(consent.DecisionDefer)}}
 }
 
 type grant struct {
@@ -137,14 +138,15 @@ func consentTools() []Tool {
 			Description: "Changes the user's relationship to a stream that shows less, at once and without " +
 				"approval: PARTNERED to TEMPORARY or ANONYMOUS, TEMPORARY to ANONYMOUS. " +
 				"Data that this removes do not come back. Only when the user wants it. To end everything use consent_revoke.",
-		}, degradeRelationship).RestrictMember("target_stream", string(consent.Temporary), string(consent.Anonymous)),
+		}, degradeRelationship).RestrictMember("target_stream", string(consent.StreamTemporary),
+			string(consent.StreamAnonymous)),
 		NewTool(Tool{
 			Name: "consent_grant", Title: "Consent", Idempotent: true, IsOfferedFor: registered, Roles: subjects,
 			Description: "Records the user's consent: to a stream, or, without stream, to one grantee or about " +
 				"one thing. Only when the user has said so. It takes effect at once, for every " +
 				"application and agent. Granting again renews; other categories replace the old ones.",
-		}, consentGrant).RestrictMember("stream", string(consent.Temporary), string(consent.Partnered),
-			string(consent.Anonymous)),
+		}, consentGrant).RestrictMember("stream", string(consent.StreamTemporary), string(consent.StreamPartnered),
+			string(consent.StreamAnonymous)),
 		NewTool(Tool{
 			Name: "consent_revoke", Title: "Withdraw consent", Destructive: true, Idempotent: true,
 			IsOfferedFor: registered, Roles: subjects,
@@ -207,7 +209,7 @@ func consentStatus(ctx context.Context, c *Call, in userInput) (relationship, er
 	}
 	out := relationship{UserID: user, State: "none", Categories: []string{}}
 	for _, r := range all {
-		if r.Grantee != consent.Everybody || r.Scope != consent.Everything {
+		if r.Grantee != consent.AnyGrantee || r.Scope != consent.AnyScope {
 			out.Grants = append(out.Grants, grant{
 				Grantee: r.Grantee, Scope: r.Scope, State: string(r.StateAt(r.Now)), Categories: activeCategories(r.Consent,
 					r.Now, r.Categories), Purposes: activeCategories(r.Consent, r.Now, r.Purposes),
@@ -233,12 +235,13 @@ func activeCategories(c consent.Consent, now time.Time, words []string) []string
 
 // requestPartnership asks for a partnership for the user; it changes nothing until the agent's side decides.
 func requestPartnership(ctx context.Context, c *Call, in upgradeInput) (consentChange, error) {
-	return c.change(ctx, consent.Command{Do: consent.Upgrade, Subject: in.UserID, Reason: in.Reason, Request: in.Request})
+	return c.change(ctx, consent.Command{Action: consent.ActionUpgrade, Subject: in.UserID, Reason: in.Reason,
+		RequestKey: in.Request})
 }
 
 func degradeRelationship(ctx context.Context, c *Call, in degradeInput) (consentChange, error) {
-	return c.change(ctx, consent.Command{Do: consent.Degrade, Subject: in.UserID,
-		Stream: consent.Stream(in.TargetStream), Request: in.Request})
+	return c.change(ctx, consent.Command{Action: consent.ActionDegrade, Subject: in.UserID,
+		Stream: consent.Stream(in.TargetStream), RequestKey: in.Request})
 }
 
 func consentGrant(ctx context.Context, c *Call, in grantInput) (consentChange, error) {
@@ -252,21 +255,23 @@ func consentGrant(ctx context.Context, c *Call, in grantInput) (consentChange, e
 			WithHint("Pass stream, or a grantee, scope, categories or purposes.")
 	}
 	return c.change(ctx, consent.Command{
-		Do: consent.Grant, Subject: in.UserID, Stream: consent.Stream(in.Stream), Grantee: in.Grantee, Scope: in.Scope,
+		Action: consent.ActionGrant, Subject: in.UserID, Stream: consent.Stream(in.Stream), Grantee: in.Grantee,
+		Scope:      in.Scope,
 		Categories: in.Categories, Purposes: in.Purposes, Duration: time.Duration(in.Duration) * day, Reason: in.Reason,
-		Evidence: in.Evidence, Request: in.Request,
+		Evidence: in.Evidence, RequestKey: in.Request,
 	})
 }
 
 func consentRevoke(ctx context.Context, c *Call, in revokeInput) (consentChange, error) {
 	return c.change(ctx, consent.Command{
-		Do: consent.Revoke, Subject: in.UserID, Grantee: in.Grantee, Scope: in.Scope, Reason: in.Reason, Request: in.Request,
+		Action: consent.ActionRevoke, Subject: in.UserID, Grantee: in.Grantee, Scope: in.Scope, Reason: in.Reason,
+		RequestKey: in.Request,
 	})
 }
 
 // change changes a consent in the name of the caller, and records it.
 func (c *Call) change(ctx context.Context, command consent.Command) (consentChange, error) {
-	command.Via = "mcp"
+	command.Interface = "mcp"
 	if command.Subject == "" {
 		command.Subject = c.Caller.Subject
 	}
@@ -275,7 +280,7 @@ func (c *Call) change(ctx context.Context, command consent.Command) (consentChan
 	if err != nil {
 		return consentChange{}, err
 	}
-	r, at := done.Consent, done.At
+	r, at := done.Consent, done.RecordedAt
 	out := consentChange{
 		UserID: command.Subject, State: string(r.StateAt(at)), Stream: string(r.Stream), Categories: activeCategories(r,
 			at, r.Categories), Purposes: activeCategories(r, at, r.Purposes),
@@ -283,7 +288,7 @@ func (c *Call) change(ctx context.Context, command consent.Command) (consentChan
 		Record: done.RecordNumber,
 		Task:   newTask(done.Task),
 	}
-	if key := command.Key(); key.Grantee != consent.Everybody || key.Scope != consent.Everything {
+	if key := command.Key(); key.Grantee != consent.AnyGrantee || key.Scope != consent.AnyScope {
 		out.Grantee, out.Scope = key.Grantee, key.Scope
 	}
 	return out, nil

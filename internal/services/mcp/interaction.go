@@ -70,12 +70,12 @@ func interactionSession(_ context.Context, c *Call, in sessionInput) (out sessio
 	if err != nil {
 		return out, err
 	}
-	out = sessionOutput{UserID: in.UserID, ChannelID: in.ChannelID, SessionStart: instantText(known.Started),
-		LastInteraction: instantText(known.Last), MessageTimestamps: []string{}, ReminderSent: known.Reminded}
+	out = sessionOutput{UserID: in.UserID, ChannelID: in.ChannelID, SessionStart: instantText(known.StartedAt),
+		LastInteraction: instantText(known.LastInteraction), MessageTimestamps: []string{}, ReminderSent: known.IsReminded}
 	if in.UserID == "" {
 		out.UserID = c.Caller.Subject
 	}
-	for _, at := range known.Messages {
+	for _, at := range known.MessageTimes {
 		out.MessageTimestamps = append(out.MessageTimestamps, *instantText(at))
 	}
 	return out, nil

@@ -36,8 +36,8 @@ func partnershipTools() []Tool {
 			Description: "Decides, as the agent's side, about a partnership that a user has asked for. " +
 				"Agents cannot ask for one. " +
 				"ConsentNotFoundError (PC404): nobody of that id waits for a decision.",
-		}, partnershipDecide).RestrictMember("decision", string(consent.TaskComplete), string(consent.Reject),
-			string(consent.Defer)),
+		}, partnershipDecide).RestrictMember("decision", string(consent.DecisionApprove), string(consent.DecisionReject),
+			string(consent.DecisionDefer)),
 	}
 }
 
@@ -53,8 +53,8 @@ func partnershipPending(ctx context.Context, c *Call, _ struct{}) (pendingTasks,
 
 func partnershipDecide(ctx context.Context, c *Call, in decideInput) (consentChange, error) {
 	out, err := c.change(ctx, consent.Command{
-		Do: consent.DecidePartnership, Subject: in.UserID, Decision: consent.Decision(in.Decision), Reason: in.Reason,
-		Request: in.Request,
+		Action: consent.ActionDecide, Subject: in.UserID, Decision: consent.Decision(in.Decision), Reason: in.Reason,
+		RequestKey: in.Request,
 	})
 	// An agent does not learn whether there is a user with this id who has asked for nothing.
 	var invalid *consent.ValidationError

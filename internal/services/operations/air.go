@@ -40,7 +40,7 @@ func (d *Service) EndInteractions(c identity.Caller, user, channel string) error
 	return err
 }
 
-func (d *Service) sessionOf(c identity.Caller, user, channel string) (air.Key, error) {
+func (d *Service) sessionOf(c identity.Caller, user, channel string) (air.SessionKey, error) {
 	if user == "" && c.Role == identity.Subject {
 		user = c.Subject
 	}

@@ -47,13 +47,13 @@ func (d *Service) Status(ctx context.Context, c identity.Caller, subject string)
 	if subject, err = SubjectOf(c, subject); err != nil {
 		return Status{}, err
 	}
-	rec, now, err := r.CurrentRecord(ctx, consent.Key{Subject: subject, Grantee: consent.Everybody,
-		Scope: consent.Everything})
+	rec, now, err := r.CurrentRecord(ctx, consent.Key{Subject: subject, Grantee: consent.AnyGrantee,
+		Scope: consent.AnyScope})
 	if err != nil {
 		return Status{}, err
 	}
 	s := Status{rec, now}
-	if rec.StateAt(now) == consent.Expired {
+	if rec.StateAt(now) == consent.StateExpired {
 		return s, consent.NewExpired("the consent has expired")
 	}
 	return s, nil
@@ -108,15 +108,15 @@ func (d *Service) Change(ctx context.Context, c identity.Caller, command consent
 	if err != nil {
 		return Change{}, err
 	}
-	if command.Subject, command.By, err = PartyFor(c, command.Subject); err != nil {
+	if command.Subject, command.Caller, err = PartyFor(c, command.Subject); err != nil {
 		return Change{}, err
 	}
-	if command.Do == consent.Interact && c.Role == identity.System {
-		command.By.Role = consent.RoleApplication
+	if command.Action == consent.ActionInteract && c.Role == identity.System {
+		command.Caller.Role = consent.RoleApplication
 	}
-	if command.Request != "" {
+	if command.RequestKey != "" {
 		// Keys belong to the caller: another caller's use of the same key is not visible.
-		command.Request = string(c.Role) + " " + cmp.Or(c.Subject, c.Agent, c.Name) + " " + command.Request
+		command.RequestKey = string(c.Role) + " " + cmp.Or(c.Subject, c.Agent, c.Name) + " " + command.RequestKey
 	}
 	// The role is checked before the registry looks up the subject.
 	if err := consent.CheckRole(command); err != nil {
@@ -130,7 +130,7 @@ func (d *Service) Change(ctx context.Context, c identity.Caller, command consent
 		}
 		return Change{}, uniformRefusal(err)
 	}
-	return Change{result, requestedPartnership(result.Consent, result.At)}, nil
+	return Change{result, requestedPartnership(result.Consent, result.RecordedAt)}, nil
 }
 
 // Pending returns the partnerships that wait for a decision: to agents, who decide, and admins, who read.
@@ -142,7 +142,7 @@ func (d *Service) Pending(ctx context.Context, c identity.Caller) ([]Task, error
 	if err != nil {
 		return nil, err
 	}
-	questions, err := r.Pending(ctx)
+	questions, err := r.PendingPartnerships(ctx)
 	if err != nil {
 		return nil, err
 	}

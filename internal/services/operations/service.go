@@ -111,7 +111,7 @@ func SubjectOf(c identity.Caller, named string) (string, error) {
 	case c.Role == identity.Subject:
 		return "", newForbiddenError()
 	case named == "":
-		return "", consent.Command{Do: consent.Report}.Check()
+		return "", consent.Command{Action: consent.ActionNoteReport}.Check()
 	default:
 		return named, nil
 	}

@@ -62,13 +62,14 @@ type Request struct {
 // MakeReport makes a report, and returns it after its record is durable. For an unknown person the error is a
 // *consent.NotFoundError, and the request is recorded nevertheless.
 func MakeReport(ctx context.Context, from Sources, q Request) (*dsar.Report, error) {
-	if err := (consent.Command{Do: consent.Report, Subject: q.Subject}).Check(); err != nil {
+	if err := (consent.Command{Action: consent.ActionNoteReport, Subject: q.Subject}).Check(); err != nil {
 		return nil, err
 	}
 	m := dsar.Material{Subject: q.Subject, Database: from.Database, MadeBy: q.RequestedBy, Contact: q.Contact,
 		Now: time.Now()}
 	if r := from.Registry; r != nil {
-		m.Controller, m.Duration, m.InteractionsRenew = r.Settings.Controller, r.Settings.Duration, !r.Settings.NoRenewal
+		m.Controller, m.Duration = r.Settings.Controller, r.Settings.TemporaryDuration
+		m.InteractionsRenew = !r.Settings.NoRenewal
 		var unknown *consent.NotFoundError
 		current, now, err := r.CurrentOfSubject(ctx, q.Subject)
 		if err != nil && !errors.As(err, &unknown) {
@@ -136,7 +137,8 @@ func MakeReport(ctx context.Context, from Sources, q Request) (*dsar.Report, err
 			by.Role = consent.RoleSubject
 		}
 		done, err := from.Registry.Execute(ctx, consent.Command{
-			Do: consent.Report, Subject: first.Subject, Grantee: first.Grantee, Scope: first.Scope, By: by, Via: q.Via})
+			Action: consent.ActionNoteReport, Subject: first.Subject, Grantee: first.Grantee, Scope: first.Scope, Caller: by,
+			Interface: q.Via})
 		if err != nil {
 			return nil, err
 		}
