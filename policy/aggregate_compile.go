@@ -146,7 +146,7 @@ func (c *aggregateCompiler) compileDimension(d dimensionDecl, decl *aggregateDec
 		c.fail(d.place, "dimensions are uuid, integer, text, boolean, enum and time columns, of collations that "+
 			"tell all texts apart",
 			"%s.%s is a %s, whose equal values may differ", r.Name, d.column, column.Type)
-	case !time && slices.ContainsFunc(r.Unique, func(k catalog.Key) bool {
+	case !time && slices.ContainsFunc(r.UniqueKeys, func(k catalog.Key) bool {
 		return slices.Equal(k.EqualColumns,
 			[]string{d.column})
 	}),

@@ -15,7 +15,7 @@ const recordsHead = "version: 1\nattributes: { user: { type: text, source: crede
 // recordsSnapshot has notes about subjects, and records of who agreed.
 func recordsSnapshot() *catalog.Snapshot {
 	table := func(name, columns string, indexes ...catalog.BTree) *catalog.Relation {
-		r := &catalog.Relation{Name: catalog.Name{Schema: "public", Name: name}, Kind: catalog.Table, Indexes: indexes}
+		r := &catalog.Relation{Name: catalog.Name{Schema: "public", Name: name}, Kind: catalog.Table, BTrees: indexes}
 		for _, c := range strings.Split(columns, ", ") {
 			name, sqlType, _ := strings.Cut(c, " ")
 			column := catalog.Column{Name: name, Type: sqlType}

@@ -67,7 +67,7 @@ func withComputed(r *catalog.Relation, names []string) []string {
 func (c *keyGraph) uniqueKeys(r *catalog.Relation) []catalog.Key {
 	var out []catalog.Key
 	for _, partition := range c.withParts(r) {
-		for _, key := range partition.Unique {
+		for _, key := range partition.UniqueKeys {
 			key.Columns = withSources(partition, key.Columns)
 			out = append(out, key)
 		}

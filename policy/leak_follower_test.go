@@ -21,8 +21,8 @@ func TestWhatGoesAlongTells(t *testing.T) {
 		var relations []*catalog.Relation
 		for _, name := range []string{"a", "b", "c", "d", "part"} {
 			r := &catalog.Relation{Name: public(name), Kind: catalog.Table, PrimaryKey: []string{"id"},
-				Indexes: []catalog.BTree{{Columns: []string{"id"}, IsUnique: true}},
-				Unique:  []catalog.Key{{Name: name + "_pkey", Columns: []string{"id"}, EqualColumns: []string{"id"}}}}
+				BTrees:     []catalog.BTree{{Columns: []string{"id"}, IsUnique: true}},
+				UniqueKeys: []catalog.Key{{Name: name + "_pkey", Columns: []string{"id"}, EqualColumns: []string{"id"}}}}
 			for _, column := range []string{"id", "owner", "up", "other"} {
 				r.Columns = append(r.Columns, catalog.Column{Name: column, Type: "uuid", TypeOID: 2950})
 			}

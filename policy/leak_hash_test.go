@@ -31,9 +31,9 @@ func TestHashesOfWhatAgentsWrite(t *testing.T) {
 		}
 		return policy.Compile(doc, catalog.NewSnapshot(catalog.Spec{
 			Database: "d", ServerVersion: 150000, SearchPath: []string{"public"}, Relations: []*catalog.Relation{
-				{Name: public("t"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Unique: key("t"),
+				{Name: public("t"), Kind: catalog.Table, PrimaryKey: []string{"id"}, UniqueKeys: key("t"),
 					Columns: columns(catalog.Column{Name: "made", Type: "text", Generated: true, ComputedFrom: []string{"code"}})},
-				{Name: public("near"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Unique: key("near"), Columns: columns(), ForeignKeys: to("t", action)},
+				{Name: public("near"), Kind: catalog.Table, PrimaryKey: []string{"id"}, UniqueKeys: key("near"), Columns: columns(), ForeignKeys: to("t", action)},
 				{Name: public("far"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Columns: columns(), ForeignKeys: to("near", action)},
 			}}))
 	}

@@ -34,7 +34,7 @@ func compared(key catalog.IndexKey, more ...catalog.IndexKey) *catalog.Snapshot 
 		},
 		Relations: []*catalog.Relation{
 			{Name: public("t"), Kind: catalog.Table, PrimaryKey: []string{"id"},
-				Unique: []catalog.Key{{Name: "t_pkey", Columns: []string{"id"}, EqualColumns: []string{"id"}}},
+				UniqueKeys: []catalog.Key{{Name: "t_pkey", Columns: []string{"id"}, EqualColumns: []string{"id"}}},
 				WriteFacts: catalog.WriteFacts{FallibleIndexes: []catalog.FallibleIndex{{Index: "t_v",
 					Keys: append([]catalog.IndexKey{key}, more...)}}},
 				Columns: []catalog.Column{{Name: "id", Type: "uuid", Default: "gen_random_uuid()"},
@@ -266,7 +266,7 @@ func TestWhatIsAskedAnew(t *testing.T) {
 	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
 	base := func() *catalog.Relation {
 		return &catalog.Relation{Name: public("t"), Kind: catalog.Table, PrimaryKey: []string{"id"},
-			Unique: []catalog.Key{{Name: "t_pkey", Columns: []string{"id"}, EqualColumns: []string{"id"}}},
+			UniqueKeys: []catalog.Key{{Name: "t_pkey", Columns: []string{"id"}, EqualColumns: []string{"id"}}},
 			Columns: []catalog.Column{{Name: "id", Type: "uuid", Default: "gen_random_uuid()"},
 				{Name: "owner", Type: "uuid"}, {Name: "title", Type: "text"}, {Name: "kind", Type: "text"}, {
 					Name: "secret", Type: "text"}, {Name: "album", Type: "uuid"}}}
@@ -277,8 +277,8 @@ func TestWhatIsAskedAnew(t *testing.T) {
 				OnDelete: catalog.SetNull}}
 		snap := catalog.NewSnapshot(catalog.Spec{Database: "d", ServerVersion: 150000, SearchPath: []string{"public"}, Relations: []*catalog.Relation{r,
 			{Name: public("albums"), Kind: catalog.Table, PrimaryKey: []string{"id"},
-				Unique:  []catalog.Key{{Name: "albums_pkey", Columns: []string{"id"}, EqualColumns: []string{"id"}}},
-				Columns: []catalog.Column{{Name: "id", Type: "uuid"}, {Name: "owner", Type: "uuid"}}}}})
+				UniqueKeys: []catalog.Key{{Name: "albums_pkey", Columns: []string{"id"}, EqualColumns: []string{"id"}}},
+				Columns:    []catalog.Column{{Name: "id", Type: "uuid"}, {Name: "owner", Type: "uuid"}}}}})
 		doc, err := policy.Parse("p.yaml", []byte(head+"tables:\n"+tables))
 		if err != nil {
 			return err
@@ -304,23 +304,23 @@ func TestWhatIsAskedAnew(t *testing.T) {
 				{"owner"}, {}}
 		}, "", "is asked anew"},
 		{"an index of what is computed anew", func(r *catalog.Relation) {
-			r.Computations = []catalog.Computation{{By: "index", Columns: []string{"secret"}, OnUnchanged: true}}
+			r.Computations = []catalog.Computation{{Source: "index", Columns: []string{"secret"}, MayFailUnchanged: true}}
 		}, "compute anew what an index makes of secret", "an index may be computed anew"},
 		{"an index of what stays", func(r *catalog.Relation) {
-			r.Computations = []catalog.Computation{{By: "index",
+			r.Computations = []catalog.Computation{{Source: "index",
 				Columns: []string{"secret"}}}
 		}, "", ""},
 		{"a condition of a trigger", func(r *catalog.Relation) {
-			r.Computations = []catalog.Computation{{By: "trigger", Columns: []string{"secret"}, OnUnchanged: true}}
+			r.Computations = []catalog.Computation{{Source: "trigger", Columns: []string{"secret"}, MayFailUnchanged: true}}
 		}, "compute anew what a trigger's condition makes of secret", "a trigger's condition may be computed anew"},
 		{"a condition of a trigger on DELETE", func(r *catalog.Relation) {
-			r.Computations = []catalog.Computation{{By: "trigger", Columns: []string{"secret"}, OnDelete: true}}
+			r.Computations = []catalog.Computation{{Source: "trigger", Columns: []string{"secret"}, MayFailOnDelete: true}}
 		}, "", ""},
 		{"a generated column", func(r *catalog.Relation) {
-			r.Computations = []catalog.Computation{{By: "column", Columns: []string{"secret"}, OnUnchanged: true}}
+			r.Computations = []catalog.Computation{{Source: "column", Columns: []string{"secret"}, MayFailUnchanged: true}}
 		}, "compute anew what a generated column makes of secret", "a generated column may be computed anew"},
 		{"partitions", func(r *catalog.Relation) {
-			r.Computations = []catalog.Computation{{By: "partition", Columns: []string{"secret"}, OnUnchanged: true}}
+			r.Computations = []catalog.Computation{{Source: "partition", Columns: []string{"secret"}, MayFailUnchanged: true}}
 		}, "what says to which partition a row goes makes of secret", "may be computed anew"},
 		{"an index that compares", func(r *catalog.Relation) {
 			r.FallibleIndexes = []catalog.FallibleIndex{
@@ -363,7 +363,7 @@ func TestConditionsAsRowsGo(t *testing.T) {
 	compile := func(computed catalog.Computation, onDelete catalog.Action, tables string) (*policy.Policy, error) {
 		key := []catalog.Key{{Name: "key", Columns: []string{"id"}, EqualColumns: []string{"id"}}}
 		snap := catalog.NewSnapshot(catalog.Spec{Database: "d", ServerVersion: 150000, SearchPath: []string{"public"}, Relations: []*catalog.Relation{
-			{Name: public("t"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Unique: key,
+			{Name: public("t"), Kind: catalog.Table, PrimaryKey: []string{"id"}, UniqueKeys: key,
 				WriteFacts: catalog.WriteFacts{Computations: []catalog.Computation{computed}},
 				Columns: []catalog.Column{{Name: "id", Type: "uuid", TypeOID: 2950},
 					{Name: "owner", Type: "uuid", TypeOID: 2950}, {Name: "title", Type: "text", TypeOID: 25}, {
@@ -372,7 +372,7 @@ func TestConditionsAsRowsGo(t *testing.T) {
 				ForeignKeys: []catalog.ForeignKey{
 					{Columns: []string{"album"}, Target: public("albums"), TargetColumns: []string{"id"}, OnUpdate: catalog.NoAction,
 						OnDelete: onDelete}}},
-			{Name: public("albums"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Unique: key,
+			{Name: public("albums"), Kind: catalog.Table, PrimaryKey: []string{"id"}, UniqueKeys: key,
 				Columns: []catalog.Column{{Name: "id", Type: "uuid", TypeOID: 2950}, {Name: "owner", Type: "uuid", TypeOID: 2950}}}}})
 		doc, err := policy.Parse("p.yaml", []byte(head+"tables:\n"+tables))
 		if err != nil {
@@ -387,8 +387,8 @@ func TestConditionsAsRowsGo(t *testing.T) {
 	albums := func(albumsWrite, t string) string {
 		return "  albums: { " + own + albumsWrite + " }\n  t: { " + t + " }\n"
 	}
-	gone, anew := catalog.Computation{By: "trigger", Columns: []string{"secret"}, OnDelete: true}, catalog.Computation{
-		By: "trigger", Columns: []string{"secret"}, OnUnchanged: true}
+	gone, anew := catalog.Computation{Source: "trigger", Columns: []string{"secret"}, MayFailOnDelete: true}, catalog.Computation{
+		Source: "trigger", Columns: []string{"secret"}, MayFailUnchanged: true}
 	for _, c := range []struct {
 		label, table string
 		computed     catalog.Computation
@@ -399,9 +399,9 @@ func TestConditionsAsRowsGo(t *testing.T) {
 		{"of a hidden column", "t", gone, catalog.NoAction, "  t: { " + own + hidden + write + " }\n",
 			"as a row goes, a trigger's condition reads secret, which is hidden or masked"},
 		{"of a hidden column, accepted", "t", gone, catalog.NoAction, "  t: { " + own + hidden + accepted + " }\n", ""},
-		{"of what is computed from one", "t", catalog.Computation{By: "trigger", Columns: []string{"made"}, OnDelete: true},
+		{"of what is computed from one", "t", catalog.Computation{Source: "trigger", Columns: []string{"made"}, MayFailOnDelete: true},
 			catalog.NoAction, "  t: { " + own + hidden + write + " }\n", "reads secret"},
-		{"of whose row it is", "t", catalog.Computation{By: "trigger", Columns: []string{"owner"}, OnDelete: true},
+		{"of whose row it is", "t", catalog.Computation{Source: "trigger", Columns: []string{"owner"}, MayFailOnDelete: true},
 			catalog.NoAction, "  t: { " + own + hidden + write + " }\n", ""},
 		{"of columns that show", "t", gone, catalog.NoAction, "  t: { " + own + write + " }\n", ""},
 		{"as rows change", "t", anew, catalog.NoAction, "  t: { " + own + hidden + write + " }\n", ""},
@@ -439,7 +439,7 @@ func TestKeysOfSomeRows(t *testing.T) {
 	compile := func(where string, reads []string, table string) error {
 		snap := catalog.NewSnapshot(catalog.Spec{Database: "d", ServerVersion: 150000, SearchPath: []string{"public"}, Relations: []*catalog.Relation{{
 			Name: public("t"), Kind: catalog.Table, PrimaryKey: []string{"id"},
-			Unique: []catalog.Key{{Name: "t_pkey", Columns: []string{"id"}, EqualColumns: []string{"id"}},
+			UniqueKeys: []catalog.Key{{Name: "t_pkey", Columns: []string{"id"}, EqualColumns: []string{"id"}},
 				{Name: "some", Columns: append([]string{"owner", "title"}, reads...),
 					EqualColumns: []string{"owner", "title"}, NullsDistinctColumns: []string{"owner", "title"}, Where: where,
 					WhereColumns: reads}},
@@ -536,16 +536,16 @@ func TestWhatPartsTell(t *testing.T) {
 		{"an index that compares what is hidden", catalog.Relation{WriteFacts: catalog.WriteFacts{FallibleIndexes: box("secret")}}, own + hidden + update,
 			"each update may compare secret", "values", own + update},
 		{"an index that may be computed anew",
-			catalog.Relation{WriteFacts: catalog.WriteFacts{Computations: []catalog.Computation{{By: "index",
-				Columns: []string{"secret"}, OnUnchanged: true}}}},
+			catalog.Relation{WriteFacts: catalog.WriteFacts{Computations: []catalog.Computation{{Source: "index",
+				Columns: []string{"secret"}, MayFailUnchanged: true}}}},
 			own + hidden + update, "compute anew what an index makes of secret", "values", own + update},
 		{"an index over what is computed from a hidden column",
-			catalog.Relation{WriteFacts: catalog.WriteFacts{Computations: []catalog.Computation{{By: "index",
-				Columns: []string{"made"}, OnUnchanged: true}}}},
+			catalog.Relation{WriteFacts: catalog.WriteFacts{Computations: []catalog.Computation{{Source: "index",
+				Columns: []string{"made"}, MayFailUnchanged: true}}}},
 			own + hidden + update, "compute anew what an index makes of secret", "values", own + update},
 		{"the condition of a trigger as a row goes",
-			catalog.Relation{WriteFacts: catalog.WriteFacts{Computations: []catalog.Computation{{By: "trigger",
-				Columns: []string{"secret"}, OnDelete: true}}}},
+			catalog.Relation{WriteFacts: catalog.WriteFacts{Computations: []catalog.Computation{{Source: "trigger",
+				Columns: []string{"secret"}, MayFailOnDelete: true}}}},
 			own + hidden + remove, "as a row goes, a trigger's condition reads secret", "values", own + remove},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -558,7 +558,7 @@ func TestWhatPartsTell(t *testing.T) {
 				Database: "d", ServerVersion: 150000, SearchPath: []string{"public"}, Relations: []*catalog.Relation{&part,
 					{Name: public("t"), Kind: catalog.PartitionedTable, Inheritance: catalog.Inheritance{HasChildren: true},
 						PrimaryKey: []string{"id"},
-						Unique:     []catalog.Key{{Name: "t_pkey", Columns: []string{"id"}, EqualColumns: []string{"id"}}},
+						UniqueKeys: []catalog.Key{{Name: "t_pkey", Columns: []string{"id"}, EqualColumns: []string{"id"}}},
 						Columns:    columns}}})
 			if _, err := compileCompared(snap, c.table); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("\n got %v\nwant %s", err, c.want)
@@ -590,7 +590,7 @@ func TestKeysWithHiddenColumns(t *testing.T) {
 				{Name: "state", Type: "text"}, {Name: "made", Type: "text", Generated: true,
 					ComputedFrom: []string{"title"}}, {Name: "number", Type: "uuid", Default: "gen_random_uuid()"}}}
 		change(&key, r)
-		r.Unique = []catalog.Key{{Name: "t_pkey", Columns: []string{"id"}, EqualColumns: []string{"id"}}, key}
+		r.UniqueKeys = []catalog.Key{{Name: "t_pkey", Columns: []string{"id"}, EqualColumns: []string{"id"}}, key}
 		doc, err := policy.Parse("p.yaml", []byte(head+"tables:\n  t: { "+table+" }\n"))
 		if err != nil {
 			return err
@@ -666,7 +666,7 @@ func TestKeysToHiddenColumns(t *testing.T) {
 		return out
 	}
 	topic := &catalog.Relation{Name: public("topic"), Kind: catalog.Table, Columns: text("owner", "code"),
-		Unique: []catalog.Key{{Name: "topic_owner_code_key", Columns: []string{"owner", "code"},
+		UniqueKeys: []catalog.Key{{Name: "topic_owner_code_key", Columns: []string{"owner", "code"},
 			EqualColumns: []string{"owner", "code"}}}}
 	note := &catalog.Relation{Name: public("note"), Kind: catalog.Table, Columns: text("owner", "code"),
 		ForeignKeys: []catalog.ForeignKey{{Columns: []string{"owner", "code"}, Target: topic.Name,

@@ -152,7 +152,7 @@ func readsOnlyNamedColumns(n predicate.Node, r *catalog.Relation) bool {
 // startsAtKey tells whether the links to a row's subjects begin at a key of the row.
 func startsAtKey(n predicate.Consent, r *catalog.Relation) bool {
 	from, _ := predicate.RowColumns(n)
-	return r != nil && slices.ContainsFunc(r.Unique, func(key catalog.Key) bool {
+	return r != nil && slices.ContainsFunc(r.UniqueKeys, func(key catalog.Key) bool {
 		return len(key.Columns) > 0 && !slices.ContainsFunc(key.Columns, func(name string) bool { return !slices.Contains(from, name) })
 	})
 }

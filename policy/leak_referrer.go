@@ -48,7 +48,7 @@ func (c *referrerLeaks) checkReferrer(decl *writeDecl, r *catalog.Relation, refe
 		if keys == nil {
 			if slices.ContainsFunc(c.graph.withParts(source), func(partition *catalog.Relation) bool {
 				return slices.ContainsFunc(partition.Computations,
-					func(computed catalog.Computation) bool { return computed.OnDelete })
+					func(computed catalog.Computation) bool { return computed.MayFailOnDelete })
 			}) {
 				reason, advice, isRecheck = "the condition of a trigger may fail as they go along",
 					"let it ask for what fails for no row", true
@@ -157,10 +157,10 @@ func whyRecheckFails(partition *catalog.Relation, changedColumns []string) (reas
 	}
 	for _, computed := range partition.Computations {
 		if haveCommonElement(computed.Columns, changedColumns) {
-			return computedBy[computed.By] + " reads what changes", false
+			return computedBy[computed.Source] + " reads what changes", false
 		}
-		if computed.OnUnchanged {
-			return computedBy[computed.By] + " may be computed anew", true
+		if computed.MayFailUnchanged {
+			return computedBy[computed.Source] + " may be computed anew", true
 		}
 	}
 	return "", false
@@ -189,7 +189,7 @@ func (c *referrerLeaks) whyValueFails(partition *catalog.Relation, key catalog.F
 
 // whyKeyFails looks for another key of the row that contains a changed column.
 func whyKeyFails(partition *catalog.Relation, key catalog.ForeignKey, changedColumns []string, null bool) string {
-	for _, k := range partition.Unique {
+	for _, k := range partition.UniqueKeys {
 		switch {
 		case !haveCommonElement(k.Columns, changedColumns):
 		case null && haveCommonElement(k.NullsDistinctColumns, changedColumns):

@@ -109,7 +109,7 @@ func (u updateLeak) whyTogether(partition *catalog.Relation) (reason string, isR
 	}
 	for _, computed := range partition.Computations {
 		if name := u.otherHiddenColumn(withSources(partition, computed.Columns), u.known); name != "" {
-			return u.readTogether(computedBy[computed.By], name, "that fails"), false
+			return u.readTogether(computedBy[computed.Source], name, "that fails"), false
 		}
 	}
 	if name := u.otherHiddenColumn(partition.PartitionBy, u.known); name != "" {
@@ -127,8 +127,8 @@ func (u updateLeak) whyAnyUpdate(partition *catalog.Relation) string {
 		}
 	}
 	for _, computed := range partition.Computations {
-		if name := u.hiddenColumn(withSources(partition, computed.Columns), u.known); name != "" && computed.OnUnchanged {
-			return "each update may compute anew what " + computedBy[computed.By] + " makes of " + u.table.whyHidden(name) +
+		if name := u.hiddenColumn(withSources(partition, computed.Columns), u.known); name != "" && computed.MayFailUnchanged {
+			return "each update may compute anew what " + computedBy[computed.Source] + " makes of " + u.table.whyHidden(name) +
 				": whether that fails would tell what that is"
 		}
 	}
@@ -142,8 +142,8 @@ func (c *writeLeaks) whyDeleteTells(t *policyTable) string {
 	for _, partition := range c.graph.withParts(t.relation) {
 		for _, computed := range partition.Computations {
 			for _, name := range withSources(partition, computed.Columns) {
-				if computed.OnDelete && !c.isColumnShown(t, name) && !slices.Contains(allowedWords, name) {
-					return "as a row goes, " + computedBy[computed.By] + " reads " + t.whyHidden(name) +
+				if computed.MayFailOnDelete && !c.isColumnShown(t, name) && !slices.Contains(allowedWords, name) {
+					return "as a row goes, " + computedBy[computed.Source] + " reads " + t.whyHidden(name) +
 						", and whether that fails would tell what that is"
 				}
 			}
@@ -185,7 +185,7 @@ func (c *writeLeaks) keySharedWithHidden(t *policyTable, column string) string {
 			return !slices.Contains(allowedWords, name) && !c.isColumnShown(t, name)
 		})
 	}
-	for _, key := range t.relation.Unique {
+	for _, key := range t.relation.UniqueKeys {
 		if unseen(key.EqualColumns) || unseen(key.Columns) && key.Where == "" {
 			return "the key " + key.Name
 		}

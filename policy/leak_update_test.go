@@ -38,52 +38,52 @@ func held() *catalog.Snapshot {
 	}
 	id := []catalog.BTree{{Columns: []string{"id"}, IsUnique: true}}
 	notes := func(name string) *catalog.Relation {
-		return &catalog.Relation{Name: public(name), Kind: catalog.Table, PrimaryKey: []string{"id"}, Indexes: id, Unique: []catalog.Key{key("id")},
+		return &catalog.Relation{Name: public(name), Kind: catalog.Table, PrimaryKey: []string{"id"}, BTrees: id, UniqueKeys: []catalog.Key{key("id")},
 			Columns: append(columns("id uuid, owner uuid, kind text, state text, title text, person uuid, mood mood, n integer, done boolean"),
 				catalog.Column{Name: "number", Type: "bigint", Identity: "by default"}, catalog.Column{
 					Name: "lower_kind", Type: "text", Generated: true, ComputedFrom: []string{"kind"}}),
 			ForeignKeys: []catalog.ForeignKey{to("people", "id", "person"), to("kinds", "name", "lower_kind")}}
 	}
 	deferred := notes("deferred")
-	deferred.Indexes = nil
+	deferred.BTrees = nil
 	pairs := notes("pairs")
-	pairs.PrimaryKey, pairs.Indexes, pairs.Unique = []string{"id", "kind"}, []catalog.BTree{
+	pairs.PrimaryKey, pairs.BTrees, pairs.UniqueKeys = []string{"id", "kind"}, []catalog.BTree{
 		{Columns: []string{"id", "kind"}, IsUnique: true}}, []catalog.Key{key("id", "kind")}
 	bare := notes("bare")
-	bare.PrimaryKey, bare.Indexes, bare.Unique = nil, nil, nil
+	bare.PrimaryKey, bare.BTrees, bare.UniqueKeys = nil, nil, nil
 	return catalog.NewSnapshot(catalog.Spec{
 		Database: "d", ServerVersion: 150000, SearchPath: []string{"public"},
 		Types: []*catalog.Type{{OID: 20001, Name: public("mood"), Kind: 'e', Labels: []string{"sad", "glad"}}},
 		Relations: []*catalog.Relation{
 			notes("notes"), deferred, pairs, bare,
-			{Name: public("people"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Indexes: id,
-				Unique: []catalog.Key{key("id")}, Columns: columns("id uuid, owner uuid, mail text")},
+			{Name: public("people"), Kind: catalog.Table, PrimaryKey: []string{"id"}, BTrees: id,
+				UniqueKeys: []catalog.Key{key("id")}, Columns: columns("id uuid, owner uuid, mail text")},
 			{Name: public("kinds"), Kind: catalog.Table, PrimaryKey: []string{"name"},
-				Unique: []catalog.Key{key("name")}, Columns: columns("name text, owner uuid")},
-			{Name: public("roots"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Indexes: id,
-				Unique: []catalog.Key{key("id"), key("owner", "code")}, Columns: columns("id uuid, owner uuid, code text")},
+				UniqueKeys: []catalog.Key{key("name")}, Columns: columns("name text, owner uuid")},
+			{Name: public("roots"), Kind: catalog.Table, PrimaryKey: []string{"id"}, BTrees: id,
+				UniqueKeys: []catalog.Key{key("id"), key("owner", "code")}, Columns: columns("id uuid, owner uuid, code text")},
 			{Name: public("middles"), Kind: catalog.Table, PrimaryKey: []string{"id"},
-				Unique: []catalog.Key{key("id")}, Columns: columns("id uuid, root uuid, owner uuid"),
+				UniqueKeys: []catalog.Key{key("id")}, Columns: columns("id uuid, root uuid, owner uuid"),
 				ForeignKeys: []catalog.ForeignKey{acts(to("roots", "id", "root"), catalog.Cascade)}},
 			{Name: public("leaves"), Kind: catalog.Table, Columns: columns("middle uuid, owner uuid"),
 				ForeignKeys: []catalog.ForeignKey{to("middles", "id", "middle")}},
-			{Name: public("lists"), Kind: catalog.Table, PrimaryKey: []string{"id"}, Unique: []catalog.Key{key("id")},
+			{Name: public("lists"), Kind: catalog.Table, PrimaryKey: []string{"id"}, UniqueKeys: []catalog.Key{key("id")},
 				Columns: columns("id uuid, owner uuid")},
 			{Name: public("entries"), Kind: catalog.Table,
 				Columns:     []catalog.Column{{Name: "list", Type: "uuid", NotNull: true}},
 				ForeignKeys: []catalog.ForeignKey{acts(to("lists", "id", "list"), catalog.SetNull)}},
-			{Name: public("names"), Kind: catalog.Table, Columns: columns("owner uuid, name text"), Unique: []catalog.Key{key("owner", "name")}},
+			{Name: public("names"), Kind: catalog.Table, Columns: columns("owner uuid, name text"), UniqueKeys: []catalog.Key{key("owner", "name")}},
 			{Name: public("named"), Kind: catalog.Table, Columns: columns("owner uuid, name character varying(3)"),
 				ForeignKeys: []catalog.ForeignKey{
 					acts(catalog.ForeignKey{Columns: []string{"owner", "name"}, Target: public("names"),
 						TargetColumns: []string{"owner", "name"}}, catalog.Cascade)}},
-			{Name: public("computed"), Kind: catalog.Table, Unique: []catalog.Key{key("flag")},
+			{Name: public("computed"), Kind: catalog.Table, UniqueKeys: []catalog.Key{key("flag")},
 				Columns: append(columns("owner uuid, title text"), catalog.Column{Name: "flag", Type: "text", Generated: true})},
-			{Name: public("coded"), Kind: catalog.Table, Unique: []catalog.Key{key("owner", "code")},
+			{Name: public("coded"), Kind: catalog.Table, UniqueKeys: []catalog.Key{key("owner", "code")},
 				Columns: append(columns("owner uuid"), catalog.Column{Name: "code", Type: "text", Collation: "levelled", Nondeterministic: true})},
 			{Name: public("replies"), Kind: catalog.Table, Columns: columns("note uuid, owner uuid, title text, score money"),
 				ForeignKeys: []catalog.ForeignKey{to("notes", "id", "note")}},
-			{Name: public("scores"), Kind: catalog.Table, Unique: []catalog.Key{key("score")}, Columns: columns("score money, day date, owner uuid")},
+			{Name: public("scores"), Kind: catalog.Table, UniqueKeys: []catalog.Key{key("score")}, Columns: columns("score money, day date, owner uuid")},
 			{Name: public("scored"), Kind: catalog.Table, Columns: columns("owner uuid, score money, day text"),
 				ForeignKeys: []catalog.ForeignKey{to("scores", "score", "score"), to("scores", "day", "day")}},
 		},

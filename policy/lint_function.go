@@ -82,12 +82,12 @@ func (l *linter) checkTriggers() {
 func (l *linter) lackRight(use catalog.FunctionUse) bool {
 	t, isList := l.policy.Table(use.Relation)
 	switch {
-	case isList && use.Writes:
+	case isList && use.MayWrite:
 		return t.Write == nil || t.Columns != nil
 	case isList:
 		return t.Columns != nil
 	}
-	return use.Writes || !l.isListed(use.Relation)
+	return use.MayWrite || !l.isListed(use.Relation)
 }
 
 func isStamped(w *Write, column string) bool {

@@ -167,8 +167,8 @@ func (l *linter) checkRevokedIndexes(b sharedBlock, row *catalog.Relation) {
 		}
 		r := link.Relation
 		hasRevoked := func(columns []string) bool { return slices.Contains(columns, b.revokedColumn) }
-		isSameType := slices.ContainsFunc(r.Indexes, func(i catalog.BTree) bool { return hasRevoked(i.Columns) }) ||
-			slices.ContainsFunc(r.PartialIndexes, func(i catalog.PartialBTree) bool { return implies(r, link.Rows, i.Where) })
+		isSameType := slices.ContainsFunc(r.BTrees, func(i catalog.BTree) bool { return hasRevoked(i.Columns) }) ||
+			slices.ContainsFunc(r.PartialBTrees, func(i catalog.PartialBTree) bool { return implies(r, link.Rows, i.Where) })
 		if isSameType {
 			continue
 		}
@@ -183,7 +183,7 @@ func (l *linter) checkRevokedIndexes(b sharedBlock, row *catalog.Relation) {
 		l.proposeIndex(b.revokedAt, r, "("+strings.Join(key, ", ")+") WHERE "+where,
 			"no index of %s leaves out the records that are revoked (%s), which the rule reads then as well", r.Name, b.revokedColumn)
 	}
-	if b.active != "" && !slices.ContainsFunc(row.PartialIndexes,
+	if b.active != "" && !slices.ContainsFunc(row.PartialBTrees,
 		func(i catalog.PartialBTree) bool { return implies(row, n, i.Where) }) {
 		l.checkBTree(b.activeAt, row, n, b.active)
 	}
@@ -217,10 +217,10 @@ func (l *linter) checkBTree(position place, r *catalog.Relation, condition predi
 // hasIndex tells whether an index begins with one of the columns. A partial index counts only if its predicate follows
 // from the condition holds, which all searched rows meet.
 func hasIndex(r *catalog.Relation, condition predicate.Node, columns []string) bool {
-	return slices.ContainsFunc(r.Indexes, func(i catalog.BTree) bool {
+	return slices.ContainsFunc(r.BTrees, func(i catalog.BTree) bool {
 		return len(i.Columns) > 0 && slices.Contains(columns, i.Columns[0])
 	}) ||
-		slices.ContainsFunc(r.PartialIndexes, func(i catalog.PartialBTree) bool {
+		slices.ContainsFunc(r.PartialBTrees, func(i catalog.PartialBTree) bool {
 			return slices.Contains(columns, i.Columns[0]) && implies(r, condition, i.Where)
 		})
 }
@@ -271,10 +271,10 @@ func (l *linter) checkIDIndex(position place, r *catalog.Relation, condition pre
 	}
 	equal = append(equal, id)
 	var indexColumns [][]string
-	for _, index := range r.Indexes {
+	for _, index := range r.BTrees {
 		indexColumns = append(indexColumns, index.Columns)
 	}
-	for _, index := range r.PartialIndexes {
+	for _, index := range r.PartialBTrees {
 		if implies(r, condition, index.Where) {
 			indexColumns = append(indexColumns, index.Columns)
 		}

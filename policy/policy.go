@@ -81,7 +81,7 @@ type Table struct {
 func (t *Table) LacksRowSecurity() bool { return lacksRowSecurity(t.Relation) }
 
 func lacksRowSecurity(r *catalog.Relation) bool {
-	return r.Kind == catalog.MatView || r.Kind == catalog.ForeignTable
+	return r.Kind == catalog.MaterializedView || r.Kind == catalog.ForeignTable
 }
 
 // VisibleRelation returns the table's relation without the columns that are hidden from agents.

@@ -42,7 +42,7 @@ func snapshot() *catalog.Snapshot {
 			{
 				Name: public("people"), Kind: catalog.Table, PrimaryKey: []string{
 					"id"}, Columns: columns("id uuid, user_id uuid, consent_status text, granted boolean"),
-				Indexes: []catalog.BTree{{Columns: []string{"user_id"}},
+				BTrees: []catalog.BTree{{Columns: []string{"user_id"}},
 					{Columns: []string{"user_id", "consent_status"}, IsUnique: true}},
 			},
 			{Name: public("memory_participants"), Kind: catalog.Table, Columns: columns("memory_id uuid, person_id uuid, n integer")},

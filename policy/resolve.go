@@ -90,7 +90,7 @@ func relationKind(k catalog.RelKind) string {
 	switch k {
 	case catalog.View:
 		return "view"
-	case catalog.MatView:
+	case catalog.MaterializedView:
 		return "materialised view"
 	case catalog.ForeignTable:
 		return "foreign table"

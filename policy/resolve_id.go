@@ -136,7 +136,7 @@ func (c *resolver) checkUniqueKey(position place, r *catalog.Relation, key []str
 		return len(columns) == len(key) && !slices.ContainsFunc(key,
 			func(name string) bool { return !slices.Contains(columns, name) })
 	}
-	if hasColumns(r.PrimaryKey) || slices.ContainsFunc(r.Indexes,
+	if hasColumns(r.PrimaryKey) || slices.ContainsFunc(r.BTrees,
 		func(i catalog.BTree) bool { return i.IsUnique && hasColumns(i.Columns) }) {
 		return true
 	}

@@ -22,7 +22,7 @@ func TestVirtualColumns(t *testing.T) {
 	}
 	snap := catalog.NewSnapshot(catalog.Spec{Database: "d", ServerVersion: 180000, SearchPath: []string{"public"}, Relations: []*catalog.Relation{
 		{Name: name("lots"), Kind: catalog.Table, PrimaryKey: []string{"id"},
-			Indexes: []catalog.BTree{{Columns: []string{"id"}, IsUnique: true}}, Columns: columns},
+			BTrees: []catalog.BTree{{Columns: []string{"id"}, IsUnique: true}}, Columns: columns},
 		{Name: name("files"), Kind: catalog.ForeignTable, Columns: columns},
 		{Name: name("shelves"), Kind: catalog.Table, PrimaryKey: []string{"id"},
 			Columns: []catalog.Column{{Name: "id", Type: "uuid", TypeOID: 2950}, {Name: "lot", Type: "uuid", TypeOID: 2950}}},

@@ -150,7 +150,7 @@ func (c *writeCompiler) warnMissingValues(out *Write, decl *writeDecl, r *catalo
 	if !out.Insert || !decl.allColumns {
 		return
 	}
-	for _, key := range r.Unique { // a row without its natural key is of little use
+	for _, key := range r.UniqueKeys { // a row without its natural key is of little use
 		for _, name := range key.Columns {
 			column := r.Column(name)
 			if column != nil && !column.NotNull && column.Default == "" && column.Identity == "" && !column.Generated &&

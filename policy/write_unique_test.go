@@ -12,7 +12,7 @@ import (
 func TestKeysThatInsertsLeaveOut(t *testing.T) {
 	snap := catalog.NewSnapshot(catalog.Spec{Database: "d", ServerVersion: 150000, SearchPath: []string{"public"}, Relations: []*catalog.Relation{{
 		Name: catalog.Name{Schema: "public", Name: "t"}, Kind: catalog.Table, PrimaryKey: []string{"id"},
-		Unique: []catalog.Key{{Name: "t_pkey", Columns: []string{"id"}, EqualColumns: []string{"id"}},
+		UniqueKeys: []catalog.Key{{Name: "t_pkey", Columns: []string{"id"}, EqualColumns: []string{"id"}},
 			{Name: "t_email_key", Columns: []string{"email"}, EqualColumns: []string{"email"},
 				NullsDistinctColumns: []string{"email"}}},
 		Columns: []catalog.Column{{Name: "id", Type: "uuid", NotNull: true, Default: "gen_random_uuid()"}, {Name: "owner", Type: "uuid"},

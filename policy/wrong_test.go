@@ -150,7 +150,7 @@ func TestWrongPolicies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	used, err := pgcatalog.Used(t.Context(), conn)
+	used, err := pgcatalog.FunctionUses(t.Context(), conn)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestWrongPolicies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defaults, err := pgcatalog.Defaults(t.Context(), conn)
+	defaults, err := pgcatalog.DefinerDefaults(t.Context(), conn)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -85,7 +85,7 @@ func (c *conn) rejectLogin() {
 func (c *conn) recoverPanic() {
 	if r := recover(); r != nil {
 		c.log.Error("panic in a session", "kind", fmt.Sprintf("%T", r), "stack", string(debug.Stack()))
-		c.end(sqlstate.From(errors.New("panic")))
+		c.end(sqlstate.AsError(errors.New("panic")))
 	}
 }
 

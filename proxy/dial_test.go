@@ -166,7 +166,7 @@ func TestDialEnds(t *testing.T) {
 	if err := <-busy; err != nil {
 		t.Errorf("a busy session was cut off: %v", err)
 	}
-	if _, err := p.server.Dial(t.Context(), id); sqlstate.From(err).Code != sqlstate.AdminShutdown {
+	if _, err := p.server.Dial(t.Context(), id); sqlstate.AsError(err).Code != sqlstate.AdminShutdown {
 		t.Errorf("a server that drains took a connection: %v", err)
 	}
 }

@@ -46,7 +46,7 @@ func (c *conn) identify(st *startup, route Route) error {
 		return c.verifyPassword(st.user, route.Password)
 	}
 	if route.Credential == nil {
-		return sqlstate.From(errors.New("the route has no credential"))
+		return sqlstate.AsError(errors.New("the route has no credential"))
 	}
 	if err := c.authenticate(st.user, *route.Credential); err != nil {
 		return err
@@ -98,7 +98,7 @@ func (c *conn) serveAgent(st *startup, route Route) error {
 func (c *conn) openSession(st *startup, route Route, connector *connector, server *serverConn,
 	settings map[string]string) (*session, error) {
 	if route.Open == nil {
-		return nil, sqlstate.From(errors.New("the route opens no session"))
+		return nil, sqlstate.AsError(errors.New("the route opens no session"))
 	}
 	var s *session
 	decider, err := route.Open(c.ctx, SessionInfo{
@@ -117,7 +117,7 @@ func (c *conn) openSession(st *startup, route Route, connector *connector, serve
 		OnRevoke:               c.revoke,
 	})
 	if err != nil {
-		return nil, sqlstate.From(err)
+		return nil, sqlstate.AsError(err)
 	}
 	s = newSession(c, decider, connector, majorVersion(server.parameters["server_version"]))
 	s.cancelUpstreamAt, s.whilePaused = route.Upstream, route.Paused

@@ -82,9 +82,9 @@ func (j *fakeDecider) Decide(_ context.Context, text string, _ verdict.Protocol)
 	case strings.Contains(text, "panicking"):
 		panic(text)
 	case strings.Contains(text, "forbidden"):
-		v.Refusal = sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonRelation, "refused").WithHint("Ask for less.").At(3)
+		v.Refusal = sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonRelation, "refused").WithHint("Ask for less.").WithPosition(3)
 	case strings.Contains(text, "misspelt"):
-		v.Refusal = sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonSyntax, "syntax error at or near \"misspelt\"").At(1)
+		v.Refusal = sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonSyntax, "syntax error at or near \"misspelt\"").WithPosition(1)
 	default:
 		var texts []string
 		grown := 0 // by how much names have become longer before an error's position

@@ -19,7 +19,7 @@ func (c *conn) serveOperator(st *startup, route Route) error {
 	c.server.metrics.SessionOpened(metrics.Operator)
 	defer c.server.metrics.SessionClosed(metrics.Operator)
 	if route.Serve == nil {
-		return sqlstate.From(errors.New("the route serves no operator"))
+		return sqlstate.AsError(errors.New("the route serves no operator"))
 	}
 	c.setDeadline(time.Time{})
 	c.loggedIn(Operator, st)

@@ -23,7 +23,7 @@ const (
 func (c *conn) authenticate(user string, credential scram.StoredCredentials) error {
 	server, err := scram.SHA256.NewServer(func(string) (scram.StoredCredentials, error) { return credential, nil })
 	if err != nil {
-		return sqlstate.From(err)
+		return sqlstate.AsError(err)
 	}
 	conversation := server.NewConversation()
 	offers := []string{mechanism}

@@ -73,7 +73,7 @@ func (r *requests) setSeal() error { return r.setSealBehind(proxyMessages{}) }
 func (r *requests) setSealBehind(before proxyMessages) error {
 	seal, err := r.decider.Seal(r.ctx, r.backend)
 	if err != nil {
-		return sqlstate.From(err)
+		return sqlstate.AsError(err)
 	}
 	if r.seal.preparedRuns >= maxPreparedRuns { // After this the server plans prepared statements anew.
 		before.addStatement(dropPlansName, dropPlansText)

@@ -336,7 +336,7 @@ func isKeyColumn(relation *catalog.Relation, column string) bool {
 			return true
 		}
 	}
-	for _, k := range relation.Unique {
+	for _, k := range relation.UniqueKeys {
 		for _, c := range k.EqualColumns {
 			if c == column {
 				return true

@@ -27,7 +27,7 @@ func isPlainSelect(n *sqltext.Node) (limit int64, isPlain bool) {
 			return -1, false
 		}
 	}
-	kindCounts, isKnown := sqltext.Count(&sqltext.ParseResult{Stmts: []*sqltext.RawStmt{{Stmt: n}}})
+	kindCounts, isKnown := sqltext.CountNodeKinds(&sqltext.ParseResult{Stmts: []*sqltext.RawStmt{{Stmt: n}}})
 	if !isKnown || kindCounts["SubLink"] > 0 || kindCounts["SelectStmt"] != 1 {
 		return -1, false
 	}
@@ -44,7 +44,7 @@ func readsOneTableOnce(n *sqltext.Node) bool {
 	if _, isPlain := isPlainSelect(n); !isPlain {
 		return false
 	}
-	kindCounts, isKnown := sqltext.Count(&sqltext.ParseResult{Stmts: []*sqltext.RawStmt{{Stmt: n}}})
+	kindCounts, isKnown := sqltext.CountNodeKinds(&sqltext.ParseResult{Stmts: []*sqltext.RawStmt{{Stmt: n}}})
 	return isKnown && kindCounts["RangeVar"] == 1
 }
 

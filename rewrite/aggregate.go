@@ -173,7 +173,7 @@ func (w *walker) useGroupView(tree *sqltext.ParseResult, signable bool) bool {
 		j.rejectAt(-1, "it reads something besides")
 	case firstAggregation.item == nil || j.ref.node == nil:
 		j.rejectAt(j.ref.start, "a sub-select or WITH query has only the rows that show one by one")
-	case !strings.EqualFold(w.source.String(w.source.Tokens[0]), "select"):
+	case !strings.EqualFold(w.source.TokenText(w.source.Tokens[0]), "select"):
 		j.rejectAt(-1, "it does not begin with SELECT")
 	case j.ref.notInjectedBecause != mayInject:
 		j.rejectAt(j.ref.start, "the table stands with %s", j.ref.notInjectedBecause)
@@ -488,7 +488,7 @@ func (j *aggregateCheck) checkExpr(n *sqltext.Node) {
 	case *sqltext.Node_SubLink:
 		j.rejectAt(n.SubLink.Location, "it has a sub-select")
 	default:
-		j.rejectAt(-1, "%s is not for aggregates", sqltext.Kind(&sqltext.Node{Node: n}))
+		j.rejectAt(-1, "%s is not for aggregates", sqltext.NodeKind(&sqltext.Node{Node: n}))
 	}
 }
 
@@ -638,16 +638,16 @@ func (j *aggregateCheck) checkAggregate(name string, f *sqltext.FuncCall) {
 // the time zone UTC.
 func (j *aggregateCheck) editAggregate(s *sqltext.SelectStmt) {
 	source := j.source
-	i := source.At(j.ref.start)
+	i := source.TokenAt(j.ref.start)
 	j.substituteView(j.ref, predicate.GroupView(j.ref.name))
 	condition := fmt.Sprintf("pg_catalog.count(DISTINCT %s.%s) OPERATOR(pg_catalog.>=) %d",
 		catalog.QuoteIdent(j.name), catalog.QuoteIdent(j.policy.Subject), j.policy.MinSubjects)
 	tree := parseExpression(condition)
 	if tree == nil {
-		j.refuse(sqlstate.From(errPolicyExpression))
+		j.refuse(sqlstate.AsError(errPolicyExpression))
 		return
 	}
-	switch keyword, end := source.Having(i); {
+	switch keyword, end := source.HavingClause(i); {
 	case keyword < 0:
 		j.replace(end, end, " HAVING "+condition, func() { s.HavingClause = tree })
 	default:
@@ -661,11 +661,11 @@ func (j *aggregateCheck) editAggregate(s *sqltext.SelectStmt) {
 		j.replace(end, end, ")", func() {})
 	}
 	for _, f := range j.utcCalls {
-		openParen := source.At(f.Location)
-		for openParen >= 0 && openParen < len(source.Tokens) && source.Kind(openParen) != sqltext.OpenParen {
+		openParen := source.TokenAt(f.Location)
+		for openParen >= 0 && openParen < len(source.Tokens) && source.KindAt(openParen) != sqltext.OpenParen {
 			openParen++
 		}
-		last := source.Closing(openParen)
+		last := source.ClosingParen(openParen)
 		if last < 0 {
 			j.refuse(refusalOf("FuncCall.location"))
 			return

@@ -176,7 +176,7 @@ func TestWhatCellsTellOfStandsAnywhere(t *testing.T) {
 func ofLargeGroups(t *testing.T, sql, text string) {
 	t.Helper()
 	s := parsed(t, text).GetSelectStmt()
-	relations, _ := sqltext.Relations(&sqltext.ParseResult{Stmts: []*sqltext.RawStmt{{Stmt: parsed(t, text)}}})
+	relations, _ := sqltext.RangeVars(&sqltext.ParseResult{Stmts: []*sqltext.RawStmt{{Stmt: parsed(t, text)}}})
 	if len(relations) != 1 || relations[0].GetRelname() != "group_public_events" {
 		t.Errorf("%s: it reads other relations in %s", sql, text)
 	}

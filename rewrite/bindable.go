@@ -23,14 +23,14 @@ func IsPlainUUID(s string) bool { return len(s) == 36 && plainUUID.MatchString(s
 
 // BindableLiteral is a literal of a text in whose place a parameter may stand.
 type BindableLiteral struct {
-	Number int  // the number of the literal, from 0, among those that [sqltext.Shape] finds
+	Number int  // the number of the literal, from 0, among those that [sqltext.TextShape] finds
 	IsUUID bool // other literals in its place are uuids as well: see [IsPlainUUID]
 }
 
 // bindableLiterals finds the literals of a SELECT in whose place parameters may stand. It looks at the conditions of the
 // outermost query only.
 func (w *walker) bindableLiterals(tree *sqltext.ParseResult) []BindableLiteral {
-	_, literals := sqltext.Shape(w.source.Text)
+	_, literals := sqltext.TextShape(w.source.Text)
 	if len(literals) == 0 || len(tree.Stmts) != 1 {
 		return nil
 	}
@@ -141,7 +141,7 @@ func (b *bindableSearch) isUnique(column *sqltext.ColumnRef) bool {
 			len(column.Fields) == 2 && item.alias != column.Fields[0].GetString_().GetSval() {
 			continue
 		}
-		unique = slices.ContainsFunc(item.table.Indexes,
+		unique = slices.ContainsFunc(item.table.BTrees,
 			func(index catalog.BTree) bool { return index.IsUnique && slices.Equal(index.Columns, []string{name}) })
 		if !unique {
 			return false

@@ -45,7 +45,7 @@ func TestBindableLiterals(t *testing.T) {
 		"SELECT title FROM memories WHERE product = 5; SELECT title FROM memories": "",
 	} {
 		result, _ := r.Rewrite(sql, false)
-		_, literals := sqltext.Shape(sql)
+		_, literals := sqltext.TextShape(sql)
 		var got []string
 		for _, b := range result.Bindable {
 			l := literals[b.Number]

@@ -353,12 +353,12 @@ func (w *walker) fetchByKey(ref *reference) {
 	rv := ref.rangeVar
 	tree, refusal := sqltext.Parse("SELECT FROM " + ref.keyLookup.call + " AS x")
 	if refusal != nil || len(tree.Stmts) != 1 || ref.tableToken >= 0 {
-		w.refuse(sqlstate.From(errPolicyExpression))
+		w.refuse(sqlstate.AsError(errPolicyExpression))
 		return
 	}
 	from := tree.Stmts[0].GetStmt().GetSelectStmt().GetFromClause()
 	if len(from) != 1 || from[0].GetRangeFunction() == nil {
-		w.refuse(sqlstate.From(errPolicyExpression))
+		w.refuse(sqlstate.AsError(errPolicyExpression))
 		return
 	}
 	w.relationOfView[ref.keyLookup.function.function] = ref.name

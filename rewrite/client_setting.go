@@ -104,7 +104,7 @@ func (w *walker) replaceConstant(n *sqltext.Node, value, text string) bool {
 	if cast := n.GetTypeCast(); cast != nil {
 		n = cast.Arg
 	}
-	tokenIndex := w.source.At(n.GetAConst().GetLocation())
+	tokenIndex := w.source.TokenAt(n.GetAConst().GetLocation())
 	if tokenIndex < 0 {
 		return false
 	}

@@ -138,7 +138,7 @@ func (m *collationAnalysis) visitEach(nodes ...*sqltext.Node) {
 // visit adds the columns of a node to a group; with a nil group, to a new one. It knows the nodes whose parts belong to
 // separate groups. For all other nodes, the parts join one group.
 func (m *collationAnalysis) visit(n *sqltext.Node, g *exprGroup) {
-	content := sqltext.Content(n)
+	content := sqltext.NodeContent(n)
 	if content == nil || m.unknown {
 		return
 	}
@@ -267,7 +267,7 @@ func (m *collationAnalysis) makesJSON(f *sqltext.FuncCall) bool {
 
 // visitChildren visits all nodes inside a message, in one group.
 func (m *collationAnalysis) visitChildren(message proto.Message, g *exprGroup) {
-	sqltext.Messages(message, func(_ string, child proto.Message) { m.visitChild(child, g) })
+	sqltext.EachMessage(message, func(_ string, child proto.Message) { m.visitChild(child, g) })
 }
 
 func (m *collationAnalysis) visitChild(message proto.Message, g *exprGroup) {

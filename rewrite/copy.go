@@ -45,15 +45,16 @@ func (w *walker) copyTable(c *sqltext.CopyStmt) {
 		return
 	}
 	ref.copyStmt, ref.columnsEnd = c, ref.end
-	if ref.fragment.isView() && (ref.relation.HasChildren || w.source.Kind(w.source.At(ref.start)-1) == sqltext.Binary) {
+	if ref.fragment.isView() && (ref.relation.HasChildren ||
+		w.source.KindAt(w.source.TokenAt(ref.start)-1) == sqltext.Binary) {
 		w.refuseAt(refusalOf("CopyStmt.relation"), ref.start)
 		return
 	}
 	if ref.relation.HasChildren {
 		ref.doNotInject(copyOfParent)
 	}
-	i := w.source.At(ref.start)
-	if w.source.Kind(i-1) == sqltext.Binary {
+	i := w.source.TokenAt(ref.start)
+	if w.source.KindAt(i-1) == sqltext.Binary {
 		ref.doNotInject(copyBinary) // COPY BINARY has no form with a query
 	}
 	if len(c.Attlist) == 0 {
@@ -91,7 +92,7 @@ func (w *walker) injectCopy(ref *reference) {
 		" AS " + catalog.QuoteIdent(ref.relation.Name.Name) + ")"
 	tree, refusal := sqltext.Parse("COPY " + text + " TO STDOUT")
 	if refusal != nil || len(tree.Stmts) != 1 || tree.Stmts[0].GetStmt().GetCopyStmt().GetQuery() == nil {
-		w.refuse(sqlstate.From(errPolicyExpression))
+		w.refuse(sqlstate.AsError(errPolicyExpression))
 		return
 	}
 	w.replace(ref.start, ref.columnsEnd, text, func() {

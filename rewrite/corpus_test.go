@@ -111,6 +111,6 @@ func kindSet(t *testing.T, sql string) string {
 	if refusal != nil {
 		t.Fatalf("%s: %v", sql, refusal)
 	}
-	kindCounts, _ := sqltext.Count(tree)
+	kindCounts, _ := sqltext.CountNodeKinds(tree)
 	return strings.Join(slices.Sorted(maps.Keys(kindCounts)), " ")
 }

@@ -25,13 +25,13 @@ func (w *walker) createStmt(raw *sqltext.RawStmt) verdict.Effect {
 	notice, tag := w.noticeOfExisting(raw.GetStmt())
 	// the notice goes between dollar quotes, so it must have no $
 	if notice == nil || strings.Contains(notice.Message, "$") {
-		w.refuseAt(refusalOf(sqltext.Kind(raw.GetStmt())), w.firstToken(raw))
+		w.refuseAt(refusalOf(sqltext.NodeKind(raw.GetStmt())), w.firstToken(raw))
 		return verdict.Effect{}
 	}
 	text := raiseNotice(notice)
 	w.replace(w.firstToken(raw), w.lastToken(raw).End, text, func() {})
 	raw.Stmt = parseStatement(text) // the replacement happens now, because nothing else looks at the original statement
-	kindCounts, _ := sqltext.Count(raw.Stmt)
+	kindCounts, _ := sqltext.CountNodeKinds(raw.Stmt)
 	for kind, n := range kindCounts {
 		w.nodeCounts[kind] += n
 	}

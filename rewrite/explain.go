@@ -71,7 +71,7 @@ func (r *Rewriter) explainStandIn(source *sqltext.Source, tree *sqltext.ParseRes
 	inner, refusal := r.checkExplained(source.Text[start:], explain.Query, tree.Version, extended)
 	if refusal != nil {
 		if refusal.Position > 0 {
-			refusal = refusal.At(refusal.Position + utf8.RuneCountInString(source.Text[:start]))
+			refusal = refusal.WithPosition(refusal.Position + utf8.RuneCountInString(source.Text[:start]))
 		}
 		return &Result{Tag: "EXPLAIN", Rewritten: verdict.Rewritten{Path: verdict.PathRowSecurity,
 			Position: func(p int) int { return p }}, Fingerprint: fingerprint(source)}, refusal
@@ -104,7 +104,7 @@ func (r *Rewriter) checkExplained(text string, query *sqltext.Node, version int3
 		return verdict.Effect{}, refusalOf("ExplainStmt(relations)")
 	}
 	queryTree := &sqltext.ParseResult{Version: version, Stmts: []*sqltext.RawStmt{{Stmt: query}}}
-	if refusal := sqltext.Prove(queryTree, text); refusal != nil {
+	if refusal := sqltext.ProveSameTree(queryTree, text); refusal != nil {
 		return verdict.Effect{}, refusal
 	}
 	result, refusal := r.Rewrite(text, extended)
@@ -134,8 +134,8 @@ const maxResultColumns = 1664
 
 // explainedToken returns the index of the token at which the statement inside EXPLAIN begins.
 func explainedToken(source *sqltext.Source, e *sqltext.ExplainStmt) int {
-	if len(e.Options) > 0 && source.Kind(1) == sqltext.OpenParen {
-		return source.Closing(1) + 1
+	if len(e.Options) > 0 && source.KindAt(1) == sqltext.OpenParen {
+		return source.ClosingParen(1) + 1
 	}
 	return 1 + len(e.Options) // the options are words without parentheses: ANALYZE, VERBOSE
 }

@@ -133,7 +133,7 @@ func (w *walker) visitExpr(n *sqltext.Node) {
 	case *sqltext.Node_SetToDefault: // assignedValue visits DEFAULT where it is allowed
 		w.refuseAt(refusalOf("SetToDefault(elsewhere)"), kind.SetToDefault.Location)
 	default:
-		w.refuse(refusalOf(sqltext.Kind(n)))
+		w.refuse(refusalOf(sqltext.NodeKind(n)))
 	}
 }
 
@@ -142,7 +142,7 @@ func (w *walker) visitResTargets(nodes []*sqltext.Node) {
 	for _, n := range nodes {
 		t := n.GetResTarget()
 		if t == nil || len(t.Indirection) > 0 {
-			w.refuse(refusalOf(sqltext.Kind(n)))
+			w.refuse(refusalOf(sqltext.NodeKind(n)))
 			return
 		}
 		w.countNode("ResTarget")
@@ -161,7 +161,7 @@ func (w *walker) subLink(s *sqltext.SubLink) {
 	}
 	query := s.GetSubselect().GetSelectStmt()
 	if query == nil {
-		w.refuseAt(refusalOf(sqltext.Kind(s.GetSubselect())), s.Location)
+		w.refuseAt(refusalOf(sqltext.NodeKind(s.GetSubselect())), s.Location)
 		return
 	}
 	w.selectStmt(query, w.scope)
@@ -195,7 +195,7 @@ func (w *walker) visitColumnRef(c *sqltext.ColumnRef, expanded bool) {
 			w.countNode("A_Star")
 			star = true
 		default:
-			w.refuseAt(refusalOf(sqltext.Kind(n)), c.Location)
+			w.refuseAt(refusalOf(sqltext.NodeKind(n)), c.Location)
 			return
 		}
 	}
@@ -324,14 +324,15 @@ func (w *walker) unqualify(c *sqltext.ColumnRef) {
 
 // isSchemaQualifiedAsWritten tells whether the text of a reference begins with a schema, a dot, a name and a dot.
 func (w *walker) isSchemaQualifiedAsWritten(c *sqltext.ColumnRef) bool {
-	i := w.source.At(c.Location)
-	return i >= 0 && i+3 < len(w.source.Tokens) && w.source.Kind(i+1) == sqltext.Dot && w.source.Kind(i+3) == sqltext.Dot
+	i := w.source.TokenAt(c.Location)
+	return i >= 0 && i+3 < len(w.source.Tokens) && w.source.KindAt(i+1) == sqltext.Dot &&
+		w.source.KindAt(i+3) == sqltext.Dot
 }
 
 // removeSchema writes the table's name in place of schema.table. It quotes a name that needs quotes without a schema,
 // such as user in public.user.id. Comments may stand between schema and table.
 func (w *walker) removeSchema(c *sqltext.ColumnRef, apply func()) {
-	i := w.source.At(c.Location)
+	i := w.source.TokenAt(c.Location)
 	w.replace(w.source.Tokens[i].Start, w.source.Tokens[i+2].End,
 		catalog.QuoteIdent(c.Fields[1].GetString_().GetSval()), apply)
 }
@@ -363,7 +364,7 @@ func (w *walker) visitIndirection(x *sqltext.A_Indirection) {
 			w.visitExpr(part.AIndices.Lidx)
 			w.visitExpr(part.AIndices.Uidx)
 		default:
-			w.refuse(refusalOf(sqltext.Kind(n)))
+			w.refuse(refusalOf(sqltext.NodeKind(n)))
 		}
 	}
 }

@@ -27,7 +27,7 @@ func fingerprint(source *sqltext.Source) string {
 		}
 		constant = false
 		shape.WriteByte(' ')
-		if s := source.String(t); s[0] == '"' {
+		if s := source.TokenText(t); s[0] == '"' {
 			shape.WriteString(s)
 		} else {
 			shape.WriteString(strings.ToLower(s))
@@ -110,7 +110,7 @@ func tagOfStatement(stmt *sqltext.Node) string {
 		}
 		return "TRANSACTION"
 	}
-	if r := refusalIndex[sqltext.Kind(stmt)]; r != nil {
+	if r := refusalIndex[sqltext.NodeKind(stmt)]; r != nil {
 		verb, _, _ := strings.Cut(r.Construct, " ")
 		return strings.TrimSuffix(verb, ",")
 	}

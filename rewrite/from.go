@@ -25,7 +25,7 @@ func (w *walker) visitFromItem(n *sqltext.Node, ownScope, parent *scope, notInje
 		w.countNode("RangeSubselect")
 		query := s.GetSubquery().GetSelectStmt()
 		if query == nil {
-			w.refuse(refusalOf(sqltext.Kind(s.GetSubquery())))
+			w.refuse(refusalOf(sqltext.NodeKind(s.GetSubquery())))
 			return
 		}
 		outer := parent
@@ -46,7 +46,7 @@ func (w *walker) visitFromItem(n *sqltext.Node, ownScope, parent *scope, notInje
 	case *sqltext.Node_JoinExpr:
 		w.joinExpr(kind.JoinExpr, ownScope, parent, notInjected)
 	default:
-		w.refuse(refusalOf(sqltext.Kind(n)))
+		w.refuse(refusalOf(sqltext.NodeKind(n)))
 	}
 }
 
@@ -166,7 +166,7 @@ func (w *walker) visitRangeFunction(f *sqltext.RangeFunction, ownScope *scope) {
 	for i, n := range f.Functions {
 		parts := n.GetList().GetItems() // the parts are the call and its column definitions
 		if len(parts) == 0 || len(parts) > 2 {
-			w.refuse(refusalOf(sqltext.Kind(n)))
+			w.refuse(refusalOf(sqltext.NodeKind(n)))
 			return
 		}
 		w.visitExpr(parts[0])
@@ -178,7 +178,7 @@ func (w *walker) visitRangeFunction(f *sqltext.RangeFunction, ownScope *scope) {
 		if len(parts) == 2 {
 			w.visitColumnDefs(parts[1].GetList().GetItems())
 			if parts[1].GetNode() != nil && parts[1].GetList() == nil {
-				w.refuse(refusalOf(sqltext.Kind(parts[1])))
+				w.refuse(refusalOf(sqltext.NodeKind(parts[1])))
 			}
 		}
 	}
@@ -198,7 +198,7 @@ func (w *walker) visitColumnDefs(defs []*sqltext.Node) {
 	for _, n := range defs {
 		d := n.GetColumnDef()
 		if d == nil {
-			w.refuse(refusalOf(sqltext.Kind(n)))
+			w.refuse(refusalOf(sqltext.NodeKind(n)))
 			return
 		}
 		w.countNode("ColumnDef")
@@ -224,7 +224,7 @@ func (w *walker) visitRangeTableFunc(f *sqltext.RangeTableFunc, ownScope *scope)
 	for _, n := range f.Columns {
 		c := n.GetRangeTableFuncCol()
 		if c == nil {
-			w.refuse(refusalOf(sqltext.Kind(n)))
+			w.refuse(refusalOf(sqltext.NodeKind(n)))
 			return
 		}
 		w.countNode("RangeTableFuncCol")

@@ -126,7 +126,7 @@ const (
 // spellingOf tells how a call is written. The text can get another name only in a call that is spelled by a name.
 func (w *walker) spellingOf(f *sqltext.FuncCall) spelling {
 	schema, name, _ := qualifiedName(f.Funcname)
-	i := w.source.At(f.Location)
+	i := w.source.TokenAt(f.Location)
 	if f.Funcformat == sqltext.COERCE_SQL_SYNTAX {
 		if schema != "pg_catalog" {
 			return spelledOtherwise
@@ -137,10 +137,10 @@ func (w *walker) spellingOf(f *sqltext.FuncCall) spelling {
 		return spelledOtherwise
 	}
 	nameTokens := 1
-	if w.source.Kind(i+1) == sqltext.Dot {
+	if w.source.KindAt(i+1) == sqltext.Dot {
 		nameTokens = 3
 	}
-	hasName := w.source.Tokens[i].IsName() && w.source.Kind(i+nameTokens) == sqltext.OpenParen
+	hasName := w.source.Tokens[i].IsName() && w.source.KindAt(i+nameTokens) == sqltext.OpenParen
 	switch {
 	case schema == "pg_catalog" && nameTokens == 1 && (name == "like_escape" || name == "similar_to_escape") &&
 		!isIdentifier(w.source.Tokens[i]):
@@ -148,7 +148,7 @@ func (w *walker) spellingOf(f *sqltext.FuncCall) spelling {
 	case hasName && schema == "pg_catalog" && nameTokens == 1 && name == "json_object":
 		// a key word of the grammar calls the function
 		return spelledByGrammar
-	case hasName && w.source.Kind(i) == sqltext.Treat && schema == "pg_catalog":
+	case hasName && w.source.KindAt(i) == sqltext.Treat && schema == "pg_catalog":
 		return spelledTreat
 	case hasName && (schema != "") == (nameTokens == 3):
 		return spelledByName
@@ -320,9 +320,9 @@ func (w *walker) qualifyCall(f *sqltext.FuncCall, name catalog.Name) {
 	if w.refused != nil || name == (catalog.Name{}) {
 		return
 	}
-	i := w.source.At(f.Location)
+	i := w.source.TokenAt(f.Location)
 	last := i
-	if w.source.Kind(i+1) == sqltext.Dot {
+	if w.source.KindAt(i+1) == sqltext.Dot {
 		last = i + 2
 	}
 	w.replace(w.source.Tokens[i].Start, w.source.Tokens[last].End, name.SQL(), func() {

@@ -34,16 +34,16 @@ func (w *walker) addGroupColumns(s *sqltext.SelectStmt, ownScope *scope) {
 			}
 		}
 	}
-	last := w.source.At(groupLocation(s.GroupClause[0])) - 1 // the token before the list
-	for last > 0 && w.source.Kind(last) == sqltext.OpenParen {
+	last := w.source.TokenAt(groupLocation(s.GroupClause[0])) - 1 // the token before the list
+	for last > 0 && w.source.KindAt(last) == sqltext.OpenParen {
 		last--
 	}
 	nextToken := last
-	if kind := w.source.Kind(nextToken); kind == sqltext.Distinct || kind == sqltext.All {
+	if kind := w.source.KindAt(nextToken); kind == sqltext.Distinct || kind == sqltext.All {
 		nextToken--
 	}
-	if len(added) == 0 || nextToken < 1 || w.source.Kind(nextToken) != sqltext.By ||
-		w.source.Kind(nextToken-1) != sqltext.Group {
+	if len(added) == 0 || nextToken < 1 || w.source.KindAt(nextToken) != sqltext.By ||
+		w.source.KindAt(nextToken-1) != sqltext.Group {
 		return
 	}
 	text, nodes := "", make([]*sqltext.Node, 0, len(added)+len(s.GroupClause))

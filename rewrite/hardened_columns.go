@@ -495,7 +495,7 @@ var commonAggregates = []string{"count", "sum", "avg", "min", "max", "array_agg"
 // query of that name inside.
 func (c *hardenedAnalysis) readsCTE(s *sqltext.SelectStmt, name string) bool {
 	found, others := false, s.GetWithClause() != nil
-	sqltext.Children(s, func(n *sqltext.Node) {
+	sqltext.EachChild(s, func(n *sqltext.Node) {
 		c.walkNodes(n, func(n *sqltext.Node) bool {
 			found = found || n.GetRangeVar() != nil && n.GetRangeVar().Relname == name && c.referenceOf[n.GetRangeVar()] == nil
 			others = others || n.GetSelectStmt().GetWithClause() != nil

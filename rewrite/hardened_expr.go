@@ -21,7 +21,7 @@ func (c *hardenedAnalysis) walkNodes(n *sqltext.Node, f func(*sqltext.Node) bool
 		c.harden("it is too long to be followed")
 		return
 	}
-	sqltext.Children(n, func(child *sqltext.Node) { c.walkNodes(child, f) })
+	sqltext.EachChild(n, func(child *sqltext.Node) { c.walkNodes(child, f) })
 }
 
 // harmlessKinds are kinds of nodes that raise no error themselves.
@@ -90,8 +90,8 @@ func (c *hardenedAnalysis) visitExpr(n *sqltext.Node, context exprContext) (isOw
 			return false
 		}
 	}
-	sqltext.Children(n, func(child *sqltext.Node) { isOwn = c.visitExpr(child, context) || isOwn })
-	kind := sqltext.Kind(n)
+	sqltext.EachChild(n, func(child *sqltext.Node) { isOwn = c.visitExpr(child, context) || isOwn })
+	kind := sqltext.NodeKind(n)
 	passes := isOwn && (n.GetColumnRef() != nil || c.isStrict(n, context.queryLevel)) ||
 		c.hasNotFoldableOperand(n, context)
 	isOwn = isOwn && c.survivesFolding(n, context)

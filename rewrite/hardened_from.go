@@ -118,7 +118,8 @@ func (c *hardenedAnalysis) visitRangeFunctions(f *sqltext.RangeFunction, context
 // tableKinds are the kinds of relations that PostgreSQL reads as it reads tables. A view of pgconsent over a
 // materialized view or a foreign table is a security barrier. How a foreign server evaluates a condition is not
 // checked.
-var tableKinds = map[catalog.RelKind]bool{catalog.Table: true, catalog.PartitionedTable: true, catalog.MatView: true}
+var tableKinds = map[catalog.RelKind]bool{catalog.Table: true, catalog.PartitionedTable: true,
+	catalog.MaterializedView: true}
 
 // hasLateral tells whether an item of FROM may name the items beside it.
 func hasLateral(n *sqltext.Node) bool {

@@ -153,7 +153,7 @@ func (c *hardenedAnalysis) survivesFolding(n *sqltext.Node, context exprContext)
 		}
 	case *sqltext.Node_XmlExpr, *sqltext.Node_XmlSerialize:
 		survives := false
-		sqltext.Children(n, func(child *sqltext.Node) { survives = survives || c.isNotFoldable(child, context) })
+		sqltext.EachChild(n, func(child *sqltext.Node) { survives = survives || c.isNotFoldable(child, context) })
 		return survives
 	}
 	return true
@@ -196,7 +196,7 @@ func (c *hardenedAnalysis) someOperandSurvives(n *sqltext.Node, level *queryLeve
 		return false
 	}
 	found, all := false, true
-	sqltext.Children(n, func(child *sqltext.Node) {
+	sqltext.EachChild(n, func(child *sqltext.Node) {
 		// the node is a name, or a value that is not NULL
 		if child.GetString_() != nil || child.GetTypeName() != nil || child.GetAConst() != nil && !child.GetAConst().Isnull {
 			return

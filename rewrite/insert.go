@@ -20,7 +20,7 @@ func (w *walker) insertStmt(s *sqltext.InsertStmt) map[string]bool {
 		}
 		source := s.GetSelectStmt().GetSelectStmt()
 		if s.SelectStmt != nil && source == nil {
-			w.refuse(refusalOf(sqltext.Kind(s.SelectStmt)))
+			w.refuse(refusalOf(sqltext.NodeKind(s.SelectStmt)))
 			return nil
 		}
 		width, isKnown := sourceWidth(source)
@@ -42,7 +42,7 @@ func (w *walker) insertStmt(s *sqltext.InsertStmt) map[string]bool {
 func (w *walker) valuesLists(s *sqltext.SelectStmt) {
 	for _, row := range s.ValuesLists {
 		if row.GetList() == nil {
-			w.refuse(refusalOf(sqltext.Kind(row)))
+			w.refuse(refusalOf(sqltext.NodeKind(row)))
 			return
 		}
 		for _, n := range row.GetList().GetItems() {
@@ -93,7 +93,7 @@ func (w *walker) checkInsertColumns(t *writeTarget, s *sqltext.InsertStmt, sourc
 	for i, n := range s.Cols {
 		c := n.GetResTarget()
 		if c == nil || c.Val != nil {
-			w.refuse(refusalOf(sqltext.Kind(n)))
+			w.refuse(refusalOf(sqltext.NodeKind(n)))
 			return
 		}
 		w.countNode("ResTarget")
@@ -225,12 +225,12 @@ func (w *walker) cutItems(places []int32, drop map[int]bool) {
 		if !drop[i] {
 			continue
 		}
-		token := w.source.At(location)
+		token := w.source.TokenAt(location)
 		comma := token + 1
 		if i > last {
 			comma = token - 1
 		}
-		if token < 0 || w.source.Kind(comma) != sqltext.Comma {
+		if token < 0 || w.source.KindAt(comma) != sqltext.Comma {
 			w.refuseAt(refusalOf("SetToDefault(elsewhere)"), location)
 			return
 		}

@@ -59,7 +59,7 @@ func (w *walker) visitJSONArrayQuery(q *sqltext.JsonArrayQueryConstructor) {
 	w.countNode("JsonArrayQueryConstructor")
 	query := q.GetQuery().GetSelectStmt()
 	if query == nil {
-		w.refuse(refusalOf(sqltext.Kind(q.GetQuery())))
+		w.refuse(refusalOf(sqltext.NodeKind(q.GetQuery())))
 		return
 	}
 	w.selectStmt(query, w.scope)

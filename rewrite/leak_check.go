@@ -687,7 +687,7 @@ func (v *leakChecker) useSignedViews() {
 // qualifyTypes writes the schema in front of the types that need it.
 func (v *leakChecker) qualifyTypes() {
 	for _, t := range v.typesToQualify {
-		token, name := v.source.Tokens[v.source.At(t.Location)], catalog.Name{
+		token, name := v.source.Tokens[v.source.TokenAt(t.Location)], catalog.Name{
 			Schema: "pg_catalog", Name: t.Names[0].GetString_().GetSval()}
 		if enum := v.findEnum("", name.Name); enum != nil {
 			name = enum.Name
@@ -715,7 +715,7 @@ func (w *walker) namesOnlySignedViews(tree *sqltext.ParseResult) bool {
 		}
 	}
 	only, signed := true, false
-	relations, queries := sqltext.Relations(tree)
+	relations, queries := sqltext.RangeVars(tree)
 	for _, rv := range relations {
 		name := catalog.Name{Schema: rv.GetSchemaname(), Name: rv.GetRelname()}
 		switch {

@@ -101,7 +101,7 @@ func (v *leakChecker) checkExpr(n *sqltext.Node, context checkContext) value {
 		}
 		v.reject("CURRENT_USER and its like")
 	default:
-		v.reject("%s is not leak-safe", sqltext.Kind(&sqltext.Node{Node: n}))
+		v.reject("%s is not leak-safe", sqltext.NodeKind(&sqltext.Node{Node: n}))
 	}
 	return value{}
 }
@@ -237,7 +237,7 @@ func namesColumn(n *sqltext.Node) bool {
 	var visit func(*sqltext.Node)
 	visit = func(n *sqltext.Node) {
 		if found = found || n.GetColumnRef() != nil; !found && n != nil {
-			sqltext.Children(n, visit)
+			sqltext.EachChild(n, visit)
 		}
 	}
 	visit(n)
@@ -250,7 +250,7 @@ func (v *leakChecker) qualifyType(t *sqltext.TypeName) bool {
 	if len(t.Names) > 1 {
 		return true
 	}
-	if i := v.source.At(t.Location); i < 0 || !v.source.Tokens[i].IsName() || v.source.Kind(i+1) == sqltext.Dot {
+	if i := v.source.TokenAt(t.Location); i < 0 || !v.source.Tokens[i].IsName() || v.source.KindAt(i+1) == sqltext.Dot {
 		return false
 	}
 	v.typesToQualify = append(v.typesToQualify, t)
@@ -738,7 +738,7 @@ func hasSubLink(s *sqltext.SelectStmt) bool {
 	var visit func(*sqltext.Node)
 	visit = func(n *sqltext.Node) {
 		if found = found || n.GetSubLink() != nil; !found && n != nil {
-			sqltext.Children(n, visit)
+			sqltext.EachChild(n, visit)
 		}
 	}
 	visit(s.WhereClause)

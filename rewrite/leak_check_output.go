@@ -341,7 +341,7 @@ func mayBeOfParamsOnly(n *sqltext.Node) bool {
 	visit = func(n *sqltext.Node, sure bool) {
 		param, column = param || n.GetParamRef() != nil, column || sure && n.GetColumnRef() != nil
 		sure = sure && n.GetCaseExpr() == nil && n.GetCoalesceExpr() == nil && n.GetBoolExpr() == nil && n.GetSubLink() == nil
-		sqltext.Children(n, func(n *sqltext.Node) { visit(n, sure) })
+		sqltext.EachChild(n, func(n *sqltext.Node) { visit(n, sure) })
 	}
 	visit(n, true)
 	return param && !column
@@ -362,7 +362,7 @@ func isAfterGrouping(n *sqltext.Node) bool {
 		case n.GetColumnRef() != nil, n.GetSubLink() != nil: // a sub-select may name a column of the query
 			stray = true
 		default:
-			sqltext.Children(n, visit)
+			sqltext.EachChild(n, visit)
 		}
 	}
 	visit(n)

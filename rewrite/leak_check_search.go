@@ -152,7 +152,7 @@ func fenceConditions(text string, found []bool) (out string, position func(int) 
 	}
 	s.FromClause, s.WhereClause = []*sqltext.Node{item}, conjunction(otherConditions)
 	out = movedParts.text.String()
-	if refusal := sqltext.Prove(tree, out); refusal != nil {
+	if refusal := sqltext.ProveSameTree(tree, out); refusal != nil {
 		return "", nil, false, nil // a word of the text has another meaning than it seems: the text stays as it was
 	}
 	return out, movedParts.originalPosition, true, nil

@@ -17,7 +17,7 @@ func unqualified(t *testing.T, sql, text string) {
 		t.Errorf("%s: %s: %v", sql, text, refusal)
 		return
 	}
-	relations, queries := sqltext.Relations(tree)
+	relations, queries := sqltext.RangeVars(tree)
 	for _, rv := range relations {
 		if rv.GetSchemaname() == "" && !queries[rv.GetRelname()] {
 			t.Errorf("%s: relation %s has no schema in %s", sql, rv.GetRelname(), text)

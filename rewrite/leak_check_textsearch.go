@@ -58,7 +58,7 @@ func namedFunctions(n *sqltext.Node, all []*sqltext.RangeFunction) (out []int) {
 				}
 			}
 		}
-		sqltext.Children(n, visit)
+		sqltext.EachChild(n, visit)
 	}
 	visit(n)
 	return out
@@ -80,12 +80,12 @@ func fromClauseOf(m proto.Message) []*sqltext.Node {
 // rangeFunctionText returns the text of such a function for the FROM clause of the subquery of keys.
 func rangeFunctionText(source *sqltext.Source, f *sqltext.RangeFunction) (string, bool) {
 	call := f.Functions[0].GetList().GetItems()[0].GetFuncCall()
-	first := source.At(call.GetLocation())
+	first := source.TokenAt(call.GetLocation())
 	openParen := first
-	for openParen >= 0 && openParen < len(source.Tokens) && source.Kind(openParen) != sqltext.OpenParen {
+	for openParen >= 0 && openParen < len(source.Tokens) && source.KindAt(openParen) != sqltext.OpenParen {
 		openParen++
 	}
-	last := source.Closing(openParen)
+	last := source.ClosingParen(openParen)
 	if first < 0 || last < 0 || last >= len(source.Tokens) {
 		return "", false
 	}

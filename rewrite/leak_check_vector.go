@@ -25,7 +25,7 @@ func (v *leakChecker) isIndexedVector(n *sqltext.Node, scope *leakScope) bool {
 			return name, true
 		},
 		isCatalogType: func(t *sqltext.TypeName) bool {
-			if i := v.source.At(t.Location); i < 0 || !v.source.Tokens[i].IsName() || v.source.Kind(i+1) == sqltext.Dot {
+			if i := v.source.TokenAt(t.Location); i < 0 || !v.source.Tokens[i].IsName() || v.source.KindAt(i+1) == sqltext.Dot {
 				return false
 			}
 			types = append(types, t)

@@ -72,7 +72,7 @@ func (w *walker) visitMergeWhen(t *writeTarget, c *sqltext.MergeWhenClause) {
 		for _, n := range c.TargetList {
 			column := n.GetResTarget()
 			if column == nil || column.Val != nil {
-				w.refuse(refusalOf(sqltext.Kind(n)))
+				w.refuse(refusalOf(sqltext.NodeKind(n)))
 				return
 			}
 			w.countNode("ResTarget")

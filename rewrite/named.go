@@ -165,7 +165,7 @@ func (w *walker) checkName(n *sqltext.Node, nameText string, placed bool,
 		return
 	}
 	if w.refused = check(w, nameText, placed); w.refused != nil && placed {
-		w.refused = w.refused.At(w.source.Position(n.GetAConst().GetLocation()))
+		w.refused = w.refused.WithPosition(w.source.Position(n.GetAConst().GetLocation()))
 	}
 }
 

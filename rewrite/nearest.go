@@ -54,7 +54,7 @@ func (w *walker) isNearestSearch(tree *sqltext.ParseResult) bool {
 	}
 	// A window or an aggregate reads all rows that the index finds, and returns its result in each row. The number of rows
 	// would be right, their content would not.
-	if kindCounts, _ := sqltext.Count(s); kindCounts["WindowDef"] > 0 || w.isGrouped(s) {
+	if kindCounts, _ := sqltext.CountNodeKinds(s); kindCounts["WindowDef"] > 0 || w.isGrouped(s) {
 		return false
 	}
 	return isDistance(s.SortClause[0].GetSortBy().GetNode(), s.TargetList)
@@ -177,7 +177,7 @@ func withExactTwin(text string) (out string, position func(int) int, ok bool, re
 		return unchanged()
 	}
 	union.GetRarg().GetFromClause()[0].GetRangeSubselect().Subquery = twin
-	if refusal := sqltext.Prove(frame, out); refusal != nil {
+	if refusal := sqltext.ProveSameTree(frame, out); refusal != nil {
 		return "", nil, false, refusal
 	}
 	return out, func(p int) int {
@@ -220,7 +220,7 @@ func fenceSearch(text string) (out string, position func(int) int, ok bool, refu
 	if !exact.apply(tree.Stmts[0].GetStmt().GetSelectStmt()) {
 		return text, nil, false, nil
 	}
-	if refusal := sqltext.Prove(tree, exact.text); refusal != nil {
+	if refusal := sqltext.ProveSameTree(tree, exact.text); refusal != nil {
 		return "", nil, false, refusal
 	}
 	return exact.text, exact.position, true, nil
@@ -232,10 +232,10 @@ func distanceColumns(s *sqltext.SelectStmt) ([]*sqltext.ColumnRef, bool) {
 	if key == nil {
 		return nil, false
 	}
-	if kindCounts, _ := sqltext.Count(key); kindCounts["SubLink"] > 0 {
+	if kindCounts, _ := sqltext.CountNodeKinds(key); kindCounts["SubLink"] > 0 {
 		return nil, false
 	}
-	return sqltext.Columns(key), true
+	return sqltext.ColumnRefs(key), true
 }
 
 // notNullTests returns the conditions that columns are not NULL, as a text and as trees.
@@ -293,7 +293,7 @@ func fromAndWhere(text string) (items, condition string, ok bool) {
 		case depth != 0:
 		case fromToken < 0 && isFrom(source, i):
 			fromToken = i
-		case fromToken >= 0 && whereToken < 0 && strings.EqualFold(source.String(t), "where"):
+		case fromToken >= 0 && whereToken < 0 && strings.EqualFold(source.TokenText(t), "where"):
 			whereToken = i
 		case fromToken >= 0 && isOrderBy(source, i):
 			// The part ends with the token before, so that it contains no comment in front of WHERE or ORDER BY.
@@ -309,8 +309,8 @@ func fromAndWhere(text string) (items, condition string, ok bool) {
 
 // isFrom tells whether a token begins a FROM clause, and does not end IS DISTINCT FROM.
 func isFrom(source *sqltext.Source, i int) bool {
-	return strings.EqualFold(source.String(source.Tokens[i]), "from") &&
-		(i == 0 || !strings.EqualFold(source.String(source.Tokens[i-1]), "distinct"))
+	return strings.EqualFold(source.TokenText(source.Tokens[i]), "from") &&
+		(i == 0 || !strings.EqualFold(source.TokenText(source.Tokens[i-1]), "distinct"))
 }
 
 // fencedText is the text of a search that no index can sort, with the same change of its tree.
@@ -355,7 +355,7 @@ func fencedSearch(text string) (fencedText, bool) {
 	}
 	edits = append(edits, sqltext.Edit{Start: start, End: start, Text: "(SELECT * FROM "},
 		sqltext.Edit{Start: end, End: end, Text: " OFFSET 0) AS " + catalog.QuoteIdent(name)})
-	spliced, refusal := sqltext.Splice(source.Text, edits)
+	spliced, refusal := sqltext.ApplyEdits(source.Text, edits)
 	if refusal != nil {
 		return fencedText{}, false
 	}
@@ -368,7 +368,7 @@ func fencedSearch(text string) (fencedText, bool) {
 				return false
 			}
 			s.FromClause, s.WhereClause = nil, nil
-			for _, c := range sqltext.Columns(s) {
+			for _, c := range sqltext.ColumnRefs(s) {
 				if table != nil && isQualifiedBy(c, table) {
 					c.Fields = c.Fields[1:]
 				}
@@ -395,8 +395,8 @@ func offsetZeroItem(name string, from []*sqltext.Node, where *sqltext.Node) (*sq
 
 // isOrderBy tells whether ORDER BY stands at a token; in t.order the word order is a column.
 func isOrderBy(source *sqltext.Source, i int) bool {
-	return strings.EqualFold(source.String(source.Tokens[i]), "order") && i+1 < len(source.Tokens) &&
-		strings.EqualFold(source.String(source.Tokens[i+1]), "by")
+	return strings.EqualFold(source.TokenText(source.Tokens[i]), "order") && i+1 < len(source.Tokens) &&
+		strings.EqualFold(source.TokenText(source.Tokens[i+1]), "by")
 }
 
 // searchSpan finds the part of a search's text that begins with the one item of FROM. The part ends with WHERE, or with
@@ -433,19 +433,19 @@ func isQualifiedBy(c *sqltext.ColumnRef, r *sqltext.RangeVar) bool {
 func withoutSchema(source *sqltext.Source, tree *sqltext.ParseResult, r *sqltext.RangeVar, start,
 	end int32) ([]sqltext.Edit, bool) {
 	var edits []sqltext.Edit
-	for _, c := range sqltext.Columns(tree) {
+	for _, c := range sqltext.ColumnRefs(tree) {
 		if r == nil || !isQualifiedBy(c, r) {
 			continue
 		}
-		tokenIndex := source.At(c.Location)
-		if tokenIndex < 0 || tokenIndex+2 >= len(source.Tokens) || source.Kind(tokenIndex+1) != sqltext.Dot {
+		tokenIndex := source.TokenAt(c.Location)
+		if tokenIndex < 0 || tokenIndex+2 >= len(source.Tokens) || source.KindAt(tokenIndex+1) != sqltext.Dot {
 			return nil, false
 		}
 		if first := source.Tokens[tokenIndex].Start; first < start || first >= end {
 			edits = append(edits, sqltext.Edit{Start: first, End: source.Tokens[tokenIndex+1].End})
 		}
 	}
-	if kindCounts, _ := sqltext.Count(tree); len(edits) > 0 && kindCounts["SelectStmt"] > 1 {
+	if kindCounts, _ := sqltext.CountNodeKinds(tree); len(edits) > 0 && kindCounts["SelectStmt"] > 1 {
 		return nil, false
 	}
 	return edits, true

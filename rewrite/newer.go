@@ -86,7 +86,7 @@ func explainNewerSyntax(e *sqlstate.Error, source *sqltext.Source, serverVersion
 	bare := source.WithoutLiterals()
 	for _, s := range newerSyntax {
 		if serverVersion >= s.since*10_000 && s.pattern.MatchString(bare) {
-			return tooNewRefusal(s.what, s.since, s.instead).At(e.Position)
+			return tooNewRefusal(s.what, s.since, s.instead).WithPosition(e.Position)
 		}
 	}
 	return e

@@ -39,7 +39,7 @@ func (w *walker) pinArguments(f *sqltext.FuncCall, policyFunction *policy.Functi
 	for _, pin := range policyFunction.Pins {
 		value := w.pins[pin.Value]
 		if value == nil {
-			w.refuse(sqlstate.From(errPolicyExpression))
+			w.refuse(sqlstate.AsError(errPolicyExpression))
 			return
 		}
 		index := pinnedIndex(policyFunction, pin.Arg)
@@ -60,7 +60,7 @@ func (w *walker) pinArguments(f *sqltext.FuncCall, policyFunction *policy.Functi
 		if nameCount >= 0 {
 			argument := f.Args[nameCount].GetNamedArgExpr()
 			value2 := tokenRange{arguments[nameCount].first + 2, arguments[nameCount].last} // the value stands behind name =>
-			if kind := w.source.Kind(arguments[nameCount].first + 1); kind != sqltext.Arrow && kind != sqltext.Assign ||
+			if kind := w.source.KindAt(arguments[nameCount].first + 1); kind != sqltext.Arrow && kind != sqltext.Assign ||
 				argument == nil {
 				refuse("this notation")
 				return
@@ -123,8 +123,8 @@ type tokenRange struct{ first, last int }
 
 // argumentTokens returns the token ranges of a call's arguments, and the token of its closing parenthesis, or -1.
 func (w *walker) argumentTokens(f *sqltext.FuncCall) ([]tokenRange, int) {
-	i := w.source.At(f.Location) + 1
-	for w.source.Kind(i) != sqltext.OpenParen {
+	i := w.source.TokenAt(f.Location) + 1
+	for w.source.KindAt(i) != sqltext.OpenParen {
 		if i++; i >= len(w.source.Tokens) {
 			return nil, -1
 		}

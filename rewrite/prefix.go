@@ -23,11 +23,11 @@ func (w *walker) prefixSearch(x *sqltext.A_Expr) {
 		return
 	}
 	// the text must consist of the column, LIKE, and the pattern
-	first := w.source.At(column.Location)
-	last := w.source.At(pattern.Location)
+	first := w.source.TokenAt(column.Location)
+	last := w.source.TokenAt(pattern.Location)
 	nameTokens := 2*len(column.Fields) - 1
-	if first < 0 || last != first+nameTokens+1 || w.source.Kind(last) != sqltext.Sconst ||
-		w.source.At(x.Location) != first+nameTokens {
+	if first < 0 || last != first+nameTokens+1 || w.source.KindAt(last) != sqltext.Sconst ||
+		w.source.TokenAt(x.Location) != first+nameTokens {
 		return
 	}
 	start, end := w.source.Tokens[first].Start, w.source.Tokens[first+nameTokens-1].End
@@ -42,7 +42,7 @@ func (w *walker) prefixSearch(x *sqltext.A_Expr) {
 func (w *walker) hasByteIndex(c *sqltext.ColumnRef) bool {
 	relation, column := w.storedColumn(c)
 	return column != nil && column.Collation == "" && (column.TypeOID == 25 || column.TypeOID == 1043) &&
-		slices.ContainsFunc(relation.Indexes, func(i catalog.BTree) bool {
+		slices.ContainsFunc(relation.BTrees, func(i catalog.BTree) bool {
 			return i.InByteOrder &&
 				i.Columns[0] == column.Name
 		})

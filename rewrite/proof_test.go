@@ -89,9 +89,9 @@ func TestFaultsEndInRefusals(t *testing.T) {
 				edits[j] = e.Edit
 				e.apply()
 			}
-			spliced, refusal := sqltext.Splice(text, edits)
+			spliced, refusal := sqltext.ApplyEdits(text, edits)
 			if refusal == nil {
-				refusal = sqltext.Prove(tree, spliced.Text)
+				refusal = sqltext.ProveSameTree(tree, spliced.Text)
 			}
 			if refusal == nil {
 				t.Errorf("%s, edit %d: went through as %s", name, i, spliced.Text)

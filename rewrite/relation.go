@@ -144,7 +144,7 @@ func childRefusalHint(p *policy.Policy, name catalog.Name) string {
 // unreadableHint says why agents cannot read a relation although the policy lists it.
 func unreadableHint(r *catalog.Relation) string {
 	switch {
-	case r.Kind == catalog.Table, r.Kind == catalog.PartitionedTable, r.Kind == catalog.MatView,
+	case r.Kind == catalog.Table, r.Kind == catalog.PartitionedTable, r.Kind == catalog.MaterializedView,
 		r.Kind == catalog.ForeignTable:
 		return ""
 	case r.Kind == catalog.View:
@@ -157,29 +157,29 @@ func unreadableHint(r *catalog.Relation) string {
 
 // locateName finds the tokens of the relation's name in the text.
 func (w *walker) locateName(ref *reference) bool {
-	i := w.source.At(ref.rangeVar.GetLocation())
+	i := w.source.TokenAt(ref.rangeVar.GetLocation())
 	last := i
 	if ref.rangeVar.GetSchemaname() != "" {
 		last = i + 2
-		if w.source.Kind(i+1) != sqltext.Dot {
+		if w.source.KindAt(i+1) != sqltext.Dot {
 			return false
 		}
 	}
 	if i < 0 || last >= len(w.source.Tokens) || !w.source.Tokens[i].IsName() || !w.source.Tokens[last].IsName() ||
-		w.source.Kind(last+1) == sqltext.Dot {
+		w.source.KindAt(last+1) == sqltext.Dot {
 		return false
 	}
 	ref.start, ref.end = w.source.Tokens[i].Start, w.source.Tokens[last].End
 	ref.starEnd = ref.end
 	countBefore := i - 1
-	for w.source.Kind(countBefore) == sqltext.Only || w.source.Kind(countBefore) == sqltext.OpenParen &&
-		w.source.Kind(countBefore-1) == sqltext.Only {
+	for w.source.KindAt(countBefore) == sqltext.Only || w.source.KindAt(countBefore) == sqltext.OpenParen &&
+		w.source.KindAt(countBefore-1) == sqltext.Only {
 		countBefore--
 	}
-	if w.source.Kind(countBefore) == sqltext.Table {
+	if w.source.KindAt(countBefore) == sqltext.Table {
 		ref.tableToken = countBefore
 	}
-	if w.source.Kind(last+1) == sqltext.Star {
+	if w.source.KindAt(last+1) == sqltext.Star {
 		ref.starEnd = w.source.Tokens[last+1].End
 		ref.doNotInject(starTable)
 	}
@@ -275,7 +275,7 @@ func (w *walker) editReference(ref *reference, signable bool) {
 		return
 	}
 	if ref.fragment.subquery == nil || ref.fragment.subquery() == nil {
-		w.refuse(sqlstate.From(errPolicyExpression))
+		w.refuse(sqlstate.AsError(errPolicyExpression))
 		return
 	}
 	w.needsSignature = w.needsSignature || ref.fragment.needsSignature
@@ -373,8 +373,8 @@ func (w *walker) renamedViews() []verdict.RenamedRelation {
 
 // aliasPosition returns the position at which an alias can be added: behind "t", "t *" or "ONLY (t)".
 func (r *reference) aliasPosition(source *sqltext.Source) int32 {
-	i := source.At(r.start)
-	if source.Kind(i-1) == sqltext.OpenParen && source.Kind(i-2) == sqltext.Only {
+	i := source.TokenAt(r.start)
+	if source.KindAt(i-1) == sqltext.OpenParen && source.KindAt(i-2) == sqltext.Only {
 		for ; i < len(source.Tokens); i++ {
 			if source.Tokens[i].Kind == sqltext.CloseParen {
 				return source.Tokens[i].End

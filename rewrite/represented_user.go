@@ -106,7 +106,7 @@ func (w *walker) setConfigRepresentedUser(f *sqltext.FuncCall, value settingArgu
 	if cast := constant.GetTypeCast(); cast != nil {
 		constant = cast.Arg
 	}
-	tokenIndex := w.source.At(constant.GetAConst().GetLocation())
+	tokenIndex := w.source.TokenAt(constant.GetAConst().GetLocation())
 	if tokenIndex < 0 {
 		return false, badValueError(w.representedUser.Setting)
 	}

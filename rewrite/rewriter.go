@@ -263,18 +263,18 @@ func (r *Rewriter) rewriteAs(text string, extended bool, forms allowedForms) (*R
 			}
 			e.apply()
 		}
-		spliced, refusal := sqltext.Splice(text, edits)
+		spliced, refusal := sqltext.ApplyEdits(text, edits)
 		if refusal != nil {
 			return result, refusal
 		}
-		if refusal := sqltext.Prove(tree, spliced.Text); refusal != nil && signedPath {
+		if refusal := sqltext.ProveSameTree(tree, spliced.Text); refusal != nil && signedPath {
 			// try again without the forms, as above, if the tokens differ
 			return r.rewriteAs(text, extended, allowedForms{exactTwin: forms.exactTwin})
 		} else if refusal != nil {
 			return result, refusal
 		}
 		if signedPath && !w.namesOnlySignedViews(tree) {
-			return result, sqlstate.From(errNotSignedView)
+			return result, sqlstate.AsError(errNotSignedView)
 		}
 		result.Text, result.Position = spliced.Text, spliced.Position
 	}
@@ -379,7 +379,7 @@ func isSignable(source *sqltext.Source) bool {
 	}
 	clean := strings.Count(source.Text, `\`)
 	for _, t := range source.Tokens {
-		s := source.String(t)
+		s := source.TokenText(t)
 		if t.Kind == sqltext.Sconst && (s[0] == 'E' || s[0] == 'e') {
 			clean -= strings.Count(s, `\`)
 		}

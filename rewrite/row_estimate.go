@@ -105,7 +105,7 @@ func (w *walker) readsHashedParts(tree *sqltext.ParseResult) bool {
 	sqltext.Walk(tree, func(m proto.Message) bool {
 		s, isOfKind := m.(*sqltext.SubLink)
 		if isOfKind && s.SubLinkType == sqltext.EXISTS_SUBLINK {
-			relations, _ := sqltext.Relations(s)
+			relations, _ := sqltext.RangeVars(s)
 			for _, rv := range relations {
 				inExists[rv] = true
 			}
@@ -328,7 +328,7 @@ func (h *rowEstimator) readsAllRows(s *sqltext.SelectStmt) bool {
 func callsWindow(n *sqltext.Node) bool {
 	found := n.GetFuncCall().GetOver() != nil
 	if n != nil && n.GetSubLink() == nil {
-		sqltext.Children(n, func(child *sqltext.Node) { found = found || callsWindow(child) })
+		sqltext.EachChild(n, func(child *sqltext.Node) { found = found || callsWindow(child) })
 	}
 	return found
 }
@@ -343,7 +343,7 @@ func (h *rowEstimator) estimateSubLinks(n *sqltext.Node, outer float64) {
 		h.estimateQuery(link.GetSubselect().GetSelectStmt(), outer)
 		return
 	}
-	sqltext.Children(n, func(child *sqltext.Node) { h.estimateSubLinks(child, outer) })
+	sqltext.EachChild(n, func(child *sqltext.Node) { h.estimateSubLinks(child, outer) })
 }
 
 // queryEstimate is the estimate of one SELECT.
@@ -504,7 +504,7 @@ func (l *queryEstimate) applyConditions(conditions []*sqltext.Node) {
 		if l.ignoreRuleColumns { // PostgreSQL's guess for a range may be far off
 			bounds = nil
 		}
-		for _, index := range item.ref.relation.Indexes {
+		for _, index := range item.ref.relation.BTrees {
 			if index.IsUnique && !slices.ContainsFunc(index.Columns,
 				func(c string) bool { return !slices.Contains(equal[item], c) }) {
 				item.rows = 1
@@ -588,13 +588,13 @@ func addBound(bounds map[*tableEstimate]map[string]int, item *tableEstimate, col
 
 // indexBeginsWith tells whether an index begins with a column.
 func indexBeginsWith(r *catalog.Relation, column string) bool {
-	return slices.ContainsFunc(r.Indexes, func(i catalog.BTree) bool { return i.Columns[0] == column })
+	return slices.ContainsFunc(r.BTrees, func(i catalog.BTree) bool { return i.Columns[0] == column })
 }
 
 // someIndexSorts tells whether an index returns the rows in the order of a column. It must begin with the column, or
 // only columns with a single value may come before.
 func (l *queryEstimate) someIndexSorts(item *tableEstimate, column string) bool {
-	return slices.ContainsFunc(item.ref.relation.Indexes, func(i catalog.BTree) bool {
+	return slices.ContainsFunc(item.ref.relation.BTrees, func(i catalog.BTree) bool {
 		tokenIndex := slices.IndexFunc(i.Columns,
 			func(c string) bool { return !slices.Contains(l.singleValueColumns[item], c) || c == column })
 		return tokenIndex >= 0 && i.Columns[tokenIndex] == column

@@ -75,7 +75,7 @@ func (w *walker) rowHintTables(tree *sqltext.ParseResult, signedPath bool) []cat
 func (w *walker) rowsByRule(ref *reference) float64 {
 	rows := 0.0
 	level := &queryEstimate{rowEstimator: &rowEstimator{walker: w}}
-	for _, index := range ref.relation.Indexes {
+	for _, index := range ref.relation.BTrees {
 		if column := index.Columns[0]; slices.Contains(ref.fragment.attributeColumns, column) {
 			if rowsFound := level.rowsPerValue(ref, column); rows == 0 || rowsFound < rows {
 				rows = rowsFound
@@ -154,13 +154,13 @@ func (l *queryEstimate) ruleIndexIsBetter(item *tableEstimate, equal []string) b
 		return false
 	}
 	equal = append(slices.Clone(equal), item.ref.fragment.attributeColumns...)
-	return slices.ContainsFunc(item.ref.relation.Indexes,
+	return slices.ContainsFunc(item.ref.relation.BTrees,
 		func(i catalog.BTree) bool { return l.indexRows(item, i, equal, nil) < item.rows })
 }
 
 // ruleIndexMaySort tells whether an index that begins with a column of the rule may also have the order of ORDER BY.
 func (l *queryEstimate) ruleIndexMaySort(item *tableEstimate, column string) bool {
-	return slices.ContainsFunc(item.ref.relation.Indexes, func(i catalog.BTree) bool {
+	return slices.ContainsFunc(item.ref.relation.BTrees, func(i catalog.BTree) bool {
 		return slices.Contains(item.ref.fragment.singleValueColumns, i.Columns[0]) && slices.Contains(i.Columns, column)
 	})
 }

@@ -377,11 +377,11 @@ func addKeyConditions(text string, searches []keySearch) (out string, position f
 			return "", nil, false, nil
 		}
 	}
-	spliced, refusal := sqltext.Splice(text, edits)
+	spliced, refusal := sqltext.ApplyEdits(text, edits)
 	if refusal != nil {
 		return "", nil, false, refusal
 	}
-	if len(spliced.Text) > sqltext.MaxBytes() || sqltext.Prove(tree, spliced.Text) != nil {
+	if len(spliced.Text) > sqltext.MaxBytes() || sqltext.ProveSameTree(tree, spliced.Text) != nil {
 		return "", nil, false, nil // a word of the text has another meaning than it seems: the text stays as it was
 	}
 	return spliced.Text, spliced.Position, true, nil

@@ -67,7 +67,7 @@ func (w *walker) visitTargetList(targets *[]*sqltext.Node) map[string]bool {
 	for _, n := range *targets {
 		t := n.GetResTarget()
 		if t == nil || len(t.Indirection) > 0 {
-			w.refuse(refusalOf(sqltext.Kind(n)))
+			w.refuse(refusalOf(sqltext.NodeKind(n)))
 			return nil
 		}
 		w.countNode("ResTarget")
@@ -175,7 +175,7 @@ func (w *walker) visitWithClause(c *sqltext.WithClause, parent *scope) {
 	for _, n := range c.Ctes {
 		cte := n.GetCommonTableExpr()
 		if cte == nil {
-			w.refuse(refusalOf(sqltext.Kind(n)))
+			w.refuse(refusalOf(sqltext.NodeKind(n)))
 			return
 		}
 		w.countNode("CommonTableExpr")

@@ -46,13 +46,13 @@ func (w *walker) standbyFallback(n *sqltext.Node, f *sqltext.FuncCall, schema, n
 		schema == "" && len(w.snap.FunctionsNamed("", name)) > 0 {
 		return false
 	}
-	first := w.source.At(f.Location)
+	first := w.source.TokenAt(f.Location)
 	last := first + 2
-	if w.source.Kind(first+1) == sqltext.Dot {
+	if w.source.KindAt(first+1) == sqltext.Dot {
 		last = first + 4
 	}
 	constant := parseExpression(null)
-	if constant == nil || last >= len(w.source.Tokens) || w.source.Kind(last) != sqltext.CloseParen {
+	if constant == nil || last >= len(w.source.Tokens) || w.source.KindAt(last) != sqltext.CloseParen {
 		return false
 	}
 	w.replace(w.source.Tokens[first].Start, w.source.Tokens[last].End, null, func() {

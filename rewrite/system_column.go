@@ -22,8 +22,8 @@ func (w *walker) catalogSystemColumn(n *sqltext.Node, target *sqltext.ResTarget)
 	if !ok {
 		return false
 	}
-	first := w.source.At(c.Location)
-	if first < 0 || first+2 >= len(w.source.Tokens) || w.source.Kind(first+1) != sqltext.Dot {
+	first := w.source.TokenAt(c.Location)
+	if first < 0 || first+2 >= len(w.source.Tokens) || w.source.KindAt(first+1) != sqltext.Dot {
 		return false
 	}
 	switch column := c.Fields[1].GetString_().GetSval(); column {
@@ -47,7 +47,7 @@ func (w *walker) bareXmin(n *sqltext.Node, target *sqltext.ResTarget) bool {
 	if _, ok := w.scope.catalogNamed(name); !ok || w.scope.hasUnknownName {
 		return false
 	}
-	tokenIndex := w.source.At(c.Location)
+	tokenIndex := w.source.TokenAt(c.Location)
 	return tokenIndex >= 0 && w.replaceColumn(n, target, "xmin", frozenXID, tokenIndex, tokenIndex)
 }
 

@@ -41,7 +41,7 @@ func tokensBeforeEnd(source *sqltext.Source) int {
 func shapeOf(source *sqltext.Source, n int) []string {
 	out := make([]string, 0, n)
 	for _, t := range source.Tokens[:n] {
-		s := source.String(t)
+		s := source.TokenText(t)
 		switch {
 		case t.IsConstant() && strings.HasPrefix(s, "$") && !strings.HasSuffix(s, "$"):
 			out = append(out, anyValue)
@@ -101,13 +101,13 @@ func (w *walker) queryStart(stmt *sqltext.Node, n int) int {
 	}
 	depth := 0
 	for i := 2; i < n; i++ {
-		switch w.source.Kind(i) {
+		switch w.source.KindAt(i) {
 		case sqltext.OpenParen:
 			depth++
 		case sqltext.CloseParen:
 			depth--
 		}
-		if depth == 0 && strings.EqualFold(w.source.String(w.source.Tokens[i]), word) {
+		if depth == 0 && strings.EqualFold(w.source.TokenText(w.source.Tokens[i]), word) {
 			return i + 1
 		}
 	}

@@ -41,7 +41,7 @@ func TestNamedStatementsToTheToken(t *testing.T) {
 	}
 	otherCase := strings.NewReplacer("a", "A", "A", "a", "t", "T", "T", "t", "f", "F", "F", "f")
 	for i, token := range source.Tokens {
-		s := source.String(token)
+		s := source.TokenText(token)
 		parameter := strings.HasPrefix(s, "$") && !strings.HasSuffix(s, "$")
 		literal := token.IsConstant() || s[0] == '"'
 		same := map[string]bool{otherCase.Replace(s): parameter || !literal, strings.ToUpper(s): parameter || !literal || strings.ToUpper(s) == s}

@@ -31,11 +31,11 @@ func (w *walker) castTimeBounds(condition *sqltext.Node) {
 	}
 	switch name := lastNamePart(x.Name); {
 	case x.Kind == sqltext.AEXPR_OP && slices.Contains([]string{"=", "<", "<=", ">", ">="}, name):
-		tokenIndex := w.source.At(x.Location)
+		tokenIndex := w.source.TokenAt(x.Location)
 		w.noteTimeWindow(condition, column, name, x.Rexpr)
 		w.castTimeBound(column, x.Rexpr, tokenIndex+1, func(n *sqltext.Node) { x.Rexpr = n })
 	case x.Kind == sqltext.AEXPR_BETWEEN && len(x.Rexpr.GetList().GetItems()) == 2:
-		items, tokenIndex := x.Rexpr.GetList().Items, w.source.At(x.Location)
+		items, tokenIndex := x.Rexpr.GetList().Items, w.source.TokenAt(x.Location)
 		w.noteTimeWindow(condition, column, "BETWEEN", items...)
 		end := w.castTimeBound(column, items[0], tokenIndex+1, func(n *sqltext.Node) { items[0] = n })
 		if end > 0 {
@@ -48,7 +48,7 @@ func (w *walker) castTimeBounds(condition *sqltext.Node) {
 // begins there.
 func (w *walker) castTimeBound(column *sqltext.ColumnRef, n *sqltext.Node, first int, put func(*sqltext.Node)) int {
 	relation, stored := w.storedColumn(column)
-	if stored == nil || !slices.ContainsFunc(relation.Indexes,
+	if stored == nil || !slices.ContainsFunc(relation.BTrees,
 		func(i catalog.BTree) bool { return slices.Contains(i.Columns, stored.Name) }) {
 		return 0
 	}
@@ -161,16 +161,16 @@ func (w *walker) timeBoundTokens(b nearTime, first int) (isParenthesized bool, l
 	}
 	constant := func(of string) bool { // the constant is DATE '…' or '…'::date
 		switch {
-		case word(i) == of && w.source.Kind(i+1) == sqltext.Sconst:
+		case word(i) == of && w.source.KindAt(i+1) == sqltext.Sconst:
 			i += 2
-		case w.source.Kind(i) == sqltext.Sconst && word(i+1) == "::" && word(i+2) == of:
+		case w.source.KindAt(i) == sqltext.Sconst && word(i+1) == "::" && word(i+2) == of:
 			i += 3
 		default:
 			return false
 		}
 		return true
 	}
-	for ; w.source.Kind(i) == sqltext.OpenParen; i++ {
+	for ; w.source.KindAt(i) == sqltext.OpenParen; i++ {
 		depth++
 	}
 	if b.base == "current_date" {
@@ -192,7 +192,7 @@ func (w *walker) timeBoundTokens(b nearTime, first int) (isParenthesized bool, l
 		}
 	}
 	for k := depth; k > 0; k-- {
-		if w.source.Kind(i) != sqltext.CloseParen {
+		if w.source.KindAt(i) != sqltext.CloseParen {
 			return false, 0, false
 		}
 		i++

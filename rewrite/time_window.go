@@ -28,7 +28,7 @@ type timeWindow struct {
 // noteTimeWindow notes the added condition for a comparison of an indexed column with a time near today.
 func (w *walker) noteTimeWindow(condition *sqltext.Node, column *sqltext.ColumnRef, operator string, bounds ...*sqltext.Node) {
 	relation, stored := w.storedColumn(column)
-	if stored == nil || stored.TypeOID != 1114 || !slices.ContainsFunc(relation.Indexes,
+	if stored == nil || stored.TypeOID != 1114 || !slices.ContainsFunc(relation.BTrees,
 		func(i catalog.BTree) bool { return slices.Contains(i.Columns, stored.Name) }) {
 		return
 	}
@@ -60,7 +60,7 @@ func (w *walker) noteTimeWindow(condition *sqltext.Node, column *sqltext.ColumnR
 		add(">=", "-", bounds[0])
 		add("<=", "+", bounds[len(bounds)-1])
 	}
-	tokenIndex := w.source.At(column.Location)
+	tokenIndex := w.source.TokenAt(column.Location)
 	node := parseExpression(conditions)
 	if conditions == "" || node == nil || tokenIndex < 0 {
 		return

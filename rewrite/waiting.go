@@ -95,12 +95,12 @@ func (w *walker) replaceBySubselect(ref *reference, text string, addOffset bool)
 	}
 	tree, refusal := sqltext.Parse("SELECT FROM " + text + " AS x")
 	if refusal != nil || len(tree.Stmts) != 1 {
-		w.refuse(sqlstate.From(errPolicyExpression))
+		w.refuse(sqlstate.AsError(errPolicyExpression))
 		return
 	}
 	from := tree.Stmts[0].GetStmt().GetSelectStmt().GetFromClause()
 	if len(from) != 1 || from[0].GetRangeSubselect().GetSubquery() == nil {
-		w.refuse(sqlstate.From(errPolicyExpression))
+		w.refuse(sqlstate.AsError(errPolicyExpression))
 		return
 	}
 	for _, c := range ref.qualifiedColumns {
@@ -132,9 +132,9 @@ func (w *walker) expandStars(ref *reference) bool {
 }
 
 func (w *walker) expandStar(s targetStar, ref *reference) bool {
-	first := w.source.At(s.column.Location)
+	first := w.source.TokenAt(s.column.Location)
 	last := first + 2*(len(s.column.Fields)-1) // the star is written as name . *
-	if first < 0 || w.source.Kind(last) != sqltext.Star {
+	if first < 0 || w.source.KindAt(last) != sqltext.Star {
 		return false
 	}
 	texts := make([]string, len(ref.relation.Columns))

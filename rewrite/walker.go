@@ -99,7 +99,7 @@ func (w *walker) refuse(e *sqlstate.Error) {
 // refuseAt records a refusal with its position, a byte offset in the tree.
 func (w *walker) refuseAt(e *sqlstate.Error, location int32) {
 	if w.refused == nil {
-		w.refused = e.At(w.source.Position(location))
+		w.refused = e.WithPosition(w.source.Position(location))
 	}
 }
 
@@ -166,7 +166,7 @@ func (w *walker) visitStatement(raw *sqltext.RawStmt) verdict.Effect {
 	case *sqltext.Node_CreateExtensionStmt, *sqltext.Node_CreateSchemaStmt, *sqltext.Node_CreateStmt, *sqltext.Node_IndexStmt:
 		effect = w.createStmt(raw)
 	default:
-		w.refuseAt(refusalOf(sqltext.Kind(raw.GetStmt())), w.firstToken(raw))
+		w.refuseAt(refusalOf(sqltext.NodeKind(raw.GetStmt())), w.firstToken(raw))
 	}
 	if w.refused == nil {
 		w.checkSystemColumns()
@@ -218,7 +218,7 @@ func (w *walker) checkSystemColumns() {
 // checkNodeCounts compares the visited nodes with the nodes that a generic walk finds in the tree. A text with a node
 // that the walker has missed is refused.
 func (w *walker) checkNodeCounts(tree *sqltext.ParseResult) *sqlstate.Error {
-	kindCounts, isKnown := sqltext.Count(tree)
+	kindCounts, isKnown := sqltext.CountNodeKinds(tree)
 	if isKnown {
 		for kind, n := range kindCounts {
 			if kind != "ParseResult" && !leafKinds[kind] && w.nodeCounts[kind] != n {

@@ -22,7 +22,7 @@ type writeTarget struct {
 
 // visitTarget visits the table that a statement writes, under the name that its expressions use; nil after a refusal.
 func (w *walker) visitTarget(rv *sqltext.RangeVar, commands ...string) *writeTarget {
-	tokenIndex := w.source.At(rv.GetLocation())
+	tokenIndex := w.source.TokenAt(rv.GetLocation())
 	ref := w.resolveRelation(rv)
 	if ref == nil {
 		return nil
@@ -110,7 +110,7 @@ func (w *walker) visitAssignedParts(indirection []*sqltext.Node) {
 			w.visitExpr(part.AIndices.Lidx)
 			w.visitExpr(part.AIndices.Uidx)
 		default:
-			w.refuse(refusalOf(sqltext.Kind(n)))
+			w.refuse(refusalOf(sqltext.NodeKind(n)))
 		}
 	}
 }
@@ -129,7 +129,7 @@ func (w *walker) visitSetList(t *writeTarget, targets []*sqltext.Node) {
 	for _, n := range targets {
 		target := n.GetResTarget()
 		if target == nil {
-			w.refuse(refusalOf(sqltext.Kind(n)))
+			w.refuse(refusalOf(sqltext.NodeKind(n)))
 			return
 		}
 		w.countNode("ResTarget")
@@ -171,7 +171,7 @@ func (w *walker) visitReturning(targets *[]*sqltext.Node) map[string]bool {
 // hasSeveralWrites tells whether a statement makes or changes rows in several of its parts. No part sees the rows of
 // another. So a rule about both cannot be checked for a row that refers to one which the same statement writes.
 func hasSeveralWrites(raw *sqltext.RawStmt) bool {
-	kindCounts, _ := sqltext.Count(raw)
+	kindCounts, _ := sqltext.CountNodeKinds(raw)
 	return kindCounts["InsertStmt"]+kindCounts["UpdateStmt"]+kindCounts["MergeStmt"] > 1
 }
 
@@ -187,7 +187,7 @@ func (w *walker) visitQuery(n *sqltext.Node, parent *scope) map[string]bool {
 	case *sqltext.Node_DeleteStmt:
 		return w.deleteStmt(kind.DeleteStmt)
 	default:
-		w.refuse(refusalOf(sqltext.Kind(n)))
+		w.refuse(refusalOf(sqltext.NodeKind(n)))
 		return nil
 	}
 }
@@ -223,7 +223,7 @@ func (w *walker) visitWhere(n *sqltext.Node) {
 	// text, and the proof compares the result with the tree.
 	for i := w.currentOfEnd; i+2 < len(w.source.Tokens); i++ {
 		t := w.source.Tokens
-		if !strings.EqualFold(w.source.String(t[i]), "current") || !strings.EqualFold(w.source.String(t[i+1]), "of") {
+		if !strings.EqualFold(w.source.TokenText(t[i]), "current") || !strings.EqualFold(w.source.TokenText(t[i+1]), "of") {
 			continue
 		}
 		w.currentOfEnd, w.currentOfCursor = i+2, c.CursorName

@@ -24,7 +24,7 @@ func TestShadowsKeepExpressionsFromWhatIsHidden(t *testing.T) {
 	agent := w.agent(user1)
 	for _, s := range catalog.Shadows() {
 		source, ok := w.snap.Relation(s.Source)
-		if !ok || s.Empty {
+		if !ok || s.IsEmpty {
 			continue
 		}
 		for _, c := range source.Columns {

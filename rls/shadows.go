@@ -293,7 +293,7 @@ func (f shadowViews) shadowStatements(s catalog.Shadow, source *catalog.Relation
 		query = "SELECT u.* FROM (" + query + "\nUNION ALL\n" + readsQuery(s, source) + ") AS u"
 	}
 	barrier := ""
-	if s.Where != "" || s.Query != "" || source.Kind == catalog.View && !s.Empty {
+	if s.Where != "" || s.Query != "" || source.Kind == catalog.View && !s.IsEmpty {
 		// No expression of the agent runs on a row that the view leaves out, or on one that it has not joined yet.
 		barrier = " WITH (security_barrier)"
 	}
@@ -318,14 +318,14 @@ func shadowQuery(s catalog.Shadow, source *catalog.Relation) string {
 		switch {
 		case isSet:
 			value = set
-		case s.Empty, s.KeptColumns != nil && !slices.Contains(s.KeptColumns, c.Name), !isShownType(c.Type):
+		case s.IsEmpty, s.KeptColumns != nil && !slices.Contains(s.KeptColumns, c.Name), !isShownType(c.Type):
 			value = "NULL::" + nullType(c.Type)
 		}
 		columns[i] = value + " AS " + catalog.QuoteIdent(c.Name)
 	}
 	query := "SELECT " + strings.Join(columns, ", ")
 	switch {
-	case s.Empty:
+	case s.IsEmpty:
 		return query + "\nWHERE false"
 	case s.Where == "":
 		return query + "\nFROM " + s.Source.SQL() + " AS t"
@@ -349,7 +349,7 @@ func readsQuery(s catalog.Shadow, source *catalog.Relation) string {
 		columns[i] = value + " AS " + catalog.QuoteIdent(c.Name)
 	}
 	return "SELECT " + strings.Join(columns, ", ") + "\nFROM " + s.Source.SQL() +
-		" AS t JOIN pgconsent.reads AS r ON " + s.On
+		" AS t JOIN pgconsent.reads AS r ON " + s.JoinCondition
 }
 
 // isShownType tells whether a shadow may show columns of a type: it is false for expressions and access lists.

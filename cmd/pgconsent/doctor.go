@@ -162,7 +162,7 @@ func findFailingCalls(ctx context.Context, t targetDatabase, built compiledPolic
 		return nil, err
 	}
 	var lintContext policy.LintContext
-	if lintContext.FunctionUses, err = pgcatalog.Used(ctx, t.conn); err != nil {
+	if lintContext.FunctionUses, err = pgcatalog.FunctionUses(ctx, t.conn); err != nil {
 		return nil, err
 	}
 	if lintContext.Triggers, err = pgcatalog.Triggers(ctx, t.conn); err != nil {

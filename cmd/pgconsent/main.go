@@ -244,7 +244,7 @@ func (s *session) printError(err error) int {
 			out["hint"] = e.Hint
 		}
 		if errors.As(err, &named) {
-			out["name"], out["sqlstate"] = named.Name(), string(sqlstate.From(err).Code)
+			out["name"], out["sqlstate"] = named.Name(), string(sqlstate.AsError(err).Code)
 		}
 		_ = json.NewEncoder(s.err).Encode(out)
 		return code

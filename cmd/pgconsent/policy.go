@@ -186,16 +186,16 @@ func (s *session) readLintContext(t targetDatabase) (policy.LintContext, error) 
 		}
 	}
 	var err error
-	if lintContext.Grants, err = pgcatalog.Granted(s.ctx, t.conn, t.config.Roles.Agent); err != nil {
+	if lintContext.Grants, err = pgcatalog.Grants(s.ctx, t.conn, t.config.Roles.Agent); err != nil {
 		return lintContext, err
 	}
-	if lintContext.FunctionUses, err = pgcatalog.Used(s.ctx, t.conn); err != nil {
+	if lintContext.FunctionUses, err = pgcatalog.FunctionUses(s.ctx, t.conn); err != nil {
 		return lintContext, err
 	}
 	if lintContext.Triggers, err = pgcatalog.Triggers(s.ctx, t.conn); err != nil {
 		return lintContext, err
 	}
-	lintContext.Defaults, err = pgcatalog.Defaults(s.ctx, t.conn)
+	lintContext.Defaults, err = pgcatalog.DefinerDefaults(s.ctx, t.conn)
 	return lintContext, err
 }
 

@@ -157,7 +157,7 @@ func describePolicy(database string, built compiledPolicy) policyJSON {
 		out.Contracts = append(out.Contracts, c.Name)
 	}
 	for _, r := range built.snapshot.Relations() {
-		table := r.Kind == catalog.Table || r.Kind == catalog.PartitionedTable || r.Kind == catalog.MatView ||
+		table := r.Kind == catalog.Table || r.Kind == catalog.PartitionedTable || r.Kind == catalog.MaterializedView ||
 			r.Kind == catalog.ForeignTable
 		if _, isListed := p.Table(r.Name); isListed || !table || r.IsPartition || r.Extension != "" ||
 			strings.HasPrefix(r.Name.Schema, "pg_") || r.Name.Schema == "information_schema" ||

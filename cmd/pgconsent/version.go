@@ -29,7 +29,7 @@ type versionInfo struct {
 // readVersion reads the version that the Go tool has recorded in the program.
 func readVersion() versionInfo {
 	b := versionInfo{Version: release, Commit: version, Go: runtime.Version(),
-		Platform: runtime.GOOS + "/" + runtime.GOARCH, GrammarMajor: sqltext.GrammarMajor()}
+		Platform: runtime.GOOS + "/" + runtime.GOARCH, GrammarMajor: sqltext.GrammarVersion()}
 	info, ok := debug.ReadBuildInfo()
 	if ok && b.Commit == "" {
 		settings := map[string]string{}

@@ -19,7 +19,7 @@ import (
 
 // shapeKey has all that what is known of a shape depends on.
 type shapeKey struct {
-	shape               string // see [sqltext.Shape]
+	shape               string // see [sqltext.TextShape]
 	epoch               uint64
 	canSign             bool
 	hidesKeyOnlyColumns bool
@@ -63,7 +63,7 @@ var textHashSeed = maphash.MakeSeed()
 // boundVerdict returns a verdict on the text of a Query that sessions of equal rights share. It is on the text with
 // parameters where both texts are known to mean the same, and otherwise on the text itself.
 func (s *session) boundVerdict(st *state, text string) *verdict.Verdict {
-	shape, literals := sqltext.Shape(text)
+	shape, literals := sqltext.TextShape(text)
 	if shape == "" || s.mayNameUser(text) {
 		return s.sharedVerdict(st, text, verdict.Simple)
 	}

@@ -13,7 +13,7 @@ import (
 func TestPositionsBeforeBinding(t *testing.T) {
 	const text = "SELECT 'é', x FROM t WHERE a = 123 AND b = 'übermut' AND nothing = 5"
 	const bound = "SELECT 'é', x FROM t WHERE a = $1 AND b = $2 AND nothing = 5"
-	_, literals := sqltext.Shape(text)
+	_, literals := sqltext.TextShape(text)
 	parameters := []rewrite.BindableLiteral{{Number: 1}, {Number: 2}}
 	at := func(in, of string) int { return utf8.RuneCountInString(in[:strings.Index(in, of)]) + 1 }
 	for _, word := range []string{"SELECT", "x FROM", "a =", "AND b", "b =", "AND nothing", "nothing", "5"} {

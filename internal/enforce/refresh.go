@@ -337,7 +337,7 @@ func (d *database) probe(ctx context.Context) (probeResult, error) {
 		// The connection may be to another server: everything is checked again.
 		d.conn, d.checkedAt, d.announcedName = conn, time.Time{}, ""
 		d.lastFingerprints.readAt, d.lastFingerprints.readerChanges = time.Time{}, unknownChanges
-		d.reader.Forget()
+		d.reader.Reset()
 	}
 	d.probing.Store(true)
 	var err error
@@ -352,7 +352,7 @@ func (d *database) probe(ctx context.Context) (probeResult, error) {
 	if o.installedPolicy, err = migrations.ReadInstalled(ctx, d.conn); err != nil {
 		return o, err
 	}
-	writes, err := pgcatalog.Writes(ctx, d.conn)
+	writes, err := pgcatalog.CatalogWrites(ctx, d.conn)
 	if err != nil {
 		return o, err
 	}

@@ -266,7 +266,8 @@ func (s *session) UseRowSecurity(ctx context.Context, v *verdict.Verdict, types 
 func (s *session) CheckValues(v *verdict.Verdict, values [][]byte) *verdict.Verdict {
 	j, ok := v.EnforcerDetail.(*judgement)
 	if !ok || j.checkValues == nil && j.representedUserParameter.Number == 0 {
-		return refusalVerdict(v.Original, verdict.Extended, v.Versions, sqlstate.From(errors.New("nothing checks the values of parameters")))
+		return refusalVerdict(v.Original, verdict.Extended, v.Versions,
+			sqlstate.AsError(errors.New("nothing checks the values of parameters")))
 	}
 	original, versions, err := v.Original, v.Versions, (*sqlstate.Error)(nil)
 	if j.checkValues != nil {
@@ -315,7 +316,7 @@ func (s *session) rewriteText(st *state, text string, p verdict.Protocol, signin
 		if r := recover(); r != nil {
 			s.enforcer.cfg.Log.Error("defect while judging a statement; it was refused", "panic", fmt.Sprintf("%T", r),
 				"stack", string(debug.Stack()))
-			decided = refusalVerdict(text, p, st.versions, sqlstate.From(fmt.Errorf("panic of type %T", r)))
+			decided = refusalVerdict(text, p, st.versions, sqlstate.AsError(fmt.Errorf("panic of type %T", r)))
 		}
 	}()
 	rewriter := st.unsignedRewriter
@@ -336,9 +337,9 @@ func (s *session) rewriteText(st *state, text string, p verdict.Protocol, signin
 	res, err := rewriter.Rewrite(text, p != verdict.Simple)
 	switch {
 	case err == nil && res == nil:
-		err = sqlstate.From(fmt.Errorf("the rewriter said nothing"))
+		err = sqlstate.AsError(fmt.Errorf("the rewriter said nothing"))
 	case err == nil && res.NeedsSignature && !signing:
-		err = sqlstate.From(fmt.Errorf("a text without signed views asks for a signature"))
+		err = sqlstate.AsError(fmt.Errorf("a text without signed views asks for a signature"))
 	}
 	if err == nil {
 		err = st.suspension.refusal(st.policy, res)
@@ -467,7 +468,7 @@ func (s *session) Recheck(ctx context.Context, v *verdict.Verdict) *verdict.Verd
 			again = again.Effects[j.preparedBy-1].Body
 		} else {
 			again = refusalVerdict(v.Original, p, again.Versions,
-				sqlstate.From(fmt.Errorf("a text prepares another number of queries than before")))
+				sqlstate.AsError(fmt.Errorf("a text prepares another number of queries than before")))
 		}
 	}
 	if again.Allowed() && ok && j.hardenedByDeclare {
@@ -606,7 +607,7 @@ func (t *execution) Release() *sqlstate.Error {
 		return err
 	}
 	if !t.hasJudgement {
-		return sqlstate.From(fmt.Errorf("a verdict that enforcement did not make"))
+		return sqlstate.AsError(fmt.Errorf("a verdict that enforcement did not make"))
 	}
 	return t.limitRefusal
 }

@@ -62,7 +62,7 @@ func anySideEffects(v *verdict.Verdict, executed []*verdict.Verdict) bool {
 // splitStatements divides a text into its statements.
 func splitStatements(text string) []verdict.Part {
 	var out []verdict.Part
-	for _, p := range sqltext.Parts(text) {
+	for _, p := range sqltext.SplitStatements(text) {
 		out = append(out, verdict.Part{Text: text[p[0]:p[1]], Offset: utf8.RuneCountInString(text[:p[0]])})
 	}
 	return out

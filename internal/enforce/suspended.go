@@ -195,7 +195,7 @@ func (d *database) suspendChanged(ctx context.Context, snap *catalog.Snapshot, o
 		return nil, nil
 	}
 	found := s.snapshot.Differences(snap)
-	if found.OthersDiffer || len(found.Relations)+len(found.Functions)+len(found.RemovedFunctions) == 0 {
+	if found.OtherObjectsDiffer || len(found.Relations)+len(found.Functions)+len(found.RemovedFunctions) == 0 {
 		return nil, nil
 	}
 	listed := func(name catalog.Name) bool {

@@ -106,7 +106,7 @@ func TestConnectionOfAFace(t *testing.T) {
 		_, err := conn.Exec(t.Context(), "SELECT 1")
 		return err != nil
 	})
-	if _, err := service.Connect(t.Context(), caller); sqlstate.From(err).Code != sqlstate.InvalidAuthorization {
+	if _, err := service.Connect(t.Context(), caller); sqlstate.AsError(err).Code != sqlstate.InvalidAuthorization {
 		t.Errorf("a disabled agent: %v", err)
 	}
 }

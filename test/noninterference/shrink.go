@@ -57,7 +57,7 @@ func splitTokens(sql string) []string {
 	}
 	var out []string
 	for _, t := range source.Tokens {
-		out = append(out, source.String(t))
+		out = append(out, source.TokenText(t))
 	}
 	return out
 }

@@ -439,7 +439,7 @@ func (r *randomRun) shrink(k randomCase) randomCase {
 	}
 	var tokens []string
 	for _, token := range source.Tokens {
-		tokens = append(tokens, source.String(token))
+		tokens = append(tokens, source.TokenText(token))
 	}
 	for size := len(tokens) / 2; size >= 1; size /= 2 {
 		for at := 0; at+size <= len(tokens); {

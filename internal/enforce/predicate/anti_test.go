@@ -16,7 +16,7 @@ func TestOneThatAgreesIsEnoughByKeyOnly(t *testing.T) {
 		r := &catalog.Relation{
 			Name: catalog.Name{Schema: "public", Name: "subjects"}, Kind: catalog.Table, Columns: []catalog.Column{
 				column("id", 20), column("part", 20), column("status", 25)},
-			PrimaryKey: []string{"id"}, Indexes: []catalog.BTree{{Columns: []string{"id"}, IsUnique: true}},
+			PrimaryKey: []string{"id"}, BTrees: []catalog.BTree{{Columns: []string{"id"}, IsUnique: true}},
 		}
 		change(r)
 		return r
@@ -31,14 +31,14 @@ func TestOneThatAgreesIsEnoughByKeyOnly(t *testing.T) {
 		"a key":             {func(*catalog.Relation) {}, true},
 		"a partitioned one": {func(r *catalog.Relation) { r.Kind, r.HasChildren = catalog.PartitionedTable, true }, true},
 		"no key":            {func(r *catalog.Relation) { r.PrimaryKey = nil }, false},
-		"a deferred key":    {func(r *catalog.Relation) { r.Indexes[0].IsUnique = false }, false},
+		"a deferred key":    {func(r *catalog.Relation) { r.BTrees[0].IsUnique = false }, false},
 		"a part of a key": {func(r *catalog.Relation) {
-			r.PrimaryKey, r.Indexes[0].Columns = []string{"id", "part"}, []string{"id", "part"}
+			r.PrimaryKey, r.BTrees[0].Columns = []string{"id", "part"}, []string{"id", "part"}
 		}, false},
 		"children":           {func(r *catalog.Relation) { r.HasChildren = true }, false},
 		"another table's":    {func(r *catalog.Relation) { r.Kind = catalog.ForeignTable }, false},
 		"a view":             {func(r *catalog.Relation) { r.Kind = catalog.View }, false},
-		"an index beside it": {func(r *catalog.Relation) { r.Indexes[0].Columns = []string{"part"} }, false},
+		"an index beside it": {func(r *catalog.Relation) { r.BTrees[0].Columns = []string{"part"} }, false},
 	} {
 		n := predicate.Consent{
 			Steps:        []predicate.Step{{Relation: links, Column: "item", FromColumn: "id"}, {Relation: subjects(c.change), Column: "id", FromColumn: "subject"}},

@@ -47,7 +47,7 @@ func TestWhatHasASignedView(t *testing.T) {
 		{catalog.Relation{Kind: catalog.Table, Inheritance: catalog.Inheritance{IsPartition: true}}, false},
 		{catalog.Relation{Kind: catalog.PartitionedTable, Inheritance: catalog.Inheritance{IsPartition: true}}, false},
 		{catalog.Relation{Kind: catalog.View}, false},
-		{catalog.Relation{Kind: catalog.MatView}, false},
+		{catalog.Relation{Kind: catalog.MaterializedView}, false},
 		{catalog.Relation{Kind: catalog.ForeignTable}, false},
 	} {
 		if got := predicate.HasSignedView(own, &c.is); got != c.want {

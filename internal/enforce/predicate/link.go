@@ -55,7 +55,7 @@ func (s Step) LeadsToAtMostOne() bool {
 	}
 	named := s.targetColumns()
 	return !slices.ContainsFunc(r.PrimaryKey, func(c string) bool { return !slices.Contains(named, c) }) &&
-		slices.ContainsFunc(r.Indexes, func(i catalog.BTree) bool {
+		slices.ContainsFunc(r.BTrees, func(i catalog.BTree) bool {
 			return i.IsUnique && len(i.Columns) == len(r.PrimaryKey) &&
 				!slices.ContainsFunc(i.Columns, func(c string) bool { return !slices.Contains(r.PrimaryKey, c) })
 		})

@@ -25,34 +25,34 @@ func TestWhatLeadsToOne(t *testing.T) {
 		one  bool
 	}{
 		"the key": {
-			step(catalog.Relation{Kind: catalog.Table, PrimaryKey: key, Indexes: []catalog.BTree{unique}}, "a", "b"), true},
+			step(catalog.Relation{Kind: catalog.Table, PrimaryKey: key, BTrees: []catalog.BTree{unique}}, "a", "b"), true},
 		"its columns in another order": {
 			step(catalog.Relation{Kind: catalog.Table, PrimaryKey: key,
-				Indexes: []catalog.BTree{{Columns: []string{"b", "a"}, IsUnique: true}}}, "b", "a"), true},
+				BTrees: []catalog.BTree{{Columns: []string{"b", "a"}, IsUnique: true}}}, "b", "a"), true},
 		"the key, and a column beside": {
-			step(catalog.Relation{Kind: catalog.Table, PrimaryKey: key, Indexes: []catalog.BTree{plain, unique}}, "a", "b", "c"), true},
+			step(catalog.Relation{Kind: catalog.Table, PrimaryKey: key, BTrees: []catalog.BTree{plain, unique}}, "a", "b", "c"), true},
 		"part of the key": {
-			step(catalog.Relation{Kind: catalog.Table, PrimaryKey: key, Indexes: []catalog.BTree{unique}}, "a"), false},
+			step(catalog.Relation{Kind: catalog.Table, PrimaryKey: key, BTrees: []catalog.BTree{unique}}, "a"), false},
 		"part of the key, and another": {
-			step(catalog.Relation{Kind: catalog.Table, PrimaryKey: key, Indexes: []catalog.BTree{unique}}, "a", "c"), false},
-		"no key":                 {step(catalog.Relation{Kind: catalog.Table, Indexes: []catalog.BTree{unique}}, "a", "b"), false},
+			step(catalog.Relation{Kind: catalog.Table, PrimaryKey: key, BTrees: []catalog.BTree{unique}}, "a", "c"), false},
+		"no key":                 {step(catalog.Relation{Kind: catalog.Table, BTrees: []catalog.BTree{unique}}, "a", "b"), false},
 		"a key that is deferred": {step(catalog.Relation{Kind: catalog.Table, PrimaryKey: key}, "a", "b"), false},
 		"one beside which an index is no key": {
-			step(catalog.Relation{Kind: catalog.Table, PrimaryKey: key, Indexes: []catalog.BTree{plain}}, "a", "b"), false},
+			step(catalog.Relation{Kind: catalog.Table, PrimaryKey: key, BTrees: []catalog.BTree{plain}}, "a", "b"), false},
 		"one beside which less is a key": {
 			step(catalog.Relation{Kind: catalog.Table,
-				PrimaryKey: key, Indexes: []catalog.BTree{{Columns: []string{"a"}, IsUnique: true}}}, "a", "b"), false},
+				PrimaryKey: key, BTrees: []catalog.BTree{{Columns: []string{"a"}, IsUnique: true}}}, "a", "b"), false},
 		"one beside which another is a key": {
 			step(catalog.Relation{Kind: catalog.Table, PrimaryKey: key,
-				Indexes: []catalog.BTree{{Columns: []string{"a", "c"}, IsUnique: true}}}, "a", "b"), false},
+				BTrees: []catalog.BTree{{Columns: []string{"a", "c"}, IsUnique: true}}}, "a", "b"), false},
 		"children, whose keys are their own": {
-			step(catalog.Relation{Kind: catalog.Table, PrimaryKey: key, Indexes: []catalog.BTree{unique},
+			step(catalog.Relation{Kind: catalog.Table, PrimaryKey: key, BTrees: []catalog.BTree{unique},
 				Inheritance: catalog.Inheritance{HasChildren: true}}, "a", "b"), false},
 		"partitions, which the key counts for": {
-			step(catalog.Relation{Kind: catalog.PartitionedTable, PrimaryKey: key, Indexes: []catalog.BTree{unique},
+			step(catalog.Relation{Kind: catalog.PartitionedTable, PrimaryKey: key, BTrees: []catalog.BTree{unique},
 				Inheritance: catalog.Inheritance{HasChildren: true}}, "a", "b"), true},
 		"a foreign table": {
-			step(catalog.Relation{Kind: catalog.ForeignTable, PrimaryKey: key, Indexes: []catalog.BTree{unique}}, "a", "b"), false},
+			step(catalog.Relation{Kind: catalog.ForeignTable, PrimaryKey: key, BTrees: []catalog.BTree{unique}}, "a", "b"), false},
 	} {
 		if c.step.LeadsToAtMostOne() != c.one {
 			t.Errorf("%s: %t", what, c.step.LeadsToAtMostOne())
@@ -65,7 +65,7 @@ func TestWhatLeadsToOne(t *testing.T) {
 func TestWhereNewRowsHide(t *testing.T) {
 	table := func(name string) *catalog.Relation {
 		return &catalog.Relation{Name: catalog.Name{Schema: "public", Name: name}, Kind: catalog.Table,
-			PrimaryKey: []string{"id"}, Indexes: []catalog.BTree{{Columns: []string{"id"}, IsUnique: true}},
+			PrimaryKey: []string{"id"}, BTrees: []catalog.BTree{{Columns: []string{"id"}, IsUnique: true}},
 			Columns: []catalog.Column{{Name: "id", Type: "integer", TypeOID: 23, NotNull: true},
 				{Name: "of", Type: "integer", TypeOID: 23}, {Name: "source", Type: "integer", TypeOID: 23}}}
 	}

@@ -36,7 +36,7 @@ func TestRowsAreReckonedWith(t *testing.T) {
 	person := &catalog.Relation{
 		Name: catalog.Name{Schema: "public", Name: "person"}, Kind: catalog.Table, Columns: []catalog.Column{
 			{Name: "id", TypeOID: 23}, {Name: "agreed"}, {Name: "active", TypeOID: 16}},
-		PrimaryKey: []string{"id"}, Indexes: []catalog.BTree{{Columns: []string{"id"}, IsUnique: true}},
+		PrimaryKey: []string{"id"}, BTrees: []catalog.BTree{{Columns: []string{"id"}, IsUnique: true}},
 	}
 	guardian := &catalog.Relation{Name: catalog.Name{Schema: "public", Name: "guardian"}, Kind: catalog.Table,
 		Columns: []catalog.Column{{Name: "person", TypeOID: 23}, {Name: "agreed"}}}

@@ -135,7 +135,7 @@ func serve(t *testing.T, edit func(*Config)) *served {
 					return
 				}
 				if err := console.Serve(context.Background(), nc, "ops"); err != nil {
-					e := sqlstate.From(err)
+					e := sqlstate.AsError(err)
 					b, _ := (&pgproto3.ErrorResponse{Severity: "FATAL", Code: string(e.Code), Message: e.Message}).Encode(nil)
 					_, _ = nc.Write(b)
 				}

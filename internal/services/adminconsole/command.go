@@ -87,7 +87,7 @@ func parseShow(first token, rest []token) (command, *sqlstate.Error) {
 		names = append(names, s.name)
 	}
 	return command{}, sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonNone, "SHOW is followed by one of: %s",
-		strings.Join(names, ", ")).At(at.position).WithHint("HELP says what each shows.")
+		strings.Join(names, ", ")).WithPosition(at.position).WithHint("HELP says what each shows.")
 }
 
 func parseAction(a *action, first token, rest []token) (command, *sqlstate.Error) {
@@ -107,20 +107,20 @@ func parseAction(a *action, first token, rest []token) (command, *sqlstate.Error
 		at, hint = rest[0], "Commands take no parameters: write the name into the command."
 	}
 	return command{}, sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonNone, "%s is written: %s", a.name,
-		strings.TrimSpace(a.name+" "+a.argument)).At(at.position).WithHint("%s", hint)
+		strings.TrimSpace(a.name+" "+a.argument)).WithPosition(at.position).WithHint("%s", hint)
 }
 
 func unknownCommand(at token) *sqlstate.Error {
 	switch {
 	case at.is("BEGIN"), at.is("START"), at.is("COMMIT"), at.is("END"), at.is("ROLLBACK"):
 		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonNone, "the admin console has no transactions").
-			At(at.position).WithHint("Connect with autocommit: a command takes effect at once and cannot be rolled back.")
+			WithPosition(at.position).WithHint("Connect with autocommit: a command takes effect at once and cannot be rolled back.")
 	case at.is("SELECT"):
 		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonNone, "the admin console runs no SQL").
-			At(at.position).WithHint("HELP lists its commands. Rows are in the databases of the configuration.")
+			WithPosition(at.position).WithHint("HELP lists its commands. Rows are in the databases of the configuration.")
 	}
 	return sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonNone, "this is no command of the admin console").
-		At(at.position).WithHint("HELP lists the commands.")
+		WithPosition(at.position).WithHint("HELP lists the commands.")
 }
 
 // is tells whether a token is this word, in upper or lower case.
@@ -171,7 +171,7 @@ func (s *scanner) skipSpace() *sqlstate.Error {
 			start := s.at + 1
 			for s.advance(2); !s.startsWith("*/"); s.advance(1) {
 				if len(s.rest) == 0 {
-					return sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonNone, "unterminated /* comment").At(start)
+					return sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonNone, "unterminated /* comment").WithPosition(start)
 				}
 			}
 			s.advance(2)
@@ -191,7 +191,7 @@ func (s *scanner) token() (token, *sqlstate.Error) {
 		for s.advance(1); ; s.advance(1) {
 			switch {
 			case len(s.rest) == 0:
-				return t, sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonNone, "unterminated quotes").At(t.position)
+				return t, sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonNone, "unterminated quotes").WithPosition(t.position)
 			case s.rest[0] != quote:
 				b.WriteRune(s.rest[0])
 				continue

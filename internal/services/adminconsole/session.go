@@ -303,7 +303,7 @@ func (s *session) execute(p *portal, most int) (failed *sqlstate.Error, err erro
 	for ; p.sentRows < end; p.sentRows++ {
 		r, err := dataRow(s.types, p.command.columns, p.rows[p.sentRows], p.formats)
 		if err != nil {
-			return sqlstate.From(err), nil
+			return sqlstate.AsError(err), nil
 		}
 		s.wire.Send(r)
 	}

@@ -400,7 +400,7 @@ func clientAddress(r *http.Request) string {
 
 // logCause returns the part of an error that may be logged.
 func logCause(err error) string {
-	if e := sqlstate.From(err); e.Cause != nil {
+	if e := sqlstate.AsError(err); e.Cause != nil {
 		return e.Cause.Error()
 	}
 	return ""

@@ -109,7 +109,7 @@ func problemOf(err error) *Problem {
 		err = sqlstate.New(sqlstate.QueryCanceled, sqlstate.ReasonLimit, "the call took too long").
 			WithHint("Try again; with an Idempotency-Key a change is made only once.")
 	}
-	e := sqlstate.From(err)
+	e := sqlstate.AsError(err)
 	p := newProblem(statusOf(e.Code), e)
 	var named consent.Named
 	if errors.As(err, &named) {

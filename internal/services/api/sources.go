@@ -52,7 +52,7 @@ func (s *Server) serveSource(a *answer, r *http.Request) bool {
 	}
 	out, err := s.Service.ReadSource(r.Context(), call.Caller, p.Sources(), id)
 	if err != nil {
-		if e := sqlstate.From(err); e.Code == sqlstate.LimitExceeded {
+		if e := sqlstate.AsError(err); e.Code == sqlstate.LimitExceeded {
 			a.Header().Set("Retry-After", retryAfter(e.Hint))
 		}
 		problemOf(err).write(a)

@@ -39,7 +39,7 @@ func newCallError(err error) callError {
 		return callError{SQLSTATE: "57014", Message: "the call was ended before it was done",
 			Hint: "It took too long or was cancelled. Ask for less: a condition, a LIMIT, an aggregate."}
 	}
-	e := sqlstate.From(err)
+	e := sqlstate.AsError(err)
 	f := callError{SQLSTATE: string(e.Code), Message: e.Message, Detail: e.Detail, Hint: e.Hint,
 		Position: int32(e.Position), cause: e.Cause}
 	var named consent.Named

@@ -70,7 +70,7 @@ type blockedError struct{ *privacy.BlockedError }
 
 // Unwrap returns the *sqlstate.Error.
 func (t blockedError) Unwrap() error {
-	e := *sqlstate.From(t.BlockedError)
+	e := *sqlstate.AsError(t.BlockedError)
 	var found []string
 	for _, f := range t.Report.Findings {
 		if f.Level != generalize.Advisory && len(found) < 20 {

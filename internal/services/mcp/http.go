@@ -58,7 +58,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	bearer, caller, ok := s.authenticate(r)
 	if !ok {
 		w.Header().Set("WWW-Authenticate", "Bearer")
-		tellError(w, http.StatusUnauthorized, nil, unauthenticatedCode, sqlstate.From(identity.Refusal(nil)))
+		tellError(w, http.StatusUnauthorized, nil, unauthenticatedCode, sqlstate.AsError(identity.Refusal(nil)))
 		return
 	}
 	if err := s.origin.Check(r); err != nil {

@@ -121,5 +121,5 @@ func translateError(err error) error {
 		sqlstate.ConnectionFailure:
 		return sqlstate.New(sqlstate.Code(pg.Code), sqlstate.ReasonLimit, "%s", pg.Message).WithHint("%s", pg.Hint)
 	}
-	return sqlstate.From(err)
+	return sqlstate.AsError(err)
 }

@@ -21,7 +21,7 @@ const (
 	Table            RelKind = 'r'
 	PartitionedTable RelKind = 'p'
 	View             RelKind = 'v'
-	MatView          RelKind = 'm'
+	MaterializedView RelKind = 'm'
 	ForeignTable     RelKind = 'f'
 	Sequence         RelKind = 'S'
 	Index            RelKind = 'i'
@@ -41,10 +41,10 @@ type Relation struct {
 	PrimaryKey  []string
 	ForeignKeys []ForeignKey
 	// the keys by which rows may collide: of the primary key, unique indexes and exclusion constraints
-	Unique         []Key
-	Indexes        []BTree        // the valid btree indexes over the whole table
-	PartialIndexes []PartialBTree // the valid btree indexes over some rows of the table
-	GINColumns     []string       // the columns of valid GIN indexes over the whole table, sorted
+	UniqueKeys    []Key
+	BTrees        []BTree        // the valid btree indexes over the whole table
+	PartialBTrees []PartialBTree // the valid btree indexes over some rows of the table
+	GINColumns    []string       // the columns of valid GIN indexes over the whole table, sorted
 	// the text search vectors that a valid index holds for every row, computed by functions of PostgreSQL alone
 	IndexedVectors []string
 	// an index of the relation may search approximately: with hnsw or ivfflat of pgvector, or with an access method that
@@ -60,9 +60,9 @@ type Relation struct {
 
 // Protection says how row security protects a relation.
 type Protection struct {
-	RowSecurity  bool // row security is enabled: relrowsecurity
-	ForceRLS     bool // row security is forced on the owner, too: relforcerowsecurity
-	HasOurPolicy bool // the relation has the row policy of pgconsent that decides which rows agents see
+	RowSecurity       bool // row security is enabled: relrowsecurity
+	RowSecurityForced bool // row security is forced on the owner, too: relforcerowsecurity
+	HasOurPolicy      bool // the relation has the row policy of pgconsent that decides which rows agents see
 }
 
 // Inheritance says of which tables a relation is a partition or child, and whether it has partitions or children.
@@ -114,10 +114,10 @@ type Computation struct {
 	// "index": the expressions or the predicate of an index, unless all of it is leak-proof; "trigger": the condition of a
 	// trigger, unless it is leak-proof; "column", "partition": a generated column or a partition key that depends on more
 	// than the row
-	By          string
-	Columns     []string // the columns that the computation reads, or whose change triggers it, by attnum
-	OnUnchanged bool     // the computation may fail for an update that does not change Columns
-	OnDelete    bool     // the computation may fail for a deleted row
+	Source           string
+	Columns          []string // the columns that the computation reads, or whose change triggers it, by attnum
+	MayFailUnchanged bool     // the computation may fail for an update that does not change Columns
+	MayFailOnDelete  bool     // the computation may fail for a deleted row
 }
 
 // FallibleIndex is an index with an operator class whose comparisons may fail for some values.

@@ -14,9 +14,9 @@ type Differences struct {
 	// names of functions in the first snapshot for which a call may now mean another function, or fail
 	Functions        []Name
 	RemovedFunctions []Name // names of functions in the first snapshot for which every call must now fail
-	// OthersDiffer tells whether anything else differs, apart from the row types of Relations. A new function is such a
-	// difference, because the name of a column might now mean it.
-	OthersDiffer bool
+	// OtherObjectsDiffer tells whether anything else differs, apart from the row types of Relations. A new function is
+	// such a difference, because the name of a column might now mean it.
+	OtherObjectsDiffer bool
 }
 
 // Differences compares a snapshot with a later one.
@@ -42,7 +42,8 @@ func (s *Snapshot) Differences(o *Snapshot) Differences {
 		case now == nil && !remain[name.Name]:
 			gone[name] = true
 		case now != nil && !slices.ContainsFunc(now, func(f *Function) bool {
-			return !containsSameFunction(f, before) && (f.mayBeAttribute() || s.isNameInOtherSchema(name) || o.isNameInOtherSchema(name))
+			return !containsSameFunction(f, before) && (f.isCallableAsColumn() || s.isNameInOtherSchema(name) ||
+				o.isNameInOtherSchema(name))
 		}):
 			changed[name] = true
 		}
@@ -54,7 +55,7 @@ func (s *Snapshot) Differences(o *Snapshot) Differences {
 		})
 	}
 	return Differences{Relations: sorted(differ), Functions: sorted(changed), RemovedFunctions: sorted(gone),
-		OthersDiffer: s.specWithout(differ, named).hash() != o.specWithout(differ, named).hash()}
+		OtherObjectsDiffer: s.specWithout(differ, named).hash() != o.specWithout(differ, named).hash()}
 }
 
 // isNameInOtherSchema tells whether a function of another schema has the name. Calls of that function may now mean one
@@ -85,15 +86,15 @@ func (s *Snapshot) functionNames() map[string]bool {
 }
 
 // containsSameFunction tells whether a function is still one of these functions, with the same meaning for all calls.
-func containsSameFunction(f *Function, these []*Function) bool {
-	return slices.ContainsFunc(these, func(o *Function) bool {
+func containsSameFunction(f *Function, functions []*Function) bool {
+	return slices.ContainsFunc(functions, func(o *Function) bool {
 		return f.OID == o.OID && f.Kind == o.Kind && f.Variadic == o.Variadic && slices.Equal(f.ArgTypes, o.ArgTypes) &&
 			slices.Equal(f.ResultTypes, o.ResultTypes)
 	})
 }
 
-// mayBeAttribute tells whether the function may be called in attribute notation: row.name.
-func (f *Function) mayBeAttribute() bool {
+// isCallableAsColumn tells whether the function may be called in attribute notation: row.name.
+func (f *Function) isCallableAsColumn() bool {
 	if len(f.ArgTypes) == 0 || len(f.ArgTypes)-f.Defaults > 1 && !f.Variadic {
 		return false
 	}

@@ -36,7 +36,7 @@ func TestFunctionsThatDiffer(t *testing.T) {
 	} {
 		got := snapshot(c.before...).Differences(snapshot(c.after...))
 		if !slices.Equal(got.Functions, c.changed) || !slices.Equal(got.RemovedFunctions, c.gone) ||
-			got.OthersDiffer != c.others || len(got.Relations) > 0 {
+			got.OtherObjectsDiffer != c.others || len(got.Relations) > 0 {
 			t.Errorf("%s: %+v", c.what, got)
 		}
 	}

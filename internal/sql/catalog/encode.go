@@ -11,13 +11,14 @@ import (
 	"strings"
 )
 
-// ErrOtherForm is the error of [Decode] for a snapshot that another version of the program has encoded in another form.
-var ErrOtherForm = errors.New("the snapshot has the form of another version")
+// ErrOtherFormat is the error of [Decode] for a snapshot that another version of the program has encoded in another
+// form.
+var ErrOtherFormat = errors.New("the snapshot has the form of another version")
 
 // encodedSnapshot is the value that [Snapshot.Encode] writes.
 type encodedSnapshot struct {
-	Form string // a description of the fields of Spec
-	Spec Spec
+	Format string // a description of the fields of Spec
+	Spec   Spec
 }
 
 // Encode returns a snapshot as bytes. [Decode] turns them back into a snapshot that gives the same answers.
@@ -39,7 +40,7 @@ func (s *Snapshot) Encode() ([]byte, error) {
 // maxDecodedBytes is the largest size of an encoded snapshot, in bytes.
 const maxDecodedBytes = 1 << 30
 
-// Decode returns the snapshot in data, which [Snapshot.Encode] has written. It returns [ErrOtherForm] if a version of
+// Decode returns the snapshot in data, which [Snapshot.Encode] has written. It returns [ErrOtherFormat] if a version of
 // the program wrote it whose snapshots have other fields.
 func Decode(data []byte) (*Snapshot, error) {
 	zip, err := gzip.NewReader(bytes.NewReader(data))
@@ -51,8 +52,8 @@ func Decode(data []byte) (*Snapshot, error) {
 	if err := in.Decode(&e); err != nil {
 		return nil, fmt.Errorf("decode the catalogs: %w", err)
 	}
-	if e.Form != specFormat {
-		return nil, ErrOtherForm
+	if e.Format != specFormat {
+		return nil, ErrOtherFormat
 	}
 	return NewSnapshot(e.Spec), nil
 }

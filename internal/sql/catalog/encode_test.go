@@ -51,7 +51,7 @@ func TestOtherFormsAreRefused(t *testing.T) {
 	before := specFormat
 	specFormat += " Next string;"
 	defer func() { specFormat = before }()
-	if _, err := Decode(data); err != ErrOtherForm {
+	if _, err := Decode(data); err != ErrOtherFormat {
 		t.Errorf("another form: %v", err)
 	}
 	if _, err := Decode(data[:len(data)-9]); err == nil {

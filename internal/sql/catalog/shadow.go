@@ -23,7 +23,7 @@ func ShadowRelation(n Name) (Name, bool) {
 // ShadowHidesRows tells whether the view that agents read in place of a relation leaves out rows of what it reads.
 func ShadowHidesRows(n Name) bool {
 	s := shadowIndex[n]
-	return !s.Empty && (s.Where != "" || s.Query != "" || n.Schema == "information_schema")
+	return !s.IsEmpty && (s.Where != "" || s.Query != "" || n.Schema == "information_schema")
 }
 
 // ShadowFunction returns the stand-in for a function of pg_catalog. The second result is false if there is none;
@@ -43,8 +43,8 @@ type Shadow struct {
 	// catalog.
 	Query string
 
-	// Empty: the view has the catalog's columns and no rows, and does not read the catalog.
-	Empty bool
+	// IsEmpty: the view has the catalog's columns and no rows, and does not read the catalog.
+	IsEmpty bool
 
 	// Where is a condition on the rows of the catalog, which has the alias t. "": all rows show.
 	Where string
@@ -56,8 +56,8 @@ type Shadow struct {
 	// ReadsColumns has expressions for columns by which the catalog describes a relation that agents read through a view
 	// r. On is the condition that joins the catalog to pgconsent.reads, which has the alias r. The catalog itself
 	// describes the view, on which agents have rights, and not the relation, on which they have none.
-	ReadsColumns map[string]string
-	On           string
+	ReadsColumns  map[string]string
+	JoinCondition string
 
 	// ReplacedColumns has expressions that replace the values of columns.
 	ReplacedColumns map[string]string

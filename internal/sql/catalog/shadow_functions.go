@@ -47,7 +47,7 @@ WHERE c.oid OPERATOR(pg_catalog.=) ` + oid + ` AND c.relkind OPERATOR(pg_catalog
 GROUP BY n.nspname, c.relname`
 }
 
-const namedViewOID = "pgconsent_catalog.to_regclass($1)::pg_catalog.oid"
+const viewOIDByName = "pgconsent_catalog.to_regclass($1)::pg_catalog.oid"
 
 // PostgreSQL fails for modifiers of a row type, as in 'salaries(5)', and before 16 for a signature with a type that is
 // not there. So a name is not looked up if it has modifiers, or arguments, of an object that is not shown, or contains
@@ -69,7 +69,7 @@ const (
 const (
 	text     = "pg_catalog.text"
 	oid      = "pg_catalog.oid"
-	boolean  = "pg_catalog.bool"
+	boolType = "pg_catalog.bool"
 	integer  = "pg_catalog.int4"
 	bigint   = "pg_catalog.int8"
 	regclass = "pg_catalog.regclass"
@@ -86,9 +86,9 @@ var shadowFunctions = slices.Concat(describingFunctions, usageCounterFunctions()
 // describingFunctions are stand-ins for the functions that describe objects, and tell how large they are.
 var describingFunctions = []ShadowFunctionSpec{
 	{Name: "pg_get_constraintdef", Args: []string{oid}, Returns: text, Query: constraintDefQuery},
-	{Name: "pg_get_constraintdef", Args: []string{oid, boolean}, Returns: text, Query: constraintDefQuery},
+	{Name: "pg_get_constraintdef", Args: []string{oid, boolType}, Returns: text, Query: constraintDefQuery},
 	{Name: "pg_get_indexdef", Args: []string{oid}, Returns: text, Query: "SELECT pg_catalog.pg_get_indexdef($1)" + shownIndexFrom},
-	{Name: "pg_get_indexdef", Args: []string{oid, integer, boolean}, Returns: text,
+	{Name: "pg_get_indexdef", Args: []string{oid, integer, boolType}, Returns: text,
 		Query: "SELECT pg_catalog.pg_get_indexdef($1, $2, $3)" + shownIndexFrom},
 
 	// a relation that is not shown cannot be found by its name either
@@ -113,19 +113,19 @@ WHERE n.oid OPERATOR(pg_catalog.=) (SELECT pg_catalog.to_regnamespace($1)::pg_ca
 
 	// Clients parse the definition of a view. They get a definition of the columns that agents see.
 	{Name: "pg_get_viewdef", Args: []string{oid}, Returns: text, Query: viewQuery("$1")},
-	{Name: "pg_get_viewdef", Args: []string{oid, boolean}, Returns: text, Query: viewQuery("$1")},
+	{Name: "pg_get_viewdef", Args: []string{oid, boolType}, Returns: text, Query: viewQuery("$1")},
 	{Name: "pg_get_viewdef", Args: []string{oid, integer}, Returns: text, Query: viewQuery("$1")},
-	{Name: "pg_get_viewdef", Args: []string{text}, Returns: text, Query: viewQuery(namedViewOID)},
-	{Name: "pg_get_viewdef", Args: []string{text, boolean}, Returns: text, Query: viewQuery(namedViewOID)},
+	{Name: "pg_get_viewdef", Args: []string{text}, Returns: text, Query: viewQuery(viewOIDByName)},
+	{Name: "pg_get_viewdef", Args: []string{text, boolType}, Returns: text, Query: viewQuery(viewOIDByName)},
 
 	// Sources, expressions and comments are free text that may quote rows, so they are NULL.
 	{Name: "pg_get_functiondef", Args: []string{oid}, Returns: text},
 	{Name: "pg_get_function_sqlbody", Args: []string{oid}, Returns: text},
 	{Name: "pg_get_function_arg_default", Args: []string{oid, integer}, Returns: text},
 	{Name: "pg_get_triggerdef", Args: []string{oid}, Returns: text},
-	{Name: "pg_get_triggerdef", Args: []string{oid, boolean}, Returns: text},
+	{Name: "pg_get_triggerdef", Args: []string{oid, boolType}, Returns: text},
 	{Name: "pg_get_ruledef", Args: []string{oid}, Returns: text},
-	{Name: "pg_get_ruledef", Args: []string{oid, boolean}, Returns: text},
+	{Name: "pg_get_ruledef", Args: []string{oid, boolType}, Returns: text},
 	{Name: "pg_get_partkeydef", Args: []string{oid}, Returns: text},
 	{Name: "pg_get_partition_constraintdef", Args: []string{oid}, Returns: text},
 	{Name: "pg_get_statisticsobjdef", Args: []string{oid}, Returns: text},
@@ -146,9 +146,9 @@ WHERE n.oid OPERATOR(pg_catalog.=) (SELECT pg_catalog.to_regnamespace($1)::pg_ca
 
 	// Settings that pg_settings shows to agents.
 	{Name: "current_setting", Args: []string{text}, Returns: text, MayCallOriginal: true,
-		Query: "SELECT CASE WHEN " + isShownSetting("$1") + " THEN pg_catalog.current_setting($1) END"},
-	{Name: "current_setting", Args: []string{text, boolean}, Returns: text, MayCallOriginal: true,
-		Query: "SELECT CASE WHEN " + isShownSetting("$1") + " THEN pg_catalog.current_setting($1, $2) END"},
+		Query: "SELECT CASE WHEN " + isShownSettingSQL("$1") + " THEN pg_catalog.current_setting($1) END"},
+	{Name: "current_setting", Args: []string{text, boolType}, Returns: text, MayCallOriginal: true,
+		Query: "SELECT CASE WHEN " + isShownSettingSQL("$1") + " THEN pg_catalog.current_setting($1, $2) END"},
 
 	// Functions that tell where files are.
 	{Name: "pg_tablespace_location", Args: []string{oid}, Returns: text},

@@ -8,47 +8,47 @@ import "maps"
 var informationShadows = []Shadow{
 	{
 		Source: infoSchema("tables"),
-		Where:  isShownName("t.table_schema", "t.table_name"),
+		Where:  isShownNameSQL("t.table_schema", "t.table_name"),
 		ReadsColumns: withRelationNames(map[string]string{
 			"table_type": "CASE r.relkind WHEN 'v' THEN 'VIEW' WHEN 'm' THEN 'VIEW' WHEN 'f' THEN 'FOREIGN' ELSE " +
 				"'BASE TABLE' END::information_schema.character_data",
 		}),
-		On: isViewOfTable,
+		JoinCondition: isViewOfTable,
 	},
 	{
 		Source: infoSchema("columns"),
-		Where:  isShownName("t.table_schema", "t.table_name") + isVisibleColumn,
+		Where:  isShownNameSQL("t.table_schema", "t.table_name") + isVisibleColumn,
 		ReadsColumns: withRelationNames(map[string]string{
 			"is_nullable": `CASE WHEN EXISTS (SELECT 1 FROM pgconsent_catalog.pg_attribute AS a WHERE a.attrelid OPERATOR(pg_catalog.=) r.oid
     AND a.attname OPERATOR(pg_catalog.=) t.column_name::pg_catalog.name AND a.attnotnull) ` +
 				`THEN 'NO' ELSE 'YES' END::information_schema.yes_or_no`,
 		}),
-		On: isViewOfTable,
+		JoinCondition: isViewOfTable,
 		ReplacedColumns: map[string]string{
 			"column_default": `CASE WHEN (t.table_schema, t.table_name, t.column_name) NOT IN ` +
 				`(SELECT h.nspname, h.relname, h.attname FROM pgconsent.narrowed_columns() AS h)
-    AND ` + isPlainDefault("t.column_default::pg_catalog.text") + " THEN t.column_default END::information_schema.character_data",
+    AND ` + isPlainDefaultSQL("t.column_default::pg_catalog.text") + " THEN t.column_default END::information_schema.character_data",
 			"generation_expression": "NULL::information_schema.character_data",
 		},
 	},
-	{Source: infoSchema("column_privileges"), Where: isShownName("t.table_schema", "t.table_name") + isVisibleColumn,
-		ReadsColumns: withRelationNames(grantorColumn), On: isViewOfTable},
-	{Source: infoSchema("table_privileges"), Where: isShownName("t.table_schema", "t.table_name"),
-		ReadsColumns: withRelationNames(grantorColumn), On: isViewOfTable},
-	{Source: infoSchema("role_table_grants"), Where: isShownName("t.table_schema", "t.table_name"),
-		ReadsColumns: withRelationNames(grantorColumn), On: isViewOfTable},
-	{Source: infoSchema("role_column_grants"), Where: isShownName("t.table_schema", "t.table_name") + isVisibleColumn,
-		ReadsColumns: withRelationNames(grantorColumn), On: isViewOfTable},
-	{Source: infoSchema("column_udt_usage"), Where: isShownName("t.table_schema", "t.table_name") + isVisibleColumn,
-		ReadsColumns: withRelationNames(nil), On: isViewOfTable},
-	{Source: infoSchema("column_domain_usage"), Where: isShownName("t.table_schema", "t.table_name") +
-		isVisibleColumn, ReadsColumns: withRelationNames(nil), On: isViewOfTable},
+	{Source: infoSchema("column_privileges"), Where: isShownNameSQL("t.table_schema", "t.table_name") + isVisibleColumn,
+		ReadsColumns: withRelationNames(grantorColumn), JoinCondition: isViewOfTable},
+	{Source: infoSchema("table_privileges"), Where: isShownNameSQL("t.table_schema", "t.table_name"),
+		ReadsColumns: withRelationNames(grantorColumn), JoinCondition: isViewOfTable},
+	{Source: infoSchema("role_table_grants"), Where: isShownNameSQL("t.table_schema", "t.table_name"),
+		ReadsColumns: withRelationNames(grantorColumn), JoinCondition: isViewOfTable},
+	{Source: infoSchema("role_column_grants"), Where: isShownNameSQL("t.table_schema", "t.table_name") + isVisibleColumn,
+		ReadsColumns: withRelationNames(grantorColumn), JoinCondition: isViewOfTable},
+	{Source: infoSchema("column_udt_usage"), Where: isShownNameSQL("t.table_schema", "t.table_name") + isVisibleColumn,
+		ReadsColumns: withRelationNames(nil), JoinCondition: isViewOfTable},
+	{Source: infoSchema("column_domain_usage"), Where: isShownNameSQL("t.table_schema", "t.table_name") +
+		isVisibleColumn, ReadsColumns: withRelationNames(nil), JoinCondition: isViewOfTable},
 	{
 		Source: infoSchema("element_types"), Where: "t.object_schema::pg_catalog.text" + notOwnSchemas +
 			" AND (t.object_schema, t.object_name, t.collection_type_identifier) NOT IN (" +
 			"SELECT w.nspname, w.relname, w.attnum::pg_catalog.text::pg_catalog.name FROM pgconsent.waiting_columns() AS w)",
-		ReadsColumns: map[string]string{"object_schema": viewSchemaColumn, "object_name": viewNameColumn},
-		On:           "(t.object_schema, t.object_name) = (r.view_schema, r.view_name)",
+		ReadsColumns:  map[string]string{"object_schema": viewSchemaColumn, "object_name": viewNameColumn},
+		JoinCondition: "(t.object_schema, t.object_name) = (r.view_schema, r.view_name)",
 	},
 	{
 		Source: infoSchema("schemata"),
@@ -236,9 +236,9 @@ JOIN pg_catalog.pg_class AS r ON r.oid OPERATOR(pg_catalog.=) c.conrelid
 JOIN pg_catalog.pg_namespace AS rn ON rn.oid OPERATOR(pg_catalog.=) r.relnamespace AND rn.nspname OPERATOR(pg_catalog.<>) 'pg_catalog'`
 )
 
-// isShownName tells whether a relation shows by its name. Composite types, which show besides, are in no relation of
+// isShownNameSQL tells whether a relation shows by its name. Composite types, which show besides, are in no relation of
 // information_schema that asks.
-func isShownName(schema, name string) string {
+func isShownNameSQL(schema, name string) string {
 	return "(" + schema + " IN ('pg_catalog', 'information_schema') OR (" + schema + ", " + name +
 		") IN (SELECT l.nspname, l.relname FROM pgconsent.listed_tables() AS l)) IS TRUE"
 }

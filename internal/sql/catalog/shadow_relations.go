@@ -38,18 +38,18 @@ const (
   WHERE n.nspname IN ('pgconsent', 'pgconsent_signed', 'pgconsent_catalog', 'pgconsent_rows'))`
 )
 
-// isListed tells whether a relation is a table of the policy, or belongs to one.
-func isListed(oid string) string {
+// isListedSQL tells whether a relation is a table of the policy, or belongs to one.
+func isListedSQL(oid string) string {
 	return oid + ` IN (SELECT l.oid FROM pgconsent.listed_relations() AS l (oid))`
 }
 
-// isListedTable tells whether a relation is a table of the policy.
-func isListedTable(oid string) string {
+// isListedTableSQL tells whether a relation is a table of the policy.
+func isListedTableSQL(oid string) string {
 	return oid + ` IN (SELECT l.oid FROM pgconsent.listed_tables() AS l)`
 }
 
-// isSystemRelation tells whether a row of pg_class is a relation of PostgreSQL's schemas, or a composite type.
-func isSystemRelation(c string) string {
+// isSystemRelationSQL tells whether a row of pg_class is a relation of PostgreSQL's schemas, or a composite type.
+func isSystemRelationSQL(c string) string {
 	return `(` + c + `.relnamespace` + isSystemSchema + `
   OR ` + c + `.relkind OPERATOR(pg_catalog.=) 'c'::pg_catalog."char" AND ` + c + `.relnamespace NOT IN ` + ownSchemas + `)`
 }
@@ -57,53 +57,53 @@ func isSystemRelation(c string) string {
 // isSystemRelationOID tells it of a relation by its OID.
 func isSystemRelationOID(oid string) string {
 	return `EXISTS (SELECT 1 FROM pg_catalog.pg_class AS e WHERE e.oid OPERATOR(pg_catalog.=) ` + oid + `
-  AND ` + isSystemRelation("e") + `)`
+  AND ` + isSystemRelationSQL("e") + `)`
 }
 
-// isShownRelation tells whether a relation shows: a table, a sequence or an index.
-func isShownRelation(oid string) string {
-	return `(` + isListed(oid) + ` OR ` + isSystemRelationOID(oid) + `) IS TRUE`
+// isShownRelationSQL tells whether a relation shows: a table, a sequence or an index.
+func isShownRelationSQL(oid string) string {
+	return `(` + isListedSQL(oid) + ` OR ` + isSystemRelationOID(oid) + `) IS TRUE`
 }
 
-// isShownTable tells whether a relation shows that is no index.
-func isShownTable(oid string) string {
-	return `(` + isListedTable(oid) + ` OR ` + isSystemRelationOID(oid) + `) IS TRUE`
+// isShownTableSQL tells whether a relation shows that is no index.
+func isShownTableSQL(oid string) string {
+	return `(` + isListedTableSQL(oid) + ` OR ` + isSystemRelationOID(oid) + `) IS TRUE`
 }
 
-// isShownConstraint tells whether a row of pg_constraint shows: keys, foreign keys and NOT NULL of relations that show,
-// but for those of hidden columns. CHECKs are expressions, and so are exclusion constraints in part: neither shows. A
-// constraint is in the schema of its relation, and composite types have none.
-func isShownConstraint(k string) string {
+// isShownConstraintSQL tells whether a row of pg_constraint shows: keys, foreign keys and NOT NULL of relations that
+// show, but for those of hidden columns. CHECKs are expressions, and so are exclusion constraints in part: neither
+// shows. A constraint is in the schema of its relation, and composite types have none.
+func isShownConstraintSQL(k string) string {
 	return k + `.contype OPERATOR(pg_catalog.=) ANY (ARRAY['p', 'u', 'f', 'n']::pg_catalog."char"[]) AND (` +
-		isListedTable(k+".conrelid") + ` OR ` + k + `.conrelid OPERATOR(pg_catalog.<>) 0::pg_catalog.oid AND ` +
+		isListedTableSQL(k+".conrelid") + ` OR ` + k + `.conrelid OPERATOR(pg_catalog.<>) 0::pg_catalog.oid AND ` +
 		k + `.connamespace` + isSystemSchema + `) IS TRUE AND (` + k + `.confrelid OPERATOR(pg_catalog.=) 0::pg_catalog.oid OR ` +
-		isShownTable(k+".confrelid") + `)
+		isShownTableSQL(k+".confrelid") + `)
   AND ` + k + `.oid NOT IN (SELECT h.oid FROM pgconsent.hidden_constraints() AS h (oid))`
 }
 
-// isShownType tells whether a row of pg_type shows: all but the row types of relations that do not show, and arrays of
-// these.
-func isShownType(t string) string {
+// isShownTypeSQL tells whether a row of pg_type shows: all but the row types of relations that do not show, and arrays
+// of these.
+func isShownTypeSQL(t string) string {
 	return t + `.typnamespace NOT IN ` + ownSchemas + `
-  AND (` + t + `.typrelid OPERATOR(pg_catalog.=) 0::pg_catalog.oid OR ` + isShownTable(t+".typrelid") + `)
+  AND (` + t + `.typrelid OPERATOR(pg_catalog.=) 0::pg_catalog.oid OR ` + isShownTableSQL(t+".typrelid") + `)
   AND (` + t + `.typelem OPERATOR(pg_catalog.=) 0::pg_catalog.oid OR NOT EXISTS (SELECT 1 FROM pg_catalog.pg_type AS y
     WHERE y.oid OPERATOR(pg_catalog.=) ` + t + `.typelem AND y.typrelid OPERATOR(pg_catalog.<>) 0::pg_catalog.oid
-    AND NOT ` + isShownTable("y.typrelid") + `))`
+    AND NOT ` + isShownTableSQL("y.typrelid") + `))`
 }
 
 // isShownTypeOID tells it of a type by its OID.
 func isShownTypeOID(oid string) string {
 	return `EXISTS (SELECT 1 FROM pg_catalog.pg_type AS y WHERE y.oid OPERATOR(pg_catalog.=) ` + oid + `
-  AND ` + isShownType("y") + `) IS TRUE`
+  AND ` + isShownTypeSQL("y") + `) IS TRUE`
 }
 
-// isShownDependent tells whether one side of a row of pg_depend is a relation, a column or a constraint that shows.
-func isShownDependent(class, object, column string) string {
+// isShownDependentSQL tells whether one side of a row of pg_depend is a relation, a column or a constraint that shows.
+func isShownDependentSQL(class, object, column string) string {
 	return "(" + class + " OPERATOR(pg_catalog.=) 'pg_catalog.pg_class'::pg_catalog.regclass AND " +
-		isShownRelation(object) + " AND (" + object + ", " + column + ")" + notHiddenColumns +
+		isShownRelationSQL(object) + " AND (" + object + ", " + column + ")" + notHiddenColumns +
 		" OR " + class + " OPERATOR(pg_catalog.=) 'pg_catalog.pg_constraint'::pg_catalog.regclass AND " +
 		`EXISTS (SELECT 1 FROM pg_catalog.pg_constraint AS k WHERE k.oid OPERATOR(pg_catalog.=) ` + object + " AND " +
-		isShownConstraint("k") + ") IS TRUE)"
+		isShownConstraintSQL("k") + ") IS TRUE)"
 }
 
 // IsOwnSchema tells whether a schema is one of pgconsent's own, which agents do not see.
@@ -141,7 +141,7 @@ var allShadows = slices.Concat(filteredShadows, informationShadows, unfilteredSh
 // filteredShadows are shadows of the catalogs of which a part shows.
 var filteredShadows = []Shadow{
 	{
-		Source: pgCatalog("pg_class"), Where: "(" + isSystemRelation("t") + " OR " + isListed("t.oid") + ") IS TRUE",
+		Source: pgCatalog("pg_class"), Where: "(" + isSystemRelationSQL("t") + " OR " + isListedSQL("t.oid") + ") IS TRUE",
 		KeptColumns: []string{
 			"oid", "relname", "relnamespace", "reltype", "reloftype", "relowner", "relam", "reltablespace", "relhasindex",
 			"relisshared", "relpersistence", "relkind", "relnatts", "relhassubclass", "relispopulated", "relreplident",
@@ -156,7 +156,8 @@ var filteredShadows = []Shadow{
 		},
 	},
 	{
-		Source: pgCatalog("pg_attribute"), Where: isShownRelation("t.attrelid") + " AND (t.attrelid, t.attnum)" + notHiddenColumns,
+		Source: pgCatalog("pg_attribute"), Where: isShownRelationSQL("t.attrelid") + " AND (t.attrelid, t.attnum)" +
+			notHiddenColumns,
 		KeptColumns: []string{
 			"attrelid", "attname", "atttypid", "attstattarget", "attlen", "attnum", "attndims", "attcacheoff", "atttypmod",
 			"attbyval", "attalign", "attstorage", "attcompression", "attnotnull", "atthasdef", "attidentity", "attgenerated",
@@ -170,15 +171,16 @@ var filteredShadows = []Shadow{
 		},
 	},
 	{
-		Source: pgCatalog("pg_attrdef"), Where: isShownTable("t.adrelid") + " AND (t.adrelid, t.adnum)" + notHiddenColumns,
+		Source: pgCatalog("pg_attrdef"), Where: isShownTableSQL("t.adrelid") + " AND (t.adrelid, t.adnum)" + notHiddenColumns,
 		KeptColumns: []string{"oid", "adrelid", "adnum"},
 		ReplacedColumns: map[string]string{
 			"adbin": "CASE WHEN (t.adrelid, t.adnum) NOT IN (SELECT h.attrelid, h.attnum " +
-				"FROM pgconsent.narrowed_columns() AS h) AND " + isPlainDefault("pg_catalog.pg_get_expr(t.adbin, t.adrelid)") + " THEN t.adbin END",
+				"FROM pgconsent.narrowed_columns() AS h) AND " + isPlainDefaultSQL("pg_catalog.pg_get_expr(t.adbin, t.adrelid)") +
+				" THEN t.adbin END",
 		},
 	},
 	{
-		Source: pgCatalog("pg_index"), Where: isShownRelation("t.indexrelid"),
+		Source: pgCatalog("pg_index"), Where: isShownRelationSQL("t.indexrelid"),
 		KeptColumns: []string{
 			"indexrelid", "indrelid", "indnatts", "indnkeyatts", "indisunique", "indnullsnotdistinct", "indisprimary",
 			"indisexclusion", "indimmediate", "indisclustered", "indisvalid", "indisready", "indislive", "indisreplident",
@@ -188,7 +190,7 @@ var filteredShadows = []Shadow{
 	},
 	{
 		Source: pgCatalog("pg_constraint"),
-		Where:  isShownConstraint("t"),
+		Where:  isShownConstraintSQL("t"),
 		KeptColumns: []string{
 			"oid", "conname", "connamespace", "contype", "condeferrable", "condeferred", "convalidated", "conrelid",
 			"contypid", "conindid", "conparentid", "confrelid", "confupdtype", "confdeltype", "confmatchtype", "conislocal",
@@ -197,7 +199,7 @@ var filteredShadows = []Shadow{
 		},
 	},
 	{
-		Source: pgCatalog("pg_type"), Where: isShownType("t"),
+		Source: pgCatalog("pg_type"), Where: isShownTypeSQL("t"),
 		KeptColumns: []string{
 			"oid", "typname", "typnamespace", "typowner", "typlen", "typbyval", "typtype", "typcategory", "typispreferred",
 			"typisdefined", "typdelim", "typrelid", "typsubscript", "typelem", "typarray", "typinput", "typoutput",
@@ -224,16 +226,17 @@ var filteredShadows = []Shadow{
 	{
 		Source: pgCatalog("pg_depend"),
 		// Rows about constraints, whose keys and indexes drivers look for here.
-		Where: isShownDependent("t.classid", "t.objid", "t.objsubid") + " AND " +
-			isShownDependent("t.refclassid", "t.refobjid", "t.refobjsubid"),
+		Where: isShownDependentSQL("t.classid", "t.objid", "t.objsubid") + " AND " +
+			isShownDependentSQL("t.refclassid", "t.refobjid", "t.refobjsubid"),
 	},
 	{
 		Source:      pgCatalog("pg_extension"),
 		KeptColumns: []string{"oid", "extname", "extowner", "extnamespace", "extrelocatable", "extversion"},
 	},
-	{Source: pgCatalog("pg_inherits"), Where: isShownRelation("t.inhrelid") + " AND " + isShownRelation("t.inhparent")},
+	{Source: pgCatalog("pg_inherits"), Where: isShownRelationSQL("t.inhrelid") + " AND " +
+		isShownRelationSQL("t.inhparent")},
 	{
-		Source: pgCatalog("pg_partitioned_table"), Where: isShownTable("t.partrelid"),
+		Source: pgCatalog("pg_partitioned_table"), Where: isShownTableSQL("t.partrelid"),
 		KeptColumns: []string{"partrelid", "partstrat", "partnatts", "partdefid", "partattrs", "partclass", "partcollation"},
 	},
 	{
@@ -259,11 +262,11 @@ var filteredShadows = []Shadow{
 		ReplacedColumns: map[string]string{"passwd": "'********'::pg_catalog.text"},
 	},
 	{
-		Source: pgCatalog("pg_settings"), Where: isShownSetting("t.name"),
+		Source: pgCatalog("pg_settings"), Where: isShownSettingSQL("t.name"),
 	},
 	{
 		Source:          pgCatalog("pg_tables"),
-		Where:           isShownName("t.schemaname", "t.tablename"),
+		Where:           isShownNameSQL("t.schemaname", "t.tablename"),
 		KeptColumns:     []string{"schemaname", "tablename", "tableowner", "tablespace", "hasindexes"},
 		ReplacedColumns: map[string]string{"hasrules": "false", "hastriggers": "false", "rowsecurity": "false"},
 	},
@@ -279,7 +282,7 @@ var filteredShadows = []Shadow{
   pgconsent_catalog.pg_get_viewdef(c.oid) AS definition` + relationsOfKind("m"),
 	},
 	{
-		Source: pgCatalog("pg_sequence"), Where: isShownRelation("t.seqrelid"),
+		Source: pgCatalog("pg_sequence"), Where: isShownRelationSQL("t.seqrelid"),
 		KeptColumns: []string{"seqrelid", "seqtypid", "seqstart", "seqincrement", "seqmax", "seqmin", "seqcache", "seqcycle"},
 	},
 	{
@@ -298,7 +301,7 @@ FROM pg_catalog.pg_index AS x
 JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) x.indrelid
 JOIN pg_catalog.pg_class AS i ON i.oid OPERATOR(pg_catalog.=) x.indexrelid
 JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
-WHERE ` + isShownRelation("i.oid"),
+WHERE ` + isShownRelationSQL("i.oid"),
 	},
 }
 
@@ -330,26 +333,26 @@ func unfilteredShadows(relations ...string) []Shadow {
 	return out
 }
 
-func emptyShadows(in func(string) Name, relations ...string) []Shadow {
+func emptyShadows(qualify func(string) Name, relations ...string) []Shadow {
 	var out []Shadow
 	for _, r := range relations {
-		out = append(out, Shadow{Source: in(r), Empty: true})
+		out = append(out, Shadow{Source: qualify(r), IsEmpty: true})
 	}
 	return out
 }
 
-// isShownSetting returns the condition that agents may see a setting with this name. A name with a dot belongs to an
+// isShownSettingSQL returns the condition that agents may see a setting with this name. A name with a dot belongs to an
 // extension or application; the sealed session has such a setting, and some are set for statements that get a hardened
 // plan.
-func isShownSetting(name string) string {
+func isShownSettingSQL(name string) string {
 	return "pg_catalog.strpos(" + name + ", '.') OPERATOR(pg_catalog.=) 0 AND pg_catalog.lower(" + name +
 		` COLLATE pg_catalog."C") OPERATOR(pg_catalog.<>) ALL (ARRAY['cpu_operator_cost', 'enable_bitmapscan', 'plan_cache_mode'])`
 }
 
-// isPlainDefault returns the condition that the text of a default is a number, one word, the time or a random number.
-// Object mappers send such defaults themselves, so they have to know them. Other defaults are expressions, or text that
-// may quote somebody.
-func isPlainDefault(text string) string {
+// isPlainDefaultSQL returns the condition that the text of a default is a number, one word, the time or a random
+// number. Object mappers send such defaults themselves, so they have to know them. Other defaults are expressions, or
+// text that may quote somebody.
+func isPlainDefaultSQL(text string) string {
 	const (
 		value = `(\'[A-Za-z0-9_.:{}+-]{0,40}\'|\'\[\]\'|-?[0-9]+(\.[0-9]+)?|\([0-9.-]+\)|true|false|NULL|ARRAY\[\])`
 		cast  = `(::[a-z][a-z0-9_ ]*(\([0-9,]+\))?[a-z ]*(\[\])*)*`

@@ -100,7 +100,7 @@ func NewSnapshot(spec Spec) *Snapshot {
 // WithoutColumns returns the snapshot without some columns of tables, by the tables' OIDs; indexes and foreign keys may
 // still name them. A table keeps its columns, and is among those returned, where one of these decides with others how
 // rows may be written. The snapshot is s where there is nothing to leave out.
-func (s *Snapshot) WithoutColumns(columns map[uint32][]string) (less *Snapshot, keep []Name) {
+func (s *Snapshot) WithoutColumns(columns map[uint32][]string) (smaller *Snapshot, stillUsed []Name) {
 	spec, found := s.spec, false
 	spec.Relations = slices.Clone(s.spec.Relations)
 	for i, r := range spec.Relations {
@@ -108,8 +108,8 @@ func (s *Snapshot) WithoutColumns(columns map[uint32][]string) (less *Snapshot, 
 		if len(names) == 0 {
 			continue
 		}
-		if slices.ContainsFunc(names, r.isUsedWithOthers) {
-			keep = append(keep, r.Name)
+		if slices.ContainsFunc(names, r.isColumnOfSharedObject) {
+			stillUsed = append(stillUsed, r.Name)
 			continue
 		}
 		known := *r
@@ -123,16 +123,16 @@ func (s *Snapshot) WithoutColumns(columns map[uint32][]string) (less *Snapshot, 
 		}
 		spec.Relations[i] = &known
 	}
-	slices.SortFunc(keep, func(a, b Name) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(stillUsed, func(a, b Name) int { return strings.Compare(a.String(), b.String()) })
 	if !found {
-		return s, keep
+		return s, stillUsed
 	}
-	return NewSnapshot(spec), keep
+	return NewSnapshot(spec), stillUsed
 }
 
-// isUsedWithOthers tells whether a column is generated, or a key, check, partition or computation depends on it
+// isColumnOfSharedObject tells whether a column is generated, or a key, check, partition or computation depends on it
 // together with other columns, or on a value that rows get when none is given.
-func (r *Relation) isUsedWithOthers(name string) bool {
+func (r *Relation) isColumnOfSharedObject(name string) bool {
 	c := r.Column(name)
 	reads := func(columns []string) bool { return slices.Contains(columns, name) }
 	return c != nil && (c.Generated || c.Virtual) || reads(r.PrimaryKey) || reads(r.PartitionBy) ||
@@ -142,7 +142,7 @@ func (r *Relation) isUsedWithOthers(name string) bool {
 		slices.ContainsFunc(r.FallibleIndexes, func(of FallibleIndex) bool {
 			return slices.ContainsFunc(of.Keys, func(k IndexKey) bool { return reads(k.Columns) })
 		}) ||
-		slices.ContainsFunc(r.Unique, func(k Key) bool {
+		slices.ContainsFunc(r.UniqueKeys, func(k Key) bool {
 			return (reads(k.Columns) || reads(k.WhereColumns)) &&
 				(len(k.Columns) > 1 || !reads(k.NullsDistinctColumns) || k.Where != "" || c == nil || c.Default != "" ||
 					c.Identity != "")
@@ -151,12 +151,12 @@ func (r *Relation) isUsedWithOthers(name string) bool {
 
 // hash returns a hash of the content that does not depend on the order of the slices.
 func (spec Spec) hash() string {
-	spec.Relations = sorted(spec.Relations, func(r *Relation) (Name, uint32) { return r.Name, r.OID })
-	spec.Indexes = sorted(spec.Indexes, func(i *NamedIndex) (Name, uint32) { return i.Name, 0 })
-	spec.Functions = sorted(spec.Functions, func(f *Function) (Name, uint32) { return f.Name, f.OID })
-	spec.Types = sorted(spec.Types, func(t *Type) (Name, uint32) { return t.Name, t.OID })
-	spec.Operators = sorted(spec.Operators, func(o *Operator) (Name, uint32) { return o.Name, 0 })
-	spec.Casts = sorted(spec.Casts, func(c *Cast) (Name, uint32) { return Name{}, c.Function })
+	spec.Relations = sortedByName(spec.Relations, func(r *Relation) (Name, uint32) { return r.Name, r.OID })
+	spec.Indexes = sortedByName(spec.Indexes, func(i *NamedIndex) (Name, uint32) { return i.Name, 0 })
+	spec.Functions = sortedByName(spec.Functions, func(f *Function) (Name, uint32) { return f.Name, f.OID })
+	spec.Types = sortedByName(spec.Types, func(t *Type) (Name, uint32) { return t.Name, t.OID })
+	spec.Operators = sortedByName(spec.Operators, func(o *Operator) (Name, uint32) { return o.Name, 0 })
+	spec.Casts = sortedByName(spec.Casts, func(c *Cast) (Name, uint32) { return Name{}, c.Function })
 	h := sha256.New()
 	if err := json.NewEncoder(h).Encode(spec); err != nil {
 		panic("catalog: a snapshot is plain data: " + err.Error())
@@ -164,7 +164,7 @@ func (spec Spec) hash() string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-func sorted[T any](in []T, key func(T) (Name, uint32)) []T {
+func sortedByName[T any](in []T, key func(T) (Name, uint32)) []T {
 	out := slices.Clone(in)
 	slices.SortStableFunc(out, func(a, b T) int {
 		an, ao := key(a)
@@ -203,17 +203,17 @@ func (s *Snapshot) ReferringTo(n Name) []*Relation { return s.referringTables[n]
 
 // Relations returns every relation, sorted by name.
 func (s *Snapshot) Relations() []*Relation {
-	return sorted(s.spec.Relations, func(r *Relation) (Name, uint32) { return r.Name, r.OID })
+	return sortedByName(s.spec.Relations, func(r *Relation) (Name, uint32) { return r.Name, r.OID })
 }
 
 // Functions returns all functions outside pg_catalog and information_schema, sorted by name.
 func (s *Snapshot) Functions() []*Function {
-	return sorted(s.spec.Functions, func(f *Function) (Name, uint32) { return f.Name, f.OID })
+	return sortedByName(s.spec.Functions, func(f *Function) (Name, uint32) { return f.Name, f.OID })
 }
 
 // Operators returns all operators outside pg_catalog, sorted by name.
 func (s *Snapshot) Operators() []*Operator {
-	return sorted(s.spec.Operators, func(o *Operator) (Name, uint32) { return o.Name, 0 })
+	return sortedByName(s.spec.Operators, func(o *Operator) (Name, uint32) { return o.Name, 0 })
 }
 
 // ResolveRelation returns the relation that a reference means: in the given schema, or without a schema in pg_catalog

@@ -7,7 +7,7 @@ type FunctionUse struct {
 	Function  Name
 	Relation  Name
 	TakesRows bool // rows of the relation are arguments of the function
-	Writes    bool // the body contains INSERT INTO, UPDATE or DELETE FROM
+	MayWrite  bool // the body contains INSERT INTO, UPDATE or DELETE FROM
 }
 
 // Trigger is a trigger whose function runs with the rights of the role that changes a row: it is not SECURITY DEFINER.

@@ -124,8 +124,8 @@ func (e *Error) WithCause(err error) *Error {
 	return e
 }
 
-// At returns the error with a position, counted from 1, in characters of the client's text.
-func (e *Error) At(position int) *Error {
+// WithPosition returns the error with a position, counted from 1, in characters of the client's text.
+func (e *Error) WithPosition(position int) *Error {
 	e.Position = position
 	return e
 }
@@ -139,9 +139,9 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Cause }
 
-// From returns the *Error that err is or wraps, or else an internal error with a fixed text whose cause is err. It
+// AsError returns the *Error that err is or wraps, or else an internal error with a fixed text whose cause is err. It
 // returns nil for nil.
-func From(err error) *Error {
+func AsError(err error) *Error {
 	if err == nil {
 		return nil
 	}

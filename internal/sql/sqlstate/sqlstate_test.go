@@ -44,18 +44,18 @@ func TestCodesAreDistinctSQLSTATEs(t *testing.T) {
 
 func TestFromKeepsOurErrorsAndHidesOthers(t *testing.T) {
 	ours := New(InsufficientPrivilege, ReasonRelation, "no")
-	if got := From(fmt.Errorf("wrapped: %w", ours)); got != ours {
+	if got := AsError(fmt.Errorf("wrapped: %w", ours)); got != ours {
 		t.Errorf("got %v, want the error in the chain", got)
 	}
 	secret := errors.New("password of arcive_owner")
-	got := From(secret)
+	got := AsError(secret)
 	if got.Code != InternalError || strings.Contains(got.Message+got.Detail+got.Hint, "password") {
 		t.Errorf("got %+v: another error leaves with a fixed text", got)
 	}
 	if !errors.Is(got, secret) {
 		t.Error("the log loses the cause")
 	}
-	if From(nil) != nil {
+	if AsError(nil) != nil {
 		t.Error("no error is no error")
 	}
 }

@@ -18,7 +18,7 @@ type Clauses struct {
 }
 
 // Clauses finds FROM and WHERE in a text that is one SELECT without WITH and set operations; false if it has not both.
-// It goes by words and parentheses alone, so an edit at these places has to be proved (see [Prove]).
+// It goes by words and parentheses alone, so an edit at these places has to be proved (see [ProveSameTree]).
 func (s *Source) Clauses() (Clauses, bool) {
 	var out Clauses
 	from, where, depth := -1, -1, 0
@@ -33,22 +33,22 @@ func (s *Source) Clauses() (Clauses, bool) {
 			continue
 		}
 		switch kind := s.Tokens[i].Kind; {
-		case kind == kwFrom && from < 0 && s.Kind(i-1) != kwDistinct:
+		case kind == kwFrom && from < 0 && s.KindAt(i-1) != kwDistinct:
 			from = i
 		case kind == kwWhere && from >= 0 && where < 0:
 			where = i
 		case where >= 0 && slices.Contains([]TokenKind{
 			kwGroup, kwHaving, kwWindow, kwOrder, kwLimit, kwOffset, kwFetch, kwFor, Semicolon}, kind):
-			return out, s.clauses(&out, from, where, i)
+			return out, s.findClauses(&out, from, where, i)
 		}
 	}
-	return out, s.clauses(&out, from, where, len(s.Tokens))
+	return out, s.findClauses(&out, from, where, len(s.Tokens))
 }
 
 // WhereConditions finds the conditions that AND joins in the WHERE of a query, which may be a sub-select. where is the
 // tree of the WHERE. As with [Source.Clauses], an edit at these places has to be proved.
 func (s *Source) WhereConditions(where *Node) ([]Span, bool) {
-	first := s.At(firstLocation(where))
+	first := s.TokenAt(firstLocation(where))
 	for first >= 0 && (s.Tokens[first].Kind != kwWhere || s.isLabel(first)) {
 		first--
 	}
@@ -92,9 +92,9 @@ func firstLocation(m proto.Message) int32 {
 }
 
 // isLabel tells whether a keyword is used as the name of a column.
-func (s *Source) isLabel(i int) bool { return s.Kind(i-1) == Dot || s.Kind(i-1) == kwAs }
+func (s *Source) isLabel(i int) bool { return s.KindAt(i-1) == Dot || s.KindAt(i-1) == kwAs }
 
-func (s *Source) clauses(out *Clauses, from, where, end int) bool {
+func (s *Source) findClauses(out *Clauses, from, where, end int) bool {
 	if from < 0 || where < from+2 || end < where+2 {
 		return false
 	}
@@ -140,7 +140,7 @@ func (s *Source) conjunctSpans(first, end int) []Span {
 		if e <= first {
 			return nil
 		}
-		if s.Kind(first) == OpenParen && s.Closing(first) == e-1 {
+		if s.KindAt(first) == OpenParen && s.ClosingParen(first) == e-1 {
 			if inner := s.conjunctSpans(first+1, e-1); len(inner) > 1 {
 				out, first = append(out, inner...), e+1
 				continue

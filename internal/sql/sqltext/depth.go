@@ -110,7 +110,7 @@ func maxTreeDepth(tokens []Token) int {
 			}
 		case kwSelect:
 			top.currentDepth += selectWeight
-		case Ident, uident, Dot, fconst, Sconst, usconst, bconst, xconst, iconst, param:
+		case Ident, uident, Dot, fconst, Sconst, usconst, bconst, xconst, iconst, paramToken:
 			// names and constants nest nothing
 		default:
 			top.currentDepth++

@@ -16,14 +16,14 @@ func Example() {
 	table := tree.Stmts[0].Stmt.GetSelectStmt().FromClause[0].GetRangeVar()
 	at := table.Location
 	table.Schemaname = "public"
-	spliced, refused := sqltext.Splice(text, []sqltext.Edit{{Start: at, End: at, Text: "public."}})
+	spliced, refused := sqltext.ApplyEdits(text, []sqltext.Edit{{Start: at, End: at, Text: "public."}})
 	if refused != nil {
 		panic(refused)
 	}
 	fmt.Println(spliced.Text)
-	fmt.Println(sqltext.Prove(tree, spliced.Text))
+	fmt.Println(sqltext.ProveSameTree(tree, spliced.Text))
 	// Prove strips the tree of its locations, and compares it with that of the text.
-	fmt.Println(sqltext.Prove(tree, "SELECT id FROM private.people").Code)
+	fmt.Println(sqltext.ProveSameTree(tree, "SELECT id FROM private.people").Code)
 	// Output:
 	// SELECT id FROM public.people
 	// <nil>

@@ -38,7 +38,7 @@ func expandedNodes(m proto.Message) float64 {
 		}
 	}
 	total := 1.0
-	Messages(m, func(field string, child proto.Message) {
+	EachMessage(m, func(field string, child proto.Message) {
 		if field == "lexpr" || copies == 4 { // the symmetric form copies its bounds as well
 			total += copies * expandedNodes(child)
 		} else {

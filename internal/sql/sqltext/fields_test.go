@@ -71,7 +71,7 @@ func TestMessagesAreThoseOfReflection(t *testing.T) {
 		}
 		Walk(tree, func(m proto.Message) bool {
 			var got, want []proto.Message
-			Messages(m, func(_ string, child proto.Message) { got = append(got, child) })
+			EachMessage(m, func(_ string, child proto.Message) { got = append(got, child) })
 			r := m.ProtoReflect()
 			for i := range r.Descriptor().Fields().Len() {
 				field := r.Descriptor().Fields().Get(i)
@@ -95,8 +95,8 @@ func TestMessagesAreThoseOfReflection(t *testing.T) {
 
 // What is not there has nothing inside.
 func TestNothingHasNoMessages(t *testing.T) {
-	if Content(nil) != nil || Content(&Node{}) != nil || Kind(nil) != "Node" {
+	if NodeContent(nil) != nil || NodeContent(&Node{}) != nil || NodeKind(nil) != "Node" {
 		t.Error("nothing has a content")
 	}
-	Messages((*SelectStmt)(nil), func(string, proto.Message) { t.Error("nothing has a message") })
+	EachMessage((*SelectStmt)(nil), func(string, proto.Message) { t.Error("nothing has a message") })
 }

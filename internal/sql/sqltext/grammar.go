@@ -1,7 +1,7 @@
 package sqltext
 
-// GrammarMajor is the major version of the PostgreSQL whose grammar reads statements.
-func GrammarMajor() int {
+// GrammarVersion is the major version of the PostgreSQL whose grammar reads statements.
+func GrammarVersion() int {
 	tree, err := Parse("SELECT 1")
 	if err != nil {
 		return 0

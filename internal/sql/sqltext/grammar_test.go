@@ -96,8 +96,8 @@ func TestAllButPlacesIsCompared(t *testing.T) {
 				m.Set(f, one(f, nil))
 			}
 			place := places[f.Name()] && f.Kind() == protoreflect.Int32Kind // the folder of a tablespace is called so, too
-			switch equal := sameTree(kind.New().Interface(), m.Interface()); {
-			case !sameTree(m.Interface(), proto.Clone(m.Interface())):
+			switch equal := equalTrees(kind.New().Interface(), m.Interface()); {
+			case !equalTrees(m.Interface(), proto.Clone(m.Interface())):
 				t.Errorf("%s of %s is not as it is", f.Name(), kind.Descriptor().Name())
 			case place && !equal:
 				t.Errorf("%s of %s is a place, and is compared", f.Name(), kind.Descriptor().Name())
@@ -105,7 +105,7 @@ func TestAllButPlacesIsCompared(t *testing.T) {
 				stripped++
 			case equal:
 				t.Errorf("%s of %s is not compared", f.Name(), kind.Descriptor().Name())
-			case f.Message() != nil && len(inner().GetUnknown()) == 0 && hasValue(inner()) && sameTree(m.Interface(), hollow(kind, f)):
+			case f.Message() != nil && len(inner().GetUnknown()) == 0 && hasValue(inner()) && equalTrees(m.Interface(), hollow(kind, f)):
 				t.Errorf("%s of %s is not compared to its end", f.Name(), kind.Descriptor().Name())
 			default:
 				seen++
@@ -181,7 +181,7 @@ func TestWalksMissNothing(t *testing.T) {
 			tried++
 			where := string(kind.Descriptor().Name()) + "." + string(f.Name())
 			var got []string
-			relations, _ := Relations(m.Interface())
+			relations, _ := RangeVars(m.Interface())
 			for _, r := range relations {
 				if r.Relname != "" {
 					got = append(got, r.Relname)
@@ -190,14 +190,14 @@ func TestWalksMissNothing(t *testing.T) {
 			if strings.Join(got, " ") != strings.Join(want, " ") {
 				t.Errorf("%s: the relations %q, want %q", where, got, want)
 			}
-			counts, known := Count(m.Interface())
+			counts, known := CountNodeKinds(m.Interface())
 			if own := map[bool]int{true: 1}[kind.Descriptor().Name() == "RangeVar"]; counts["RangeVar"] != len(want)+own || !known {
 				t.Errorf("%s: %d relations of %d, %t", where, counts["RangeVar"], len(want), known)
 			}
 			for n := range want {
 				in := list[n]
 				in.SetUnknown([]byte{0xf8, 0xff, 0xff, 0xff, 0x0f, 1})
-				if _, known := Count(m.Interface()); known {
+				if _, known := CountNodeKinds(m.Interface()); known {
 					t.Errorf("%s: what is not known goes unnoticed at %d", where, n)
 				}
 				in.SetUnknown(nil)
@@ -211,7 +211,7 @@ func TestWalksMissNothing(t *testing.T) {
 	if refused != nil {
 		t.Fatal(refused)
 	}
-	if _, queries := Relations(tree); len(queries) != 3 || !queries["a"] || !queries["b"] || !queries["c"] {
+	if _, queries := RangeVars(tree); len(queries) != 3 || !queries["a"] || !queries["b"] || !queries["c"] {
 		t.Errorf("the WITH queries %v", queries)
 	}
 }
@@ -323,7 +323,7 @@ func TestNamesOfTheParser(t *testing.T) {
 		{bconst, "BCONST"},
 		{xconst, "XCONST"},
 		{iconst, "ICONST"},
-		{param, "PARAM"},
+		{paramToken, "PARAM"},
 		{sqlComment, "SQL_COMMENT"},
 		{cComment, "C_COMMENT"},
 		{kwAnd, "AND"},
@@ -409,8 +409,8 @@ func TestConditionsOfGroups(t *testing.T) {
 						if err != nil {
 							t.Fatal(text, err)
 						}
-						begins := source.At(int32(len("SELECT a, (SELECT 1 FROM u HAVING true ORDER BY 1) ")))
-						keyword, end := source.Having(begins + 1)
+						begins := source.TokenAt(int32(len("SELECT a, (SELECT 1 FROM u HAVING true ORDER BY 1) ")))
+						keyword, end := source.HavingClause(begins + 1)
 						if (keyword >= 0) != (having != "") {
 							t.Errorf("%s: HAVING is at token %d", text, keyword)
 							continue
@@ -434,7 +434,7 @@ func TestConditionsOfGroups(t *testing.T) {
 						}
 						is.HavingClause = nil
 						without.Stmts[0].Stmt.GetSelectStmt().HavingClause = nil
-						if !sameTree(tree, without) {
+						if !equalTrees(tree, without) {
 							t.Errorf("%s: something else has changed", with)
 						}
 						tried++
@@ -451,7 +451,7 @@ func TestConditionsOfGroups(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := source.Closing(0); got != want {
+		if got := source.ClosingParen(0); got != want {
 			t.Errorf("%s closes at %d, want %d", text, got, want)
 		}
 	}

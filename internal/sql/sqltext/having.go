@@ -1,9 +1,9 @@
 package sqltext
 
-// Having finds the place of HAVING in a text that is one SELECT. from is a token behind FROM that is not within
+// HavingClause finds the place of HAVING in a text that is one SELECT. from is a token behind FROM that is not within
 // parentheses. keyword is the token HAVING, or -1; end is where its condition ends, or where a HAVING could be
 // inserted.
-func (s *Source) Having(from int) (keyword int, end int32) {
+func (s *Source) HavingClause(from int) (keyword int, end int32) {
 	keyword = -1
 	depth := 0
 	for i := from; i >= 0 && i < len(s.Tokens); i++ {
@@ -13,7 +13,7 @@ func (s *Source) Having(from int) (keyword int, end int32) {
 		case CloseParen, CloseBracket:
 			depth--
 		}
-		if depth == 0 && s.Kind(i-1) != Dot {
+		if depth == 0 && s.KindAt(i-1) != Dot {
 			switch s.Tokens[i].Kind {
 			case kwHaving:
 				keyword = i
@@ -26,8 +26,8 @@ func (s *Source) Having(from int) (keyword int, end int32) {
 	return keyword, end
 }
 
-// Closing returns the token of the parenthesis that closes the one at i, or -1.
-func (s *Source) Closing(i int) int {
+// ClosingParen returns the token of the parenthesis that closes the one at i, or -1.
+func (s *Source) ClosingParen(i int) int {
 	depth := 0
 	for ; i >= 0 && i < len(s.Tokens); i++ {
 		switch s.Tokens[i].Kind {

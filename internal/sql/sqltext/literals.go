@@ -23,11 +23,11 @@ const (
 	maxDigits     = 9 // an integer of so many digits is an int4
 )
 
-// Shape finds the plain literals of a text, and returns the text with a sign in place of each. Two texts of one shape
-// differ in these literals only. It does not parse. What looks like a literal may be a part of a comment, or of a name
-// in quotes, so [Source.HasLiterals] must be asked of one text of the shape. It returns "" for a text without plain
-// literals, with other strings, or with parameters.
-func Shape(text string) (shape string, literals []Literal) {
+// TextShape finds the plain literals of a text, and returns the text with a sign in place of each. Two texts of one
+// shape differ in these literals only. It does not parse. What looks like a literal may be a part of a comment, or of a
+// name in quotes, so [Source.HasLiterals] must be asked of one text of the shape. It returns "" for a text without
+// plain literals, with other strings, or with parameters.
+func TextShape(text string) (shape string, literals []Literal) {
 	if len(text) > maxShapedText || strings.ContainsAny(text, "\x00$") {
 		return "", nil
 	}
@@ -92,11 +92,11 @@ func byteSet(of string) (set [256]bool) {
 	return set
 }
 
-// HasLiterals tells whether what [Shape] took for literals of the text are its tokens. Then they are in each text of the
-// same shape: the lexer is in the same state where each of them begins.
+// HasLiterals tells whether what [TextShape] took for literals of the text are its tokens. Then they are in each text
+// of the same shape: the lexer is in the same state where each of them begins.
 func (s *Source) HasLiterals(literals []Literal) bool {
 	for _, l := range literals {
-		i := s.At(int32(l.Start))
+		i := s.TokenAt(int32(l.Start))
 		if i < 0 || int(s.Tokens[i].End) != l.End {
 			return false
 		}

@@ -28,7 +28,7 @@ func TestShape(t *testing.T) {
 		"SELECT '\x00'":         "|",
 		"SELECT 'über', 7 -- x": "SELECT ?, ? -- x|über|7",
 	} {
-		shape, literals := Shape(text)
+		shape, literals := TextShape(text)
 		got := strings.NewReplacer("\x000", "?", "\x00'", "?").Replace(shape)
 		for _, l := range literals {
 			got += "|" + l.Value(text)
@@ -40,12 +40,12 @@ func TestShape(t *testing.T) {
 			t.Errorf("%s: %s, want %s", text, got, want)
 		}
 	}
-	if shape, _ := Shape(strings.Repeat("1, ", maxLiterals+1)); shape != "" {
+	if shape, _ := TextShape(strings.Repeat("1, ", maxLiterals+1)); shape != "" {
 		t.Error("a text has too many literals")
 	}
-	if a, _ := Shape("x = 1"); a == "" {
+	if a, _ := TextShape("x = 1"); a == "" {
 		t.Error("no shape")
-	} else if b, _ := Shape("x = '1'"); a == b {
+	} else if b, _ := TextShape("x = '1'"); a == b {
 		t.Error("a number has the shape of a string")
 	}
 }
@@ -60,7 +60,7 @@ func TestHasLiterals(t *testing.T) {
 		`SELECT "it's" FROM t WHERE "it's" = 12`:            false,
 		"SELECT * FROM t WHERE id = 12 AND name = 'a'\n'b'": false,
 	} {
-		_, literals := Shape(text)
+		_, literals := TextShape(text)
 		source, err := Scan(text)
 		if err != nil {
 			t.Fatal(err)
@@ -79,7 +79,7 @@ func TestTextsOfOneShape(t *testing.T) {
 	compared := 0
 	property.CheckMore(t, 20, func(r *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 1, 14).Draw(r, "pieces"), "")
-		shape, literals := Shape(text)
+		shape, literals := TextShape(text)
 		source, refused := Scan(text)
 		if shape == "" || refused != nil || !source.HasLiterals(literals) {
 			return
@@ -95,7 +95,7 @@ func TestTextsOfOneShape(t *testing.T) {
 			copied = l.End
 		}
 		changed.WriteString(text[copied:])
-		again, at := Shape(changed.String())
+		again, at := TextShape(changed.String())
 		if again != shape {
 			r.Fatalf("%q and %q have other shapes", text, changed.String())
 		}

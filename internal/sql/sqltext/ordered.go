@@ -34,7 +34,7 @@ func relationsOrderedBy(m proto.Message, operators []string, inFrom bool) (found
 		has = slices.Contains(operators, n.Sval)
 	}
 	_, isSelect := m.(*SelectStmt)
-	Messages(m, func(field string, child proto.Message) {
+	EachMessage(m, func(field string, child proto.Message) {
 		below, belowHas := relationsOrderedBy(child, operators, inner || isSelect && field == "from_clause")
 		found, has = append(found, below...), has || belowHas
 	})

@@ -84,9 +84,9 @@ func (s *Source) parserText() string {
 		}
 		seconds := "uescape"
 		if !escaped {
-			seconds = lookaheadWords[strings.ToLower(s.String(a))]
+			seconds = lookaheadWords[strings.ToLower(s.TokenText(a))]
 		}
-		if !slices.Contains(strings.Fields(seconds), strings.ToLower(s.String(b))) {
+		if !slices.Contains(strings.Fields(seconds), strings.ToLower(s.TokenText(b))) {
 			continue
 		}
 		if out == nil {
@@ -107,7 +107,7 @@ func (s *Source) WithoutLiterals() string {
 	var bare strings.Builder
 	for _, t := range s.Tokens {
 		if !t.IsConstant() {
-			bare.WriteString(s.String(t))
+			bare.WriteString(s.TokenText(t))
 		}
 		bare.WriteByte(' ')
 	}
@@ -123,7 +123,7 @@ func (s *Source) hideLiteral(e *sqlstate.Error) *sqlstate.Error {
 	chars := 0
 	for offset := range s.Text {
 		if chars++; chars == e.Position {
-			if i := s.At(int32(offset)); i >= 0 && s.Tokens[i].IsConstant() {
+			if i := s.TokenAt(int32(offset)); i >= 0 && s.Tokens[i].IsConstant() {
 				e.Message = before + " at or near a literal"
 			}
 			break
@@ -154,5 +154,5 @@ func parseError(err error) *sqlstate.Error {
 		return sqlstate.New(sqlstate.StatementTooComplex, sqlstate.ReasonBounds, "statement is nested too deeply").
 			WithHint("Divide the statement.")
 	}
-	return sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonSyntax, "%s", e.Message).At(e.Cursorpos)
+	return sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonSyntax, "%s", e.Message).WithPosition(e.Cursorpos)
 }

@@ -1,8 +1,8 @@
 package sqltext
 
-// Parts returns where each statement of a text starts and ends, in bytes; a statement starts behind the semicolon of
-// the one before. It is nil unless each of them parses alone to the tree that it has in the whole text.
-func Parts(text string) [][2]int {
+// SplitStatements returns where each statement of a text starts and ends, in bytes; a statement starts behind the
+// semicolon of the one before. It is nil unless each of them parses alone to the tree that it has in the whole text.
+func SplitStatements(text string) [][2]int {
 	tree, refused := Parse(text)
 	if refused != nil {
 		return nil
@@ -18,7 +18,7 @@ func Parts(text string) [][2]int {
 		if refused != nil || len(alone.Stmts) != 1 {
 			return nil
 		}
-		if !sameTree(alone.Stmts[0], raw) {
+		if !equalTrees(alone.Stmts[0], raw) {
 			return nil
 		}
 		parts = append(parts, [2]int{start, end})

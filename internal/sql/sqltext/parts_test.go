@@ -17,7 +17,7 @@ func TestParts(t *testing.T) {
 		"SELECT 1; SELEC": nil,
 	} {
 		var got []string
-		for _, p := range Parts(text) {
+		for _, p := range SplitStatements(text) {
 			got = append(got, text[p[0]:p[1]])
 		}
 		if diff := cmp.Diff(want, got); diff != "" {

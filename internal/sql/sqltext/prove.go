@@ -2,10 +2,10 @@ package sqltext
 
 import "github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 
-// Prove parses text and requires that its tree is the intended one, apart from locations, and from how ANDs are nested,
-// which depends on parentheses and means nothing. After an error the text must not be sent: it does not mean what was
-// decided.
-func Prove(intended *ParseResult, text string) *sqlstate.Error {
+// ProveSameTree parses text and requires that its tree is the intended one, apart from locations, and from how ANDs are
+// nested, which depends on parentheses and means nothing. After an error the text must not be sent: it does not mean
+// what was decided.
+func ProveSameTree(intended *ParseResult, text string) *sqlstate.Error {
 	source, refusal := Scan(text)
 	if refusal != nil {
 		return unprovedRefusal(refusal)
@@ -14,7 +14,7 @@ func Prove(intended *ParseResult, text string) *sqlstate.Error {
 	if refusal != nil {
 		return unprovedRefusal(refusal)
 	}
-	if !sameTree(intended, tree) {
+	if !equalTrees(intended, tree) {
 		return unprovedRefusal(nil)
 	}
 	return nil

@@ -6,16 +6,17 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// sameTree tells whether two trees are equal, apart from locations and from how ANDs are nested. A field that this
+// equalTrees tells whether two trees are equal, apart from locations and from how ANDs are nested. A field that this
 // version of the parser does not know makes them differ.
-func sameTree(a, b proto.Message) bool {
+func equalTrees(a, b proto.Message) bool {
 	fields, va := messageFieldsOf(a)
 	if reflect.TypeOf(a) != reflect.TypeOf(b) || hasUnknownFields(a) || hasUnknownFields(b) {
 		return false
 	}
 	if and, is := a.(*BoolExpr); is && and.Boolop == AND_EXPR {
 		other := b.(*BoolExpr)
-		return other.Boolop == AND_EXPR && areSameNodes([]*Node{and.Xpr}, []*Node{other.Xpr}) && areSameNodes(conjuncts(and), conjuncts(other))
+		return other.Boolop == AND_EXPR && equalNodeLists([]*Node{and.Xpr}, []*Node{other.Xpr}) &&
+			equalNodeLists(conjuncts(and), conjuncts(other))
 	}
 	vb := reflect.ValueOf(b).Elem()
 	for _, i := range fields.scalars {
@@ -35,27 +36,27 @@ func sameTree(a, b proto.Message) bool {
 		}
 	}
 	for _, field := range fields.messages {
-		if !sameField(field, va.Field(field.index), vb.Field(field.index)) {
+		if !equalFields(field, va.Field(field.index), vb.Field(field.index)) {
 			return false
 		}
 	}
 	return true
 }
 
-func sameField(field messageField, a, b reflect.Value) bool {
+func equalFields(field messageField, a, b reflect.Value) bool {
 	switch {
 	case field.isList:
 		if a.Len() != b.Len() {
 			return false
 		}
 		for k := range a.Len() {
-			if !samePointer(a.Index(k), b.Index(k)) {
+			if !equalPointers(a.Index(k), b.Index(k)) {
 				return false
 			}
 		}
 		return true
 	case field.name != "":
-		return samePointer(a, b)
+		return equalPointers(a, b)
 	case a.IsNil() || b.IsNil():
 		return a.IsNil() && b.IsNil()
 	}
@@ -66,16 +67,16 @@ func sameField(field messageField, a, b reflect.Value) bool {
 	}
 	ca, cb := wa.Elem().Field(0), wb.Elem().Field(0)
 	if ca.Kind() == reflect.Pointer {
-		return samePointer(ca, cb)
+		return equalPointers(ca, cb)
 	}
 	return ca.Equal(cb)
 }
 
-func samePointer(a, b reflect.Value) bool {
+func equalPointers(a, b reflect.Value) bool {
 	if a.IsNil() || b.IsNil() {
 		return a.IsNil() && b.IsNil()
 	}
-	return sameTree(a.Interface().(proto.Message), b.Interface().(proto.Message))
+	return equalTrees(a.Interface().(proto.Message), b.Interface().(proto.Message))
 }
 
 func hasUnknownFields(m proto.Message) bool { return len(m.ProtoReflect().GetUnknown()) > 0 }
@@ -95,7 +96,7 @@ func conjuncts(and *BoolExpr) []*Node {
 
 func isAnd(n *Node) bool { return n.GetBoolExpr().GetBoolop() == AND_EXPR && n.GetBoolExpr() != nil }
 
-func areSameNodes(a, b []*Node) bool {
+func equalNodeLists(a, b []*Node) bool {
 	if len(a) != len(b) {
 		return false
 	}
@@ -104,7 +105,7 @@ func areSameNodes(a, b []*Node) bool {
 			if a[i] != b[i] {
 				return false
 			}
-		} else if !sameTree(a[i], b[i]) {
+		} else if !equalTrees(a[i], b[i]) {
 			return false
 		}
 	}

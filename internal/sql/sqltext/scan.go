@@ -117,7 +117,7 @@ func Scan(text string) (*Source, *sqlstate.Error) {
 // keyword kind) without making an object per token.
 func decodeTokens(raw []byte) ([]Token, *sqlstate.Error) {
 	bad := func() ([]Token, *sqlstate.Error) {
-		return nil, sqlstate.From(errors.New("sqltext: the scanner's result is malformed"))
+		return nil, sqlstate.AsError(errors.New("sqltext: the scanner's result is malformed"))
 	}
 	tokens := make([]Token, 0, min(len(raw)/8, MaxTokens+1))
 	for len(raw) > 0 {
@@ -176,11 +176,11 @@ func decodeTokens(raw []byte) ([]Token, *sqlstate.Error) {
 	return tokens, nil
 }
 
-// String returns the text of a token as it is written.
-func (s *Source) String(t Token) string { return s.Text[t.Start:t.End] }
+// TokenText returns the text of a token as it is written.
+func (s *Source) TokenText(t Token) string { return s.Text[t.Start:t.End] }
 
-// At returns the index of the token that starts at a byte offset, or -1.
-func (s *Source) At(offset int32) int {
+// TokenAt returns the index of the token that starts at a byte offset, or -1.
+func (s *Source) TokenAt(offset int32) int {
 	low, high := 0, len(s.Tokens)
 	for low < high {
 		middle := (low + high) / 2
@@ -196,8 +196,8 @@ func (s *Source) At(offset int32) int {
 	return -1
 }
 
-// Kind returns the kind of the token with that index, or 0 beyond either end.
-func (s *Source) Kind(i int) TokenKind {
+// KindAt returns the kind of the token with that index, or 0 beyond either end.
+func (s *Source) KindAt(i int) TokenKind {
 	if i < 0 || i >= len(s.Tokens) {
 		return 0
 	}
@@ -220,7 +220,7 @@ func (t Token) IsName() bool {
 // IsConstant tells whether a token is a literal or a parameter. Fingerprints leave these out.
 func (t Token) IsConstant() bool {
 	switch t.Kind {
-	case fconst, Sconst, usconst, bconst, xconst, iconst, param:
+	case fconst, Sconst, usconst, bconst, xconst, iconst, paramToken:
 		return true
 	}
 	return false

@@ -15,22 +15,22 @@ type Edit struct {
 	Text       string
 }
 
-// Spliced is an edited text; positions in it can be traced back.
-type Spliced struct {
+// EditedText is an edited text; positions in it can be traced back.
+type EditedText struct {
 	Text     string
 	segments []segment
 }
 
 // segment says where a stretch of the new text came from, in characters counted from 0.
 type segment struct {
-	at     int  // where the segment starts in the new text
+	start  int  // where the segment starts in the new text
 	origin int  // where the segment starts in the original
 	isCopy bool // the text is a copy of the original; if not, each of its positions maps to origin
 }
 
-// Splice applies edits to a text. Edits must not overlap; insertions at one place keep their order and come before a
-// replacement that starts there.
-func Splice(text string, edits []Edit) (*Spliced, *sqlstate.Error) {
+// ApplyEdits applies edits to a text. Edits must not overlap; insertions at one place keep their order and come before
+// a replacement that starts there.
+func ApplyEdits(text string, edits []Edit) (*EditedText, *sqlstate.Error) {
 	sort.SliceStable(edits, func(i, j int) bool {
 		if edits[i].Start != edits[j].Start {
 			return edits[i].Start < edits[j].Start
@@ -38,11 +38,11 @@ func Splice(text string, edits []Edit) (*Spliced, *sqlstate.Error) {
 		return edits[i].Start == edits[i].End && edits[j].Start != edits[j].End
 	})
 	var out strings.Builder
-	s := &Spliced{}
+	s := &EditedText{}
 	next, newChars, oldChars := int32(0), 0, 0
 	for _, e := range edits {
 		if e.Start < next || e.End < e.Start || int(e.End) > len(text) {
-			return nil, sqlstate.From(errors.New("sqltext: edits overlap"))
+			return nil, sqlstate.AsError(errors.New("sqltext: edits overlap"))
 		}
 		kept := text[next:e.Start]
 		s.segments = append(s.segments, segment{newChars, oldChars, true})
@@ -63,14 +63,14 @@ func Splice(text string, edits []Edit) (*Spliced, *sqlstate.Error) {
 
 // Position maps a 1-based character position in the new text to one in the original. A position inside an inserted text
 // maps to the place of the edit. Zero and negative positions are returned as they are.
-func (s *Spliced) Position(p int) int {
+func (s *EditedText) Position(p int) int {
 	if p <= 0 {
 		return p
 	}
-	i := sort.Search(len(s.segments), func(i int) bool { return s.segments[i].at > p-1 }) - 1
+	i := sort.Search(len(s.segments), func(i int) bool { return s.segments[i].start > p-1 }) - 1
 	g := s.segments[i]
 	if !g.isCopy {
 		return g.origin + 1
 	}
-	return g.origin + (p - 1 - g.at) + 1
+	return g.origin + (p - 1 - g.start) + 1
 }

@@ -100,7 +100,7 @@ func TestPlaces(t *testing.T) {
 		if !ok {
 			want = -1
 		}
-		if got := source.At(offset); got != want {
+		if got := source.TokenAt(offset); got != want {
 			t.Errorf("at %d is token %d, want %d", offset, got, want)
 		}
 		position := 0
@@ -112,7 +112,7 @@ func TestPlaces(t *testing.T) {
 		}
 	}
 	for i := -2; i < len(source.Tokens)+2; i++ {
-		if kind := source.Kind(i); (kind == 0) != (i < 0 || i >= len(source.Tokens)) {
+		if kind := source.KindAt(i); (kind == 0) != (i < 0 || i >= len(source.Tokens)) {
 			t.Errorf("token %d is %d", i, kind)
 		}
 	}
@@ -154,7 +154,7 @@ func TestSplice(t *testing.T) {
 		{at("b FROM"), at("b FROM"), "first "},
 		{at("b FROM"), at("b FROM") + 1, "B"},
 	}
-	s, err := Splice(text, edits)
+	s, err := ApplyEdits(text, edits)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestSplice(t *testing.T) {
 		t.Errorf("the end maps to %d", got)
 	}
 	for _, overlapping := range [][]Edit{{{0, 3, ""}, {2, 4, ""}}, {{3, 2, ""}}, {{0, 1000, ""}}} {
-		if _, err := Splice(text, overlapping); err == nil {
+		if _, err := ApplyEdits(text, overlapping); err == nil {
 			t.Errorf("edits %v were taken", overlapping)
 		}
 	}
@@ -244,7 +244,7 @@ func TestSpliceAgreesWithTheModel(t *testing.T) {
 				edits = slices.Insert(slices.Delete(edits, i, i+1), j, e)
 			}
 		}
-		got, err := Splice(text, slices.Clone(edits))
+		got, err := ApplyEdits(text, slices.Clone(edits))
 		if err != nil || got.Text != string(want) {
 			t.Fatalf("%q with %v is %q, want %q: %v", text, edits, got.Text, string(want), err)
 		}
@@ -264,7 +264,7 @@ func TestProve(t *testing.T) {
 		}
 		return tree
 	}
-	if err := Prove(intended("SELECT (a) + 1 FROM t"), "SELECT\n a+1 /* x */ FROM t"); err != nil {
+	if err := ProveSameTree(intended("SELECT (a) + 1 FROM t"), "SELECT\n a+1 /* x */ FROM t"); err != nil {
 		t.Errorf("equal trees: %v", err)
 	}
 	// The shapes that a deparser lost its parentheses in: the proof must see each.
@@ -278,7 +278,7 @@ func TestProve(t *testing.T) {
 		{"SELECT 1", "SELECT"},
 		{"SELECT a FROM t", "SELECT a FROM u"},
 	} {
-		if err := Prove(intended(c.intended), c.text); err == nil || err.Reason != sqlstate.ReasonProof {
+		if err := ProveSameTree(intended(c.intended), c.text); err == nil || err.Reason != sqlstate.ReasonProof {
 			t.Errorf("%q passed for %q: %v", c.text, c.intended, err)
 		}
 	}
@@ -286,11 +286,11 @@ func TestProve(t *testing.T) {
 	for _, text := range []string{"SELECT 1" + strings.Repeat("+1", MaxDepth),
 		"SELECT 1 -- " + strings.Repeat("x", DefaultMaxBytes), "SELECT 1" +
 			strings.Repeat(",1", MaxTokens/2), "SELECT 1 -- \x00", "SELECT 1 -- \xff", "SELECT " + strings.Repeat("(", DefaultMaxBytes/2)} {
-		if err := Prove(intended("SELECT 1"), text); err == nil || err.Reason != sqlstate.ReasonBounds {
+		if err := ProveSameTree(intended("SELECT 1"), text); err == nil || err.Reason != sqlstate.ReasonBounds {
 			t.Errorf("%.20q passed: %v", text, err)
 		}
 	}
-	if err := Prove(intended("SELECT 1"), "SELECT ("); err == nil || err.Reason != sqlstate.ReasonProof {
+	if err := ProveSameTree(intended("SELECT 1"), "SELECT ("); err == nil || err.Reason != sqlstate.ReasonProof {
 		t.Errorf("a text that does not parse: %v", err)
 	}
 }
@@ -300,12 +300,12 @@ func TestCount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	counts, known := Count(tree)
+	counts, known := CountNodeKinds(tree)
 	if !known || counts["RangeVar"] != 4 || counts["SelectStmt"] != 3 || counts["FuncCall"] != 1 || counts["SubLink"] != 2 {
 		t.Errorf("%v %v", known, counts)
 	}
 	tree.ProtoReflect().SetUnknown([]byte{0xf8, 0xff, 0xff, 0xff, 0x0f, 1})
-	if _, known := Count(tree); known {
+	if _, known := CountNodeKinds(tree); known {
 		t.Error("an unknown field went unnoticed")
 	}
 }
@@ -352,7 +352,7 @@ func BenchmarkParseAndProve(b *testing.B) {
 	for b.Loop() {
 		source, _ := Scan(text)
 		tree, _ := source.Parse()
-		if err := Prove(tree, text); err != nil {
+		if err := ProveSameTree(tree, text); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -407,7 +407,7 @@ func TestCommentsBetweenPairsOfWords(t *testing.T) {
 				if err != nil {
 					t.Fatal(of, err)
 				}
-				if !sameTree(tree, plain) {
+				if !equalTrees(tree, plain) {
 					t.Errorf("%q: another tree than without the comment", commented)
 				}
 			}

@@ -38,7 +38,7 @@ const (
 	bconst     = TokenKind(pg_query.Token_BCONST)
 	xconst     = TokenKind(pg_query.Token_XCONST)
 	iconst     = TokenKind(pg_query.Token_ICONST)
-	param      = TokenKind(pg_query.Token_PARAM)
+	paramToken = TokenKind(pg_query.Token_PARAM)
 	sqlComment = TokenKind(pg_query.Token_SQL_COMMENT)
 	cComment   = TokenKind(pg_query.Token_C_COMMENT)
 

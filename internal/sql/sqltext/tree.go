@@ -6,11 +6,11 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Messages calls f for each message directly inside another, in the order of the fields, with the name of the field
+// EachMessage calls f for each message directly inside another, in the order of the fields, with the name of the field
 // that holds it. It knows nothing of the grammar, so it passes over no part of it.
-func Messages(m proto.Message, f func(field string, child proto.Message)) {
+func EachMessage(m proto.Message, f func(field string, child proto.Message)) {
 	if n, is := m.(*Node); is { // a Node has hundreds of fields, one of which is set
-		if content := Content(n); content != nil {
+		if content := NodeContent(n); content != nil {
 			f("node", content)
 		}
 		return
@@ -39,29 +39,29 @@ func Messages(m proto.Message, f func(field string, child proto.Message)) {
 // Walk calls enter for a message and for the messages inside those for which enter returns true.
 func Walk(m proto.Message, enter func(proto.Message) bool) {
 	if enter(m) {
-		Messages(m, func(_ string, child proto.Message) { Walk(child, enter) })
+		EachMessage(m, func(_ string, child proto.Message) { Walk(child, enter) })
 	}
 }
 
-// Children calls f for each Node inside a message that is in no other Node inside it. A Node itself has those of its
+// EachChild calls f for each Node inside a message that is in no other Node inside it. A Node itself has those of its
 // content.
-func Children(m proto.Message, f func(*Node)) {
+func EachChild(m proto.Message, f func(*Node)) {
 	if n, is := m.(*Node); is {
-		if m = Content(n); m == nil {
+		if m = NodeContent(n); m == nil {
 			return
 		}
 	}
-	Messages(m, func(_ string, child proto.Message) {
+	EachMessage(m, func(_ string, child proto.Message) {
 		if n, is := child.(*Node); is {
 			f(n)
 		} else {
-			Children(child, f)
+			EachChild(child, f)
 		}
 	})
 }
 
-// Columns finds every reference to a column in a tree.
-func Columns(m proto.Message) []*ColumnRef {
+// ColumnRefs finds every reference to a column in a tree.
+func ColumnRefs(m proto.Message) []*ColumnRef {
 	var out []*ColumnRef
 	Walk(m, func(m proto.Message) bool {
 		if c, is := m.(*ColumnRef); is {
@@ -72,8 +72,8 @@ func Columns(m proto.Message) []*ColumnRef {
 	return out
 }
 
-// Relations returns every RangeVar of a tree, and the names of its WITH queries.
-func Relations(m proto.Message) (relations []*RangeVar, queries map[string]bool) {
+// RangeVars returns every RangeVar of a tree, and the names of its WITH queries.
+func RangeVars(m proto.Message) (relations []*RangeVar, queries map[string]bool) {
 	queries = map[string]bool{}
 	Walk(m, func(m proto.Message) bool {
 		switch n := m.(type) {
@@ -87,9 +87,9 @@ func Relations(m proto.Message) (relations []*RangeVar, queries map[string]bool)
 	return relations, queries
 }
 
-// Count counts the messages of a tree by kind ("RangeVar", "FuncCall" …), without the Nodes around them. The second
-// result is false if the tree has a field that this version of the parser does not know.
-func Count(m proto.Message) (map[string]int, bool) {
+// CountNodeKinds counts the messages of a tree by kind ("RangeVar", "FuncCall" …), without the Nodes around them. The
+// second result is false if the tree has a field that this version of the parser does not know.
+func CountNodeKinds(m proto.Message) (map[string]int, bool) {
 	counts, known := map[string]int{}, true
 	Walk(m, func(m proto.Message) bool {
 		if fields, _ := messageFieldsOf(m); fields.kind != "Node" {
@@ -101,17 +101,17 @@ func Count(m proto.Message) (map[string]int, bool) {
 	return counts, known
 }
 
-// Content returns the message in a Node, or nil.
-func Content(n *Node) proto.Message {
+// NodeContent returns the message in a Node, or nil.
+func NodeContent(n *Node) proto.Message {
 	if n == nil || n.Node == nil {
 		return nil
 	}
 	return reflect.ValueOf(n.Node).Elem().Field(0).Interface().(proto.Message)
 }
 
-// Kind returns the parser's name of a node's kind, such as "InsertStmt", or "Node" for an empty one.
-func Kind(n *Node) string {
-	content := Content(n)
+// NodeKind returns the parser's name of a node's kind, such as "InsertStmt", or "Node" for an empty one.
+func NodeKind(n *Node) string {
+	content := NodeContent(n)
 	if content == nil {
 		return "Node"
 	}

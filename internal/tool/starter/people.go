@@ -52,7 +52,7 @@ func (s *survey) agreementTables(to *catalog.Relation) []agreementTable {
 
 // isKey reports whether the values of a column alone tell all rows of a table apart.
 func isKey(r *catalog.Relation, column string) bool {
-	return slices.Equal(r.PrimaryKey, []string{column}) || slices.ContainsFunc(r.Unique,
+	return slices.Equal(r.PrimaryKey, []string{column}) || slices.ContainsFunc(r.UniqueKeys,
 		func(k catalog.Key) bool { return k.Where == "" && slices.Equal(k.Columns, []string{column}) })
 }
 

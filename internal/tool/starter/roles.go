@@ -155,7 +155,7 @@ func anyOf(values []string, words string) bool {
 
 // isUnique reports whether no two rows share a column's value.
 func isUnique(r *catalog.Relation, column string) bool {
-	return slices.ContainsFunc(r.Unique, func(k catalog.Key) bool { return slices.Equal(k.Columns, []string{column}) })
+	return slices.ContainsFunc(r.UniqueKeys, func(k catalog.Key) bool { return slices.Equal(k.Columns, []string{column}) })
 }
 
 // polymorphicColumns returns the two columns that name a row of one of several tables: x_id with x_type.

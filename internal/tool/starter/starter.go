@@ -154,7 +154,7 @@ func (s *survey) collectTables() {
 			}
 		case catalog.View:
 			deny("view", s.viewReason(r))
-		case catalog.MatView:
+		case catalog.MaterializedView:
 			deny("materialised view", "its rows are results: who may see them is not known from the tables beneath it")
 		case catalog.ForeignTable:
 			deny("foreign table", "its rows are on another server, whose rules are not known here")

@@ -264,7 +264,7 @@ func (s *survey) isLinkTable(r *catalog.Relation, links []link) (more string, ok
 	}
 	unbound := func(name string) bool { return !slices.Contains(linkColumns, name) }
 	ofLinks := func(key []string) bool { return len(key) > 1 && !slices.ContainsFunc(key, unbound) }
-	if ofLinks(r.PrimaryKey) || slices.ContainsFunc(r.Unique, func(k catalog.Key) bool { return ofLinks(k.Columns) }) {
+	if ofLinks(r.PrimaryKey) || slices.ContainsFunc(r.UniqueKeys, func(k catalog.Key) bool { return ofLinks(k.Columns) }) {
 		return "", true
 	}
 	if len(r.Columns) > 6 {

@@ -102,7 +102,7 @@ func (q Question) relation() (*catalog.Relation, error) {
 	if resolved, ok := q.Snapshot.ResolveRelation(schema, name); ok {
 		r, _ := q.Snapshot.Relation(resolved)
 		switch r.Kind {
-		case catalog.Table, catalog.PartitionedTable, catalog.MatView, catalog.ForeignTable:
+		case catalog.Table, catalog.PartitionedTable, catalog.MaterializedView, catalog.ForeignTable:
 			return r, nil
 		case catalog.View:
 			return nil, sqlstate.New(sqlstate.UndefinedTable, sqlstate.ReasonInternal,

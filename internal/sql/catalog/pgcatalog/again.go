@@ -48,13 +48,13 @@ UNION ALL SELECT d.of, true FROM dependent AS d WHERE d.classid NOT IN ('pg_attr
   'pg_statistic_ext'::regclass, 'pg_trigger'::regclass, 'pg_type'::regclass)`
 
 // addDependents adds the relations that depend on those that have changed.
-func (r *Reader) addDependents(ctx context.Context, of reader, found *changes) error {
-	if found.everything {
+func (r *Reader) addDependents(ctx context.Context, of catalogReader, found *changes) error {
+	if found.readAll {
 		return nil
 	}
 	for oid := range found.relations {
 		if f := r.facts.relations[oid]; f != nil && f.row.Kind == catalog.Composite {
-			found.everything = true
+			found.readAll = true
 			return nil
 		}
 	}
@@ -64,13 +64,13 @@ func (r *Reader) addDependents(ctx context.Context, of reader, found *changes) e
 	)
 	return of.each(ctx, dependentsQuery, []any{&oid, &more}, func() error {
 		found.relations[oid] = true
-		found.everything = found.everything || more
+		found.readAll = found.readAll || more
 		return nil
 	}, sortedKeys(found.relations))
 }
 
 // ownersRenamed tells whether roles that own relations have other names.
-func (r *reader) ownersRenamed(ctx context.Context, f *facts) (renamed bool, err error) {
+func (r *catalogReader) ownersRenamed(ctx context.Context, f *catalogFacts) (renamed bool, err error) {
 	owners := map[uint32]string{}
 	for _, of := range f.relations {
 		owners[of.row.owner] = of.row.Owner
@@ -84,32 +84,32 @@ func (r *reader) ownersRenamed(ctx context.Context, f *facts) (renamed bool, err
 		WHERE pg_get_userbyid(o.oid)::text <> o.name)`, oids, names).Scan(&renamed)
 }
 
-// reread reads the facts about changed relations again. It returns f where they are as before.
-func (f *facts) reread(ctx context.Context, of reader, found *changes) (*facts, error) {
+// readChanged reads the facts about changed relations again. It returns f where they are as before.
+func (f *catalogFacts) readChanged(ctx context.Context, of catalogReader, found *changes) (*catalogFacts, error) {
 	next := *f
 	oids := sortedKeys(found.relations)
-	relations := relationReader{reader: of, oids: oids, known: &next.known}
+	relations := relationReader{catalogReader: of, oids: oids, objects: &next.objects}
 	if err := relations.read(ctx); err != nil {
 		return nil, err
 	}
-	l := &loader{reader: of, facts: &next}
+	l := &loader{catalogReader: of, catalogFacts: &next}
 	if err := l.readPolicies(ctx); err != nil {
 		return nil, err
 	}
 	same := reflect.DeepEqual(f.policies, next.policies)
 	for _, oid := range oids {
-		same = same && reflect.DeepEqual(f.relations[oid], relations.found[oid])
+		same = same && reflect.DeepEqual(f.relations[oid], relations.facts[oid])
 	}
-	if len(found.types)+len(found.goneTypes) > 0 {
-		types := maps.Clone(f.known.types)
-		for _, oid := range slices.Concat(found.goneTypes, found.types) {
+	if len(found.types)+len(found.droppedTypes) > 0 {
+		types := maps.Clone(f.objects.types)
+		for _, oid := range slices.Concat(found.droppedTypes, found.types) {
 			delete(types, oid)
 		}
 		if err := l.readTypeFacts(ctx, types, "t.oid = ANY ($1::oid[])", found.types); err != nil {
 			return nil, err
 		}
-		if !reflect.DeepEqual(types, f.known.types) {
-			next.known.setTypes(types)
+		if !reflect.DeepEqual(types, f.objects.types) {
+			next.objects.setTypes(types)
 			same = false
 		}
 	}
@@ -120,7 +120,7 @@ func (f *facts) reread(ctx context.Context, of reader, found *changes) (*facts, 
 	for _, oid := range oids {
 		delete(next.relations, oid)
 	}
-	maps.Copy(next.relations, relations.found)
+	maps.Copy(next.relations, relations.facts)
 	return &next, newLoader(of, &next).readCalledFunctions(ctx)
 }
 

@@ -36,15 +36,15 @@ func (l *loader) readCollationNames(ctx context.Context, of map[uint32]bool) err
 		}, unknown)
 }
 
-// readParts reads which types ranges and multiranges are made of, and the collations of ranges.
-func (l *loader) readParts(ctx context.Context) error {
-	l.parts, l.rangeCollation = map[uint32][]uint32{}, map[uint32]uint32{}
+// readRangeTypes reads which types ranges and multiranges are made of, and the collations of ranges.
+func (l *loader) readRangeTypes(ctx context.Context) error {
+	l.rangeTypes, l.rangeCollation = map[uint32][]uint32{}, map[uint32]uint32{}
 	var whole, part, of uint32
 	return l.each(ctx, `SELECT r.rngtypid, r.rngsubtype, r.rngcollation FROM pg_range AS r
 		UNION ALL SELECT r.rngmultitypid, r.rngtypid, 0::oid FROM pg_range AS r`,
 		[]any{&whole, &part, &of},
 		func() error {
-			l.parts[whole] = append(l.parts[whole], part)
+			l.rangeTypes[whole] = append(l.rangeTypes[whole], part)
 			if of != 0 {
 				l.rangeCollation[whole] = of
 			}
@@ -67,9 +67,9 @@ func (l *loader) setTypeCollations(ctx context.Context) error {
 		brings[oid][collation] = true
 		more = append(more, oid)
 	}
-	for oid, t := range l.known.types {
+	for oid, t := range l.objects.types {
 		add(oid, t.collation)
-		for _, part := range append([]uint32{t.element, t.base}, l.parts[oid]...) {
+		for _, part := range append([]uint32{t.element, t.base}, l.rangeTypes[oid]...) {
 			if part != 0 {
 				wholes[part] = append(wholes[part], oid)
 			}
@@ -79,7 +79,7 @@ func (l *loader) setTypeCollations(ctx context.Context) error {
 		add(oid, collation)
 	}
 	for oid, r := range l.relations {
-		row := l.facts.relations[oid].row.rowType
+		row := l.catalogFacts.relations[oid].row.rowType
 		if row == 0 || r.Name.Schema == "pg_catalog" || r.Name.Schema == "information_schema" {
 			continue
 		}
@@ -104,7 +104,7 @@ func (l *loader) setTypeCollations(ctx context.Context) error {
 	}
 	l.spec.Collations = map[uint32][]string{}
 	for oid, collations := range brings {
-		if t := l.known.types[oid]; t == nil || t.inCatalog {
+		if t := l.objects.types[oid]; t == nil || t.inCatalog {
 			continue
 		}
 		var names []string

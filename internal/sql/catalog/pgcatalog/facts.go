@@ -9,18 +9,18 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// facts are the results of this package's queries. Each snapshot is computed from them. Facts do not change once they
-// are read: newer facts share with older ones what has stayed the same.
-type facts struct {
+// catalogFacts are the results of this package's queries. Each snapshot is computed from them. Facts do not change once
+// they are read: newer facts share with older ones what has stayed the same.
+type catalogFacts struct {
 	spec      catalog.Spec              // the parts of the snapshot that are not about relations
 	relations map[uint32]*relationFacts // the relations of a snapshot, by OID
 	policies  []policy
 
-	known          knownCatalog
+	objects        objectFacts
 	domainChecks   []check
 	domainValues   map[uint32][]string // checks of domains for lists of values
 	domainDefaults map[uint32]string
-	parts          map[uint32][]uint32 // the types that ranges and multiranges are made of
+	rangeTypes     map[uint32][]uint32 // the types that ranges and multiranges are made of
 	rangeCollation map[uint32]uint32
 	collations     map[uint32]collation // the collations that were looked up so far; readCollationNames adds to them
 }
@@ -44,7 +44,7 @@ type relationFacts struct {
 	checks        []check
 	indexes       []*index
 	equalKeys     map[uint32][]int // the key columns of exclusion constraints that compare with =, by index
-	generated     []generated
+	generated     []generatedColumn
 	partitionKeys []partitionKey
 	statistics    []statistics
 	triggers      []trigger
@@ -60,10 +60,10 @@ func setInMap[K comparable, V any](m *map[K]V, key K, value V) {
 
 // relationReader reads the facts about some relations, or about all of them.
 type relationReader struct {
-	reader
-	oids  []uint32 // nil: all of them
-	known *knownCatalog
-	found map[uint32]*relationFacts
+	catalogReader
+	oids    []uint32 // nil: all of them
+	objects *objectFacts
+	facts   map[uint32]*relationFacts
 }
 
 // relationCondition returns the condition that the relation with this OID is read.
@@ -84,30 +84,30 @@ func (r *relationReader) conditionArgs() []any {
 
 // factsOf returns the facts about a relation, to which the queries add.
 func (r *relationReader) factsOf(oid uint32) *relationFacts {
-	f := r.found[oid]
+	f := r.facts[oid]
 	if f == nil {
 		f = &relationFacts{}
-		r.found[oid] = f
+		r.facts[oid] = f
 	}
 	return f
 }
 
 // read reads the facts. Facts about relations that no snapshot has, such as temporary tables, are left out.
 func (r *relationReader) read(ctx context.Context) error {
-	r.found = map[uint32]*relationFacts{}
+	r.facts = map[uint32]*relationFacts{}
 	if err := callUntilError(ctx, r.readRelations, r.readParents, r.readViews, r.readColumns, r.readDefaults, r.readSequences,
-		r.readPartitionedBy, r.readKeys, r.readVectors, r.readCompared, r.readValues, r.readChecks, r.readIndexFacts,
-		r.readEqual, r.readGenerated, r.readPartitionKeys, r.readStatistics, r.readTriggers); err != nil {
+		r.readPartitionedBy, r.readKeys, r.readVectors, r.readComparedIndexes, r.readValues, r.readChecks, r.readIndexFacts,
+		r.readEqualKeys, r.readGenerated, r.readPartitionKeys, r.readStatistics, r.readTriggers); err != nil {
 		return err
 	}
-	for oid, f := range r.found {
+	for oid, f := range r.facts {
 		if f.row == nil {
-			delete(r.found, oid)
+			delete(r.facts, oid)
 			continue
 		}
 		// By another plan the same rows come in another order.
 		slices.SortFunc(f.checks, func(a, b check) int { return strings.Compare(a.name, b.name) })
-		slices.SortFunc(f.generated, func(a, b generated) int { return cmp.Compare(a.number, b.number) })
+		slices.SortFunc(f.generated, func(a, b generatedColumn) int { return cmp.Compare(a.number, b.number) })
 		for _, texts := range f.checkedValues {
 			slices.Sort(texts)
 		}
@@ -118,8 +118,8 @@ func (r *relationReader) read(ctx context.Context) error {
 // loader computes a snapshot from the results of the queries. It has a transaction for further queries that depend on
 // these results.
 type loader struct {
-	reader
-	*facts
+	catalogReader
+	*catalogFacts
 	spec      catalog.Spec
 	relations map[uint32]*catalog.Relation
 
@@ -128,31 +128,32 @@ type loader struct {
 
 	checks           []check
 	indexes          []*index
-	generatedColumns []generated
-	virtualColumns   map[uint32][]generated // the columns that are computed when they are read, by relation
+	generatedColumns []generatedColumn
+	virtualColumns   map[uint32][]generatedColumn // the columns that are computed when they are read, by relation
 	partitionKeys    []partitionKey
 	statistics       []statistics
 	triggers         []trigger
 }
 
 // newLoader lists the facts about relations in the order of their OIDs.
-func newLoader(r reader, f *facts) *loader {
-	l := &loader{reader: r, facts: f, spec: f.spec, relations: map[uint32]*catalog.Relation{}, heapTables: map[uint32]bool{},
-		virtualColumns: map[uint32][]generated{}, checks: slices.Clone(f.domainChecks)}
+func newLoader(r catalogReader, f *catalogFacts) *loader {
+	l := &loader{catalogReader: r, catalogFacts: f, spec: f.spec, relations: map[uint32]*catalog.Relation{},
+		heapTables:     map[uint32]bool{},
+		virtualColumns: map[uint32][]generatedColumn{}, checks: slices.Clone(f.domainChecks)}
 	for _, oid := range sortedKeys(f.relations) {
 		of := f.relations[oid]
 		relation := of.row.Relation
-		relation.Extension = f.known.extensionOf("pg_class", oid)
+		relation.Extension = f.objects.extensionOf("pg_class", oid)
 		relation.PartitionBy, relation.CheckedColumns, relation.CheckedTogether = []string{}, []string{}, [][]string{}
 		relation.IndexedVectors, relation.FallibleIndexes = slices.Clone(of.vectorColumns), slices.Clone(of.fallibleIndexes)
-		l.relations[oid], l.heapTables[oid] = &relation, of.row.heap
+		l.relations[oid], l.heapTables[oid] = &relation, of.row.isHeapTable
 		l.spec.Relations = append(l.spec.Relations, &relation)
 
 		l.checks = append(l.checks, of.checks...)
 		l.indexes = append(l.indexes, of.indexes...)
 		l.generatedColumns = append(l.generatedColumns, of.generated...)
 		for _, g := range of.generated {
-			if g.virtual {
+			if g.isVirtual {
 				l.virtualColumns[oid] = append(l.virtualColumns[oid], g)
 			}
 		}
@@ -176,7 +177,7 @@ func (l *loader) snapshot(ctx context.Context) (*catalog.Snapshot, error) {
 // setParents tells relations from which they inherit, partitions included.
 func (l *loader) setParents(context.Context) error {
 	for oid, r := range l.relations {
-		for _, parent := range l.facts.relations[oid].parents {
+		for _, parent := range l.catalogFacts.relations[oid].parents {
 			if p := l.relations[parent]; p != nil {
 				r.Parents = append(r.Parents, p.Name)
 			}
@@ -188,7 +189,7 @@ func (l *loader) setParents(context.Context) error {
 // setReads sets which columns of which relations the views read.
 func (l *loader) setReads(context.Context) error {
 	for oid, v := range l.relations {
-		for _, read := range l.facts.relations[oid].reads {
+		for _, read := range l.catalogFacts.relations[oid].reads {
 			if r := l.relations[read.relation]; r != nil {
 				v.Reads = append(v.Reads, catalog.ViewRead{Relation: r.Name, Columns: read.columns})
 			}
@@ -200,7 +201,7 @@ func (l *loader) setReads(context.Context) error {
 // setPartitionedBy tells partitioned tables of their keys.
 func (l *loader) setPartitionedBy(context.Context) error {
 	for oid, r := range l.relations {
-		if numbers := l.facts.relations[oid].partitionedBy; numbers != nil {
+		if numbers := l.catalogFacts.relations[oid].partitionedBy; numbers != nil {
 			r.PartitionBy = l.columnsOf(oid, func(n int16) bool { return slices.Contains(numbers, n) })
 			slices.Sort(r.PartitionBy)
 		}

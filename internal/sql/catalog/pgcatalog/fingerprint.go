@@ -13,7 +13,7 @@ import (
 // and temporary and TOAST tables do not count.
 func Fingerprint(ctx context.Context, conn *pgx.Conn) (string, error) {
 	var all string
-	err := conn.QueryRow(ctx, fmt.Sprintf(fingerprints, "'{}'::pg_catalog.oid[]", "true")).Scan(&all, new(string))
+	err := conn.QueryRow(ctx, fmt.Sprintf(fingerprintsQuery, "'{}'::pg_catalog.oid[]", "true")).Scan(&all, new(string))
 	if err != nil {
 		return "", fmt.Errorf("read the catalogs' fingerprint: %w", err)
 	}
@@ -24,7 +24,7 @@ func Fingerprint(ctx context.Context, conn *pgx.Conn) (string, error) {
 // policy lists, that nothing listed leads to and that have the name of nothing else. It leaves out functions and types
 // that nobody reaches, too. pgconsent must be installed.
 func Fingerprints(ctx context.Context, conn *pgx.Conn) (all, concerned string, err error) {
-	err = conn.QueryRow(ctx, fmt.Sprintf(fingerprints, "ARRAY(SELECT pgconsent.concerned())",
+	err = conn.QueryRow(ctx, fmt.Sprintf(fingerprintsQuery, "ARRAY(SELECT pgconsent.concerned())",
 		"pgconsent.within_reach(n.oid)")).Scan(&all, &concerned)
 	if err != nil {
 		return "", "", fmt.Errorf("read the catalogs' fingerprint: %w", err)
@@ -32,9 +32,9 @@ func Fingerprints(ctx context.Context, conn *pgx.Conn) (all, concerned string, e
 	return all, concerned, nil
 }
 
-// fingerprints hashes what all of the catalogs have, and what counts of it: the relations of an array, and what is in
-// schemas that a condition holds for. Parts are different from one another, so that their order need not be known.
-const fingerprints = `
+// fingerprintsQuery hashes what all of the catalogs have, and what counts of it: the relations of an array, and what is
+// in schemas that a condition holds for. Parts are different from one another, so that their order need not be known.
+const fingerprintsQuery = `
 WITH concerned (oid) AS (SELECT pg_catalog.unnest(%s)), schemas AS (
   SELECT n.oid, n.xmin, %s AS counts FROM pg_catalog.pg_namespace AS n WHERE n.nspname OPERATOR(pg_catalog.!~) '^pg_(temp|toast)'
 ), classes AS (

@@ -9,9 +9,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Granted returns the relations of the application on which PUBLIC or one of the roles has a right of any kind, on the
+// Grants returns the relations of the application on which PUBLIC or one of the roles has a right of any kind, on the
 // whole or on columns. Roles that do not exist have none.
-func Granted(ctx context.Context, conn *pgx.Conn, roles ...string) ([]catalog.Grant, error) {
+func Grants(ctx context.Context, conn *pgx.Conn, roles ...string) ([]catalog.Grant, error) {
 	rows, err := conn.Query(ctx, `
 SELECT n.nspname, c.relname, CASE g.grantee WHEN 0::pg_catalog.oid THEN 'PUBLIC'
   ELSE pg_catalog.pg_get_userbyid(g.grantee)::pg_catalog.text END AS grantee

@@ -15,9 +15,9 @@ type index struct {
 	schema, name      string
 	methodOID         uint32
 	method            string
-	unique            bool
-	immediate         bool
-	valid             bool
+	isUnique          bool
+	isImmediate       bool
+	isValid           bool
 	isExclusion       bool
 	nullsNotDistinct  bool
 	inByteOrder       bool    // text columns are sorted by their bytes
@@ -69,7 +69,7 @@ func (r *relationReader) readIndexFacts(ctx context.Context) error {
 		FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
 		JOIN pg_namespace AS n ON n.oid = c.relnamespace JOIN pg_am AS m ON m.oid = c.relam
 		WHERE n.nspname !~ '^pg_(temp|toast)' AND `+r.relationCondition("i.indrelid")+" ORDER BY i.indrelid, c.relname",
-		[]any{&i.oid, &i.relation, &i.schema, &i.name, &i.methodOID, &i.method, &i.unique, &i.immediate, &i.valid,
+		[]any{&i.oid, &i.relation, &i.schema, &i.name, &i.methodOID, &i.method, &i.isUnique, &i.isImmediate, &i.isValid,
 			&i.isExclusion, &i.nullsNotDistinct, &i.inByteOrder,
 			&i.columns, &i.keyCount, &i.classes, &i.collations, &expressions, &condition, &i.where, &i.dependencyColumns, &i.constraintColumns},
 		func() error {
@@ -94,9 +94,9 @@ func (l *loader) setIndexes(context.Context) error {
 			Columns: l.columnsOf(i.relation, func(n int16) bool { return slices.Contains(i.columns, n) }),
 		})
 		switch {
-		case i.method == "btree" && i.valid:
+		case i.method == "btree" && i.isValid:
 			l.addBTree(r, i)
-		case i.method == "gin" && i.valid && i.condition == nil:
+		case i.method == "gin" && i.isValid && i.condition == nil:
 			r.GINColumns = append(r.GINColumns, l.columnsOf(i.relation, func(n int16) bool { return slices.Contains(i.columns, n) })...)
 		case i.methodOID >= firstNormalOID && i.method != "bloom":
 			r.HasApproximateIndex = true
@@ -125,10 +125,10 @@ func (l *loader) addBTree(r *catalog.Relation, i *index) {
 	switch {
 	case len(columns) == 0:
 	case i.where != nil:
-		r.PartialIndexes = append(r.PartialIndexes, catalog.PartialBTree{Columns: columns, Where: *i.where})
+		r.PartialBTrees = append(r.PartialBTrees, catalog.PartialBTree{Columns: columns, Where: *i.where})
 	default:
-		r.Indexes = append(r.Indexes, catalog.BTree{
-			Columns: columns, IsUnique: i.unique && i.immediate && len(columns) == i.keyCount, InByteOrder: i.inByteOrder})
+		r.BTrees = append(r.BTrees, catalog.BTree{
+			Columns: columns, IsUnique: i.isUnique && i.isImmediate && len(columns) == i.keyCount, InByteOrder: i.inByteOrder})
 	}
 }
 
@@ -138,7 +138,7 @@ func (l *loader) addBTree(r *catalog.Relation, i *index) {
 func (l *loader) setUnique(context.Context) error {
 	for _, i := range l.indexes {
 		r := l.relations[i.relation]
-		if r == nil || !i.unique && !i.isExclusion {
+		if r == nil || !i.isUnique && !i.isExclusion {
 			continue
 		}
 		key := catalog.Key{
@@ -151,8 +151,8 @@ func (l *loader) setUnique(context.Context) error {
 		}
 		for at, a := range l.attributes[i.relation] {
 			for n, number := range i.keyColumns() {
-				if number == a.number && i.collations[n] == a.collation && l.known.isNativeOrDefaultClass(i.classes[n]) &&
-					(!i.isExclusion || slices.Contains(l.facts.relations[i.relation].equalKeys[i.oid], n)) {
+				if number == a.number && i.collations[n] == a.collation && l.objects.isNativeOrDefaultClass(i.classes[n]) &&
+					(!i.isExclusion || slices.Contains(l.catalogFacts.relations[i.relation].equalKeys[i.oid], n)) {
 					key.EqualColumns = append(key.EqualColumns, r.Columns[at].Name)
 					break
 				}
@@ -169,22 +169,22 @@ func (l *loader) setUnique(context.Context) error {
 					slices.Contains(read, uint32(n))
 			})
 		}
-		r.Unique = append(r.Unique, key)
+		r.UniqueKeys = append(r.UniqueKeys, key)
 	}
 	return nil
 }
 
 // isNativeOrDefaultClass tells whether an operator class is PostgreSQL's own, or is the default of its type.
-func (k *knownCatalog) isNativeOrDefaultClass(oid uint32) bool {
+func (k *objectFacts) isNativeOrDefaultClass(oid uint32) bool {
 	return oid < firstNormalOID || slices.ContainsFunc(k.classes, func(c operatorClass) bool { return c.oid == oid && c.isDefault })
 }
 
-// readEqual reads the keys, counted from 0, by which constraints exclude that ask for equal values: their operator is
-// what a btree takes for equality, which is strategy 3. What others have made, and calls equal what is not, or fails on
-// some values while an index is searched, is no equality.
-func (r *relationReader) readEqual(ctx context.Context) error {
+// readEqualKeys reads the keys, counted from 0, by which constraints exclude that ask for equal values: their operator
+// is what a btree takes for equality, which is strategy 3. What others have made, and calls equal what is not, or fails
+// on some values while an index is searched, is no equality.
+func (r *relationReader) readEqualKeys(ctx context.Context) error {
 	var excluding []uint32
-	for oid, f := range r.found {
+	for oid, f := range r.facts {
 		if slices.ContainsFunc(f.indexes, func(i *index) bool { return i.isExclusion }) {
 			excluding = append(excluding, oid)
 		}
@@ -193,8 +193,8 @@ func (r *relationReader) readEqual(ctx context.Context) error {
 		return nil
 	}
 	others := []uint32{}
-	for _, c := range r.known.classes {
-		if r.known.extensionOf("pg_opclass", c.oid) != "btree_gist" {
+	for _, c := range r.objects.classes {
+		if r.objects.extensionOf("pg_opclass", c.oid) != "btree_gist" {
 			others = append(others, c.oid)
 		}
 	}

@@ -82,7 +82,7 @@ func TestKeysThatExclude(t *testing.T) {
 	if !ok {
 		t.Fatal("not loaded")
 	}
-	for _, key := range r.Unique {
+	for _, key := range r.UniqueKeys {
 		if !slices.Equal(key.EqualColumns, want[key.Name]) {
 			t.Errorf("%s: equal %q, want %q", key.Name, key.EqualColumns, want[key.Name])
 		}

@@ -11,10 +11,10 @@ import (
 // transam.h).
 const firstNormalOID = 16384
 
-// knownCatalog has the facts by which the rules of this package tell others' code from PostgreSQL's own. It is read
+// objectFacts has the facts by which the rules of this package tell others' code from PostgreSQL's own. It is read
 // once for a load, and the rules are evaluated in Go. A query would have the text of each rule many times, and planning
 // it would take longer than reading.
-type knownCatalog struct {
+type objectFacts struct {
 	extensions map[object]string // the extension by its member
 	functions  map[uint32]*function
 	types      map[uint32]*typeFacts
@@ -22,7 +22,7 @@ type knownCatalog struct {
 	operators  []operator            // operators that are not PostgreSQL's own
 	classes    []operatorClass       // operator classes that are not PostgreSQL's own
 
-	neverFailing []uint32 // operator classes of PostgreSQL whose comparisons fail for no value
+	neverFailingClasses []uint32 // operator classes of PostgreSQL whose comparisons fail for no value
 
 	functionNames map[string][]*function  // functions that are not PostgreSQL's own, outside our schemas
 	typeNames     map[string][]*typeFacts // types that are not PostgreSQL's own, outside our schemas
@@ -43,11 +43,11 @@ type object struct {
 // function is a row of pg_proc. PostgreSQL's own functions, which are in pg_catalog, are known only if something calls
 // them, and only the fields before ours are set for them.
 type function struct {
-	oid       uint32
-	name      string
-	isNative  bool // PostgreSQL's own
-	immutable bool
-	mayFail   bool
+	oid         uint32
+	name        string
+	isNative    bool // PostgreSQL's own
+	isImmutable bool
+	mayFail     bool
 
 	inOwnSchema      bool // the function is in a schema that migrate makes
 	language         string
@@ -56,7 +56,7 @@ type function struct {
 	hasOtherSettings bool // the function has SET clauses for other settings than search_path
 	// it has argument defaults that are evaluated when a call leaves the arguments out: the stored call does not name the
 	// functions that the defaults call
-	defaults      bool
+	hasDefaults   bool
 	source        string
 	hasParsedBody bool     // PostgreSQL keeps its body parsed, and no text
 	body          *tree    // the parsed body, if the function is an extension's
@@ -78,9 +78,9 @@ type typeFacts struct {
 }
 
 type operator struct {
-	oid  uint32
-	name string
-	code uint32
+	oid         uint32
+	name        string
+	functionOID uint32
 }
 
 // operatorClass is a row of pg_opclass.
@@ -93,19 +93,19 @@ type operatorClass struct {
 
 // userCodeObjects are the objects by which PostgreSQL itself runs functions of other roles.
 type userCodeObjects struct {
-	operators        []uint32 // operators that call a function of other roles
-	classes          []uint32 // operator classes with a support function of other roles
-	classesOfAnybody []uint32 // operator classes with a support function for which isOfAnybody holds
-	casts            []uint32 // types with an implicit cast by a function of other roles
+	operators                []uint32 // operators that call a function of other roles
+	classes                  []uint32 // operator classes with a support function of other roles
+	classesCallableByAnybody []uint32 // operator classes with a support function for which isCallableByAnybody holds
+	casts                    []uint32 // types with an implicit cast by a function of other roles
 }
 
 // extensionSQL is the extension that an object belongs to, or "".
-func (k *knownCatalog) extensionOf(catalog string, oid uint32) string {
+func (k *objectFacts) extensionOf(catalog string, oid uint32) string {
 	return k.extensions[object{catalog, oid}]
 }
 
 // isOfKnownExtension tells whether an object belongs to an extension that is known.
-func (k *knownCatalog) isOfKnownExtension(catalog string, oid uint32) bool {
+func (k *objectFacts) isOfKnownExtension(catalog string, oid uint32) bool {
 	return oid >= firstNormalOID && slices.Contains(knownExtensions, k.extensionOf(catalog, oid))
 }
 
@@ -115,7 +115,7 @@ func (l *loader) readExtensions(ctx context.Context) error {
 		Scan(&l.spec.Extensions); err != nil {
 		return err
 	}
-	l.known.extensions = map[object]string{}
+	l.objects.extensions = map[object]string{}
 	var (
 		member    object
 		extension string
@@ -124,7 +124,7 @@ func (l *loader) readExtensions(ctx context.Context) error {
 		WHERE d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'`,
 		[]any{&member.catalog, &member.oid, &extension},
 		func() error {
-			l.known.extensions[member] = extension
+			l.objects.extensions[member] = extension
 			return nil
 		})
 }
@@ -132,7 +132,7 @@ func (l *loader) readExtensions(ctx context.Context) error {
 // readOtherFunctions reads the functions that are not PostgreSQL's own. Texts come as the bytes that the server has.
 // The rules look at ASCII alone, which all encodings have. A text that is no UTF-8 is no reason to read nothing.
 func (l *loader) readOtherFunctions(ctx context.Context) error {
-	l.known.functions, l.known.functionNames = map[uint32]*function{}, map[string][]*function{}
+	l.objects.functions, l.objects.functionNames = map[uint32]*function{}, map[string][]*function{}
 	var (
 		f      function
 		source []byte
@@ -147,19 +147,19 @@ func (l *loader) readOtherFunctions(ctx context.Context) error {
 		  p.prorettype || COALESCE(p.proallargtypes, p.proargtypes::oid[])
 		FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace JOIN pg_language AS l ON l.oid = p.prolang
 		WHERE p.oid >= 16384 OR p.pronamespace <> 'pg_catalog'::regnamespace`,
-		[]any{&f.oid, &f.name, &f.immutable, &f.mayFail, &f.inOwnSchema, &f.language, &f.securityDefiner, &f.hasSettings,
-			&f.hasOtherSettings, &f.defaults, &source, &f.hasParsedBody, &body, &f.types},
+		[]any{&f.oid, &f.name, &f.isImmutable, &f.mayFail, &f.inOwnSchema, &f.language, &f.securityDefiner, &f.hasSettings,
+			&f.hasOtherSettings, &f.hasDefaults, &source, &f.hasParsedBody, &body, &f.types},
 		func() error {
 			found := f
 			found.source = string(source)
-			if l.known.extensionOf("pg_proc", found.oid) != "" {
+			if l.objects.extensionOf("pg_proc", found.oid) != "" {
 				found.body = newTree(body)
 			}
-			l.known.functions[found.oid] = &found
+			l.objects.functions[found.oid] = &found
 			if !found.inOwnSchema {
-				l.known.functionNames[found.name] = append(l.known.functionNames[found.name], &found)
+				l.objects.functionNames[found.name] = append(l.objects.functionNames[found.name], &found)
 			}
-			l.known.hasForeignTimeFunction = l.known.hasForeignTimeFunction ||
+			l.objects.hasForeignTimeFunction = l.objects.hasForeignTimeFunction ||
 				found.oid >= firstNormalOID && slices.Contains(statementTimeFunctions, found.name)
 			f.types, source, body = nil, nil, nil
 			return nil
@@ -178,18 +178,21 @@ func (l *loader) readCalledFunctions(ctx context.Context) error {
 	for _, t := range l.triggers {
 		called[t.functionOID] = true
 	}
-	maps.DeleteFunc(called, func(oid uint32, _ bool) bool { return oid >= firstNormalOID || l.known.functions[oid] != nil })
+	maps.DeleteFunc(called, func(oid uint32, _ bool) bool {
+		return oid >= firstNormalOID ||
+			l.objects.functions[oid] != nil
+	})
 	if len(called) == 0 {
 		return nil
 	}
 	var f function
 	return l.each(ctx, `SELECT p.oid, p.proname, p.provolatile = 'i', `+mayFailSQL+` AND NOT (`+neverFailsSQL+`) FROM pg_proc AS p
 		WHERE p.oid = ANY ($1::oid[]) AND p.oid < 16384 AND p.pronamespace = 'pg_catalog'::regnamespace`,
-		[]any{&f.oid, &f.name, &f.immutable, &f.mayFail},
+		[]any{&f.oid, &f.name, &f.isImmutable, &f.mayFail},
 		func() error {
 			found := f
 			found.isNative = true
-			l.known.functions[found.oid] = &found
+			l.objects.functions[found.oid] = &found
 			return nil
 		}, slices.Sorted(maps.Keys(called)))
 }
@@ -213,7 +216,7 @@ func (l *loader) readTypeFacts(ctx context.Context, into map[uint32]*typeFacts, 
 }
 
 // setTypes takes over types.
-func (k *knownCatalog) setTypes(types map[uint32]*typeFacts) {
+func (k *objectFacts) setTypes(types map[uint32]*typeFacts) {
 	k.types, k.elements, k.typeNames = types, map[uint32]*typeFacts{}, map[string][]*typeFacts{}
 	for _, t := range types {
 		if t.array != 0 {
@@ -230,11 +233,12 @@ func (k *knownCatalog) setTypes(types map[uint32]*typeFacts) {
 func (l *loader) readOperatorFacts(ctx context.Context) error {
 	var o operator
 	if err := l.each(ctx, "SELECT o.oid, o.oprname, o.oprcode::oid FROM pg_operator AS o WHERE o.oid >= 16384",
-		[]any{&o.oid, &o.name, &o.code}, func() error {
-			l.known.operators = append(l.known.operators, o)
-			f := l.known.functions[o.code] // nil: it is PostgreSQL's own
-			if o.code != 0 && (!l.known.isOfKnownExtension("pg_operator", o.oid) || f != nil && l.known.isForeign(f)) {
-				l.known.operatorNames = append(l.known.operatorNames, o.name)
+		[]any{&o.oid, &o.name, &o.functionOID}, func() error {
+			l.objects.operators = append(l.objects.operators, o)
+			f := l.objects.functions[o.functionOID] // nil: it is PostgreSQL's own
+			if o.functionOID != 0 && (!l.objects.isOfKnownExtension("pg_operator", o.oid) || f != nil &&
+				l.objects.isForeign(f)) {
+				l.objects.operatorNames = append(l.objects.operatorNames, o.name)
 			}
 			return nil
 		}); err != nil {
@@ -245,7 +249,7 @@ func (l *loader) readOperatorFacts(ctx context.Context) error {
 		`SELECT q.oid, q.opcintype, q.opcdefault, q.opcdefault AND m.amname IN ('btree', 'hash') FROM pg_opclass AS q
 			JOIN pg_am AS m ON m.oid = q.opcmethod WHERE q.oid >= 16384`,
 		[]any{&c.oid, &c.typeOID, &c.isDefault, &c.comparesType}, func() error {
-			l.known.classes = append(l.known.classes, c)
+			l.objects.classes = append(l.objects.classes, c)
 			return nil
 		}); err != nil {
 		return err
@@ -254,23 +258,23 @@ func (l *loader) readOperatorFacts(ctx context.Context) error {
 		JOIN pg_am AS m ON m.oid = o.opcmethod WHERE o.oid < 16384 AND (m.amname = 'hash'
 		OR m.amname = 'btree' AND o.opcintype NOT IN ('record'::regtype, 'anyarray'::regtype, 'anyrange'::regtype,
 			'anymultirange'::regtype, 'tsquery'::regtype)
-		OR m.amname = 'gin' AND o.opcname IN ('jsonb_ops', 'jsonb_path_ops', 'tsvector_ops'))`).Scan(&l.known.neverFailing); err != nil {
+		OR m.amname = 'gin' AND o.opcname IN ('jsonb_ops', 'jsonb_path_ops', 'tsvector_ops'))`).Scan(&l.objects.neverFailingClasses); err != nil {
 		return err
 	}
 	return l.tx.QueryRow(ctx,
 		"SELECT EXISTS (SELECT FROM pg_cast AS u WHERE u.oid >= 16384 AND u.castfunc <> 0 AND u.castsource < "+
-			"16384 AND u.casttarget < 16384)").Scan(&l.known.hasCastOfNativeTypes)
+			"16384 AND u.casttarget < 16384)").Scan(&l.objects.hasCastOfNativeTypes)
 }
 
 // readUserCodeObjects reads for which objects PostgreSQL runs functions of other roles. Without being asked to,
 // PostgreSQL runs them when it compares or converts values of a type, makes a value of a text that stands beside it (an
 // array of a domain), or makes JSON of a value.
 func (l *loader) readUserCodeObjects(ctx context.Context) error {
-	k := &l.known
+	k := &l.objects
 	k.typesRunningUserCode = map[uint32]bool{}
 	for _, c := range l.checks {
 		if c.domain != 0 && slices.ContainsFunc(c.tree.functions,
-			func(oid uint32) bool { return k.functions[oid] == nil || k.isOfAnybody(k.functions[oid]) }) {
+			func(oid uint32) bool { return k.functions[oid] == nil || k.isCallableByAnybody(k.functions[oid]) }) {
 			k.typesRunningUserCode[c.domain] = true
 		}
 	}
@@ -298,14 +302,14 @@ func (l *loader) readUserCodeObjects(ctx context.Context) error {
 		UNION SELECT 'type', r.rngtypid, s.function FROM supports AS s JOIN pg_range AS r ON r.rngsubopc = s.class`,
 		[]any{&use, &oid, &function},
 		func() error {
-			anybodys := k.isOfAnybody(k.functions[function])
+			anybodys := k.isCallableByAnybody(k.functions[function])
 			switch use {
 			case "operator":
 				k.userCode.operators = append(k.userCode.operators, oid)
 			case "class":
 				k.userCode.classes = append(k.userCode.classes, oid)
 				if anybodys {
-					k.userCode.classesOfAnybody = append(k.userCode.classesOfAnybody, oid)
+					k.userCode.classesCallableByAnybody = append(k.userCode.classesCallableByAnybody, oid)
 				}
 			case "cast":
 				k.userCode.casts = append(k.userCode.casts, oid)
@@ -320,14 +324,14 @@ func (l *loader) readUserCodeObjects(ctx context.Context) error {
 
 // hasOnlyNativeOrder tells whether all casts between PostgreSQL's types, and all operator classes that order or hash
 // them, are PostgreSQL's own.
-func (k *knownCatalog) hasOnlyNativeOrder() bool {
+func (k *objectFacts) hasOnlyNativeOrder() bool {
 	return !k.hasCastOfNativeTypes &&
 		!slices.ContainsFunc(k.classes, func(c operatorClass) bool { return c.comparesType && c.typeOID < firstNormalOID })
 }
 
 // mayRunOperator tells whether a text may contain an operator that calls a function of other roles: under the
 // operator's name, or as LIKE, SIMILAR, IN, BETWEEN, NULLIF or CASE.
-func (k *knownCatalog) mayRunOperator(text string) bool {
+func (k *objectFacts) mayRunOperator(text string) bool {
 	if len(k.operatorNames) == 0 {
 		return false
 	}

@@ -18,35 +18,35 @@ func Load(ctx context.Context, conn *pgx.Conn, searchPath []string) (*catalog.Sn
 	return NewReader(searchPath).Read(ctx, conn)
 }
 
-// reader asks the server.
-type reader struct {
+// catalogReader asks the server.
+type catalogReader struct {
 	tx            pgx.Tx
 	serverVersion int
 }
 
 // readAll reads all facts.
-func readAll(ctx context.Context, of *reader, searchPath []string) (*facts, error) {
-	f := &facts{spec: catalog.Spec{SearchPath: slices.Clone(searchPath)}, collations: map[uint32]collation{}}
+func readAll(ctx context.Context, of *catalogReader, searchPath []string) (*catalogFacts, error) {
+	f := &catalogFacts{spec: catalog.Spec{SearchPath: slices.Clone(searchPath)}, collations: map[uint32]collation{}}
 	if err := of.tx.QueryRow(ctx, "SELECT current_database(), current_setting('server_version_num')::int4").
 		Scan(&f.spec.Database, &f.spec.ServerVersion); err != nil {
 		return nil, err
 	}
 	of.serverVersion = f.spec.ServerVersion
-	l := &loader{reader: *of, facts: f}
+	l := &loader{catalogReader: *of, catalogFacts: f}
 	types := map[uint32]*typeFacts{}
 	if err := callUntilError(ctx, l.readExtensions, l.readOtherFunctions,
 		func(ctx context.Context) error { return l.readTypeFacts(ctx, types, "true") },
-		l.readOperatorFacts, l.readDomainChecks, l.readDomainValues, l.readDomainDefaults, l.readParts,
+		l.readOperatorFacts, l.readDomainChecks, l.readDomainValues, l.readDomainDefaults, l.readRangeTypes,
 		l.readPolicies); err != nil {
 		return nil, err
 	}
-	f.known.setTypes(types)
+	f.objects.setTypes(types)
 	f.spec.Extensions = l.spec.Extensions
-	relations := relationReader{reader: *of, known: &f.known}
+	relations := relationReader{catalogReader: *of, objects: &f.objects}
 	if err := relations.read(ctx); err != nil {
 		return nil, err
 	}
-	f.relations = relations.found
+	f.relations = relations.facts
 	l = newLoader(*of, f)
 	if err := callUntilError(ctx, l.readCalledFunctions, l.readUserCodeObjects, l.readFunctions, l.readTypes, l.readCasts, l.readOperators,
 		l.readSystemNames); err != nil {
@@ -68,7 +68,7 @@ func callUntilError(ctx context.Context, read ...func(context.Context) error) er
 }
 
 // each runs a query and hands every row to f through the scanned destinations.
-func (r *reader) each(ctx context.Context, sql string, scan []any, f func() error, args ...any) error {
+func (r *catalogReader) each(ctx context.Context, sql string, scan []any, f func() error, args ...any) error {
 	rows, err := r.tx.Query(ctx, sql, args...)
 	if err != nil {
 		return err

@@ -95,9 +95,9 @@ func TestLoad(t *testing.T) {
 		"p": {
 			Name: public("p"), Kind: catalog.Table, Owner: "postgres",
 			UserCode:   catalog.UserCode{DeleteRunsNoUserCode: true, UpdateRunsNoUserCode: true},
-			PrimaryKey: []string{"id"}, Indexes: []catalog.BTree{{Columns: []string{"id"}, IsUnique: true}},
+			PrimaryKey: []string{"id"}, BTrees: []catalog.BTree{{Columns: []string{"id"}, IsUnique: true}},
 			Protection: catalog.Protection{RowSecurity: true},
-			Unique: []catalog.Key{{Name: "p_pkey", Columns: []string{"id"}, EqualColumns: []string{"id"},
+			UniqueKeys: []catalog.Key{{Name: "p_pkey", Columns: []string{"id"}, EqualColumns: []string{"id"},
 				NullsDistinctColumns: []string{"id"}}},
 			Columns: []catalog.Column{
 				{Name: "id", Type: "integer", NotNull: true}, {Name: "m", Type: "public.mood"}, {Name: "s", Type: "public.short"},
@@ -107,8 +107,8 @@ func TestLoad(t *testing.T) {
 		"c": {
 			Name: public("c"), Kind: catalog.Table, Owner: "postgres",
 			UserCode:   catalog.UserCode{DeleteRunsNoUserCode: true, UpdateRunsNoUserCode: true},
-			PrimaryKey: []string{"b", "a"}, Indexes: []catalog.BTree{{Columns: []string{"b", "a"}, IsUnique: true}},
-			Unique: []catalog.Key{{Name: "c_pkey",
+			PrimaryKey: []string{"b", "a"}, BTrees: []catalog.BTree{{Columns: []string{"b", "a"}, IsUnique: true}},
+			UniqueKeys: []catalog.Key{{Name: "c_pkey",
 				Columns: []string{"a", "b"}, EqualColumns: []string{"a", "b"}, NullsDistinctColumns: []string{"a", "b"}}},
 			Columns: []catalog.Column{{Name: "a", Type: "integer", NotNull: true}, {Name: "b", Type: "integer", NotNull: true}},
 			ForeignKeys: []catalog.ForeignKey{
@@ -126,8 +126,8 @@ func TestLoad(t *testing.T) {
 				{Name: "s", Type: "integer", NotNull: true, Default: "nextval('public.k_s_seq'::regclass)", Sequence: public("k_s_seq")},
 				{Name: "a", Type: "integer", Default: "1"}, {Name: "b", Type: "text"}, {Name: "r", Type: "int4range"},
 			},
-			Indexes: []catalog.BTree{{Columns: []string{"i"}, IsUnique: true}},
-			Unique: []catalog.Key{
+			BTrees: []catalog.BTree{{Columns: []string{"i"}, IsUnique: true}},
+			UniqueKeys: []catalog.Key{
 				{Name: "apart", Columns: []string{"a", "r"}, NullsDistinctColumns: []string{"r"}, Where: "(a > 0)",
 					WhereColumns: []string{"a"}}, {Name: "covering",
 					Columns: []string{"i"}, EqualColumns: []string{"i"}, NullsDistinctColumns: []string{"i"}},
@@ -143,10 +143,10 @@ func TestLoad(t *testing.T) {
 			UserCode: catalog.UserCode{DeleteRunsNoUserCode: true, PlannerRunsUserCode: true, UserCodeSource: "public.w, index whole: public.one(public.w)"},
 			WriteFacts: catalog.WriteFacts{CheckedColumns: []string{"a", "b", "c"},
 				CheckedTogether: [][]string{{"a", "b"}, {"a", "b", "c"}},
-				Computations:    []catalog.Computation{{By: "index", Columns: []string{"a", "b", "c"}, OnUnchanged: true}}},
+				Computations:    []catalog.Computation{{Source: "index", Columns: []string{"a", "b", "c"}, MayFailUnchanged: true}}},
 			Columns: []catalog.Column{{Name: "a", Type: "integer"}, {Name: "b", Type: "integer"}, {Name: "c", Type: "public.sum"}},
-			Indexes: []catalog.BTree{{Columns: []string{"b"}, IsUnique: true}},
-			Unique: []catalog.Key{{Name: "w_b_key", Columns: []string{"b"}, EqualColumns: []string{"b"}}, {Name: "whole",
+			BTrees:  []catalog.BTree{{Columns: []string{"b"}, IsUnique: true}},
+			UniqueKeys: []catalog.Key{{Name: "w_b_key", Columns: []string{"b"}, EqualColumns: []string{"b"}}, {Name: "whole",
 				Columns: []string{"a", "b", "c"}}},
 			ForeignKeys: []catalog.ForeignKey{
 				{Columns: []string{"b", "a"}, Target: public("c"), TargetColumns: []string{"b", "a"}, Validated: true,
@@ -408,7 +408,7 @@ func TestEncodedSnapshotsAreTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := snap.Differences(again); d.OthersDiffer || len(d.Relations)+len(d.Functions)+len(d.RemovedFunctions) > 0 {
+	if d := snap.Differences(again); d.OtherObjectsDiffer || len(d.Relations)+len(d.Functions)+len(d.RemovedFunctions) > 0 {
 		t.Errorf("%+v", d)
 	}
 }

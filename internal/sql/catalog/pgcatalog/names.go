@@ -46,7 +46,7 @@ func (l *loader) readFunctions(ctx context.Context) error {
 				function.SecurityDefiner, function.Volatility = f.SecurityDefiner || of.securityDefiner, of.volatility
 			}
 			function.DefinerDefault = definers[f.OID]
-			function.Extension = l.known.extensionOf("pg_proc", f.OID)
+			function.Extension = l.objects.extensionOf("pg_proc", f.OID)
 			function.ArgNames, function.ArgTypes, function.ResultTypes = []string{}, []string{}, []uint32{result}
 			for _, oid := range inputs {
 				function.ArgTypes = append(function.ArgTypes, argTypes[oid])
@@ -80,7 +80,7 @@ func (l *loader) setMayBeReplaced(context.Context) error {
 	functions := slices.Clone(l.spec.Functions)
 	for i, f := range functions {
 		replaced := f.Extension != "" && f.Language != "c" && f.Language != "internal" &&
-			!(f.Language == "sql" && l.known.isHarmlessExtensionBody(l.known.functions[f.OID]))
+			!(f.Language == "sql" && l.objects.isHarmlessExtensionBody(l.objects.functions[f.OID]))
 		if replaced != f.MayBeReplaced {
 			changed := *f
 			changed.MayBeReplaced = replaced
@@ -91,19 +91,19 @@ func (l *loader) setMayBeReplaced(context.Context) error {
 	return nil
 }
 
-// aggregate joins the facts about the functions that an aggregate is made of.
-type aggregate struct {
+// aggregateFacts joins the facts about the functions that an aggregate is made of.
+type aggregateFacts struct {
 	securityDefiner bool
 	volatility      byte
 }
 
-func (r *reader) readAggregates(ctx context.Context) (map[uint32]aggregate, error) {
+func (r *catalogReader) readAggregates(ctx context.Context) (map[uint32]aggregateFacts, error) {
 	var (
 		oid        uint32
-		of         aggregate
+		of         aggregateFacts
 		volatility string
 	)
-	made := map[uint32]aggregate{}
+	made := map[uint32]aggregateFacts{}
 	return made, r.each(ctx, `SELECT a.aggfnoid::oid, bool_or(f.prosecdef), max(f.provolatile::text COLLATE "C")
 		FROM pg_aggregate AS a JOIN pg_proc AS p ON p.oid = a.aggfnoid AND p.pronamespace <> 'pg_catalog'::regnamespace
 		JOIN pg_proc AS f ON f.oid = ANY (ARRAY[a.aggtransfn, a.aggfinalfn, a.aggcombinefn, a.aggserialfn, a.aggdeserialfn, a.aggmtransfn,
@@ -119,7 +119,7 @@ func (r *reader) readAggregates(ctx context.Context) (map[uint32]aggregate, erro
 // readDefinerDefaults reads which functions run one with its owner's rights where a call leaves an argument out: the
 // defaults call it, or a function does that they call and whose body PostgreSQL keeps parsed. Defaults are kept as
 // trees, which name functions by their OIDs.
-func (r *reader) readDefinerDefaults(ctx context.Context) (map[uint32]string, error) {
+func (r *catalogReader) readDefinerDefaults(ctx context.Context) (map[uint32]string, error) {
 	var (
 		oid  uint32
 		name string
@@ -140,7 +140,7 @@ func (r *reader) readDefinerDefaults(ctx context.Context) (map[uint32]string, er
 }
 
 // readArgTypes reads how types are written that functions outside pg_catalog take.
-func (r *reader) readArgTypes(ctx context.Context) (map[uint32]string, error) {
+func (r *catalogReader) readArgTypes(ctx context.Context) (map[uint32]string, error) {
 	var (
 		oid  uint32
 		name string
@@ -193,8 +193,8 @@ func (l *loader) readTypes(ctx context.Context) error {
 			found := t
 			found.Kind = kind[0]
 			found.BaseName = under[t.OID]
-			found.Extension = l.known.extensionOf("pg_type", cmp.Or(t.Element, t.OID))
-			found.RunsUserCode = l.known.typesRunningUserCode[t.OID]
+			found.Extension = l.objects.extensionOf("pg_type", cmp.Or(t.Element, t.OID))
+			found.RunsUserCode = l.objects.typesRunningUserCode[t.OID]
 			found.Labels = append([]string{}, labels[t.OID]...)
 			found.CheckFunctions = append([]uint32{}, functions[t.OID]...)
 			found.CheckTypes = append([]uint32{}, slices.Compact(slices.Sorted(slices.Values(types[t.OID])))...)
@@ -205,7 +205,7 @@ func (l *loader) readTypes(ctx context.Context) error {
 }
 
 // readDomainBaseTypes reads the types under domains that are none.
-func (r *reader) readDomainBaseTypes(ctx context.Context) (map[uint32]string, error) {
+func (r *catalogReader) readDomainBaseTypes(ctx context.Context) (map[uint32]string, error) {
 	var (
 		domain uint32
 		name   string
@@ -223,7 +223,7 @@ func (r *reader) readDomainBaseTypes(ctx context.Context) (map[uint32]string, er
 }
 
 // readLabels reads the labels of enums.
-func (r *reader) readLabels(ctx context.Context) (map[uint32][]string, error) {
+func (r *catalogReader) readLabels(ctx context.Context) (map[uint32][]string, error) {
 	var (
 		enum  uint32
 		label string
@@ -240,7 +240,7 @@ func (r *reader) readLabels(ctx context.Context) (map[uint32][]string, error) {
 // readCheckFunctions reads the functions by which domains check their values, and ranges compare and round their
 // bounds. A check depends on functions, and on operators, which stand for functions. Functions of pg_catalog are not
 // recorded.
-func (r *reader) readCheckFunctions(ctx context.Context) (map[uint32][]uint32, error) {
+func (r *catalogReader) readCheckFunctions(ctx context.Context) (map[uint32][]uint32, error) {
 	var of, function uint32
 	functions := map[uint32][]uint32{}
 	return functions, r.each(ctx, `SELECT k.contypid, COALESCE(o.oprcode::oid, d.refobjid) FROM pg_constraint AS k
@@ -284,7 +284,7 @@ func (l *loader) readOperators(ctx context.Context) error {
 		[]any{&o.Name.Schema, &o.Name.Name, &oid},
 		func() error {
 			found := o
-			found.Extension = l.known.extensionOf("pg_operator", oid)
+			found.Extension = l.objects.extensionOf("pg_operator", oid)
 			l.spec.Operators = append(l.spec.Operators, &found)
 			return nil
 		})

@@ -45,8 +45,8 @@ var keywordOperators = []string{"=", "<>", "<", "<=", ">", ">=", "~", "!~", "~~"
 // Functions whose arguments or results have user-defined or polymorphic types are excluded: a cast or comparison that
 // the text does not name could run. So are functions with default arguments, and functions with settings besides that
 // of the search path. All functions are excluded once somebody has made a cast or an operator class for built-in types.
-func (k *knownCatalog) isHarmlessSQL(f *function) bool {
-	if f.language != "sql" || f.hasParsedBody || !isUnambiguous(f.source) || f.defaults || f.hasOtherSettings ||
+func (k *objectFacts) isHarmlessSQL(f *function) bool {
+	if f.language != "sql" || f.hasParsedBody || !isUnambiguous(f.source) || f.hasDefaults || f.hasOtherSettings ||
 		slices.ContainsFunc(f.types, k.isForeignOrPseudoType) || !k.hasOnlyNativeOrder() {
 		return false
 	}
@@ -60,7 +60,7 @@ func (k *knownCatalog) isHarmlessSQL(f *function) bool {
 
 // isForeignOrPseudoType tells whether a type is not PostgreSQL's own, or is a pseudo-type, in whose place any type may
 // be used.
-func (k *knownCatalog) isForeignOrPseudoType(oid uint32) bool {
+func (k *objectFacts) isForeignOrPseudoType(oid uint32) bool {
 	t := k.types[oid]
 	return t == nil || oid >= firstNormalOID || t.kind == 'p'
 }
@@ -68,14 +68,14 @@ func (k *knownCatalog) isForeignOrPseudoType(oid uint32) bool {
 // isHarmlessExtensionBody tells whether the body of an extension's SQL function reads no table, executes no text, and
 // names only functions, types and operators of PostgreSQL and of known extensions. The body is a text, or a tree that
 // PostgreSQL keeps parsed.
-func (k *knownCatalog) isHarmlessExtensionBody(f *function) bool {
+func (k *objectFacts) isHarmlessExtensionBody(f *function) bool {
 	otherType := func(t *typeFacts) bool {
 		return t != nil && t.oid >= firstNormalOID && !t.inOwnSchema && !k.isOfKnownExtension("pg_type", t.oid)
 	}
 	otherFunction := func(named *function) bool {
 		return named.oid >= firstNormalOID && !k.isOfKnownExtension("pg_proc", named.oid)
 	}
-	if f.defaults {
+	if f.hasDefaults {
 		return false
 	}
 	if !f.hasParsedBody {

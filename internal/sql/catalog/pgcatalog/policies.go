@@ -41,15 +41,16 @@ func (l *loader) readPolicies(ctx context.Context) error {
 // So a function in another language is harmless if it is not immutable. An SQL function is harmless if it is not
 // inlined, or if it is plain, as Supabase's auth.uid() is. A body that is not inlined because it has a sub-select was
 // parsed all the same, which makes values of the constants in it.
-func (k *knownCatalog) isHarmlessInPolicy(f *function) bool {
+func (k *objectFacts) isHarmlessInPolicy(f *function) bool {
 	switch {
-	case f.defaults:
+	case f.hasDefaults:
 		return false
 	case f.language != "sql":
-		return !f.immutable
-	case !f.immutable && (f.securityDefiner || f.hasSettings):
+		return !f.isImmutable
+	case !f.isImmutable && (f.securityDefiner || f.hasSettings):
 		return true
-	case !f.immutable && !f.hasParsedBody && isUnambiguous(f.source) && subSelectStart.MatchString(withoutStrings(f.source)) &&
+	case !f.isImmutable && !f.hasParsedBody && isUnambiguous(f.source) &&
+		subSelectStart.MatchString(withoutStrings(f.source)) &&
 		(!strings.Contains(f.source, "'") || len(k.typesRunningUserCode) == 0):
 		return true
 	default:

@@ -19,13 +19,13 @@ import (
 type Reader struct {
 	searchPath []string
 
-	last         *catalog.Snapshot // nil: nothing has been read
-	facts        *facts
+	lastSnapshot *catalog.Snapshot // nil: nothing has been read
+	facts        *catalogFacts
 	versions     *versions
 	lastFullRead time.Time // when the catalogs were last read as a whole
 
-	fullReads int
-	changes   int64
+	fullReads    int
+	agentChanges int64
 }
 
 // NewReader returns a Reader of snapshots whose names are resolved along searchPath.
@@ -44,13 +44,13 @@ const (
 // connection: each plan is good for all of them, and planning takes longer than reading.
 var transactionSettings = append(slices.Clone(catalog.ReadingSettings), "SET LOCAL plan_cache_mode = force_generic_plan")
 
-// Forget makes the next Read read everything.
-func (r *Reader) Forget() { r.last, r.facts, r.versions = nil, nil, nil }
+// Reset makes the next Read read everything.
+func (r *Reader) Reset() { r.lastSnapshot, r.facts, r.versions = nil, nil, nil }
 
 // Changes returns how often Read has found that rows of the catalogs were written, of temporary tables aside. It grows
 // as well for rows that no snapshot tells of, such as rights and the definitions of pgconsent's own views and policies,
 // and when everything is read, since what was written before is not known then.
-func (r *Reader) Changes() int64 { return r.changes }
+func (r *Reader) Changes() int64 { return r.agentChanges }
 
 // ColumnNumbers are the numbers of the columns of a relation as it was read last, by their names.
 func (r *Reader) ColumnNumbers(relation uint32) map[string]int16 {
@@ -69,11 +69,11 @@ func (r *Reader) Read(ctx context.Context, conn *pgx.Conn) (*catalog.Snapshot, e
 	if err := r.read(ctx, conn); err != nil {
 		var refused *pgconn.PgError
 		if !errors.As(err, &refused) || refused.Code != "55P03" { // lock_not_available
-			r.Forget()
+			r.Reset()
 		}
 		return nil, fmt.Errorf("read the catalogs: %w", err)
 	}
-	return r.last, nil
+	return r.lastSnapshot, nil
 }
 
 // read reads in one snapshot. With an empty path every name that format_type writes is qualified, except for the names
@@ -87,9 +87,9 @@ func (r *Reader) read(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.PgConn().Exec(ctx, strings.Join(transactionSettings, "; ")).ReadAll(); err != nil {
 		return err
 	}
-	of := reader{tx: tx}
+	of := catalogReader{tx: tx}
 	var found *changes
-	if r.last != nil {
+	if r.lastSnapshot != nil {
 		of.serverVersion = r.facts.spec.ServerVersion
 		if found, err = of.changes(ctx, r.versions); err != nil {
 			return err
@@ -98,7 +98,7 @@ func (r *Reader) read(ctx context.Context, conn *pgx.Conn) error {
 		if err != nil {
 			return err
 		}
-		found.everything = found.everything || renamed
+		found.readAll = found.readAll || renamed
 		if found.isEmpty() {
 			r.versions.update(found)
 			return tx.Commit(ctx)
@@ -108,12 +108,13 @@ func (r *Reader) read(ctx context.Context, conn *pgx.Conn) error {
 		}
 	}
 	var (
-		next    *facts
+		next    *catalogFacts
 		last    *catalog.Snapshot
 		read    *versions
 		wholeAt = r.lastFullRead
 	)
-	if found == nil || found.everything || len(found.relations) > maxRelations || time.Since(r.lastFullRead) > fullReadInterval {
+	if found == nil || found.readAll || len(found.relations) > maxRelations ||
+		time.Since(r.lastFullRead) > fullReadInterval {
 		wholeAt, found = time.Now(), nil
 		if read, err = of.readVersions(ctx); err != nil {
 			return err
@@ -121,23 +122,23 @@ func (r *Reader) read(ctx context.Context, conn *pgx.Conn) error {
 		if next, err = readAll(ctx, &of, r.searchPath); err != nil {
 			return err
 		}
-	} else if next, err = r.facts.reread(ctx, of, found); err != nil {
+	} else if next, err = r.facts.readChanged(ctx, of, found); err != nil {
 		return err
 	}
 	if next == r.facts {
-		last = r.last
+		last = r.lastSnapshot
 	} else if last, err = newLoader(of, next).snapshot(ctx); err != nil {
 		return err
 	}
-	if r.last != nil && last.Version() == r.last.Version() {
-		last = r.last
+	if r.lastSnapshot != nil && last.Version() == r.lastSnapshot.Version() {
+		last = r.lastSnapshot
 	}
 	written := found == nil || found.concerns(r.facts) || found.concerns(next)
 	if err := tx.Commit(ctx); err != nil {
 		return err
 	}
 	if written {
-		r.changes++
+		r.agentChanges++
 	}
 	if found != nil {
 		r.versions.update(found)
@@ -145,6 +146,6 @@ func (r *Reader) read(ctx context.Context, conn *pgx.Conn) error {
 		r.versions = read
 		r.fullReads++
 	}
-	r.last, r.facts, r.lastFullRead = last, next, wholeAt
+	r.lastSnapshot, r.facts, r.lastFullRead = last, next, wholeAt
 	return nil
 }

@@ -33,7 +33,7 @@ func agree(t *testing.T, r *pgcatalog.Reader, conn *pgx.Conn, after string) *cat
 			t.Logf("%s: got\n%+v\nwant\n%+v", w.Name, g, w)
 		}
 	}
-	r.Forget()
+	r.Reset()
 	return want
 }
 

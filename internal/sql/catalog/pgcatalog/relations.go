@@ -17,7 +17,7 @@ func extensionSQL(class, oid string) string {
 
 // isEnforcedSQL tells whether PostgreSQL holds rows to a constraint con. A constraint that is NOT ENFORCED, which
 // exists from 18 on, rules nothing out.
-func (r *reader) isEnforcedSQL() string {
+func (r *catalogReader) isEnforcedSQL() string {
 	if r.serverVersion < 180000 {
 		return "true"
 	}
@@ -32,7 +32,7 @@ type relationRow struct {
 	catalog.Relation        // the fields that pg_class has
 	rowType          uint32 // 0: it has none
 	owner            uint32
-	heap             bool // a table of PostgreSQL's own access method
+	isHeapTable      bool // a table of PostgreSQL's own access method
 }
 
 func (r *relationReader) readRelations(ctx context.Context) error {
@@ -54,9 +54,10 @@ func (r *relationReader) readRelations(ctx context.Context) error {
 		  c.relkind = 'r' AND c.relam < 16384, c.reltype, c.relowner
 		FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 		WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S', 'c') AND n.nspname !~ '^pg_(toast|temp)' AND `+r.relationCondition("c.oid"),
-		[]any{&row.OID, &row.Name.Schema, &row.Name.Name, &kind, &row.Owner, &row.RowSecurity, &row.ForceRLS, &row.IsPartition,
+		[]any{&row.OID, &row.Name.Schema, &row.Name.Name, &kind, &row.Owner, &row.RowSecurity, &row.RowSecurityForced,
+			&row.IsPartition,
 			&row.HasChildren, &row.HasRules, &row.Definition, &row.HasOurPolicy, &row.AllowedCommands, &row.CheckOption,
-			&row.heap, &row.rowType, &row.owner},
+			&row.isHeapTable, &row.rowType, &row.owner},
 		func() error {
 			found := row
 			found.Kind = catalog.RelKind(kind[0])
@@ -180,7 +181,7 @@ func (l *loader) readDomainDefaults(ctx context.Context) error {
 func (l *loader) setColumns(ctx context.Context) error {
 	l.attributes = map[uint32][]attribute{}
 	for oid, r := range l.relations {
-		of := l.facts.relations[oid]
+		of := l.catalogFacts.relations[oid]
 		for _, row := range of.columns {
 			c := row.Column
 			c.ComputedFrom, c.Sequence, c.Default = []string{}, l.firstSequence(of.defaultSequences[row.number]), ""
@@ -271,10 +272,10 @@ func (l *loader) firstSequence(of []uint32) catalog.Name {
 }
 
 // columnsOf are the names of the columns of a relation that are meant, by their numbers.
-func (l *loader) columnsOf(relation uint32, meant func(number int16) bool) []string {
+func (l *loader) columnsOf(relation uint32, isWanted func(number int16) bool) []string {
 	names := []string{}
 	for i, at := range l.attributes[relation] {
-		if meant(at.number) {
+		if isWanted(at.number) {
 			names = append(names, l.relations[relation].Columns[i].Name)
 		}
 	}
@@ -303,7 +304,7 @@ func (r *relationReader) readPartitionedBy(ctx context.Context) error {
 func (l *loader) setChecked(context.Context) error {
 	numbers, together := map[uint32][]int16{}, map[uint32][][]string{}
 	for _, c := range l.checks {
-		if c.tree == nil || !c.enforced {
+		if c.tree == nil || !c.isEnforced {
 			continue
 		}
 		reads := l.columnsOf(c.relation, func(n int16) bool {
@@ -358,7 +359,7 @@ func (r *relationReader) readKeys(ctx context.Context) error {
 // setKeys tells relations of their primary and foreign keys.
 func (l *loader) setKeys(context.Context) error {
 	for oid, r := range l.relations {
-		for _, k := range l.facts.relations[oid].keys {
+		for _, k := range l.catalogFacts.relations[oid].keys {
 			switch target := l.relations[k.target]; {
 			case k.kind == "p":
 				r.PrimaryKey = l.columnNames(oid, k.columns)

@@ -190,7 +190,7 @@ func TestNothingIsLoadedThatTheFingerprintDoesNotTell(t *testing.T) {
 	written := func() int64 {
 		t.Helper()
 		exec(t, conn, "SELECT pg_stat_force_next_flush()")
-		n, err := pgcatalog.Writes(context.Background(), watcher)
+		n, err := pgcatalog.CatalogWrites(context.Background(), watcher)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,13 +12,13 @@ type (
 		name             string
 		tree             *tree // nil: a column is NOT NULL
 		keys             []int16
-		enforced         bool
-		validated        bool
+		isEnforced       bool
+		isValidated      bool
 	}
-	generated struct {
+	generatedColumn struct {
 		relation          uint32
 		number            int16
-		virtual           bool
+		isVirtual         bool
 		tree              *tree
 		dependencyColumns []int16
 	}
@@ -48,7 +48,7 @@ func dependencyColumnsSQL(catalog, object, relation string) string {
 }
 
 // checks reads the constraints on relations, or on domains, that a condition holds for.
-func (r *reader) checks(ctx context.Context, where string, add func(check), args ...any) error {
+func (r *catalogReader) checks(ctx context.Context, where string, add func(check), args ...any) error {
 	var (
 		c    check
 		text *string
@@ -56,7 +56,7 @@ func (r *reader) checks(ctx context.Context, where string, add func(check), args
 	return r.each(ctx, `SELECT con.conrelid, con.contypid, con.conname, con.conbin::text,
 		COALESCE(con.conkey, '{}'), `+r.isEnforcedSQL()+`, con.convalidated
 		FROM pg_constraint AS con WHERE (con.conbin IS NOT NULL OR con.contype = 'n' AND NOT con.convalidated) AND `+where,
-		[]any{&c.relation, &c.domain, &c.name, &text, &c.keys, &c.enforced, &c.validated},
+		[]any{&c.relation, &c.domain, &c.name, &text, &c.keys, &c.isEnforced, &c.isValidated},
 		func() error {
 			c.tree = newTree(text)
 			add(c)
@@ -74,19 +74,19 @@ func (r *relationReader) readChecks(ctx context.Context) error {
 
 // readDomainChecks reads the checks of domains.
 func (l *loader) readDomainChecks(ctx context.Context) error {
-	return l.reader.checks(ctx, "con.conrelid = 0", func(c check) { l.domainChecks = append(l.domainChecks, c) })
+	return l.catalogReader.checks(ctx, "con.conrelid = 0", func(c check) { l.domainChecks = append(l.domainChecks, c) })
 }
 
 func (r *relationReader) readGenerated(ctx context.Context) error {
 	var (
-		g    generated
+		g    generatedColumn
 		text *string
 	)
 	return r.each(ctx, `SELECT f.adrelid, f.adnum, a.attgenerated = 'v', f.adbin::text, `+
 		dependencyColumnsSQL("pg_attrdef", "f.oid", "f.adrelid")+`
 		FROM pg_attrdef AS f JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum
 		WHERE a.attgenerated <> '' AND `+r.relationCondition("f.adrelid"),
-		[]any{&g.relation, &g.number, &g.virtual, &text, &g.dependencyColumns},
+		[]any{&g.relation, &g.number, &g.isVirtual, &text, &g.dependencyColumns},
 		func() error {
 			g.tree = newTree(text)
 			r.factsOf(g.relation).generated = append(r.factsOf(g.relation).generated, g)
@@ -142,7 +142,7 @@ func newTrees(texts ...*string) []*tree {
 // allTrees are all expressions, and the bodies of functions in SQL that are kept parsed.
 func (l *loader) allTrees() []*tree {
 	var out []*tree
-	for _, f := range l.known.functions {
+	for _, f := range l.objects.functions {
 		out = append(out, f.body)
 	}
 	for _, c := range l.checks {
@@ -164,7 +164,7 @@ func (l *loader) allTrees() []*tree {
 		out = append(out, p.trees...)
 	}
 	for _, t := range l.triggers {
-		out = append(out, t.when)
+		out = append(out, t.whenTree)
 	}
 	return slices.DeleteFunc(out, func(t *tree) bool { return t == nil })
 }

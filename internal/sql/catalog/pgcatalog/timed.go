@@ -52,8 +52,8 @@ type trigger struct {
 	functionOID             uint32
 	schema                  string // the schema of the function
 	typeBits                int16
-	internal                bool
-	when                    *tree
+	isInternal              bool
+	whenTree                *tree
 	keys, dependencyColumns []int16
 	timedKeyColumns         []int16 // the key columns of the table, if the trigger may write the time
 	body                    string  // the body of the trigger's function in PL/pgSQL
@@ -78,10 +78,11 @@ func (r *relationReader) readTriggers(ctx context.Context) error {
 		JOIN pg_namespace AS n ON n.oid = p.pronamespace JOIN pg_language AS l ON l.oid = p.prolang
 		WHERE (t.tgqual IS NOT NULL OR p.oid >= 16384 OR p.pronamespace <> 'pg_catalog'::regnamespace)
 		  AND `+r.relationCondition("t.tgrelid")+" ORDER BY t.oid",
-		[]any{&t.relation, &t.functionOID, &t.schema, &t.typeBits, &t.internal, &when, &t.keys, &t.dependencyColumns, &t.timedKeyColumns,
+		[]any{&t.relation, &t.functionOID, &t.schema, &t.typeBits, &t.isInternal, &when, &t.keys, &t.dependencyColumns,
+			&t.timedKeyColumns,
 			&body, &t.language, &t.arguments},
 		func() error {
-			t.when, t.body = newTree(when), string(body)
+			t.whenTree, t.body = newTree(when), string(body)
 			r.factsOf(t.relation).triggers = append(r.factsOf(t.relation).triggers, t)
 			when, body, t.keys, t.dependencyColumns, t.timedKeyColumns = nil, nil, nil, nil, nil
 			return nil
@@ -96,7 +97,7 @@ func (l *loader) onlyWritesTime(t trigger) bool {
 	if t.typeBits&(triggerForEachRow|triggerBefore|triggerOnUpdate|triggerInsteadOf) != triggerForEachRow|triggerBefore|triggerOnUpdate {
 		return false
 	}
-	columns, only := l.timeColumnsSet(t)
+	columns, only := l.assignedTimeColumns(t)
 	r := l.relations[t.relation]
 	return only && r != nil && !slices.ContainsFunc(columns, func(name string) bool {
 		i := slices.IndexFunc(r.Columns, func(c catalog.Column) bool { return c.Name == name })
@@ -106,9 +107,9 @@ func (l *loader) onlyWritesTime(t trigger) bool {
 	})
 }
 
-// timeColumnsSet are the columns that the function of a trigger writes the time into, if it does nothing else.
-func (l *loader) timeColumnsSet(t trigger) (columns []string, only bool) {
-	k, f := &l.known, l.known.functions[t.functionOID]
+// assignedTimeColumns are the columns that the function of a trigger writes the time into, if it does nothing else.
+func (l *loader) assignedTimeColumns(t trigger) (columns []string, only bool) {
+	k, f := &l.objects, l.objects.functions[t.functionOID]
 	if f.language == "c" {
 		return []string{t.arguments}, f.name == "moddatetime" && k.extensionOf("pg_proc", f.oid) == "moddatetime"
 	}

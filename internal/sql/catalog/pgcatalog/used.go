@@ -11,8 +11,8 @@ import (
 
 const isForeignSchemaSQL = `pn.nspname OPERATOR(pg_catalog.!~) '^(pg_|information_schema$|pgconsent)'`
 
-// Used returns what is known of the relations that functions of the application read and write.
-func Used(ctx context.Context, conn *pgx.Conn) ([]catalog.FunctionUse, error) {
+// FunctionUses returns what is known of the relations that functions of the application read and write.
+func FunctionUses(ctx context.Context, conn *pgx.Conn) ([]catalog.FunctionUse, error) {
 	return queryRows(ctx, conn, "what functions read", `
 WITH relation AS (
   SELECT c.oid, pn.nspname, c.relname, pg_catalog.count(*) OVER (PARTITION BY c.relname) OPERATOR(pg_catalog.=) 1 AS single
@@ -42,7 +42,7 @@ CROSS JOIN LATERAL (
 JOIN relation AS c ON c.oid OPERATOR(pg_catalog.=) u.oid
 WHERE `+isForeignSchemaSQL+` GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4`,
 		func(u *catalog.FunctionUse) []any {
-			return []any{&u.Function.Schema, &u.Function.Name, &u.Relation.Schema, &u.Relation.Name, &u.TakesRows, &u.Writes}
+			return []any{&u.Function.Schema, &u.Function.Name, &u.Relation.Schema, &u.Relation.Name, &u.TakesRows, &u.MayWrite}
 		})
 }
 
@@ -66,9 +66,9 @@ AND fn.nspname OPERATOR(pg_catalog.!~) '^(pg_|pgconsent)' AND `+isForeignSchemaS
 		})
 }
 
-// Defaults returns the columns whose defaults call a function that is SECURITY DEFINER. A column without a default has
-// the default of its domain.
-func Defaults(ctx context.Context, conn *pgx.Conn) ([]catalog.DefinerDefault, error) {
+// DefinerDefaults returns the columns whose defaults call a function that is SECURITY DEFINER. A column without a
+// default has the default of its domain.
+func DefinerDefaults(ctx context.Context, conn *pgx.Conn) ([]catalog.DefinerDefault, error) {
 	return queryRows(ctx, conn, "defaults", `
 SELECT pn.nspname, c.relname, a.attname, pg_catalog.min(p.oid::pg_catalog.regprocedure::pg_catalog.text)
 FROM pg_catalog.pg_attribute AS a

@@ -51,7 +51,7 @@ func (l *loader) plannedExpressions() []plannedExpression {
 // it evaluates expressions of their indexes, statistics, partitions, checks and policies over constants. It also finds
 // rows, and partitions, by functions of operator classes.
 func (l *loader) readPlannerUserCode(ctx context.Context) error {
-	k := &l.known
+	k := &l.objects
 	for _, p := range l.policies {
 		if !p.permissive {
 			l.addPlannerUserCode(p.relation, "row policy "+p.name+", which is restrictive")
@@ -90,22 +90,23 @@ func (l *loader) readPlannerUserCode(ctx context.Context) error {
 		slices.Sort(names)
 		l.addPlannerUserCode(x.relation, x.source+": "+strings.Join(slices.Compact(names), ", "))
 	}
-	l.sharePlannerUserCode()
+	l.inheritPlannerUserCode()
 	return nil
 }
 
 // callsWhilePlanning are the functions of other roles in an expression if PostgreSQL may run one of them while it
 // plans; else nil.
-func (k *knownCatalog) callsWhilePlanning(x plannedExpression) []uint32 {
+func (k *objectFacts) callsWhilePlanning(x plannedExpression) []uint32 {
 	var functions []uint32
 	always := false
 	for _, oid := range x.tree.functions {
 		f := k.functions[oid]
-		if f != nil && (!k.isOfAnybody(f) || x.permissive && k.isHarmlessInPolicy(f) || !x.permissive && k.isHarmlessSQL(f)) {
+		if f != nil && (!k.isCallableByAnybody(f) || x.permissive && k.isHarmlessInPolicy(f) || !x.permissive &&
+			k.isHarmlessSQL(f)) {
 			continue
 		}
 		functions = append(functions, oid)
-		always = always || f == nil || f.language == "sql" || f.defaults
+		always = always || f == nil || f.language == "sql" || f.hasDefaults
 	}
 	if always || mayFold(x.tree.text, functions) {
 		return functions
@@ -114,13 +115,13 @@ func (k *knownCatalog) callsWhilePlanning(x plannedExpression) []uint32 {
 }
 
 // addPlannerUserCode notes that a read of a relation may run functions of other roles, and by what.
-func (l *loader) addPlannerUserCode(relation uint32, by string) {
+func (l *loader) addPlannerUserCode(relation uint32, source string) {
 	r := l.relations[relation]
 	if r == nil {
 		return
 	}
-	if by = r.Name.String() + ", " + by; !r.PlannerRunsUserCode || by < r.UserCodeSource {
-		r.UserCodeSource = by
+	if source = r.Name.String() + ", " + source; !r.PlannerRunsUserCode || source < r.UserCodeSource {
+		r.UserCodeSource = source
 	}
 	r.PlannerRunsUserCode = true
 }
@@ -128,7 +129,7 @@ func (l *loader) addPlannerUserCode(relation uint32, by string) {
 // readIndexUserCode finds the relations whose indexes and partition keys have operator classes with functions of other
 // roles.
 func (l *loader) readIndexUserCode(ctx context.Context) error {
-	if len(l.known.userCode.classesOfAnybody) == 0 {
+	if len(l.objects.userCode.classesCallableByAnybody) == 0 {
 		return nil
 	}
 	var (
@@ -144,13 +145,13 @@ func (l *loader) readIndexUserCode(ctx context.Context) error {
 		func() error {
 			l.addPlannerUserCode(relation, by)
 			return nil
-		}, l.known.userCode.classesOfAnybody)
+		}, l.objects.userCode.classesCallableByAnybody)
 }
 
 // typesRunningUserCode are the names of the types for which PostgreSQL itself runs functions of other roles, and of the
 // types that are made of these, by OID.
 func (l *loader) typesRunningUserCode(ctx context.Context) (map[uint32]string, error) {
-	if len(l.known.typesRunningUserCode) == 0 {
+	if len(l.objects.typesRunningUserCode) == 0 {
 		return nil, nil
 	}
 	var (
@@ -169,7 +170,7 @@ func (l *loader) typesRunningUserCode(ctx context.Context) (map[uint32]string, e
 		func() error {
 			types[oid] = name
 			return nil
-		}, slices.Sorted(maps.Keys(l.known.typesRunningUserCode)))
+		}, slices.Sorted(maps.Keys(l.objects.typesRunningUserCode)))
 }
 
 // readSignatures reads the names of functions with the types of their arguments.
@@ -188,9 +189,9 @@ func (l *loader) readSignatures(ctx context.Context, of map[uint32]string) error
 		}, slices.Sorted(maps.Keys(of)))
 }
 
-// sharePlannerUserCode gives each partition or child what its parent or a sibling has, since a plan considers all of
+// inheritPlannerUserCode gives each partition or child what its parent or a sibling has, since a plan considers all of
 // them.
-func (l *loader) sharePlannerUserCode() {
+func (l *loader) inheritPlannerUserCode() {
 	byName := map[catalog.Name]*catalog.Relation{}
 	for _, r := range l.relations {
 		byName[r.Name] = r

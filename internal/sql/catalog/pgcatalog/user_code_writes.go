@@ -18,17 +18,18 @@ var foreignCodeNodes = []string{"CONVERTROWTYPE", "COERCETODOMAIN", "ROWCOMPARE"
 // extension, or whose result depends on more than its arguments, as with functions that execute a text. A function for
 // any type runs the code by which its arguments' types are compared, so every type in the expression counts. nil is no
 // expression.
-func (k *knownCatalog) mayRunForeignCode(t *tree) bool {
+func (k *objectFacts) mayRunForeignCode(t *tree) bool {
 	return t != nil && (t.hasNode(foreignCodeNodes) || slices.ContainsFunc(t.functions, k.mayBeForeignCall) || !k.hasOnlyPlainTypes(t))
 }
 
-func (k *knownCatalog) mayBeForeignCall(oid uint32) bool {
+func (k *objectFacts) mayBeForeignCall(oid uint32) bool {
 	f := k.functions[oid]
-	return f == nil || !(f.immutable && (!k.isForeign(f) || k.isHarmlessSQL(f)) || f.oid < firstNormalOID && f.name == "now")
+	return f == nil || !(f.isImmutable && (!k.isForeign(f) || k.isHarmlessSQL(f)) || f.oid < firstNormalOID &&
+		f.name == "now")
 }
 
 // hasOnlyPlainTypes tells whether all types in an expression are plain.
-func (k *knownCatalog) hasOnlyPlainTypes(t *tree) bool {
+func (k *objectFacts) hasOnlyPlainTypes(t *tree) bool {
 	return !slices.ContainsFunc(t.types, func(oid uint32) bool { return !k.isPlainType(oid) })
 }
 
@@ -36,24 +37,24 @@ func (k *knownCatalog) hasOnlyPlainTypes(t *tree) bool {
 // such an extension has in another language anyone may have replaced, as earth() is made to be, and calls others by
 // name. Only a superuser can have put code in C, or the server's under another name, as citext's operators are, in a
 // function's place.
-func (k *knownCatalog) isForeign(f *function) bool {
+func (k *objectFacts) isForeign(f *function) bool {
 	return !f.isNative && !(k.isOfKnownExtension("pg_proc", f.oid) && (f.language == "c" || f.language == "internal"))
 }
 
-// isOfAnybody tells whether a function is foreign, as isForeign defines it, and is not C code of any extension.
-func (k *knownCatalog) isOfAnybody(f *function) bool {
+// isCallableByAnybody tells whether a function is foreign, as isForeign defines it, and is not C code of any extension.
+func (k *objectFacts) isCallableByAnybody(f *function) bool {
 	return k.isForeign(f) && !(f.language == "c" && k.extensionOf("pg_proc", f.oid) != "")
 }
 
 // isPlainType tells whether no code of the owner runs when a value of a type is made, compared or written. Plain are
-// PostgreSQL's own types, types of known extensions, enums, and arrays of these. Domains (but see plainColumn) and
+// PostgreSQL's own types, types of known extensions, enums, and arrays of these. Domains (but see hasPlainType) and
 // composite types are not plain. Nor is a type that others have made comparable: its arrays are compared by their code.
 // In an expression OID 0 stands for no type.
-func (k *knownCatalog) isPlainType(oid uint32) bool {
+func (k *objectFacts) isPlainType(oid uint32) bool {
 	return oid == 0 || k.isPlain(k.types[oid]) || k.isPlain(k.elements[oid])
 }
 
-func (k *knownCatalog) isPlain(t *typeFacts) bool {
+func (k *objectFacts) isPlain(t *typeFacts) bool {
 	if t == nil {
 		return false
 	}
@@ -71,10 +72,10 @@ func (k *knownCatalog) isPlain(t *typeFacts) bool {
 	})
 }
 
-// plainColumn tells whether the type of a column is plain, or is a domain over a plain type whose checks run no code of
-// other roles.
-func (l *loader) plainColumn(oid uint32) bool {
-	k := &l.known
+// hasPlainType tells whether the type of a column is plain, or is a domain over a plain type whose checks run no code
+// of other roles.
+func (l *loader) hasPlainType(oid uint32) bool {
+	k := &l.objects
 	if k.isPlainType(oid) {
 		return true
 	}
@@ -95,11 +96,11 @@ func (t *tree) withRenamedValue() *tree {
 // PostgreSQL's, and query with the rights of the tables' owners. Our triggers note what has changed, and some triggers
 // only write the time (timed.go).
 func (l *loader) readUserCodeOfWrites(ctx context.Context) error {
-	k := &l.known
+	k := &l.objects
 	// tables whose update runs code of the owner, by something else than columns, policies and triggers
 	updateRunsCode := map[uint32]bool{}
 	for _, g := range l.generatedColumns {
-		updateRunsCode[g.relation] = updateRunsCode[g.relation] || g.virtual || k.mayRunForeignCode(g.tree)
+		updateRunsCode[g.relation] = updateRunsCode[g.relation] || g.isVirtual || k.mayRunForeignCode(g.tree)
 	}
 	for _, c := range l.checks {
 		updateRunsCode[c.relation] = updateRunsCode[c.relation] || k.mayRunForeignCode(c.tree)
@@ -108,7 +109,7 @@ func (l *loader) readUserCodeOfWrites(ctx context.Context) error {
 		updateRunsCode[i.relation] = updateRunsCode[i.relation] ||
 			slices.ContainsFunc(i.storedTrees(), k.mayRunForeignCode) || k.hasForeignMethod(i)
 	}
-	if err := l.readKeysOfOthers(ctx, updateRunsCode); err != nil {
+	if err := l.readForeignKeysRunningUserCode(ctx, updateRunsCode); err != nil {
 		return err
 	}
 	changes := map[uint32]bool{} // tables of which any write runs such code
@@ -120,10 +121,11 @@ func (l *loader) readUserCodeOfWrites(ctx context.Context) error {
 	}
 	deletes, updates := map[uint32]bool{}, map[uint32]bool{} // tables with triggers that count
 	for _, t := range l.triggers {
-		fires := k.mayRunForeignCode(t.when) || !(k.functions[t.functionOID].isNative || t.schema == "pgconsent" && t.typeBits&triggerBefore == 0)
+		fires := k.mayRunForeignCode(t.whenTree) || !(k.functions[t.functionOID].isNative || t.schema == "pgconsent" &&
+			t.typeBits&triggerBefore == 0)
 		deletes[t.relation] = deletes[t.relation] || t.typeBits&triggerOnDelete != 0 && fires
 		updates[t.relation] = updates[t.relation] ||
-			t.typeBits&triggerOnUpdate != 0 && fires && (k.mayRunForeignCode(t.when) || !l.onlyWritesTime(t))
+			t.typeBits&triggerOnUpdate != 0 && fires && (k.mayRunForeignCode(t.whenTree) || !l.onlyWritesTime(t))
 	}
 	plain := map[uint32]bool{} // whether a type is plain, by its OID
 	for oid, r := range l.relations {
@@ -134,7 +136,7 @@ func (l *loader) readUserCodeOfWrites(ctx context.Context) error {
 		r.DeleteRunsNoUserCode = !deletes[oid]
 		r.UpdateRunsNoUserCode = !updates[oid] && !updateRunsCode[oid] && !slices.ContainsFunc(r.Columns, func(c catalog.Column) bool {
 			if _, known := plain[c.TypeOID]; !known {
-				plain[c.TypeOID] = l.plainColumn(c.TypeOID)
+				plain[c.TypeOID] = l.hasPlainType(c.TypeOID)
 			}
 			return !plain[c.TypeOID]
 		})
@@ -143,15 +145,15 @@ func (l *loader) readUserCodeOfWrites(ctx context.Context) error {
 }
 
 // isHarmfulInPolicy tells whether a function that a row policy calls is of others and not idle.
-func (k *knownCatalog) isHarmfulInPolicy(oid uint32) bool {
+func (k *objectFacts) isHarmfulInPolicy(oid uint32) bool {
 	f := k.functions[oid]
 	return f == nil || k.isForeign(f) && !k.isHarmlessInPolicy(f)
 }
 
-// readKeysOfOthers finds the tables with keys that compare by operators of other roles, or cast before they compare.
-// The columns of a foreign key are cast to the types that the operators of the referenced key compare.
-func (l *loader) readKeysOfOthers(ctx context.Context, updateRunsCode map[uint32]bool) error {
-	uses := &l.known.userCode
+// readForeignKeysRunningUserCode finds the tables with keys that compare by operators of other roles, or cast before
+// they compare. The columns of a foreign key are cast to the types that the operators of the referenced key compare.
+func (l *loader) readForeignKeysRunningUserCode(ctx context.Context, updateRunsCode map[uint32]bool) error {
+	uses := &l.objects.userCode
 	if len(uses.operators) == 0 && len(uses.casts) == 0 {
 		return nil
 	}
@@ -169,7 +171,7 @@ func (l *loader) readKeysOfOthers(ctx context.Context, updateRunsCode map[uint32
 
 // hasForeignMethod tells whether an index's access method or one of its operator classes is not known, or has a support
 // function of other roles.
-func (k *knownCatalog) hasForeignMethod(i *index) bool {
+func (k *objectFacts) hasForeignMethod(i *index) bool {
 	return i.methodOID >= firstNormalOID && !k.isOfKnownExtension("pg_am", i.methodOID) ||
 		slices.ContainsFunc(i.classes, func(oid uint32) bool {
 			return oid >= firstNormalOID && !k.isOfKnownExtension("pg_opclass", oid) || slices.Contains(k.userCode.classes, oid)

@@ -45,7 +45,7 @@ func (l *loader) readDomainValues(ctx context.Context) error {
 // setValues tells columns of the values that such checks allow.
 func (l *loader) setValues(context.Context) error {
 	for oid, r := range l.relations {
-		of := l.facts.relations[oid].checkedValues
+		of := l.catalogFacts.relations[oid].checkedValues
 		for i := range r.Columns {
 			c := &r.Columns[i]
 			checks := slices.Concat(of[l.attributes[oid][i].number], l.domainValues[c.TypeOID])

@@ -21,8 +21,8 @@ type watchedCatalog struct {
 	// the upper half of the number is the OID of a relation, too
 	keyHasRelation bool
 	// rows are made and deleted only together with rows of other watched catalogs
-	followsOthers bool
-	where         string
+	isReadWithRelations bool
+	where               string
 }
 
 // rowNumberSQL returns the SQL of a row's number, from its OID and the OID of its relation.
@@ -33,7 +33,7 @@ func rowNumberSQL(oid, relation string) string {
 // relationCatalogs are the catalogs with rows about relations.
 var relationCatalogs = []watchedCatalog{
 	{name: "pg_class", key: rowNumberSQL("oid", "x.oid")},
-	{name: "pg_attribute", key: rowNumberSQL("attnum", "x.attrelid"), followsOthers: true},
+	{name: "pg_attribute", key: rowNumberSQL("attnum", "x.attrelid"), isReadWithRelations: true},
 	{name: "pg_attrdef", key: rowNumberSQL("oid", "x.adrelid")},
 	{name: "pg_constraint", key: rowNumberSQL("oid", "x.conrelid")},
 	{name: "pg_index", key: rowNumberSQL("indexrelid", "x.indrelid")},
@@ -78,7 +78,7 @@ var changesQuery = func() string {
 	for _, c := range slices.Concat(relationCatalogs, otherCatalogs) {
 		recent := "age(x.xmin) <= (SELECT age($1::xid))"
 		number := fmt.Sprintf("array_agg((%s)::text || ' ' || x.xmin::text)", c.key)
-		if c.followsOthers { // such catalogs have many rows, which are not counted
+		if c.isReadWithRelations { // such catalogs have many rows, which are not counted
 			parts = append(parts, fmt.Sprintf("SELECT '%[1]s', 0, %[2]s FROM %[1]s AS x WHERE %[3]s", c.name, number, recent))
 			continue
 		}
@@ -106,20 +106,20 @@ type versions struct {
 
 // changes is how the catalogs differ from the known rows.
 type changes struct {
-	everything  bool // anything may have changed
-	relations   map[uint32]bool
-	types       []uint32 // rows of pg_type that were written
-	goneTypes   []uint32 // OIDs of types that were dropped
-	newVersions *versions
-	addedRows   map[string][]int64
-	removedRows map[string][]int64
+	readAll      bool // anything may have changed
+	relations    map[uint32]bool
+	types        []uint32 // rows of pg_type that were written
+	droppedTypes []uint32 // OIDs of types that were dropped
+	newVersions  *versions
+	addedRows    map[string][]int64
+	removedRows  map[string][]int64
 }
 
 // isEmpty tells whether nothing has changed.
-func (c *changes) isEmpty() bool { return !c.everything && len(c.relations) == 0 }
+func (c *changes) isEmpty() bool { return !c.readAll && len(c.relations) == 0 }
 
 // concerns tells whether one of these relations was changed. Facts leave out temporary tables.
-func (c *changes) concerns(of *facts) bool {
+func (c *changes) concerns(of *catalogFacts) bool {
 	for oid := range c.relations {
 		if of.relations[oid] != nil {
 			return true
@@ -128,14 +128,15 @@ func (c *changes) concerns(of *facts) bool {
 	return false
 }
 
-// maxAge is how many transactions after the last reading the comparison of xmin is relied upon: ages are circular.
-const maxAge = 1 << 30
+// maxTransactionAge is how many transactions after the last reading the comparison of xmin is relied upon: ages are
+// circular.
+const maxTransactionAge = 1 << 30
 
 // readVersions reads all rows, in the transaction that reads everything. xmin is the oldest transaction under way.
-func (r *reader) readVersions(ctx context.Context) (*versions, error) {
+func (r *catalogReader) readVersions(ctx context.Context) (*versions, error) {
 	v := &versions{knownRows: map[string]map[int64]bool{}}
 	for _, c := range relationCatalogs {
-		if c.followsOthers {
+		if c.isReadWithRelations {
 			continue
 		}
 		var numbers []int64
@@ -160,7 +161,7 @@ func (r *reader) readVersions(ctx context.Context) (*versions, error) {
 }
 
 // changes finds what has changed since the versions were read.
-func (r *reader) changes(ctx context.Context, v *versions) (*changes, error) {
+func (r *catalogReader) changes(ctx context.Context, v *versions) (*changes, error) {
 	found := &changes{relations: map[uint32]bool{}, addedRows: map[string][]int64{}, removedRows: map[string][]int64{},
 		newVersions: &versions{recentRows: map[string]bool{}, rowCounts: map[string]int64{}}}
 	var (
@@ -176,14 +177,14 @@ func (r *reader) changes(ctx context.Context, v *versions) (*changes, error) {
 		return nil, err
 	}
 	found.newVersions.xmin = uint64(found.newVersions.rowCounts[""])
-	found.everything = found.newVersions.xmin < v.xmin || found.newVersions.xmin-v.xmin > maxAge
+	found.readAll = found.newVersions.xmin < v.xmin || found.newVersions.xmin-v.xmin > maxTransactionAge
 	for _, c := range otherCatalogs {
-		news := found.noteWrittenCatalogs(c.name, written[c.name], v)
-		found.everything = found.everything || len(news) > 0 || found.newVersions.rowCounts[c.name] != v.rowCounts[c.name]
+		news := found.addWrittenCatalog(c.name, written[c.name], v)
+		found.readAll = found.readAll || len(news) > 0 || found.newVersions.rowCounts[c.name] != v.rowCounts[c.name]
 	}
 	for _, c := range relationCatalogs {
 		rows := v.knownRows[c.name]
-		for _, row := range found.noteWrittenCatalogs(c.name, written[c.name], v) {
+		for _, row := range found.addWrittenCatalog(c.name, written[c.name], v) {
 			text, _, _ := strings.Cut(row, " ")
 			n, err := strconv.ParseInt(text, 10, 64)
 			if err != nil {
@@ -193,12 +194,12 @@ func (r *reader) changes(ctx context.Context, v *versions) (*changes, error) {
 			if c.name == "pg_type" {
 				found.types = append(found.types, uint32(n>>32))
 			}
-			if !c.followsOthers && !rows[n] {
+			if !c.isReadWithRelations && !rows[n] {
 				found.addedRows[c.name] = append(found.addedRows[c.name], n)
 			}
 		}
-		if !c.followsOthers && int64(len(rows)+len(found.addedRows[c.name])) != found.newVersions.rowCounts[c.name] {
-			if err := r.findGone(ctx, c, rows, found); err != nil {
+		if !c.isReadWithRelations && int64(len(rows)+len(found.addedRows[c.name])) != found.newVersions.rowCounts[c.name] {
+			if err := r.findDroppedRows(ctx, c, rows, found); err != nil {
 				return nil, err
 			}
 		}
@@ -206,8 +207,8 @@ func (r *reader) changes(ctx context.Context, v *versions) (*changes, error) {
 	return found, nil
 }
 
-// noteWrittenCatalogs notes recently written rows of a catalog, and returns the rows that are not known.
-func (c *changes) noteWrittenCatalogs(catalog string, written []string, v *versions) (unknown []string) {
+// addWrittenCatalog notes recently written rows of a catalog, and returns the rows that are not known.
+func (c *changes) addWrittenCatalog(catalog string, written []string, v *versions) (unknown []string) {
 	for _, row := range written {
 		key := catalog + " " + row
 		c.newVersions.recentRows[key] = true
@@ -224,11 +225,12 @@ func (c *changes) addRow(of watchedCatalog, number int64) {
 	if of.keyHasRelation {
 		c.relations[uint32(number>>32)] = true
 	}
-	c.everything = c.everything || uint32(number) == 0
+	c.readAll = c.readAll || uint32(number) == 0
 }
 
-// findGone finds which rows of a catalog are not there any more.
-func (r *reader) findGone(ctx context.Context, c watchedCatalog, rows map[int64]bool, found *changes) error {
+// findDroppedRows finds which rows of a catalog are not there any more.
+func (r *catalogReader) findDroppedRows(ctx context.Context, c watchedCatalog, rows map[int64]bool,
+	found *changes) error {
 	var numbers []int64
 	if err := r.tx.QueryRow(ctx, c.rowNumbersQuery()).Scan(&numbers); err != nil {
 		return err
@@ -236,14 +238,14 @@ func (r *reader) findGone(ctx context.Context, c watchedCatalog, rows map[int64]
 	there := make(map[int64]bool, len(numbers))
 	for _, n := range numbers {
 		there[n] = true
-		found.everything = found.everything || !rows[n] && !slices.Contains(found.addedRows[c.name], n)
+		found.readAll = found.readAll || !rows[n] && !slices.Contains(found.addedRows[c.name], n)
 	}
 	for n := range rows {
 		if !there[n] {
 			found.addRow(c, n)
 			found.removedRows[c.name] = append(found.removedRows[c.name], n)
 			if c.name == "pg_type" {
-				found.goneTypes = append(found.goneTypes, uint32(n>>32))
+				found.droppedTypes = append(found.droppedTypes, uint32(n>>32))
 			}
 		}
 	}

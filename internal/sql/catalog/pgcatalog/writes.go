@@ -7,19 +7,19 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Writes returns how many rows of the catalogs that [Fingerprint] looks at were written since the server's statistics were
-// reset, as far as its processes have reported. An idle process reports within ten seconds (PGSTAT_IDLE_INTERVAL of
-// pgstat.c). The number is much cheaper than a fingerprint, and changes whenever the fingerprint may change. It misses
-// what a superuser writes with track_counts off.
-func Writes(ctx context.Context, conn *pgx.Conn) (int64, error) {
+// CatalogWrites returns how many rows of the catalogs that [Fingerprint] looks at were written since the server's
+// statistics were reset, as far as its processes have reported. An idle process reports within ten seconds
+// (PGSTAT_IDLE_INTERVAL of pgstat.c). The number is much cheaper than a fingerprint, and changes whenever the
+// fingerprint may change. It misses what a superuser writes with track_counts off.
+func CatalogWrites(ctx context.Context, conn *pgx.Conn) (int64, error) {
 	var n int64
-	if err := conn.QueryRow(ctx, writes).Scan(&n); err != nil {
+	if err := conn.QueryRow(ctx, catalogWritesQuery).Scan(&n); err != nil {
 		return 0, fmt.Errorf("read how many rows of the catalogs were written: %w", err)
 	}
 	return n, nil
 }
 
-const writes = `
+const catalogWritesQuery = `
 SELECT COALESCE(pg_catalog.sum(pg_catalog.pg_stat_get_tuples_inserted(c.oid) OPERATOR(pg_catalog.+)
   pg_catalog.pg_stat_get_tuples_updated(c.oid) OPERATOR(pg_catalog.+) pg_catalog.pg_stat_get_tuples_deleted(c.oid)), 0)::pg_catalog.int8
 FROM pg_catalog.unnest(ARRAY['pg_catalog.pg_namespace', 'pg_catalog.pg_class', 'pg_catalog.pg_index', 'pg_catalog.pg_attribute',

@@ -31,13 +31,13 @@ var fixedInputTypes = []string{"bytea", "float4", "float8"}
 
 // hasFixedText tells whether the texts of a type are read and written the same way under all settings: fixedTextTypes
 // and enums.
-func (k *knownCatalog) hasFixedText(oid uint32) bool {
+func (k *objectFacts) hasFixedText(oid uint32) bool {
 	t := k.types[oid]
 	return t != nil && (t.kind == 'e' || oid < firstNormalOID && slices.Contains(fixedTextTypes, t.name))
 }
 
 // hasFixedInput tells whether the texts of a type are read the same way under all settings.
-func (k *knownCatalog) hasFixedInput(oid uint32) bool {
+func (k *objectFacts) hasFixedInput(oid uint32) bool {
 	return k.hasFixedText(oid) || oid < firstNormalOID && k.types[oid] != nil && slices.Contains(fixedInputTypes, k.types[oid].name)
 }
 
@@ -75,7 +75,7 @@ const castViaTextNode = "{COERCEVIAIO "
 
 // mayFail tells whether an expression may fail. One that consists of columns, constants, and functions that fail for no
 // arguments does not. An array of arrays may fail, since the arrays must have the same length.
-func (k *knownCatalog) mayFail(t *tree) bool {
+func (k *objectFacts) mayFail(t *tree) bool {
 	return t != nil && (t.hasNode(fallibleNodes) || strings.Contains(t.text, ":multidims true") ||
 		slices.ContainsFunc(t.functions, func(oid uint32) bool {
 			f := k.functions[oid]
@@ -83,19 +83,19 @@ func (k *knownCatalog) mayFail(t *tree) bool {
 		}))
 }
 
-// mayDiffer tells whether an expression may have another result, or fail, for a row that has not changed. It may if it
-// depends on more than the row: on functions that are not immutable, or on the session's settings, by which a text or a
-// time is read. It may as well if it calls a function of other roles that only claims to be immutable.
-func (k *knownCatalog) mayDiffer(t *tree) bool {
+// mayDifferNextTime tells whether an expression may have another result, or fail, for a row that has not changed. It
+// may if it depends on more than the row: on functions that are not immutable, or on the session's settings, by which a
+// text or a time is read. It may as well if it calls a function of other roles that only claims to be immutable.
+func (k *objectFacts) mayDifferNextTime(t *tree) bool {
 	return t != nil && (t.hasNode(sessionDependentNodes) || slices.ContainsFunc(t.functions, func(oid uint32) bool {
 		f := k.functions[oid]
-		return f == nil || !f.immutable || f.oid >= firstNormalOID && !k.isOfKnownExtension("pg_proc", f.oid)
+		return f == nil || !f.isImmutable || f.oid >= firstNormalOID && !k.isOfKnownExtension("pg_proc", f.oid)
 	}) || k.dependsOnSettings(t))
 }
 
 // dependsOnSettings tells whether an expression makes a text of a value, or a value of a text, in a way that depends on
 // the session's settings.
-func (k *knownCatalog) dependsOnSettings(t *tree) bool {
+func (k *objectFacts) dependsOnSettings(t *tree) bool {
 	made := strings.Count(t.text, castViaTextNode)
 	if made == 0 {
 		return false
@@ -112,7 +112,7 @@ func (k *knownCatalog) dependsOnSettings(t *tree) bool {
 // holdsForExpression tells whether something holds for an expression, or for a virtual column that the expression
 // reads. PostgreSQL computes the virtual column with the expression, but the stored expression has only its number.
 func (l *loader) holdsForExpression(does func(*tree) bool, t *tree, relation uint32) bool {
-	return does(t) || t != nil && slices.ContainsFunc(l.virtualColumns[relation], func(g generated) bool {
+	return does(t) || t != nil && slices.ContainsFunc(l.virtualColumns[relation], func(g generatedColumn) bool {
 		return (t.readsWholeRow() || slices.Contains(t.columns(), uint32(g.number))) && does(g.tree)
 	})
 }
@@ -122,7 +122,8 @@ func (l *loader) holdsForExpression(does func(*tree) bool, t *tree, relation uin
 func (l *loader) setRecheckedColumns(context.Context) error {
 	for _, c := range l.checks {
 		r := l.relations[c.relation]
-		if r == nil || !c.enforced || c.validated && !l.holdsForExpression(l.known.mayDiffer, c.tree, c.relation) {
+		if r == nil || !c.isEnforced || c.isValidated && !l.holdsForExpression(l.objects.mayDifferNextTime, c.tree,
+			c.relation) {
 			continue
 		}
 		columns := l.columnsOf(c.relation, func(n int16) bool { return slices.Contains(c.keys, n) || c.tree.readsWholeRow() })
@@ -139,11 +140,12 @@ func (l *loader) setRecheckedColumns(context.Context) error {
 // setComputations finds what PostgreSQL computes of rows when they are written. It never computed the condition of a
 // trigger for the row as it is. The condition of an UPDATE OF trigger is computed only when one of its columns is set.
 func (l *loader) setComputations(context.Context) error {
-	k := &l.known
+	k := &l.objects
 	for _, i := range l.indexes {
 		fails, unsure := false, false
 		for _, t := range i.storedTrees() {
-			fails, unsure = fails || l.holdsForExpression(k.mayFail, t, i.relation), unsure || l.holdsForExpression(k.mayDiffer, t, i.relation)
+			fails, unsure = fails || l.holdsForExpression(k.mayFail, t, i.relation), unsure ||
+				l.holdsForExpression(k.mayDifferNextTime, t, i.relation)
 		}
 		if fails || unsure {
 			l.addComputation(i.relation, "index", unsure, false, func(n int16) bool {
@@ -152,17 +154,17 @@ func (l *loader) setComputations(context.Context) error {
 		}
 	}
 	for _, t := range l.triggers {
-		fails := l.holdsForExpression(k.mayFail, t.when, t.relation)
-		if !t.internal && t.schema != "pgconsent" && t.schema != "pgconsent_signed" &&
-			(fails || l.holdsForExpression(k.mayDiffer, t.when, t.relation)) {
+		fails := l.holdsForExpression(k.mayFail, t.whenTree, t.relation)
+		if !t.isInternal && t.schema != "pgconsent" && t.schema != "pgconsent_signed" &&
+			(fails || l.holdsForExpression(k.mayDifferNextTime, t.whenTree, t.relation)) {
 			l.addComputation(t.relation, "trigger", len(t.keys) == 0 && t.typeBits&triggerOnUpdate != 0, fails && t.typeBits&triggerOnDelete != 0,
 				func(n int16) bool {
-					return t.when.readsWholeRow() || slices.Contains(t.keys, n) || slices.Contains(t.dependencyColumns, n)
+					return t.whenTree.readsWholeRow() || slices.Contains(t.keys, n) || slices.Contains(t.dependencyColumns, n)
 				})
 		}
 	}
 	for _, g := range l.generatedColumns {
-		if !g.virtual && k.mayDiffer(g.tree) {
+		if !g.isVirtual && k.mayDifferNextTime(g.tree) {
 			l.addComputation(g.relation, "column", true, false,
 				func(n int16) bool {
 					return n != g.number && (g.tree.readsWholeRow() || slices.Contains(g.dependencyColumns, n))
@@ -170,7 +172,7 @@ func (l *loader) setComputations(context.Context) error {
 		}
 	}
 	for _, p := range l.partitionKeys {
-		if k.mayDiffer(p.tree) {
+		if k.mayDifferNextTime(p.tree) {
 			l.addComputation(p.relation, "partition", true, false, func(n int16) bool {
 				return p.tree.readsWholeRow() || slices.Contains(p.keys, n) ||
 					slices.Contains(p.tree.columns(), uint32(n)) || slices.Contains(p.dependencyColumns, n)
@@ -179,7 +181,7 @@ func (l *loader) setComputations(context.Context) error {
 	}
 	for _, r := range l.relations {
 		slices.SortFunc(r.Computations, func(a, b catalog.Computation) int {
-			return cmp.Or(strings.Compare(a.By, b.By), slices.Compare(a.Columns, b.Columns))
+			return cmp.Or(strings.Compare(a.Source, b.Source), slices.Compare(a.Columns, b.Columns))
 		})
 	}
 	return nil
@@ -187,28 +189,31 @@ func (l *loader) setComputations(context.Context) error {
 
 // addComputation notes that PostgreSQL computes a value from some columns of a relation as it writes a row. It notes
 // each kind with each set of columns once.
-func (l *loader) addComputation(relation uint32, by string, anew, gone bool, meant func(number int16) bool) {
+func (l *loader) addComputation(relation uint32, source string, mayFailUnchanged, mayFailOnDelete bool,
+	reads func(number int16) bool) {
 	r := l.relations[relation]
 	if r == nil {
 		return
 	}
-	columns := l.columnsOf(relation, meant)
+	columns := l.columnsOf(relation, reads)
 	if len(columns) == 0 {
 		return
 	}
 	for i := range r.Computations {
-		if of := &r.Computations[i]; of.By == by && slices.Equal(of.Columns, columns) {
-			of.OnUnchanged, of.OnDelete = of.OnUnchanged || anew, of.OnDelete || gone
+		if of := &r.Computations[i]; of.Source == source && slices.Equal(of.Columns, columns) {
+			of.MayFailUnchanged, of.MayFailOnDelete = of.MayFailUnchanged || mayFailUnchanged, of.MayFailOnDelete ||
+				mayFailOnDelete
 			return
 		}
 	}
-	r.Computations = append(r.Computations, catalog.Computation{By: by, Columns: columns, OnUnchanged: anew, OnDelete: gone})
+	r.Computations = append(r.Computations, catalog.Computation{Source: source, Columns: columns,
+		MayFailUnchanged: mayFailUnchanged, MayFailOnDelete: mayFailOnDelete})
 }
 
-// readCompared reads by which operator classes the indexes of tables compare. Some of PostgreSQL's own classes are left
-// out: the btree classes of numbers, texts and similar types, the GIN classes of JSON and words, and all hash classes,
-// which only hash the new value. For an EXCLUDE constraint its operators are read as well.
-func (r *relationReader) readCompared(ctx context.Context) error {
+// readComparedIndexes reads by which operator classes the indexes of tables compare. Some of PostgreSQL's own classes
+// are left out: the btree classes of numbers, texts and similar types, the GIN classes of JSON and words, and all hash
+// classes, which only hash the new value. For an EXCLUDE constraint its operators are read as well.
+func (r *relationReader) readComparedIndexes(ctx context.Context) error {
 	var (
 		oid   uint32
 		index catalog.FallibleIndex
@@ -216,7 +221,7 @@ func (r *relationReader) readCompared(ctx context.Context) error {
 	by := func(class, oid string) string {
 		return `CASE WHEN ` + oid + ` < 16384 THEN 'postgresql' ELSE ` + extensionSQL(class, oid) + ` END`
 	}
-	args := append(r.conditionArgs(), r.known.neverFailing)
+	args := append(r.conditionArgs(), r.objects.neverFailingClasses)
 	return r.each(ctx, `SELECT i.indrelid, c.relname, (SELECT jsonb_agg(k.key ORDER BY k.n) FROM (
 		    SELECT k.n, jsonb_build_object('Method', m.amname, 'Class', o.opcname, 'Provider', `+by("pg_opclass", "o.oid")+`,
 		      'Type', COALESCE(h.atttypid, a.atttypid)::int8, 'IsExpression', h.attnum IS NULL,
