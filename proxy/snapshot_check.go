@@ -113,7 +113,7 @@ func (c *snapshotCheck) askOnce(u snapshotUse, ask func() *sqlstate.Error) *sqls
 }
 
 // unguardedVerdict is the verdict on what e runs, or plans, where it calls functions of the owner that may have been
-// replaced since they were checked (see [verdict.Verdict.Unguarded]). It is nil where it calls none.
+// replaced since they were checked (see [verdict.Verdict.CallsUncheckedFunctions]). It is nil where it calls none.
 func unguardedVerdict(e entry) *verdict.Verdict {
 	x := e.asExecution()
 	if _, isBind := e.(*bindEntry); x == nil && !isBind {
