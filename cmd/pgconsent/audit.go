@@ -272,7 +272,7 @@ func (s *session) auditConfig() (*config.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.Audit.Mode == string(audit.Off) {
+	if c.Audit.Mode == string(audit.ModeOff) {
 		return nil, errors.New("audit.mode is off: there are no records")
 	}
 	return c, nil

@@ -179,7 +179,7 @@ func (x *exporter) writeEvent(e auditRecord, r audit.Record) error {
 	}
 	activity, name := ocsfActivity(decision)
 	status := 1
-	if e.Verdict == "deny" || e.Outcome != "" && e.Outcome != audit.Done ||
+	if e.Verdict == "deny" || e.Outcome != "" && e.Outcome != audit.OutcomeDone ||
 		e.SQLState != "" && e.SQLState != "00000" || e.Kind == audit.KindRecovery {
 		status = 2
 	}

@@ -104,7 +104,7 @@ func TestRecordedKeys(t *testing.T) {
 		if strings.HasPrefix(w.sql, "PREPARE") {
 			return nil
 		}
-		if len(o.Keys) != 1 || o.Keys[0].Table != "public.memories" || o.Keys[0].Exact != w.exact || !slices.Equal(o.Keys[0].Rows, list) {
+		if len(o.Keys) != 1 || o.Keys[0].Table != "public.memories" || o.Keys[0].AreComplete != w.exact || !slices.Equal(o.Keys[0].Commitments, list) {
 			t.Errorf("%s (%v): %+v, want exact %v, rows %v", w.sql, w.mode, o.Keys, w.exact, list)
 		}
 		return nil

@@ -38,7 +38,7 @@ func TestOCSF(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log, err := audit.Open(audit.Config{Dir: dir, Key: key, Deadline: tier.Patience})
+	log, err := audit.Open(audit.Config{Dir: dir, Key: key, ReleaseTimeout: tier.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,9 +52,11 @@ func TestOCSF(t *testing.T) {
 	log.Decision(audit.Decision{Session: "s", Agent: `c"<>h`, Database: "app", Tag: "SELECT", Verdict: "deny", SQLState: "42501", Reason: "relation"})
 	log.Observation(audit.Observation{Agent: "chat", Database: "app", Fingerprint: "f", Tag: "SELECT", Tables: []string{"public.t"}})
 	for _, c := range []audit.Call{
-		{Face: "http", By: "auditor", Role: "admin", Database: "app", Operation: "consent.history", About: []string{"ref:x"}, Outcome: audit.Done},
-		{Face: "mcp", By: "ref:x", Role: "subject", Database: "app", Operation: "consent.grant", Written: true, Outcome: audit.Refused, Code: "PC404"},
-		{Face: "http", Role: "subject", Operation: "consent.status", Everybody: true, Outcome: audit.Failed},
+		{Interface: "http", CallerName: "auditor", Role: "admin", Database: "app", Operation: "consent.history", Subjects: []string{"ref:x"},
+			Outcome: audit.OutcomeDone},
+		{Interface: "mcp", CallerName: "ref:x", Role: "subject", Database: "app", Operation: "consent.grant", MayChangeData: true, Outcome: audit.OutcomeRefused,
+			Code: "PC404"},
+		{Interface: "http", Role: "subject", Operation: "consent.status", AboutEverybody: true, Outcome: audit.OutcomeFailed},
 	} {
 		log.Call(c)
 	}

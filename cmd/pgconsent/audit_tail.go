@@ -52,7 +52,7 @@ func (t auditTailCmd) printRecords(s *session, source audit.Source) error {
 	f := recordFilter{t.auditFilter, map[uint64]bool{}}
 	counting := recordFilter{t.auditFilter, map[uint64]bool{}}
 	var lines []tailLine
-	cursor, err := audit.Newest(source, t.Lines, func(r audit.Record) bool {
+	cursor, err := audit.ReadNewest(source, t.Lines, func(r audit.Record) bool {
 		e, err := readAuditRecord(r)
 		return err == nil && e.Kind != audit.KindOutcome && counting.chooses(e)
 	}, func(r audit.Record) error {
@@ -200,7 +200,7 @@ func (p *tailPrinter) addRecord(e auditRecord) {
 			subjects = p.personsText(e.About)
 		}
 		verdict := "allow"
-		if e.Outcome != audit.Done {
+		if e.Outcome != audit.OutcomeDone {
 			verdict = e.Outcome
 		}
 		p.addRow(formatLocalTime(e.Time), p.personText(e.By), subjects, e.Role+": "+e.Operation, "", verdict, "", e.Code)

@@ -106,7 +106,7 @@ func (f *auditResult) ok() bool { return f == nil || f.Broken == "" && len(f.Unp
 
 // verifyLog verifies the log of statements, or the log of reports; the result is nil if there is no such log.
 func (s *session) verifyLog(c *config.Config, log config.Audit, elsewhere string) (*auditResult, error) {
-	if c.Audit.Mode == string(audit.Off) {
+	if c.Audit.Mode == string(audit.ModeOff) {
 		return nil, nil
 	}
 	against, unproved, err := s.verifyOptions(log, elsewhere)
@@ -129,7 +129,7 @@ func (s *session) verifyLog(c *config.Config, log config.Audit, elsewhere string
 		return err
 	})
 	out.Records, out.Segments, out.First, out.Last, out.LastHash, out.Anchored = report.Records, report.Segments,
-		report.FirstSeq, report.LastSeq, report.LastHash, report.Anchored
+		report.FirstSeq, report.LastSeq, report.LastHash, report.AnchoredRecord
 	var chainError *audit.ChainError
 	switch {
 	case errors.As(err, &chainError):

@@ -45,7 +45,7 @@ func (u *auditCheck) add(severity doctor.Severity, fix, format string, args ...a
 func checkAudit(ctx context.Context, c *config.Config) []doctor.Finding {
 	u := &auditCheck{ctx: ctx, c: c}
 	switch {
-	case c.Audit.Mode == string(audit.Off):
+	case c.Audit.Mode == string(audit.ModeOff):
 		u.add(doctor.Warning, "audit: { mode: strict, file: audit/ }",
 			"there is no audit: nobody can tell afterwards what agents have read")
 		return u.found
@@ -66,7 +66,7 @@ func checkAudit(ctx context.Context, c *config.Config) []doctor.Finding {
 			u.add(doctor.OK, "", "the audit has no record yet; it can be written")
 		} else {
 			u.add(doctor.OK, "", "the audit can be written, and ends as it was anchored: record %d, of %s",
-				chainEnds.NewestHead.Seq, chainEnds.Newest.UTC().Format(time.RFC3339))
+				chainEnds.NewestHead.Seq, chainEnds.NewestTime.UTC().Format(time.RFC3339))
 		}
 	}
 	return u.found
@@ -158,8 +158,8 @@ func (u *auditCheck) checkFillRate(a config.Audit, free int64, fix string) {
 	for _, n := range segments {
 		writtenBytes += audit.Folder(a.File).Size(n)
 	}
-	chainEnds, err := audit.ReadEnds(audit.Folder(a.File), audit.Key{}, audit.Head{})
-	span := chainEnds.Newest.Sub(chainEnds.Oldest)
+	chainEnds, err := audit.ReadEnds(audit.Folder(a.File), audit.Key{}, audit.RecordHead{})
+	span := chainEnds.NewestTime.Sub(chainEnds.OldestTime)
 	_, _, retention := a.SegmentBounds()
 	if err != nil || span < 24*time.Hour || retention > 0 && span > retention {
 		return // if expired records are removed already, the log does not grow any more
@@ -215,7 +215,7 @@ func (u *auditCheck) loadKey() audit.Key {
 }
 
 // checkChain checks the oldest and the newest records of a chain.
-func (u *auditCheck) checkChain(a config.Audit, key audit.Key, label string) (chainEnds audit.Ends, sound bool) {
+func (u *auditCheck) checkChain(a config.Audit, key audit.Key, label string) (chainEnds audit.ChainEnds, sound bool) {
 	const brokenChainFix = "Keep the records as evidence and run pgconsent audit verify, which says where (docs/reference/audit.md)."
 	countBefore := len(u.found)
 	anchored, err := audit.ReadAnchor(a.Anchor, key)
@@ -261,11 +261,11 @@ func (u *auditCheck) checkChain(a config.Audit, key audit.Key, label string) (ch
 	}
 	// The second segment is younger than every record of the first; serve checks them once an hour, while it writes.
 	if _, _, retention := a.SegmentBounds(); retention > 0 {
-		oldest := chainEnds.SecondSegment
+		oldest := chainEnds.SecondSegmentTime
 		if a.Sink == config.SinkDatabase {
-			oldest = chainEnds.Oldest
+			oldest = chainEnds.OldestTime
 		}
-		if overdue := chainEnds.Newest.Sub(oldest) - retention; !oldest.IsZero() && overdue > 24*time.Hour {
+		if overdue := chainEnds.NewestTime.Sub(oldest) - retention; !oldest.IsZero() && overdue > 24*time.Hour {
 			u.add(doctor.Warning, "Look into the log of serve, which says why they are not removed.",
 				"%s has records whose time (audit.retention) was over for %s when it was last written", label,
 				overdue.Round(time.Hour))

@@ -70,8 +70,8 @@ func TestDoctorLooksAtTheAuditsFiles(t *testing.T) {
 	// Some days of records, in segments of one or two.
 	now := time.Now().Add(-20 * 24 * time.Hour)
 	for day := range 10 {
-		l, err := audit.Open(audit.Config{Dir: folder, Key: key, Anchor: anchor, MaxSegment: 1, Deadline: time.Hour,
-			Now: func() time.Time { return now.Add(time.Duration(day) * 24 * time.Hour) }})
+		l, err := audit.Open(audit.Config{Dir: folder, Key: key, AnchorFile: anchor, MaxSegment: 1, ReleaseTimeout: time.Hour,
+			Clock: func() time.Time { return now.Add(time.Duration(day) * 24 * time.Hour) }})
 		if err != nil {
 			t.Fatal(err)
 		}

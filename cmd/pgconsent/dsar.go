@@ -143,9 +143,9 @@ func (d dsarCmd) assembleReport(s *session, c *config.Config, t targetDatabase) 
 		}
 		defer sources.Registry.Close()
 	}
-	return access.MakeReport(s.ctx, sources, access.Request{
-		Subject: d.Subject, RequestedBy: d.By, Contact: d.Contact, Via: "cli", Format: d.Format, Data: d.Data,
-		Retrievals: d.Retrievals})
+	return access.MakeReport(s.ctx, sources, access.ReportRequest{
+		Subject: d.Subject, RequestedBy: d.By, Contact: d.Contact, Interface: "cli", Format: d.Format, WithCopy: d.Data,
+		MaxRetrievals: d.Retrievals})
 }
 
 // readProgress returns a callback that shows from time to time how much of a folder was read.

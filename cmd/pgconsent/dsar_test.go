@@ -187,8 +187,8 @@ func TestDSAR(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if len(made) != 8 || made[1].Found || made[1].About != "" || made[5].By != "officer" ||
-		made[5].About != made[7].About || made[5].About == made[2].About || !made[7].Data || made[5].Format != "html" {
+	if len(made) != 8 || made[1].SubjectKnown || made[1].Subject != "" || made[5].RequestedBy != "officer" ||
+		made[5].Subject != made[7].Subject || made[5].Subject == made[2].Subject || !made[7].HasCopy || made[5].Format != "html" {
 		t.Errorf("%+v", made)
 	}
 

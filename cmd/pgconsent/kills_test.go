@@ -45,7 +45,7 @@ func (i *installation) auditSource(t *testing.T) (audit.Source, audit.VerifyOpti
 	if c.Audit.Sink == config.SinkDatabase {
 		source = pgchain.NewReader(t.Context(), i.db.Connect(t, "pgconsent_control"), c.Audit.Database, c.Audit.Chain)
 	}
-	return source, audit.VerifyOptions{Key: key, Heads: []audit.Head{head}}
+	return source, audit.VerifyOptions{Key: key, Heads: []audit.RecordHead{head}}
 }
 
 func checkKills(t *testing.T, i *installation, kills int) {
@@ -110,7 +110,7 @@ func checkKills(t *testing.T, i *installation, kills int) {
 		var err error
 		if cursor == nil {
 			source, _ = i.auditSource(t)
-			cursor, err = audit.Newest(source, 1<<30, func(audit.Record) bool { return true }, take)
+			cursor, err = audit.ReadNewest(source, 1<<30, func(audit.Record) bool { return true }, take)
 		} else {
 			err = cursor.ReadRest(take)
 		}

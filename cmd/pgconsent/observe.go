@@ -34,7 +34,7 @@ func (r observeReportCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	if c.Audit.Mode == string(audit.Off) {
+	if c.Audit.Mode == string(audit.ModeOff) {
 		return errors.New("the audit log is off, and so there are no observations")
 	}
 	var since time.Time
@@ -182,7 +182,7 @@ func (r observeReplayCmd) compileCandidate(s *session, t targetDatabase) (compil
 
 // judgeAudit checks the decisions in the audit records of a database against the policy.
 func (r observeReplayCmd) judgeAudit(s *session, c *config.Config, database string) error {
-	if c.Audit.Mode == string(audit.Off) {
+	if c.Audit.Mode == string(audit.ModeOff) {
 		return errors.New("the audit log is off: there are no decisions")
 	}
 	var since time.Time

@@ -17,31 +17,31 @@ import (
 func TestObserveReplayOfTheAudit(t *testing.T) {
 	tier.All(t)
 	config, logs := observedWorld(t)
-	log, err := audit.Open(audit.Config{Mode: audit.Strict, Dir: logs, Deadline: tier.Patience})
+	log, err := audit.Open(audit.Config{Mode: audit.ModeStrict, Dir: logs, ReleaseTimeout: tier.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, d := range []audit.Decision{
-		{Fingerprint: "counts", Tables: []audit.Table{{Name: "public.Session", Columns: []string{"id"}, Source: "structured"}}},
+		{Fingerprint: "counts", Tables: []audit.Table{{Name: "public.Session", Columns: []string{"id"}, DataSource: "structured"}}},
 		{Fingerprint: "unlisted", Tables: []audit.Table{{Name: "public.nowhere"}}},
-		{Fingerprint: "writes", Tag: "UPDATE", Tables: []audit.Table{{Name: "public.Session", Source: "write", Written: true}}},
+		{Fingerprint: "writes", Tag: "UPDATE", Tables: []audit.Table{{Name: "public.Session", DataSource: "write", IsWritten: true}}},
 		{Fingerprint: "unlisted function", Functions: []string{"public.nothing"}},
 		{Fingerprint: "events in stage 2", Tables: []audit.Table{
-			{Name: "public.UserEvent", Columns: []string{"content"}, Source: "structured"}}, Attributes: map[string]string{"role": "agent", "stage": "2"}},
+			{Name: "public.UserEvent", Columns: []string{"content"}, DataSource: "structured"}}, Attributes: map[string]string{"role": "agent", "stage": "2"}},
 		{Fingerprint: "events in stage 4", Tables: []audit.Table{
-			{Name: "public.UserEvent", Columns: []string{"content"}, Source: "structured"}}, Attributes: map[string]string{"role": "agent", "stage": "4"}},
-		{Fingerprint: "events, known", Tables: []audit.Table{{Name: "public.UserEvent", Columns: []string{"content"}, Source: "structured"}},
+			{Name: "public.UserEvent", Columns: []string{"content"}, DataSource: "structured"}}, Attributes: map[string]string{"role": "agent", "stage": "4"}},
+		{Fingerprint: "events, known", Tables: []audit.Table{{Name: "public.UserEvent", Columns: []string{"content"}, DataSource: "structured"}},
 			Attributes: map[string]string{"role": "planner", "stage": "2", "intent": "stage_default", "phase": "planning"}},
 		{Fingerprint: "events without a stage", Verdict: "deny", Reason: "contract",
-			Tables:    []audit.Table{{Name: "public.UserEvent", Columns: []string{"content"}, Source: "structured"}},
-			Contracts: []audit.Contract{{Name: "retrieval", By: "stage", Verdict: "deny"}}},
+			Tables:    []audit.Table{{Name: "public.UserEvent", Columns: []string{"content"}, DataSource: "structured"}},
+			Contracts: []audit.Contract{{Name: "retrieval", Attribute: "stage", Verdict: "deny"}}},
 		{Fingerprint: "synthesis of an agent",
-			Tables:     []audit.Table{{Name: "public.AISynthesis", Columns: []string{"map"}, Source: "structured"}},
+			Tables:     []audit.Table{{Name: "public.AISynthesis", Columns: []string{"map"}, DataSource: "structured"}},
 			Attributes: map[string]string{"role": "agent"}},
 		{Fingerprint: "events of nobody", Tables: []audit.Table{
-			{Name: "public.UserEvent", Columns: []string{"content"}, Source: "structured"}}, Attributes: map[string]string{"role": "ref:1"}},
+			{Name: "public.UserEvent", Columns: []string{"content"}, DataSource: "structured"}}, Attributes: map[string]string{"role": "ref:1"}},
 		{Fingerprint: "synthesis", Verdict: "deny", SQLState: "42501", Reason: "contract",
-			Tables: []audit.Table{{Name: "public.AISynthesis", Columns: []string{"map"}, Source: "structured"}}},
+			Tables: []audit.Table{{Name: "public.AISynthesis", Columns: []string{"map"}, DataSource: "structured"}}},
 		{Fingerprint: "", Tag: "unknown", Verdict: "deny", SQLState: "0A000", Reason: "unsupported"},
 		{Fingerprint: "elsewhere", Database: "other", Tables: []audit.Table{{Name: "public.nowhere"}}},
 	} {

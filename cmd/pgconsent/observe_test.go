@@ -121,7 +121,7 @@ func TestObserveReport(t *testing.T) {
 	if out, stderr, code := call(t, "", "observe", "report", "-c", config); code == exitOK && !strings.Contains(out, "Nothing was observed") {
 		t.Errorf("before there is anything: %s%s", out, stderr)
 	}
-	log, err := audit.Open(audit.Config{Mode: audit.Buffered, Dir: logs})
+	log, err := audit.Open(audit.Config{Mode: audit.ModeBuffered, Dir: logs})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestObserveReport(t *testing.T) {
 		log.Observation(o)
 	}
 	record("aaa", "public.Need", audit.Observation{Rows: 3, SkipReason: audit.ComparedSeparately})
-	record("aaa", "public.Need", audit.Observation{Compared: &audit.Comparison{Rows: 3, Visible: 3}})
+	record("aaa", "public.Need", audit.Observation{Compared: &audit.Comparison{Rows: 3, VisibleRows: 3}})
 	record("aaa", "public.Need", audit.Observation{Rows: 3, SkipReason: "not in the sample"})
 	close := func() {
 		ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
@@ -148,7 +148,7 @@ func TestObserveReport(t *testing.T) {
 		!strings.Contains(out, "1 not compared: not in the sample") || strings.Contains(out, audit.ComparedSeparately) {
 		t.Errorf("exit %d\n%s%s", code, out, stderr)
 	}
-	if log, err = audit.Open(audit.Config{Mode: audit.Buffered, Dir: logs}); err != nil {
+	if log, err = audit.Open(audit.Config{Mode: audit.ModeBuffered, Dir: logs}); err != nil {
 		t.Fatal(err)
 	}
 	record("bbb", "public.UserEvent", audit.Observation{

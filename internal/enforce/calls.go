@@ -25,7 +25,7 @@ const callTimeout = 1500 * time.Millisecond
 // references are made for the caller, and for the persons whom a successful call is about. A call without success makes
 // none: a name that is not known, or was erased, is not stored because somebody asked about it.
 func (e *Enforcer) RecordCall(ctx context.Context, c audit.Call) error {
-	if e.cfg.Audit.Mode() == audit.Off {
+	if e.cfg.Audit.Mode() == audit.ModeOff {
 		return nil
 	}
 	if err := e.replaceIDs(ctx, &c); err != nil {
@@ -40,13 +40,13 @@ func (e *Enforcer) RecordCall(ctx context.Context, c audit.Call) error {
 // replaceIDs replaces ids by references.
 func (e *Enforcer) replaceIDs(ctx context.Context, c *audit.Call) error {
 	var make, look []string
-	if c.Role == subjectRole && c.By != "" {
-		make = append(make, c.By)
+	if c.Role == subjectRole && c.CallerName != "" {
+		make = append(make, c.CallerName)
 	}
-	for _, id := range c.About {
+	for _, id := range c.Subjects {
 		switch {
 		case id == "":
-		case c.Outcome == audit.Done:
+		case c.Outcome == audit.OutcomeDone:
 			make = append(make, id)
 		default:
 			look = append(look, id)
@@ -68,15 +68,15 @@ func (e *Enforcer) replaceIDs(ctx context.Context, c *audit.Call) error {
 		}
 	}
 	if c.Role == subjectRole {
-		c.By = references[c.By]
+		c.CallerName = references[c.CallerName]
 	}
 	var about []string
-	for _, id := range c.About {
+	for _, id := range c.Subjects {
 		if ref := references[id]; ref != "" && !slices.Contains(about, ref) {
 			about = append(about, ref)
 		}
 	}
-	c.About = about
+	c.Subjects = about
 	return nil
 }
 

@@ -17,14 +17,15 @@ import (
 func TestCallsAreRecorded(t *testing.T) {
 	w := start(t, nil)
 	about := func(c audit.Call, ids ...string) audit.Call {
-		c.Face, c.Database, c.About = "http", "memories", ids
+		c.Interface, c.Database, c.Subjects = "http", "memories", ids
 		return c
 	}
 	for _, c := range []audit.Call{
-		about(audit.Call{By: "marker-ada", Role: "subject", Operation: "consent.status", Outcome: audit.Done}, "marker-ada"),
-		about(audit.Call{By: "auditor", Role: "admin", Operation: "consent.history", Outcome: audit.Done}, "marker-ada", "marker-bob"),
-		about(audit.Call{By: "auditor", Role: "admin", Operation: "consent.history", Outcome: audit.Refused, Code: "PC404"}, "marker-nobody", "marker-bob"),
-		about(audit.Call{By: "auditor", Role: "admin", Operation: "consent.audit", Everybody: true, Outcome: audit.Done}),
+		about(audit.Call{CallerName: "marker-ada", Role: "subject", Operation: "consent.status", Outcome: audit.OutcomeDone}, "marker-ada"),
+		about(audit.Call{CallerName: "auditor", Role: "admin", Operation: "consent.history", Outcome: audit.OutcomeDone}, "marker-ada", "marker-bob"),
+		about(audit.Call{CallerName: "auditor", Role: "admin", Operation: "consent.history", Outcome: audit.OutcomeRefused, Code: "PC404"}, "marker-nobody",
+			"marker-bob"),
+		about(audit.Call{CallerName: "auditor", Role: "admin", Operation: "consent.audit", AboutEverybody: true, Outcome: audit.OutcomeDone}),
 	} {
 		if err := w.RecordCall(t.Context(), c); err != nil {
 			t.Fatal(err)
@@ -71,8 +72,8 @@ func TestCallsAreRecorded(t *testing.T) {
 func TestNoRecordNoCall(t *testing.T) {
 	tier.All(t)
 	w := start(t, nil)
-	call := audit.Call{Face: "http", By: "auditor", Role: "admin", Database: "memories", Operation: "consent.history",
-		About: []string{ann}, Outcome: audit.Done}
+	call := audit.Call{Interface: "http", CallerName: "auditor", Role: "admin", Database: "memories", Operation: "consent.history",
+		Subjects: []string{ann}, Outcome: audit.OutcomeDone}
 	if err := w.RecordCall(t.Context(), call); err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +91,7 @@ func TestNoRecordNoCall(t *testing.T) {
 	if err := os.Remove(filepath.Join(w.audit, "audit-000001.jsonl")); err != nil {
 		t.Fatal(err)
 	}
-	for _, outcome := range []string{audit.Done, audit.Refused} {
+	for _, outcome := range []string{audit.OutcomeDone, audit.OutcomeRefused} {
 		call.Outcome = outcome
 		if err := w.RecordCall(t.Context(), call); !errors.As(err, &refused) || refused.Code != sqlstate.IOError {
 			t.Errorf("%s, without an audit: %v", outcome, err)

@@ -159,6 +159,6 @@ func (d *database) compare(ctx context.Context, conn *pgx.Conn, job comparison) 
 	if out.Rows, err = strconv.ParseInt(counts[0], 10, 64); err != nil {
 		return nil, err
 	}
-	out.Visible, err = strconv.ParseInt(counts[1], 10, 64)
+	out.VisibleRows, err = strconv.ParseInt(counts[1], 10, 64)
 	return out, err
 }

@@ -139,7 +139,7 @@ func start(t testing.TB, change func(*world)) *world {
 	t.Helper()
 	w := prepare(t, change)
 	if w.cfg.Audit == nil {
-		log, err := audit.Open(audit.Config{Dir: w.audit, Log: w.cfg.Log, Deadline: tier.Patience})
+		log, err := audit.Open(audit.Config{Dir: w.audit, Log: w.cfg.Log, ReleaseTimeout: tier.Patience})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -518,7 +518,7 @@ func TestDisabledAgentLosesItsSessions(t *testing.T) {
 func TestOtherPolicyInstalled(t *testing.T) {
 	w := prepare(t, nil)
 	w.write(wider)
-	log, err := audit.Open(audit.Config{Mode: audit.Off})
+	log, err := audit.Open(audit.Config{Mode: audit.ModeOff})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -843,7 +843,7 @@ func TestStartWithoutDatabase(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	tier.All(t)
-	log, err := audit.Open(audit.Config{Mode: audit.Off})
+	log, err := audit.Open(audit.Config{Mode: audit.ModeOff})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -1038,7 +1038,7 @@ func BenchmarkRecord(b *testing.B) {
 
 // unwritten is a log that writes nothing.
 func unwritten(b *testing.B) *audit.Log {
-	l, err := audit.Open(audit.Config{Mode: audit.Off})
+	l, err := audit.Open(audit.Config{Mode: audit.ModeOff})
 	if err != nil {
 		b.Fatal(err)
 	}

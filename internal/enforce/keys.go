@@ -253,7 +253,7 @@ func (r *returnedKeys) auditKeys(rows int64) []audit.Keys {
 	var out []audit.Keys
 	for _, table := range r.tables {
 		exact := rows == 0 || r.singleTable && r.rowCount == rows && !r.incomplete[table]
-		out = append(out, audit.Keys{Table: table, Exact: exact, Rows: r.commitments[table]})
+		out = append(out, audit.Keys{Table: table, AreComplete: exact, Commitments: r.commitments[table]})
 	}
 	return out
 }

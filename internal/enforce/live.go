@@ -170,7 +170,7 @@ func (s *session) decideForSession(ctx context.Context, st *state, v *verdict.Ve
 func (s *session) addContracts(p *policy.Policy, list []audit.Contract,
 	decisions []policy.ContractDecision) []audit.Contract {
 	for _, d := range decisions {
-		c := audit.Contract{Name: d.Contract, By: d.By, Value: d.Value, Verdict: d.Verdict}
+		c := audit.Contract{Name: d.Contract, Attribute: d.By, Value: d.Value, Verdict: d.Verdict}
 		if a, ok := p.Attribute(d.By); ok && d.Value != "" &&
 			(!a.IsLive() || a.Audit == policy.AuditReference || a.Audit == policy.AuditSubject) {
 			c.Value = s.auditValue(a, d.Value)

@@ -170,7 +170,7 @@ func TestRowsOfTwoMentions(t *testing.T) {
 			for seen := range int64(4) {
 				r := &returnedKeys{tables: []string{"public.t"}, singleTable: single, rowCount: seen, incomplete: map[string]bool{"public.t": incomplete}}
 				for rows := range int64(4) {
-					if got := r.auditKeys(rows)[0].Exact; got != (rows == 0 || single && !incomplete && seen == rows) {
+					if got := r.auditKeys(rows)[0].AreComplete; got != (rows == 0 || single && !incomplete && seen == rows) {
 						t.Errorf("%d rows of %d seen, single %t, incomplete %t: exact %t", seen, rows, single, incomplete, got)
 					}
 				}

@@ -58,10 +58,10 @@ func (st *state) decideObserved(text string, p verdict.Protocol, res *rewrite.Re
 		}
 		hidden, masked := t.Observed.HiddenAndMasked(a.Columns)
 		for _, c := range hidden {
-			r.Hidden = appendNew(r.Hidden, name+"."+c)
+			r.HiddenColumns = appendNew(r.HiddenColumns, name+"."+c)
 		}
 		for _, c := range masked {
-			r.Masked = appendNew(r.Masked, name+"."+c)
+			r.MaskedColumns = appendNew(r.MaskedColumns, name+"."+c)
 		}
 	}
 	if len(r.Tables) == 0 {

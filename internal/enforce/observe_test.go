@@ -59,7 +59,7 @@ func TestHiddenAndMaskedColumnsAreToldApart(t *testing.T) {
 		if o == nil {
 			t.Fatalf("%s: nothing is recorded", text)
 		}
-		if diff := cmp.Diff(want.hidden, o.record.Hidden) + cmp.Diff(want.masked, o.record.Masked); diff != "" {
+		if diff := cmp.Diff(want.hidden, o.record.HiddenColumns) + cmp.Diff(want.masked, o.record.MaskedColumns); diff != "" {
 			t.Errorf("%s:\n%s", text, diff)
 		}
 	}

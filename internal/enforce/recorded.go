@@ -23,7 +23,7 @@ const referencePrefix = "ref:"
 
 // ensureReferences makes sure that there is a reference for each of these values, and for each element of a list.
 func (s *session) ensureReferences(ctx context.Context, values map[string]string) *sqlstate.Error {
-	if s.enforcer.cfg.Audit.Mode() == audit.Off {
+	if s.enforcer.cfg.Audit.Mode() == audit.ModeOff {
 		return nil
 	}
 	var missing []string
@@ -136,7 +136,7 @@ func (s *session) currentAuditAttributes(live map[string]string) auditAttributes
 		p = v.state.policy
 	}
 	switch {
-	case s.enforcer.cfg.Audit.Mode() == audit.Off:
+	case s.enforcer.cfg.Audit.Mode() == audit.ModeOff:
 		return auditAttributes{}
 	case p == nil && s.auditAttributes.attributes == nil:
 		return s.auditAttributesOf(&policy.Policy{}, s.attributes)

@@ -430,8 +430,8 @@ func copyResult(j *judgement, res *rewrite.Result) {
 	r := &j.record
 	r.Tag, r.Fingerprint, r.Functions = res.Tag, res.Fingerprint, res.Functions
 	for _, a := range res.Accesses {
-		r.Tables = append(r.Tables, audit.Table{Name: a.Relation.String(), Columns: a.Columns, Source: a.Source,
-			ByKey: a.ByKey, Written: a.Written})
+		r.Tables = append(r.Tables, audit.Table{Name: a.Relation.String(), Columns: a.Columns, DataSource: a.Source,
+			ByKey: a.ByKey, IsWritten: a.Written})
 	}
 }
 

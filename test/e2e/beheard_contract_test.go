@@ -390,7 +390,7 @@ func TestBeheardH_Audit(t *testing.T) {
 		for _, c := range d.Contracts {
 			facts := d.Attributes["session"] == "ses-1-4" && d.Attributes["stage"] == "4" &&
 				d.Attributes["intent"] != "" && d.Attributes["phase"] == "planning" && d.Attributes["turn"] != ""
-			if c.Name != "retrieval" || c.Value != "4" || !facts || len(d.Tables) != 1 || d.Tables[0].Source != "structured" {
+			if c.Name != "retrieval" || c.Value != "4" || !facts || len(d.Tables) != 1 || d.Tables[0].DataSource != "structured" {
 				continue
 			}
 			wasAllowed = wasAllowed || c.Verdict == "allow" && d.Verdict == "allow" && d.Tables[0].Name == "public.Agreement"

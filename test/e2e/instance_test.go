@@ -142,7 +142,7 @@ func serveOn(t testing.TB, db *pgtest.DB, o options) *instance {
 		runAsSuperuser(t, db, o.after)
 	}
 	in := &instance{db: db, audit: filepath.Join(t.TempDir(), "audit")}
-	log, err := audit.Open(audit.Config{Mode: audit.Strict, Dir: in.audit, Deadline: tier.Patience})
+	log, err := audit.Open(audit.Config{Mode: audit.ModeStrict, Dir: in.audit, ReleaseTimeout: tier.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}

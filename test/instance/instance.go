@@ -332,9 +332,9 @@ func Serve(t testing.TB, mode Mode, databases []Database, agents []Agent) *Proxy
 	ctx := context.Background()
 	logged := &errorLog{quiet: len(databases) > 0 && databases[0].Quiet}
 	logger := slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{Level: slog.LevelError}))
-	kept := audit.Config{Mode: audit.Off}
+	kept := audit.Config{Mode: audit.ModeOff}
 	if len(databases) > 0 && databases[0].Audit != "" {
-		kept = audit.Config{Mode: audit.Strict, Dir: databases[0].Audit}
+		kept = audit.Config{Mode: audit.ModeStrict, Dir: databases[0].Audit}
 	}
 	log, err := audit.Open(kept)
 	if err != nil {

@@ -14,26 +14,26 @@ import (
 	"time"
 )
 
-// Head identifies a record that was certainly written, by its number and its hash.
-type Head struct {
+// RecordHead identifies a record that was certainly written, by its number and its hash.
+type RecordHead struct {
 	Seq  uint64
 	Hash string
 }
 
-// anchor is a file outside the log's directory with the number and hash of the newest durable record. Two slots are
-// written in turn, so that one of them is intact after a crash.
-type anchor struct {
-	f        *os.File
+// anchorWriter is a file outside the log's directory with the number and hash of the newest durable record. Two slots
+// are written in turn, so that one of them is intact after a crash.
+type anchorWriter struct {
+	file     *os.File
 	key      Key
 	nextSlot int
-	last     Head
+	lastHead RecordHead
 	syncedAt time.Time // when the file was last made durable
 }
 
 const (
 	slotSize = 512
-	// anchorEvery is how old the synced head may get: a crash of the machine can set the anchor back by that much.
-	anchorEvery = time.Second
+	// anchorInterval is how old the synced head may get: a crash of the machine can set the anchor back by that much.
+	anchorInterval = time.Second
 )
 
 // anchorSlot is a head as it is written in the file.
@@ -48,16 +48,16 @@ type anchorSlot struct {
 
 // ReadAnchor returns the newest head in an anchor file of pgconsent, or in a text with a line "SEQ HASH" that somebody
 // wrote down. With a key it ignores heads of other keys. The error for a missing file is fs.ErrNotExist.
-func ReadAnchor(path string, key Key) (Head, error) {
+func ReadAnchor(path string, key Key) (RecordHead, error) {
 	best, _, err := readAnchor(path, key)
 	return best, err
 }
 
 // readAnchor is [ReadAnchor], and also returns the slot in which the head is.
-func readAnchor(path string, key Key) (best Head, where int, err error) {
+func readAnchor(path string, key Key) (newest RecordHead, slot int, err error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return best, 0, fmt.Errorf("audit anchor: %w", err)
+		return newest, 0, fmt.Errorf("audit anchor: %w", err)
 	}
 	seen, found := false, false
 	for at, line := range bytes.Split(b, []byte("\n")) {
@@ -71,43 +71,43 @@ func readAnchor(path string, key Key) (best Head, where int, err error) {
 		case err != nil && line[0] == '{': // the other slot may be intact
 			continue
 		case err != nil:
-			return best, 0, fmt.Errorf("audit anchor: %s line %d: %w", path, at+1, err)
-		case h.Seq >= best.Seq:
-			best, where, found = h, bytes.Index(b, line)/slotSize, true
+			return newest, 0, fmt.Errorf("audit anchor: %s line %d: %w", path, at+1, err)
+		case h.Seq >= newest.Seq:
+			newest, slot, found = h, bytes.Index(b, line)/slotSize, true
 		}
 	}
 	if seen && !found {
-		return best, 0, fmt.Errorf(
+		return newest, 0, fmt.Errorf(
 			"audit anchor: %s has no valid head: it was changed, or made with another key", path)
 	}
-	return best, where, nil
+	return newest, slot, nil
 }
 
-func readHead(line []byte, key Key) (Head, error) {
+func readHead(line []byte, key Key) (RecordHead, error) {
 	if line[0] != '{' {
 		seq, hash, _ := strings.Cut(string(line), " ")
 		n, err := strconv.ParseUint(seq, 10, 64)
 		hash = strings.TrimSpace(hash)
 		if err != nil || len(hash) != len(genesisHash) {
-			return Head{}, errors.New("not a head: a line has the number of a record and its hash")
+			return RecordHead{}, errors.New("not a head: a line has the number of a record and its hash")
 		}
-		return Head{n, hash}, nil
+		return RecordHead{n, hash}, nil
 	}
 	var s anchorSlot
 	if err := json.Unmarshal(line, &s); err != nil {
-		return Head{}, errors.New("not a head")
+		return RecordHead{}, errors.New("not a head")
 	}
 	switch {
 	case s.Version != 1 || len(s.Hash) != len(genesisHash):
-		return Head{}, errors.New("not a head that this pgconsent reads")
+		return RecordHead{}, errors.New("not a head that this pgconsent reads")
 	case key.secret != nil && !hmac.Equal([]byte(s.MAC), []byte(key.headCode(strconv.FormatUint(s.Seq, 10), s.Hash))):
-		return Head{}, errors.New("the head was changed, or made with another key")
+		return RecordHead{}, errors.New("the head was changed, or made with another key")
 	}
-	return Head{s.Seq, s.Hash}, nil
+	return RecordHead{s.Seq, s.Hash}, nil
 }
 
 // openAnchor opens an anchor file, or makes a new one.
-func openAnchor(path string, key Key) (*anchor, bool, error) {
+func openAnchor(path string, key Key) (*anchorWriter, bool, error) {
 	last, where, err := readAnchor(path, key)
 	missing := errors.Is(err, fs.ErrNotExist)
 	if err != nil && !missing {
@@ -120,7 +120,7 @@ func openAnchor(path string, key Key) (*anchor, bool, error) {
 	if err != nil {
 		return nil, false, fmt.Errorf("audit anchor: %w", err)
 	}
-	a := &anchor{f: f, key: key, last: last, nextSlot: 1 - min(where, 1)}
+	a := &anchorWriter{file: f, key: key, lastHead: last, nextSlot: 1 - min(where, 1)}
 	if err := errors.Join(f.Truncate(2*slotSize), syncDir(filepath.Dir(path))); err != nil {
 		f.Close()
 		return nil, false, fmt.Errorf("audit anchor: %w", err)
@@ -130,8 +130,8 @@ func openAnchor(path string, key Key) (*anchor, bool, error) {
 
 // writeHead writes a head. It is called after the record is durable, so that the anchor never names a record that a
 // crash may lose.
-func (a *anchor) writeHead(h Head, now time.Time) error {
-	if h == a.last || h.Seq == 0 {
+func (a *anchorWriter) writeHead(h RecordHead, now time.Time) error {
+	if h == a.lastHead || h.Seq == 0 {
 		return nil
 	}
 	s := anchorSlot{Version: 1, Seq: h.Seq, Hash: h.Hash, Time: now.UTC(), KeyID: a.key.ID()}
@@ -144,20 +144,20 @@ func (a *anchor) writeHead(h Head, now time.Time) error {
 	}
 	line = append(line, bytes.Repeat([]byte{' '}, slotSize-1-len(line))...)
 	line = append(line, '\n')
-	if _, err := a.f.WriteAt(line, int64(a.nextSlot)*slotSize); err != nil {
+	if _, err := a.file.WriteAt(line, int64(a.nextSlot)*slotSize); err != nil {
 		return err
 	}
-	if now.Sub(a.syncedAt) >= anchorEvery {
-		if err := (segmentFile{a.f}).Sync(); err != nil {
+	if now.Sub(a.syncedAt) >= anchorInterval {
+		if err := (segmentFile{a.file}).Sync(); err != nil {
 			return err
 		}
 		a.syncedAt = now
 	}
-	a.nextSlot, a.last = 1-a.nextSlot, h
+	a.nextSlot, a.lastHead = 1-a.nextSlot, h
 	return nil
 }
 
-func (a *anchor) close() {
-	_ = a.f.Sync()
-	a.f.Close()
+func (a *anchorWriter) close() {
+	_ = a.file.Sync()
+	a.file.Close()
 }

@@ -5,21 +5,21 @@ import "fmt"
 // anchorSync keeps the anchor of a log up to date.
 type anchorSync struct {
 	cfg          Config
-	anchor       *anchor // the anchor file; nil: there is none
-	anchorFailed bool    // the last write of the anchor failed, which was logged
+	anchor       *anchorWriter // the anchor file; nil: there is none
+	anchorFailed bool          // the last write of the anchor failed, which was logged
 }
 
 // attach opens the anchor and compares the end of the log with it. If there was no anchor, it returns a record about
 // that.
-func (m *anchorSync) attach(at position) (*Recovery, error) {
-	if m.cfg.Anchor == "" {
+func (m *anchorSync) attach(at chainPosition) (*Recovery, error) {
+	if m.cfg.AnchorFile == "" {
 		return nil, nil
 	}
-	a, missing, err := openAnchor(m.cfg.Anchor, m.cfg.Key)
+	a, missing, err := openAnchor(m.cfg.AnchorFile, m.cfg.Key)
 	if err != nil {
 		return nil, err
 	}
-	if err := at.checkHead(a.last); err != nil {
+	if err := at.checkHead(a.lastHead); err != nil {
 		a.close()
 		return nil, fmt.Errorf("%w; keep the records as evidence and start with a new chain", err)
 	}
@@ -32,14 +32,14 @@ func (m *anchorSync) attach(at position) (*Recovery, error) {
 
 // checkHead returns an error if the last segment should have a record and does not. Older records are for Verify to
 // check.
-func (at position) checkHead(h Head) error {
+func (at chainPosition) checkHead(h RecordHead) error {
 	switch {
 	case h.Seq > at.seq:
 		return &ChainError{Segment: segmentName(at.segment),
-			Why: fmt.Sprintf("the log ends at record %d, and record %d had been written", at.seq, h.Seq)}
+			Reason: fmt.Sprintf("the log ends at record %d, and record %d had been written", at.seq, h.Seq)}
 	case h.Seq == at.seq && h.Seq > 0 && h.Hash != at.previousHash:
 		return &ChainError{Segment: segmentName(at.segment),
-			Why: fmt.Sprintf("record %d is not the one that the anchor names", h.Seq)}
+			Reason: fmt.Sprintf("record %d is not the one that the anchor names", h.Seq)}
 	default:
 		return nil
 	}
@@ -47,14 +47,14 @@ func (at position) checkHead(h Head) error {
 
 // writeHead writes the newest durable record into the anchor. An error is logged and counted, and no statement is
 // refused for it: the records themselves are durable.
-func (m *anchorSync) writeHead(durable position) {
+func (m *anchorSync) writeHead(durable chainPosition) {
 	if m.anchor == nil {
 		return
 	}
-	err := m.anchor.writeHead(Head{durable.seq, durable.previousHash}, m.cfg.Now())
+	err := m.anchor.writeHead(RecordHead{durable.seq, durable.previousHash}, m.cfg.Clock())
 	if err != nil && !m.anchorFailed {
 		m.cfg.Log.Error("audit: the anchor cannot be written; until it can, nobody will find that newer records "+
-			"were cut off", "anchor", m.cfg.Anchor, "error", err)
+			"were cut off", "anchor", m.cfg.AnchorFile, "error", err)
 	}
 	if err != nil && m.cfg.Observer != nil {
 		m.cfg.Observer.AuditAnchorFailed()

@@ -37,26 +37,26 @@ func filled(t testing.TB, cfg Config, n int) {
 	}
 }
 
-func heads(t testing.TB, path string, key Key) []Head {
+func heads(t testing.TB, path string, key Key) []RecordHead {
 	t.Helper()
 	h, err := ReadAnchor(path, key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return []Head{h}
+	return []RecordHead{h}
 }
 
 // The anchor names the newest record after each start, and a log that lost it is not gone on with.
 func TestAnchor(t *testing.T) {
 	dir, key := t.TempDir(), testKey(t, 'k')
-	cfg := Config{Dir: filepath.Join(dir, "audit"), Key: key, Anchor: filepath.Join(dir, "anchor")}
+	cfg := Config{Dir: filepath.Join(dir, "audit"), Key: key, AnchorFile: filepath.Join(dir, "anchor")}
 	total := uint64(0)
 	for _, n := range []int{1, 2, 1, 5} {
 		filled(t, cfg, n)
 		total += uint64(n)
-		h := heads(t, cfg.Anchor, key)
+		h := heads(t, cfg.AnchorFile, key)
 		report, err := VerifyOptions{Key: key, Heads: h}.Walk(cfg.Dir, nil)
-		if err != nil || report.LastSeq != total || h[0].Seq != total || report.Anchored != total || !report.Authenticated {
+		if err != nil || report.LastSeq != total || h[0].Seq != total || report.AnchoredRecord != total || !report.Authenticated {
 			t.Fatalf("after %d records: %+v, head %v, %v", total, report, h, err)
 		}
 	}
@@ -70,11 +70,11 @@ func TestAnchor(t *testing.T) {
 		t.Fatal(err)
 	}
 	var broken *ChainError
-	if _, err := Open(Config{Dir: cfg.Dir, Key: key, Anchor: cfg.Anchor, Log: quiet()}); !errors.As(err, &broken) ||
+	if _, err := Open(Config{Dir: cfg.Dir, Key: key, AnchorFile: cfg.AnchorFile, Log: quiet()}); !errors.As(err, &broken) ||
 		!strings.Contains(err.Error(), "ends at record 8, and record 9 had been written") {
 		t.Errorf("Open of a log that was cut: %v", err)
 	}
-	if _, err := (VerifyOptions{Key: key, Heads: heads(t, cfg.Anchor, key)}).Walk(cfg.Dir, nil); !errors.As(err, &broken) {
+	if _, err := (VerifyOptions{Key: key, Heads: heads(t, cfg.AnchorFile, key)}).Walk(cfg.Dir, nil); !errors.As(err, &broken) {
 		t.Errorf("Walk of a log that was cut: %v", err)
 	}
 	if err := os.WriteFile(path, whole, 0o600); err != nil {
@@ -83,14 +83,14 @@ func TestAnchor(t *testing.T) {
 
 	// A head that somebody wrote down, and one that somebody made up.
 	written := filepath.Join(dir, "written-down")
-	note := fmt.Sprintf("# kept elsewhere\n%d %s\n", 9, heads(t, cfg.Anchor, key)[0].Hash)
+	note := fmt.Sprintf("# kept elsewhere\n%d %s\n", 9, heads(t, cfg.AnchorFile, key)[0].Hash)
 	if err := os.WriteFile(written, []byte(note), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if report, err := (VerifyOptions{Heads: heads(t, written, Key{})}).Walk(cfg.Dir, nil); err != nil || report.Anchored != 9 {
+	if report, err := (VerifyOptions{Heads: heads(t, written, Key{})}).Walk(cfg.Dir, nil); err != nil || report.AnchoredRecord != 9 {
 		t.Errorf("a head that was written down: %+v, %v", report, err)
 	}
-	if _, err := ReadAnchor(cfg.Anchor, testKey(t, 'x')); err == nil {
+	if _, err := ReadAnchor(cfg.AnchorFile, testKey(t, 'x')); err == nil {
 		t.Error("an anchor is taken that was made with another key")
 	}
 	if err := os.WriteFile(written, []byte("not a head\n"), 0o600); err != nil {
@@ -101,7 +101,7 @@ func TestAnchor(t *testing.T) {
 	}
 
 	// Without the file the log goes on, and its chain says so.
-	if err := os.Remove(cfg.Anchor); err != nil {
+	if err := os.Remove(cfg.AnchorFile); err != nil {
 		t.Fatal(err)
 	}
 	filled(t, cfg, 1)
@@ -115,7 +115,7 @@ func TestOpenHoldsTheNewestRecordToTheAnchor(t *testing.T) {
 	for name, key := range map[string]Key{"with a key": testKey(t, 'k'), "without": {}} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			cfg := Config{Dir: filepath.Join(dir, "audit"), Key: key, Anchor: filepath.Join(dir, "anchor"), Log: quiet()}
+			cfg := Config{Dir: filepath.Join(dir, "audit"), Key: key, AnchorFile: filepath.Join(dir, "anchor"), Log: quiet()}
 			filled(t, cfg, 2)
 			path := filepath.Join(cfg.Dir, segmentName(1))
 			two, err := os.ReadFile(path)
@@ -127,7 +127,7 @@ func TestOpenHoldsTheNewestRecordToTheAnchor(t *testing.T) {
 				t.Fatal(err)
 			}
 			other := cfg
-			other.Anchor = ""
+			other.AnchorFile = ""
 			filled(t, other, 1)
 			if _, err := Verify(cfg.Dir); err != nil {
 				t.Fatalf("the chain alone does not hold: %v", err)
@@ -152,7 +152,7 @@ func TestTornAnchor(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 5 {
-		if err := a.writeHead(Head{uint64(i + 1), strings.Repeat(fmt.Sprint(i), 64)}, time.Now()); err != nil {
+		if err := a.writeHead(RecordHead{uint64(i + 1), strings.Repeat(fmt.Sprint(i), 64)}, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,7 +1,7 @@
 // Package audit is the append-only log of what agents asked, and of the outcome.
 //
-// Guarantee: in [Strict] mode [Ticket.Release] returns nil only after the record of the decision has been written and
-// synced, so that no answer leaves without a record (invariant I8). Records form a hash chain: [Verify] finds any
+// Guarantee: in [ModeStrict] mode [Ticket.Release] returns nil only after the record of the decision has been written
+// and synced, so that no answer leaves without a record (invariant I8). Records form a hash chain: [Verify] finds any
 // record that was changed, removed, added or moved. With the [Key] it also finds a chain that somebody else has
 // rewritten, and with an anchor ([NewestHead]), which is kept elsewhere, that the newest records were cut off. It
 // cannot detect changes by somebody who can write all three (docs/reference/audit.md).
@@ -25,9 +25,9 @@ type Mode string
 
 // The modes. The zero value is Strict.
 const (
-	Strict   Mode = "strict"   // the record is synced to disk
-	Buffered Mode = "buffered" // the record is queued; Release refuses if the disk is more than a second behind
-	Off      Mode = "off"      // nothing is written
+	ModeStrict   Mode = "strict"   // the record is synced to disk
+	ModeBuffered Mode = "buffered" // the record is queued; Release refuses if the disk is more than a second behind
+	ModeOff      Mode = "off"      // nothing is written
 )
 
 // Observer receives the health of the log; metrics.Metrics is one.
@@ -40,29 +40,29 @@ type Observer interface {
 
 // Config configures a log.
 type Config struct {
-	Mode       Mode             // "": Strict
-	Dir        string           // the directory of the segments, which is made if it is missing
-	Store      Store            // the place that has the records if they are not in Dir
-	Key        Key              // the key that authenticates records; the zero Key does not
-	Anchor     string           // the file with the newest head, outside Dir; "": none
-	MaxSegment int64            // the size in bytes at which the next segment begins; 0: 64 MiB
-	MaxAge     time.Duration    // the age of a segment's first record at which the next segment begins; 0: unlimited
-	Retention  time.Duration    // how long records are kept at least; segments that are older are removed; 0: forever
-	Deadline   time.Duration    // the longest time that a Release waits; 0: 1.5 s
-	Observer   Observer         // nil: none
-	Log        *slog.Logger     // nil: slog.Default()
-	Now        func() time.Time // nil: time.Now
+	Mode           Mode             // "": Strict
+	Dir            string           // the directory of the segments, which is made if it is missing
+	Store          Store            // the place that has the records if they are not in Dir
+	Key            Key              // the key that authenticates records; the zero Key does not
+	AnchorFile     string           // the file with the newest head, outside Dir; "": none
+	MaxSegment     int64            // the size in bytes at which the next segment begins; 0: 64 MiB
+	MaxSegmentAge  time.Duration    // the age of a segment's first record at which the next segment begins; 0: unlimited
+	Retention      time.Duration    // how long records are kept at least; segments that are older are removed; 0: forever
+	ReleaseTimeout time.Duration    // the longest time that a Release waits; 0: 1.5 s
+	Observer       Observer         // nil: none
+	Log            *slog.Logger     // nil: slog.Default()
+	Clock          func() time.Time // nil: time.Now
 
 	openFile func(path string) (file, error) // opens a segment's file; nil: os.OpenFile; replaced in tests
 }
 
 // Table is a relation that a statement reads or writes.
 type Table struct {
-	Name    string   `json:"name"`              // the name, as schema.relation
-	Columns []string `json:"columns,omitempty"` // the columns that the statement uses; left out: all
-	Source  string   `json:"source,omitempty"`
-	ByKey   bool     `json:"by_key,omitempty"`
-	Written bool     `json:"written,omitempty"`
+	Name       string   `json:"name"`              // the name, as schema.relation
+	Columns    []string `json:"columns,omitempty"` // the columns that the statement uses; left out: all
+	DataSource string   `json:"source,omitempty"`
+	ByKey      bool     `json:"by_key,omitempty"`
+	IsWritten  bool     `json:"written,omitempty"`
 }
 
 // Decision is the record of one execution of a statement, written before anything of it is sent to the server.
@@ -94,10 +94,10 @@ type Decision struct {
 
 // Contract is the decision of one contract about a statement, for the value of the attribute on which it depends.
 type Contract struct {
-	Name    string `json:"name"`
-	By      string `json:"by,omitempty"`
-	Value   string `json:"value,omitempty"`
-	Verdict string `json:"verdict"` // the verdict: allow or deny
+	Name      string `json:"name"`
+	Attribute string `json:"by,omitempty"`
+	Value     string `json:"value,omitempty"`
+	Verdict   string `json:"verdict"` // the verdict: allow or deny
 }
 
 // Outcome is the record of the result of an execution.
@@ -115,8 +115,8 @@ type Outcome struct {
 type Keys struct {
 	Table string `json:"table"`
 	// Rows are exactly the rows in the answer; false: the answer may have any row that the session may see
-	Exact bool     `json:"exact"`
-	Rows  []string `json:"rows,omitempty"` // for each row a commitment to its key: [Key.Commit]
+	AreComplete bool     `json:"exact"`
+	Commitments []string `json:"rows,omitempty"` // for each row a commitment to its key: [Key.Commit]
 }
 
 // Session is the record of a session's beginning or end.
@@ -139,18 +139,18 @@ type Recovery struct {
 	SHA256  string `json:"sha256,omitempty"` // for torn: the hash of those bytes
 	SavedAs string `json:"kept,omitempty"`   // for torn: the file into which they were moved
 	// for disk and database: the number of records that could not be written; each refused its statement
-	Lost uint64 `json:"lost,omitempty"`
+	LostRecords uint64 `json:"lost,omitempty"`
 }
 
 // Checkpoint records which segments are removed because their retention is over. It is durable before they are removed.
 // A removal that was interrupted is continued later, so that some of these segments may still exist.
 type Checkpoint struct {
-	Retention string    `json:"retention"`
-	Removed   []Removed `json:"removed"`
+	Retention       string           `json:"retention"`
+	RemovedSegments []RemovedSegment `json:"removed"`
 }
 
-// Removed is a removed segment and its last record.
-type Removed struct {
+// RemovedSegment is a removed segment and its last record.
+type RemovedSegment struct {
 	Segment int    `json:"segment"`
 	Seq     uint64 `json:"seq"`
 	Hash    string `json:"hash"`

@@ -39,8 +39,8 @@ func open(t *testing.T, cfg Config) *Log {
 	if cfg.Log == nil {
 		cfg.Log = quiet()
 	}
-	if cfg.Deadline == 0 { // nobody is refused because the machine is busy
-		cfg.Deadline = tier.Patience
+	if cfg.ReleaseTimeout == 0 { // nobody is refused because the machine is busy
+		cfg.ReleaseTimeout = tier.Patience
 	}
 	l, err := Open(cfg)
 	if err != nil {
@@ -63,7 +63,7 @@ func decision(session string) Decision {
 	return Decision{
 		Session: session, Agent: "caregiver", Database: "memories", Attributes: map[string]string{"user": "u-1"},
 		Protocol: "simple", Tag: "SELECT", Fingerprint: "00ff", Verdict: "allow", Path: "rls", Policy: "p1", Catalog: "c1",
-		Tables: []Table{{Name: "public.memories", Columns: []string{"id", "title"}, Source: "structured"}},
+		Tables: []Table{{Name: "public.memories", Columns: []string{"id", "title"}, DataSource: "structured"}},
 	}
 }
 
@@ -89,7 +89,7 @@ func sessions(t *testing.T, dir string) (map[string]int, Report) {
 }
 
 func TestRecords(t *testing.T) {
-	for _, mode := range []Mode{Strict, Buffered} {
+	for _, mode := range []Mode{ModeStrict, ModeBuffered} {
 		t.Run(string(mode), func(t *testing.T) {
 			dir := t.TempDir()
 			l := open(t, Config{Mode: mode, Dir: dir})
@@ -131,7 +131,7 @@ func TestRecords(t *testing.T) {
 }
 
 func TestOffWritesNothing(t *testing.T) {
-	l := open(t, Config{Mode: Off})
+	l := open(t, Config{Mode: ModeOff})
 	ticket := l.Decision(decision("s1"))
 	if err := ticket.Release(); err != nil {
 		t.Fatal(err)
@@ -168,7 +168,7 @@ func TestOpenRefuses(t *testing.T) {
 }
 
 func TestConcurrentSessions(t *testing.T) {
-	for _, mode := range []Mode{Strict, Buffered} {
+	for _, mode := range []Mode{ModeStrict, ModeBuffered} {
 		dir := t.TempDir()
 		l := open(t, Config{Mode: mode, Dir: dir, MaxSegment: 16 << 10})
 		var group sync.WaitGroup
@@ -499,8 +499,8 @@ func TestDeadlineLeavesRoom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l.cfg.Deadline > 1500*time.Millisecond {
-		t.Errorf("the log waits %v", l.cfg.Deadline)
+	if l.cfg.ReleaseTimeout > 1500*time.Millisecond {
+		t.Errorf("the log waits %v", l.cfg.ReleaseTimeout)
 	}
 	if err := l.Close(t.Context()); err != nil {
 		t.Error(err)
@@ -530,7 +530,7 @@ func eventually(t *testing.T, l *Log, name string) {
 
 // A disk that fails refuses statements at once, and the log comes back when the disk does.
 func TestBrokenDisk(t *testing.T) {
-	for _, mode := range []Mode{Strict, Buffered} {
+	for _, mode := range []Mode{ModeStrict, ModeBuffered} {
 		for name, ill := range map[string]struct{ write, sync error }{
 			"full":        {write: syscall.ENOSPC},
 			"read-only":   {write: syscall.EROFS},
@@ -546,7 +546,7 @@ func TestBrokenDisk(t *testing.T) {
 					t.Fatal(err)
 				}
 				disk.set(ill.write, ill.sync)
-				if mode == Buffered { // noticed in the background
+				if mode == ModeBuffered { // noticed in the background
 					for deadline := time.Now().Add(tier.Patience); l.WriteFailure() == nil && time.Now().Before(deadline); {
 						l.Decision(decision("during"))
 						time.Sleep(10 * time.Millisecond)
@@ -582,19 +582,19 @@ func TestBrokenDisk(t *testing.T) {
 }
 
 func TestHungDisk(t *testing.T) {
-	for _, mode := range []Mode{Strict, Buffered} {
+	for _, mode := range []Mode{ModeStrict, ModeBuffered} {
 		t.Run(string(mode), func(t *testing.T) {
 			dir := t.TempDir()
 			disk := &sick{}
-			l := open(t, Config{Mode: mode, Dir: dir, Deadline: 300 * time.Millisecond, openFile: disk.file})
+			l := open(t, Config{Mode: mode, Dir: dir, ReleaseTimeout: 300 * time.Millisecond, openFile: disk.file})
 			eventually(t, l, "before")
 			hang := make(chan struct{})
 			disk.mu.Lock()
 			disk.hang = hang
 			disk.mu.Unlock()
-			if mode == Buffered {
+			if mode == ModeBuffered {
 				l.Decision(decision("released before anybody knows"))
-				time.Sleep(maxLag)
+				time.Sleep(maxBufferedLag)
 			}
 			wantRefusal(t, l.Decision(decision("hung")).Release())
 			time.Sleep(350 * time.Millisecond)
@@ -648,7 +648,7 @@ func TestFileTakenAway(t *testing.T) {
 			}
 			for range 3 {
 				wantRefusal(t, l.Decision(decision("after")).Release())
-				time.Sleep(retryEvery)
+				time.Sleep(retryInterval)
 			}
 			_ = l.Close(context.Background())
 		})
@@ -678,7 +678,7 @@ func BenchmarkBuffered(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	l, err := Open(Config{Mode: Buffered, Dir: b.TempDir(), Key: key, Log: quiet()})
+	l, err := Open(Config{Mode: ModeBuffered, Dir: b.TempDir(), Key: key, Log: quiet()})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -686,7 +686,7 @@ func BenchmarkBuffered(b *testing.B) {
 		Session: "26f2d208fc76569d", Agent: "chat", AccessedBy: "chat", OnBehalfOf: "ref:d9015e68-a5e6-4f90-af11-4aad08ea66d3", Database: "arcive",
 		Attributes: map[string]string{"user": "ref:d9015e68-a5e6-4f90-af11-4aad08ea66d3"}, Protocol: "extended",
 		Tag: "SELECT", Fingerprint: "8f1c0b6c29a1a0c1",
-		Tables: []Table{{Name: "public.memories", Columns: []string{"id", "title"}, Source: "structured",
+		Tables: []Table{{Name: "public.memories", Columns: []string{"id", "title"}, DataSource: "structured",
 			ByKey: true}}, Functions: []string{"pg_catalog.lower"},
 		Verdict: "allow", Path: "rls", Policy: "c0ffee0123456789", Catalog: "c0ffee0123456789", Epoch: 42,
 	}

@@ -229,12 +229,12 @@ func TestFullDiskWhileAgentsAsk(t *testing.T) {
 	if !apart(t) {
 		return
 	}
-	for _, mode := range []Mode{Strict, Buffered} {
+	for _, mode := range []Mode{ModeStrict, ModeBuffered} {
 		for what, options := range map[string]string{"no room": "size=16m", "no more files": "size=64m,nr_inodes=40"} {
 			t.Run(string(mode)+", "+what, func(t *testing.T) {
 				dir := memory(t, options)
 				cfg := Config{Mode: mode, Dir: filepath.Join(dir, "audit"), Key: testKey(t, 'k'),
-					Anchor: filepath.Join(dir, "anchor"), MaxSegment: 20000, Log: quiet()}
+					AnchorFile: filepath.Join(dir, "anchor"), MaxSegment: 20000, Log: quiet()}
 				l := open(t, cfg)
 				a := ask(t, l)
 				for round := range 3 {
@@ -282,9 +282,9 @@ func TestRetentionOfAFullDisk(t *testing.T) {
 	}
 	dir := memory(t, "size=1m")
 	var later atomic.Int64
-	cfg := Config{Dir: filepath.Join(dir, "audit"), Key: testKey(t, 'k'), Anchor: filepath.Join(dir, "anchor"),
+	cfg := Config{Dir: filepath.Join(dir, "audit"), Key: testKey(t, 'k'), AnchorFile: filepath.Join(dir, "anchor"),
 		MaxSegment: 4096, Retention: time.Hour, Log: quiet(),
-		Now: func() time.Time { return time.Now().Add(time.Duration(later.Load())) }}
+		Clock: func() time.Time { return time.Now().Add(time.Duration(later.Load())) }}
 	l := open(t, cfg)
 	for i := range 30 {
 		if err := l.Decision(decision(fmt.Sprint(i))).Release(); err != nil {
@@ -298,7 +298,7 @@ func TestRetentionOfAFullDisk(t *testing.T) {
 		}
 	}
 	later.Store(int64(25 * time.Hour))
-	time.Sleep(3 * retryEvery) // it looks, and cannot write what it found
+	time.Sleep(3 * retryInterval) // it looks, and cannot write what it found
 	before, err := listSegments(cfg.Dir)
 	if err != nil {
 		t.Fatal(err)
@@ -321,7 +321,7 @@ func TestReadOnlyFolder(t *testing.T) {
 		return
 	}
 	dir := memory(t, "size=4m")
-	cfg := Config{Dir: filepath.Join(dir, "audit"), Key: testKey(t, 'k'), Anchor: filepath.Join(dir, "anchor"), MaxSegment: 20000, Log: quiet()}
+	cfg := Config{Dir: filepath.Join(dir, "audit"), Key: testKey(t, 'k'), AnchorFile: filepath.Join(dir, "anchor"), MaxSegment: 20000, Log: quiet()}
 	l := open(t, cfg)
 	a := ask(t, l)
 	more(t, "answered", &a.answers, 10)
@@ -417,10 +417,10 @@ func TestOpenOnABrokenDisk(t *testing.T) {
 			}
 		},
 	} {
-		for _, mode := range []Mode{Strict, Buffered} {
+		for _, mode := range []Mode{ModeStrict, ModeBuffered} {
 			t.Run(string(mode)+", "+what, func(t *testing.T) {
 				dir := memory(t, "size=2m")
-				cfg := Config{Mode: mode, Dir: filepath.Join(dir, "audit"), Key: testKey(t, 'k'), Anchor: filepath.Join(dir, "anchor"), Log: quiet()}
+				cfg := Config{Mode: mode, Dir: filepath.Join(dir, "audit"), Key: testKey(t, 'k'), AnchorFile: filepath.Join(dir, "anchor"), Log: quiet()}
 				l := open(t, cfg)
 				for i := range 20 {
 					if err := l.Decision(decision(fmt.Sprint("before ", i))).Release(); err != nil {
@@ -445,7 +445,7 @@ func TestOpenOnABrokenDisk(t *testing.T) {
 				refused := l.Decision(decision("refused"))
 				wantRefusal(t, refused.Release())
 				refused.RecordOutcome(Outcome{SQLState: "58030"})
-				time.Sleep(2 * retryEvery) // it is tried again, in vain
+				time.Sleep(2 * retryInterval) // it is tried again, in vain
 				wantRefusal(t, l.Decision(decision("refused")).Release())
 				mend()
 				eventually(t, l, "after")
@@ -494,11 +494,11 @@ func TestFrozenDisk(t *testing.T) {
 		return
 	}
 	dir, set := freezing(t)
-	for _, mode := range []Mode{Strict, Buffered} {
+	for _, mode := range []Mode{ModeStrict, ModeBuffered} {
 		t.Run(string(mode), func(t *testing.T) {
 			at := filepath.Join(dir, string(mode))
 			cfg := Config{Mode: mode, Dir: at, Key: testKey(t, 'k'),
-				Anchor: filepath.Join(dir, string(mode)+".anchor"), MaxSegment: 20000, Deadline: time.Second, Log: quiet()}
+				AnchorFile: filepath.Join(dir, string(mode)+".anchor"), MaxSegment: 20000, ReleaseTimeout: time.Second, Log: quiet()}
 			l := open(t, cfg)
 			a := ask(t, l)
 			more(t, "answered", &a.answers, 10)

@@ -47,11 +47,11 @@ func (d *Decision) appendMembers(dst []byte) []byte {
 func (t *Table) object(dst []byte) []byte {
 	dst = appendMember(dst, `{"name":`, t.Name)
 	dst = appendStringsIf(dst, `,"columns":[`, t.Columns)
-	dst = appendMemberIf(dst, `,"source":`, t.Source)
+	dst = appendMemberIf(dst, `,"source":`, t.DataSource)
 	if t.ByKey {
 		dst = append(dst, `,"by_key":true`...)
 	}
-	if t.Written {
+	if t.IsWritten {
 		dst = append(dst, `,"written":true`...)
 	}
 	return append(dst, '}')
@@ -59,7 +59,7 @@ func (t *Table) object(dst []byte) []byte {
 
 func (c *Contract) object(dst []byte) []byte {
 	dst = appendMember(dst, `{"name":`, c.Name)
-	dst = appendMemberIf(dst, `,"by":`, c.By)
+	dst = appendMemberIf(dst, `,"by":`, c.Attribute)
 	dst = appendMemberIf(dst, `,"value":`, c.Value)
 	return append(appendMember(dst, `,"verdict":`, c.Verdict), '}')
 }
@@ -77,8 +77,8 @@ func (o *Outcome) appendMembers(dst []byte) []byte {
 
 func (k *Keys) object(dst []byte) []byte {
 	dst = appendMember(dst, `{"table":`, k.Table)
-	dst = strconv.AppendBool(append(dst, `,"exact":`...), k.Exact)
-	return append(appendStringsIf(dst, `,"rows":[`, k.Rows), '}')
+	dst = strconv.AppendBool(append(dst, `,"exact":`...), k.AreComplete)
+	return append(appendStringsIf(dst, `,"rows":[`, k.Commitments), '}')
 }
 
 // appendMembersOf appends the members of a record of another, rare kind.

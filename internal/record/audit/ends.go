@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// Ends are facts about the oldest and the newest record of a chain.
-type Ends struct {
-	Records       uint64    // the number of records from the oldest to the newest
-	Oldest        time.Time // the time of the oldest record; zero: there is none
-	SecondSegment time.Time // the time of the second segment's first record; zero: there are fewer than two segments
-	Newest        time.Time
-	NewestHead    Head // the newest record
+// ChainEnds are facts about the oldest and the newest record of a chain.
+type ChainEnds struct {
+	Records           uint64    // the number of records from the oldest to the newest
+	OldestTime        time.Time // the time of the oldest record; zero: there is none
+	SecondSegmentTime time.Time // the time of the second segment's first record; zero: there are fewer than two segments
+	NewestTime        time.Time
+	NewestHead        RecordHead // the newest record
 	// the number of bytes after the newest record: of a record that is being written, or that a crash cut off
 	TornBytes int64
 }
@@ -22,13 +22,13 @@ type Ends struct {
 // ReadEnds reads the first record of a chain and its last segment. It checks the newest record by its hash, the key,
 // and a head that is known to have been written. The records between are for [VerifyOptions]. A missing folder counts
 // as a chain without records.
-func ReadEnds(from Source, key Key, anchored Head) (Ends, error) {
-	var e Ends
+func ReadEnds(from Source, key Key, anchored RecordHead) (ChainEnds, error) {
+	var e ChainEnds
 	segments, err := from.Segments()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return e, err
 	}
-	at := position{segment: 1, previousHash: genesisHash}
+	at := chainPosition{segment: 1, previousHash: genesisHash}
 	var newest Record
 	if len(segments) > 0 {
 		end, tail, err := readTail(from, segments)
@@ -43,17 +43,17 @@ func ReadEnds(from Source, key Key, anchored Head) (Ends, error) {
 				return e, err
 			case first == nil:
 			case i == 0:
-				e.Oldest, e.Records = first.Time, at.seq-first.Seq+1
+				e.OldestTime, e.Records = first.Time, at.seq-first.Seq+1
 			default:
-				e.SecondSegment = first.Time
+				e.SecondSegmentTime = first.Time
 			}
 		}
-		if _, err := Newest(from, 1, func(Record) bool { return true },
+		if _, err := ReadNewest(from, 1, func(Record) bool { return true },
 			func(r Record) error { newest = r; return nil }); err != nil {
 			return e, err
 		}
 	}
-	e.NewestHead, e.Newest = Head{at.seq, at.previousHash}, newest.Time
+	e.NewestHead, e.NewestTime = RecordHead{at.seq, at.previousHash}, newest.Time
 	if err := at.checkHead(anchored); err != nil {
 		return e, err
 	}
@@ -63,10 +63,10 @@ func ReadEnds(from Source, key Key, anchored Head) (Ends, error) {
 	switch {
 	case newest.KeyID == "":
 		return e, &ChainError{Segment: segmentName(at.segment),
-			Why: fmt.Sprintf("record %d has no code: it was not written with the key", newest.Seq)}
+			Reason: fmt.Sprintf("record %d has no code: it was not written with the key", newest.Seq)}
 	case newest.KeyID != key.ID() || !hmac.Equal([]byte(newest.MAC), []byte(key.recordCode(newest.Hash))):
 		return e, &ChainError{Segment: segmentName(at.segment),
-			Why: fmt.Sprintf("record %d was not written with the key", newest.Seq)}
+			Reason: fmt.Sprintf("record %d was not written with the key", newest.Seq)}
 	}
 	return e, nil
 }

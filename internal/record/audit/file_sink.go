@@ -52,8 +52,8 @@ func (f segmentFile) Size() (int64, error) {
 	return info.Size(), nil
 }
 
-// position is a place in the chain.
-type position struct {
+// chainPosition is a place in the chain.
+type chainPosition struct {
 	segment      int
 	size         int64
 	seq          uint64
@@ -64,18 +64,18 @@ type position struct {
 // it.
 type fileSink struct {
 	anchorSync
-	lines         lineWriter
-	lock          *os.File  // the lock on the directory; nil before it is taken
-	isEndKnown    bool      // the end of the chain is known
-	tornRecord    *Recovery // an incomplete last record that a crash left; nil: none
-	startRecords  []*Ticket // the records that are written first
-	f             file
-	durable       position
-	end           position
-	pending       []byte
-	oldestPending time.Time // the time of the oldest record in pending; zero: there is none
-	segmentBegan  time.Time // the time of the segment's first record; zero: it has none
-	lastChecked   time.Time // when segments were last checked against the retention
+	lines           lineWriter
+	lock            *os.File  // the lock on the directory; nil before it is taken
+	isEndKnown      bool      // the end of the chain is known
+	tornRecord      *Recovery // an incomplete last record that a crash left; nil: none
+	startRecords    []*Ticket // the records that are written first
+	file            file
+	durablePosition chainPosition
+	endPosition     chainPosition
+	pendingBytes    []byte
+	oldestPending   time.Time // the time of the oldest record in pending; zero: there is none
+	segmentBegan    time.Time // the time of the segment's first record; zero: it has none
+	lastChecked     time.Time // when segments were last checked against the retention
 }
 
 func tornFilePrefix(n int) string { return fmt.Sprintf("torn-%06d-", n) }
@@ -101,12 +101,12 @@ func (w *fileSink) open() error {
 	if err := w.findEnd(); err != nil {
 		return err
 	}
-	recovery, err := w.attach(w.end)
+	recovery, err := w.attach(w.endPosition)
 	if err != nil {
-		return errors.Join(err, w.f.Close())
+		return errors.Join(err, w.file.Close())
 	}
 	begin := func(r *Recovery) {
-		w.startRecords = append(w.startRecords, &Ticket{kind: KindRecovery, body: *r, at: w.cfg.Now()})
+		w.startRecords = append(w.startRecords, &Ticket{kind: KindRecovery, rareRecord: *r, at: w.cfg.Clock()})
 	}
 	if w.tornRecord != nil {
 		w.cfg.Log.Warn("audit: a crash had cut the last record; it was set aside", "bytes", w.tornRecord.Bytes, "kept",
@@ -115,7 +115,7 @@ func (w *fileSink) open() error {
 	}
 	if recovery != nil {
 		w.cfg.Log.Warn("audit: there was no anchor; a new one begins here. If it was not you who removed it, "+
-			"records may have been cut off", "anchor", w.cfg.Anchor)
+			"records may have been cut off", "anchor", w.cfg.AnchorFile)
 		begin(recovery)
 	}
 	w.isEndKnown = true
@@ -129,7 +129,7 @@ func (w *fileSink) findEnd() error {
 	if err != nil {
 		return err
 	}
-	w.end = position{segment: 1, previousHash: genesisHash}
+	w.endPosition = chainPosition{segment: 1, previousHash: genesisHash}
 	if n := len(segments); n > 0 {
 		end, tail, err := readTail(Folder(cfg.Dir), segments)
 		if broken := (*ChainError)(nil); errors.As(err, &broken) {
@@ -138,14 +138,14 @@ func (w *fileSink) findEnd() error {
 		if err != nil {
 			return err
 		}
-		w.end = end
+		w.endPosition = end
 		if len(tail) > 0 {
-			if w.tornRecord, err = w.setAside(tail); err != nil {
+			if w.tornRecord, err = w.saveTornRecord(tail); err != nil {
 				return fmt.Errorf("audit: set the torn record aside: %w", err)
 			}
 		}
 	}
-	w.durable = w.end
+	w.durablePosition = w.endPosition
 	if first, err := firstRecordOf(Folder(cfg.Dir), segments); err != nil {
 		return err
 	} else if first != nil {
@@ -154,17 +154,17 @@ func (w *fileSink) findEnd() error {
 	if err := w.openSegment(); err != nil {
 		return fmt.Errorf("audit: %w", err)
 	}
-	if err := errors.Join(w.f.Truncate(w.end.size), w.f.Sync()); err != nil {
-		w.f.Close()
+	if err := errors.Join(w.file.Truncate(w.endPosition.size), w.file.Sync()); err != nil {
+		w.file.Close()
 		return fmt.Errorf("audit: %w", err)
 	}
 	return nil
 }
 
-// setAside copies an incomplete last record before it is cut off.
-func (w *fileSink) setAside(tail []byte) (*Recovery, error) {
+// saveTornRecord copies an incomplete last record before it is cut off.
+func (w *fileSink) saveTornRecord(tail []byte) (*Recovery, error) {
 	sum := sha256.Sum256(tail)
-	kept := fmt.Sprintf("%s%d", tornFilePrefix(w.end.segment), w.end.size)
+	kept := fmt.Sprintf("%s%d", tornFilePrefix(w.endPosition.segment), w.endPosition.size)
 	f, err := os.OpenFile(filepath.Join(w.cfg.Dir, kept), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
@@ -177,7 +177,7 @@ func (w *fileSink) setAside(tail []byte) (*Recovery, error) {
 }
 
 func (w *fileSink) openSegment() error {
-	f, err := w.cfg.openFile(filepath.Join(w.cfg.Dir, segmentName(w.end.segment)))
+	f, err := w.cfg.openFile(filepath.Join(w.cfg.Dir, segmentName(w.endPosition.segment)))
 	if err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func (w *fileSink) openSegment() error {
 		f.Close()
 		return err
 	}
-	w.f = f
+	w.file = f
 	return nil
 }
 
@@ -198,8 +198,8 @@ func syncDir(dir string) error {
 }
 
 func (w *fileSink) close() {
-	if w.f != nil {
-		w.f.Close()
+	if w.file != nil {
+		w.file.Close()
 	}
 	w.anchorSync.close()
 	if w.lock != nil {
@@ -227,14 +227,15 @@ func (w *fileSink) append(group []*Ticket, sync bool) (time.Time, error) {
 	if len(w.startRecords) > 0 {
 		group = append(slices.Clone(w.startRecords), group...)
 	}
-	old := w.cfg.MaxAge > 0 && !w.segmentBegan.IsZero() && w.cfg.Now().Sub(w.segmentBegan) > w.cfg.MaxAge
-	if len(group) > 0 && (w.end.size > w.cfg.MaxSegment || old && w.end.size > 0) {
+	old := w.cfg.MaxSegmentAge > 0 && !w.segmentBegan.IsZero() && w.cfg.Clock().Sub(w.segmentBegan) > w.cfg.MaxSegmentAge
+	if len(group) > 0 && (w.endPosition.size > w.cfg.MaxSegment || old && w.endPosition.size > 0) {
 		if err := w.rotate(); err != nil {
 			return time.Time{}, err
 		}
 	}
-	next := w.end
-	lines, hash := w.pending, []byte(w.end.previousHash) // the group's lines follow those that are not durable yet
+	next := w.endPosition
+	// the group's lines follow those that are not durable yet
+	lines, hash := w.pendingBytes, []byte(w.endPosition.previousHash)
 	for _, t := range group {
 		next.seq++
 		t.seq = next.seq
@@ -243,18 +244,18 @@ func (w *fileSink) append(group []*Ticket, sync bool) (time.Time, error) {
 			return time.Time{}, err
 		}
 	}
-	buf := lines[len(w.pending):]
+	buf := lines[len(w.pendingBytes):]
 	next.previousHash, next.size = string(hash), next.size+int64(len(buf))
 	if len(buf) > 0 {
-		size, err := w.f.Size()
+		size, err := w.file.Size()
 		if err != nil {
 			return time.Time{}, err
 		}
-		if size != w.end.size {
+		if size != w.endPosition.size {
 			return time.Time{}, fmt.Errorf("%s has %d bytes, not the %d that were written: somebody else wrote to it",
-				segmentName(w.end.segment), size, w.end.size)
+				segmentName(w.endPosition.segment), size, w.endPosition.size)
 		}
-		if _, err := w.f.WriteAt(buf, w.end.size); err != nil {
+		if _, err := w.file.WriteAt(buf, w.endPosition.size); err != nil {
 			return time.Time{}, err
 		}
 	}
@@ -262,39 +263,40 @@ func (w *fileSink) append(group []*Ticket, sync bool) (time.Time, error) {
 	if oldest.IsZero() && len(group) > 0 {
 		oldest = group[0].at
 	}
-	if w.end.size == 0 && len(group) > 0 {
+	if w.endPosition.size == 0 && len(group) > 0 {
 		w.segmentBegan = group[0].at
 	}
-	if !sync && w.cfg.Now().Sub(oldest) < syncEvery {
-		w.end, w.oldestPending, w.pending, w.startRecords = next, oldest, lines, nil
+	if !sync && w.cfg.Clock().Sub(oldest) < syncInterval {
+		w.endPosition, w.oldestPending, w.pendingBytes, w.startRecords = next, oldest, lines, nil
 		return time.Time{}, nil
 	}
-	if next.seq != w.durable.seq {
-		if err := w.f.Sync(); err != nil {
+	if next.seq != w.durablePosition.seq {
+		if err := w.file.Sync(); err != nil {
 			return time.Time{}, err
 		}
 	}
-	w.end, w.durable, w.oldestPending, w.pending, w.startRecords = next, next, time.Time{}, reusableBuffer(lines), nil
-	w.writeHead(w.durable)
+	w.endPosition, w.durablePosition = next, next
+	w.oldestPending, w.pendingBytes, w.startRecords = time.Time{}, reusableBuffer(lines), nil
+	w.writeHead(w.durablePosition)
 	return oldest, nil
 }
 
 // rotate begins the next segment, after the current one is durable.
 func (w *fileSink) rotate() error {
-	if len(w.pending) > 0 {
-		if err := w.f.Sync(); err != nil {
+	if len(w.pendingBytes) > 0 {
+		if err := w.file.Sync(); err != nil {
 			return err
 		}
-		w.durable, w.oldestPending, w.pending = w.end, time.Time{}, reusableBuffer(w.pending)
+		w.durablePosition, w.oldestPending, w.pendingBytes = w.endPosition, time.Time{}, reusableBuffer(w.pendingBytes)
 	}
-	old := w.f
-	was := w.end
-	w.end.segment, w.end.size = w.end.segment+1, 0
+	old := w.file
+	was := w.endPosition
+	w.endPosition.segment, w.endPosition.size = w.endPosition.segment+1, 0
 	if err := w.openSegment(); err != nil {
-		w.end = was
+		w.endPosition = was
 		return err
 	}
-	w.durable = w.end
+	w.durablePosition = w.endPosition
 	old.Close()
 	return nil
 }
@@ -306,40 +308,40 @@ func (w *fileSink) reopen() error {
 	if !w.isEndKnown {
 		return w.open()
 	}
-	w.f.Close()
-	f, err := w.cfg.openFile(filepath.Join(w.cfg.Dir, segmentName(w.end.segment)))
+	w.file.Close()
+	f, err := w.cfg.openFile(filepath.Join(w.cfg.Dir, segmentName(w.endPosition.segment)))
 	if err != nil {
 		return err
 	}
-	w.f = f
+	w.file = f
 	size, err := f.Size()
 	if err != nil {
 		return err
 	}
-	if size < w.durable.size {
-		return fmt.Errorf("%s has %d bytes: durable records are missing", segmentName(w.end.segment), size)
+	if size < w.durablePosition.size {
+		return fmt.Errorf("%s has %d bytes: durable records are missing", segmentName(w.endPosition.segment), size)
 	}
-	if err := f.Truncate(w.durable.size); err != nil {
+	if err := f.Truncate(w.durablePosition.size); err != nil {
 		return err
 	}
-	if len(w.pending) > 0 {
-		if _, err := f.WriteAt(w.pending, w.durable.size); err != nil {
+	if len(w.pendingBytes) > 0 {
+		if _, err := f.WriteAt(w.pendingBytes, w.durablePosition.size); err != nil {
 			return err
 		}
 	}
 	if err := errors.Join(f.Sync(), syncDir(w.cfg.Dir)); err != nil {
 		return err
 	}
-	w.durable, w.pending, w.oldestPending = w.end, reusableBuffer(w.pending), time.Time{}
+	w.durablePosition, w.pendingBytes, w.oldestPending = w.endPosition, reusableBuffer(w.pendingBytes), time.Time{}
 	return nil
 }
 
-// maxKeptLines is the largest buffer that is used again.
-const maxKeptLines = 1 << 20
+// maxReusedBuffer is the largest buffer that is used again.
+const maxReusedBuffer = 1 << 20
 
 // reusableBuffer returns a buffer for the next lines, unless it has grown large.
 func reusableBuffer(lines []byte) []byte {
-	if cap(lines) > maxKeptLines {
+	if cap(lines) > maxReusedBuffer {
 		return nil
 	}
 	return lines[:0]

@@ -76,12 +76,12 @@ func (i *image) holds(when string) Report {
 // Whenever the machine stops, the records that are left are a chain, and those that stand for others are there before
 // these go; when the log is closed, or has had time, all of them are.
 func TestWhatACrashLeaves(t *testing.T) {
-	for _, mode := range []Mode{Strict, Buffered} {
+	for _, mode := range []Mode{ModeStrict, ModeBuffered} {
 		t.Run(string(mode), func(t *testing.T) {
 			i := &image{t: t, real: t.TempDir(), dir: t.TempDir()}
 			var later atomic.Int64
 			cfg := Config{Mode: mode, Dir: i.real, MaxSegment: 1, Retention: time.Hour, openFile: i.file,
-				Now: func() time.Time { return time.Now().Add(time.Duration(later.Load())) }}
+				Clock: func() time.Time { return time.Now().Add(time.Duration(later.Load())) }}
 			l := open(t, cfg)
 			write := func(n int) {
 				t.Helper()
@@ -110,13 +110,13 @@ func TestWhatACrashLeaves(t *testing.T) {
 			later.Store(int64(30 * time.Hour)) // their time is over
 			until("the first is removed", func(segments []int) bool { return segments[0] > 1 })
 			write(1)
-			time.Sleep(2 * syncEvery) // what was written is synced without another record
+			time.Sleep(2 * syncInterval) // what was written is synced without another record
 			closeLog(t, l)
 			_, all := sessions(t, i.real)
 			if left := i.holds("closed"); left.LastSeq != all.LastSeq || all.Checkpoints == 0 {
 				t.Errorf("a crash leaves %d of %d records, with %d checkpoints", left.LastSeq, all.LastSeq, all.Checkpoints)
 			}
-			if mode == Buffered { // closed at once
+			if mode == ModeBuffered { // closed at once
 				cfg.MaxSegment = 0
 				l = open(t, cfg)
 				write(3)
@@ -134,7 +134,7 @@ func TestWhatACrashLeaves(t *testing.T) {
 func TestWhatWaitsIsBounded(t *testing.T) {
 	disk, hang, now := &sick{}, make(chan struct{}), time.Now()
 	// The clock stands still: nobody is refused because a record has waited for long.
-	l := open(t, Config{Mode: Buffered, Dir: t.TempDir(), Now: func() time.Time { return now }, openFile: disk.file})
+	l := open(t, Config{Mode: ModeBuffered, Dir: t.TempDir(), Clock: func() time.Time { return now }, openFile: disk.file})
 	disk.mu.Lock()
 	disk.hang = hang
 	disk.mu.Unlock()
@@ -168,7 +168,7 @@ func TestAnchorIsGoneOnWith(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := a.writeHead(Head{seq, genesisHash}, time.Now()); err != nil {
+		if err := a.writeHead(RecordHead{seq, genesisHash}, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		a.close()

@@ -12,7 +12,7 @@ func TestNoRecordGoesBeforeItsTime(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	cfg := Config{
 		Dir: filepath.Join(t.TempDir(), "audit"), Key: testKey(t,
-			'k'), MaxAge: 7 * day, Retention: 10 * day, Now: func() time.Time { return now }, Log: quiet(), Deadline: time.Hour,
+			'k'), MaxSegmentAge: 7 * day, Retention: 10 * day, Clock: func() time.Time { return now }, Log: quiet(), ReleaseTimeout: time.Hour,
 	}
 	made := map[uint64]time.Time{}
 	removed := uint64(0)

@@ -124,9 +124,9 @@ func rotatingConfig(dir string, since time.Time) Config {
 		panic(err)
 	}
 	return Config{
-		Dir: filepath.Join(dir, "audit"), Key: key, Anchor: filepath.Join(dir,
-			"anchor"), MaxSegment: 8 << 10, Retention: 10 * time.Hour, Deadline: 1e6 * time.Hour, Log: quiet(),
-		Now: func() time.Time { now := time.Now(); return now.Add(now.Sub(since) * 180_000) },
+		Dir: filepath.Join(dir, "audit"), Key: key, AnchorFile: filepath.Join(dir,
+			"anchor"), MaxSegment: 8 << 10, Retention: 10 * time.Hour, ReleaseTimeout: 1e6 * time.Hour, Log: quiet(),
+		Clock: func() time.Time { now := time.Now(); return now.Add(now.Sub(since) * 180_000) },
 	}
 }
 
@@ -161,8 +161,8 @@ func rotating(cfg Config) {
 func verified(t *testing.T, cfg Config) (map[string]int, Report) {
 	t.Helper()
 	against := VerifyOptions{Key: cfg.Key}
-	if cfg.Anchor != "" {
-		against.Heads = heads(t, cfg.Anchor, cfg.Key)
+	if cfg.AnchorFile != "" {
+		against.Heads = heads(t, cfg.AnchorFile, cfg.Key)
 	}
 	report, err := against.Walk(cfg.Dir, nil)
 	if err != nil {

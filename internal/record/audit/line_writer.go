@@ -42,16 +42,16 @@ func (s *lineWriter) append(dst []byte, prev []byte, t *Ticket) (lines, hash []b
 	dst = append(dst, t.kind...)
 	dst = append(dst, `",`...)
 	switch {
-	case t.text == nil:
-		if dst, err = appendMembersOf(dst, t.body); err != nil {
+	case t.encodedMembers == nil:
+		if dst, err = appendMembersOf(dst, t.rareRecord); err != nil {
 			return dst[:start], nil, err
 		}
 	case t.decision != nil:
 		dst = strconv.AppendUint(append(dst, `"decision":`...), t.decision.seq, 10)
 		dst = appendMember(dst, `,"session":`, t.decision.session)
-		dst = append(dst, *t.text...)
+		dst = append(dst, *t.encodedMembers...)
 	default:
-		dst = append(dst, *t.text...)
+		dst = append(dst, *t.encodedMembers...)
 	}
 	s.sum = sha256.Sum256(dst[start:])
 	dst = append(dst, hashMember...)
@@ -81,19 +81,19 @@ func (s *lineWriter) code(hash []byte) []byte {
 // memberBuffers are buffers for the encoded members of queued records.
 var memberBuffers = sync.Pool{New: func() any { b := make([]byte, 0, 1<<10); return &b }}
 
-// maxKeptBuffer is the largest buffer that is used again.
-const maxKeptBuffer = 16 << 10
+// maxPooledBuffer is the largest buffer that is used again.
+const maxPooledBuffer = 16 << 10
 
 // releaseBuffer returns the buffer of a record for use by others.
 func (t *Ticket) releaseBuffer() {
-	if t.text == nil {
+	if t.encodedMembers == nil {
 		return
 	}
-	if cap(*t.text) <= maxKeptBuffer {
-		*t.text = (*t.text)[:0]
-		memberBuffers.Put(t.text)
+	if cap(*t.encodedMembers) <= maxPooledBuffer {
+		*t.encodedMembers = (*t.encodedMembers)[:0]
+		memberBuffers.Put(t.encodedMembers)
 	}
-	t.text = nil
+	t.encodedMembers = nil
 }
 
 func newMemberBuffer() *[]byte { return memberBuffers.Get().(*[]byte) }

@@ -18,14 +18,14 @@ import (
 const (
 	// maxQueue limits the records in memory while the disk is slow or fails; beyond it statements are refused.
 	maxQueue = 1 << 15
-	// retryEvery is the time between two attempts to write after an error.
-	retryEvery = 250 * time.Millisecond
-	// syncEvery is how long a written record may stay unsynced in Buffered mode.
-	syncEvery = 250 * time.Millisecond
+	// retryInterval is the time between two attempts to write after an error.
+	retryInterval = 250 * time.Millisecond
+	// syncInterval is how long a written record may stay unsynced in Buffered mode.
+	syncInterval = 250 * time.Millisecond
 	// gatherTime is how long Buffered mode collects records before it writes them.
 	gatherTime = 10 * time.Millisecond
-	// maxLag is how old an unsynced record may be in Buffered mode before Release waits for the disk.
-	maxLag = time.Second
+	// maxBufferedLag is how old an unsynced record may be in Buffered mode before Release waits for the disk.
+	maxBufferedLag = time.Second
 	// maxOpenWait is how long Open waits for a disk that does not respond. A database has its own, longer limits.
 	maxOpenWait = 10 * time.Second
 )
@@ -43,22 +43,22 @@ type Log struct {
 	synced         chan struct{} // closed and replaced each time records have been synced, or writing has failed
 	lostRecords    uint64        // records dropped since the last one was written
 
-	wake      chan struct{}
-	closing   chan struct{}
-	done      chan struct{}
-	sink      sink      // used by the writing goroutine alone
-	heldGroup []*Ticket // records that the sink will write and nobody waits for; used by the writing goroutine alone
+	wakeWriter     chan struct{}
+	closeRequested chan struct{}
+	writerDone     chan struct{}
+	recordSink     recordSink // used by the writing goroutine alone
+	heldGroup      []*Ticket  // records that the sink will write and nobody waits for; used by the writing goroutine alone
 }
 
 // Ticket belongs to a queued record, and tells when it is written.
 type Ticket struct {
-	log      *Log
-	kind     string
-	at       time.Time
-	text     *[]byte // the encoded members, without the first two of an outcome; nil: they are in body
-	body     any     // record of a rare kind
-	session  string  // the session that a decision belongs to
-	decision *Ticket // the decision that an outcome belongs to
+	log            *Log
+	kind           string
+	at             time.Time
+	encodedMembers *[]byte // the encoded members, without the first two of an outcome; nil: they are in body
+	rareRecord     any     // record of a rare kind
+	session        string  // the session that a decision belongs to
+	decision       *Ticket // the decision that an outcome belongs to
 	// a goroutine waits in Release, so that a record which cannot be written is dropped with an error
 	hasWaiter bool
 	isDropped bool          // neither the record nor its outcome will ever be written
@@ -77,40 +77,41 @@ const (
 // Open locks the directory, sets aside an incomplete last record of a crash, and starts the writing goroutine.
 func Open(cfg Config) (*Log, error) {
 	if cfg.Mode == "" {
-		cfg.Mode = Strict
+		cfg.Mode = ModeStrict
 	}
 	if cfg.MaxSegment == 0 {
 		cfg.MaxSegment = 64 << 20
 	}
-	if cfg.Deadline == 0 {
-		cfg.Deadline = 1500 * time.Millisecond
+	if cfg.ReleaseTimeout == 0 {
+		cfg.ReleaseTimeout = 1500 * time.Millisecond
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
+	if cfg.Clock == nil {
+		cfg.Clock = time.Now
 	}
 	if cfg.openFile == nil {
 		cfg.openFile = openFile
 	}
-	l := &Log{cfg: cfg, wake: make(chan struct{}, 1), closing: make(chan struct{}), done: make(chan struct{}),
-		synced: make(chan struct{})}
+	l := &Log{cfg: cfg, wakeWriter: make(chan struct{}, 1), closeRequested: make(chan struct{}),
+		writerDone: make(chan struct{}),
+		synced:     make(chan struct{})}
 	switch cfg.Mode {
-	case Off:
-		close(l.done)
+	case ModeOff:
+		close(l.writerDone)
 		return l, nil
-	case Strict, Buffered:
+	case ModeStrict, ModeBuffered:
 	default:
 		return nil, fmt.Errorf("audit mode %q is not one of strict, buffered, off", cfg.Mode)
 	}
 	if cfg.Store != nil {
-		l.sink = newStoreSink(cfg)
+		l.recordSink = newStoreSink(cfg)
 	} else {
 		if cfg.Dir == "" {
 			return nil, errors.New("audit mode " + string(cfg.Mode) + " needs a directory")
 		}
-		l.sink = newFileSink(cfg)
+		l.recordSink = newFileSink(cfg)
 	}
 	if err := l.start(); err != nil {
 		return nil, err
@@ -122,16 +123,16 @@ func Open(cfg Config) (*Log, error) {
 // are refused meanwhile.
 func (l *Log) start() error {
 	opened := make(chan error, 1)
-	l.waitingSince = l.cfg.Now().Add(-2 * l.cfg.Deadline) // statements do not wait for a sink that is not open yet
+	l.waitingSince = l.cfg.Clock().Add(-2 * l.cfg.ReleaseTimeout) // statements do not wait for a sink that is not open yet
 	go func() {
-		err := l.sink.open()
+		err := l.recordSink.open()
 		if err != nil && !isTransient(err) {
-			l.sink.close()
+			l.recordSink.close()
 			l.mu.Lock()
 			l.failure, l.waitingSince = err, time.Time{}
 			l.mu.Unlock()
 			opened <- err
-			close(l.done)
+			close(l.writerDone)
 			return
 		}
 		l.mu.Lock()
@@ -198,17 +199,17 @@ func lockDir(dir string) (*os.File, error) {
 // Decision queues the record of a decision and returns at once. Nothing of the statement may be sent to the server
 // before [Ticket.Release] has returned nil.
 func (l *Log) Decision(d Decision) *Ticket {
-	t := &Ticket{kind: KindDecision, session: d.Session, hasWaiter: l.cfg.Mode == Strict}
-	if l.cfg.Mode != Off {
-		t.text = newMemberBuffer()
-		*t.text = d.appendMembers(*t.text)
+	t := &Ticket{kind: KindDecision, session: d.Session, hasWaiter: l.cfg.Mode == ModeStrict}
+	if l.cfg.Mode != ModeOff {
+		t.encodedMembers = newMemberBuffer()
+		*t.encodedMembers = d.appendMembers(*t.encodedMembers)
 	}
 	return l.enqueue(t)
 }
 
 // Session queues the record of a session's beginning or end.
 func (l *Log) Session(s Session) *Ticket {
-	return l.enqueue(&Ticket{kind: KindSession, body: s, hasWaiter: l.cfg.Mode == Strict && s.Event == "open"})
+	return l.enqueue(&Ticket{kind: KindSession, rareRecord: s, hasWaiter: l.cfg.Mode == ModeStrict && s.Event == "open"})
 }
 
 // Mode returns what Release waits for.
@@ -221,39 +222,41 @@ func (l *Log) Key() Key { return l.cfg.Key }
 func (l *Log) WriteFailure() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.failureAt(l.cfg.Now())
+	return l.failureAt(l.cfg.Clock())
 }
 
 // failureAt returns the reason why a record that is added now cannot be written in time; nil: it can. The caller holds
 // mu.
 func (l *Log) failureAt(now time.Time) error {
 	switch {
-	case l.cfg.Mode == Off:
+	case l.cfg.Mode == ModeOff:
 		return nil
 	case l.isClosed:
 		return errors.New("the log is closed")
 	case l.failure != nil:
 		return l.failure
-	case !l.waitingSince.IsZero() && now.Sub(l.waitingSince) > l.cfg.Deadline:
+	case !l.waitingSince.IsZero() && now.Sub(l.waitingSince) > l.cfg.ReleaseTimeout:
 		return l.timeoutError()
 	case len(l.queue) >= maxQueue:
-		return fmt.Errorf("too many records wait for the %s", l.sink.medium())
+		return fmt.Errorf("too many records wait for the %s", l.recordSink.medium())
 	default:
 		return nil
 	}
 }
 
 // timeoutError is the error of a sink that takes too long.
-func (l *Log) timeoutError() error { return fmt.Errorf("the %s %w", l.sink.medium(), errNoAnswer) }
+func (l *Log) timeoutError() error {
+	return fmt.Errorf("the %s %w", l.recordSink.medium(), errNoAnswer)
+}
 
 var errNoAnswer = errors.New("does not answer")
 
 func (l *Log) enqueue(t *Ticket) *Ticket {
-	t.log, t.at = l, l.cfg.Now()
+	t.log, t.at = l, l.cfg.Clock()
 	if t.hasWaiter {
 		t.resolved = make(chan struct{})
 	}
-	if l.cfg.Mode == Off {
+	if l.cfg.Mode == ModeOff {
 		t.state.Store(ticketWritten)
 		t.wakeWaiter()
 		return t
@@ -283,7 +286,7 @@ func (l *Log) enqueue(t *Ticket) *Ticket {
 		l.cfg.Observer.SetAuditQueue(len(l.queue))
 	}
 	select {
-	case l.wake <- struct{}{}:
+	case l.wakeWriter <- struct{}{}:
 	default:
 	}
 	return t
@@ -328,7 +331,7 @@ func (t *Ticket) Release() *sqlstate.Error {
 		return t.err
 	default:
 	}
-	timer := time.NewTimer(t.at.Add(t.log.cfg.Deadline).Sub(t.log.cfg.Now()))
+	timer := time.NewTimer(t.at.Add(t.log.cfg.ReleaseTimeout).Sub(t.log.cfg.Clock()))
 	defer timer.Stop()
 	select {
 	case <-t.resolved:
@@ -358,16 +361,16 @@ func (l *Log) waitForLag(t *Ticket) *sqlstate.Error {
 		if err != nil {
 			return l.refusal(err)
 		}
-		if oldest.IsZero() || l.cfg.Now().Sub(oldest) < maxLag {
+		if oldest.IsZero() || l.cfg.Clock().Sub(oldest) < maxBufferedLag {
 			return nil
 		}
 		if lateTimer == nil {
-			lateTimer = time.After(l.cfg.Deadline)
+			lateTimer = time.After(l.cfg.ReleaseTimeout)
 		}
 		select {
 		case <-synced:
 		case <-lateTimer:
-			return l.refusal(fmt.Errorf("the %s does not keep up", l.sink.medium()))
+			return l.refusal(fmt.Errorf("the %s does not keep up", l.recordSink.medium()))
 		}
 	}
 	return nil
@@ -375,12 +378,12 @@ func (l *Log) waitForLag(t *Ticket) *sqlstate.Error {
 
 // RecordOutcome queues the record of a decision's outcome. It is called once, and does not wait.
 func (t *Ticket) RecordOutcome(o Outcome) {
-	if t.log.cfg.Mode == Off || t.kind != KindDecision {
+	if t.log.cfg.Mode == ModeOff || t.kind != KindDecision {
 		return
 	}
 	text := newMemberBuffer()
 	*text = o.appendMembers(*text)
-	t.log.enqueue(&Ticket{kind: KindOutcome, text: text, decision: t})
+	t.log.enqueue(&Ticket{kind: KindOutcome, encodedMembers: text, decision: t})
 }
 
 // Close writes what is queued, syncs and unlocks the directory. It waits for a disk that does not respond until ctx
@@ -390,12 +393,12 @@ func (l *Log) Close(ctx context.Context) error {
 	already := l.isClosed
 	l.isClosed = true
 	l.mu.Unlock()
-	if !already && l.cfg.Mode != Off {
-		close(l.closing)
-		close(l.wake)
+	if !already && l.cfg.Mode != ModeOff {
+		close(l.closeRequested)
+		close(l.wakeWriter)
 	}
 	select {
-	case <-l.done:
+	case <-l.writerDone:
 	case <-ctx.Done():
 		return fmt.Errorf("audit: close: %w: %w", l.timeoutError(), ctx.Err())
 	}
@@ -409,22 +412,22 @@ func (l *Log) Close(ctx context.Context) error {
 
 // writeLoop is the loop of the writing goroutine: it writes one group of records after the other.
 func (l *Log) writeLoop() {
-	defer close(l.done)
-	defer l.sink.close()
+	defer close(l.writerDone)
+	defer l.recordSink.close()
 	var tick <-chan time.Time // set while records are unsynced or the sink has failed
 	switch {
 	case l.WriteFailure() != nil:
-		tick = time.After(retryEvery)
-	case !l.sink.oldestUnsynced().IsZero():
+		tick = time.After(retryInterval)
+	case !l.recordSink.oldestUnsynced().IsZero():
 		tick = time.After(0)
 	}
 	for open := true; open; {
 		select {
-		case _, open = <-l.wake:
-			if l.cfg.Mode == Buffered {
+		case _, open = <-l.wakeWriter:
+			if l.cfg.Mode == ModeBuffered {
 				select {
 				case <-time.After(gatherTime):
-				case <-l.closing:
+				case <-l.closeRequested:
 				}
 			}
 		case <-tick:
@@ -437,7 +440,7 @@ func (l *Log) writeLoop() {
 func (l *Log) writeQueued(last bool) <-chan time.Time {
 	l.mu.Lock()
 	batch, broken, lost := l.queue, l.failure, l.lostRecords
-	l.waitingSince = l.cfg.Now()
+	l.waitingSince = l.cfg.Clock()
 	l.mu.Unlock()
 
 	began := time.Now()
@@ -462,22 +465,22 @@ func (l *Log) writeQueued(last bool) <-chan time.Time {
 		}
 		l.failure = nil
 	}
-	l.oldestUnsynced = l.sink.oldestUnsynced()
+	l.oldestUnsynced = l.recordSink.oldestUnsynced()
 	if l.oldestUnsynced.IsZero() && len(l.queue) > 0 {
 		l.oldestUnsynced = l.queue[0].at
 	}
 	if l.cfg.Observer != nil {
 		l.cfg.Observer.SetAuditQueue(len(l.queue))
 	}
-	if err != nil || l.sink.oldestUnsynced().IsZero() {
+	if err != nil || l.recordSink.oldestUnsynced().IsZero() {
 		close(l.synced)
 		l.synced = make(chan struct{})
 	}
 	switch {
 	case err != nil: // an attempt that takes long before it fails is made less often
-		return time.After(max(retryEvery, 4*time.Since(began)))
-	case !l.sink.oldestUnsynced().IsZero():
-		return time.After(syncEvery)
+		return time.After(max(retryInterval, 4*time.Since(began)))
+	case !l.recordSink.oldestUnsynced().IsZero():
+		return time.After(syncInterval)
 	default:
 		return nil
 	}
@@ -485,9 +488,9 @@ func (l *Log) writeQueued(last bool) <-chan time.Time {
 
 // writeGroup makes a group durable and wakes its waiters. After an error either nothing was written, or the sink keeps
 // the group and writes it once it works again (kept is true).
-func (l *Log) writeGroup(batch []*Ticket, broken bool, lost uint64, last bool) (kept bool, _ error) {
-	if broken {
-		if err := l.sink.reopen(); err != nil {
+func (l *Log) writeGroup(batch []*Ticket, mustReopen bool, lostRecords uint64, last bool) (isHeld bool, _ error) {
+	if mustReopen {
+		if err := l.recordSink.reopen(); err != nil {
 			return false, err
 		}
 		for _, t := range l.heldGroup {
@@ -496,9 +499,9 @@ func (l *Log) writeGroup(batch []*Ticket, broken bool, lost uint64, last bool) (
 		l.heldGroup = nil
 	}
 	group := make([]*Ticket, 0, len(batch)+1)
-	if lost > 0 || broken {
-		group = append(group, &Ticket{kind: KindRecovery, at: l.cfg.Now(),
-			body: Recovery{Cause: l.sink.medium(), Lost: lost}})
+	if lostRecords > 0 || mustReopen {
+		group = append(group, &Ticket{kind: KindRecovery, at: l.cfg.Clock(),
+			rareRecord: Recovery{Cause: l.recordSink.medium(), LostRecords: lostRecords}})
 	}
 	for _, t := range batch {
 		switch {
@@ -508,16 +511,16 @@ func (l *Log) writeGroup(batch []*Ticket, broken bool, lost uint64, last bool) (
 			group = append(group, t)
 		}
 	}
-	gone := l.sink.expired()
+	gone := l.recordSink.expired()
 	if gone != nil {
-		group = append(group, &Ticket{kind: KindCheckpoint, at: l.cfg.Now(), body: *gone})
+		group = append(group, &Ticket{kind: KindCheckpoint, at: l.cfg.Clock(), rareRecord: *gone})
 	}
-	oldest, err := l.sink.append(group, l.cfg.Mode == Strict || last || gone != nil)
+	oldest, err := l.recordSink.append(group, l.cfg.Mode == ModeStrict || last || gone != nil)
 	if err != nil {
-		return l.sink.keepsGroup(), err
+		return l.recordSink.keepsGroup(), err
 	}
 	if gone != nil {
-		l.sink.remove(*gone)
+		l.recordSink.remove(*gone)
 	}
 	for _, t := range group {
 		// A waiter that has just timed out has refused the statement: the record stays, and its outcome will have
@@ -527,7 +530,7 @@ func (l *Log) writeGroup(batch []*Ticket, broken bool, lost uint64, last bool) (
 		t.wakeWaiter()
 	}
 	if l.cfg.Observer != nil && !oldest.IsZero() {
-		l.cfg.Observer.AuditSynced(l.cfg.Now().Sub(oldest))
+		l.cfg.Observer.AuditSynced(l.cfg.Clock().Sub(oldest))
 	}
 	return false, nil
 }

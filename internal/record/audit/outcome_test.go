@@ -12,14 +12,14 @@ import (
 // Whatever the disk does: a decision that was released is there once with what became of it, each outcome names one
 // decision that is there before it, and no decision has two.
 func TestOutcomesBelongToDecisions(t *testing.T) {
-	for _, mode := range []Mode{Strict, Buffered} {
+	for _, mode := range []Mode{ModeStrict, ModeBuffered} {
 		for seed := range uint64(3) {
 			t.Run(fmt.Sprintf("%s/%d", mode, seed), func(t *testing.T) {
 				r := rand.New(rand.NewPCG(seed, 7))
 				dir, disk := t.TempDir(), &sick{}
 				released := map[string]bool{}
 				for run := range 2 {
-					l := open(t, Config{Mode: mode, Dir: dir, Deadline: 150 * time.Millisecond, openFile: disk.file})
+					l := open(t, Config{Mode: mode, Dir: dir, ReleaseTimeout: 150 * time.Millisecond, openFile: disk.file})
 					var undone []*Ticket
 					for i := range 60 {
 						switch r.IntN(12) {

@@ -10,21 +10,21 @@ import (
 	"time"
 )
 
-// followEvery is how often Follow checks for new records.
-const followEvery = 200 * time.Millisecond
+// followInterval is how often Follow checks for new records.
+const followInterval = 200 * time.Millisecond
 
 // Cursor is a position in a log that is read without verification.
 type Cursor struct {
-	source  Source
-	segment int
-	after   uint64 // the number of the last record before the position, in the same segment; 0: none
-	offset  int64
+	source     Source
+	segment    int
+	lastRecord uint64 // the number of the last record before the position, in the same segment; 0: none
+	offset     int64
 }
 
-// Newest calls fn with the newest records, oldest first: with at least n that want accepts, if there are as many. It
-// reads whole segments from the last one back, and returns a cursor behind the newest record. Only the hash of each
+// ReadNewest calls fn with the newest records, oldest first: with at least n that want accepts, if there are as many.
+// It reads whole segments from the last one back, and returns a cursor behind the newest record. Only the hash of each
 // line is checked.
-func Newest(from Source, n int, want func(Record) bool, fn func(Record) error) (*Cursor, error) {
+func ReadNewest(from Source, n int, isWanted func(Record) bool, fn func(Record) error) (*Cursor, error) {
 	segments, err := from.Segments()
 	if err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func Newest(from Source, n int, want func(Record) bool, fn func(Record) error) (
 		begin--
 		c := Cursor{source: from, segment: segments[begin]}
 		err := c.readSegment(func(r Record) error {
-			if want(r) {
+			if isWanted(r) {
 				found++
 			}
 			return nil
@@ -49,7 +49,7 @@ func Newest(from Source, n int, want func(Record) bool, fn func(Record) error) (
 	}
 	c := &Cursor{source: from, segment: 1}
 	for _, segment := range segments[begin:] {
-		c.segment, c.after, c.offset = segment, 0, 0
+		c.segment, c.lastRecord, c.offset = segment, 0, 0
 		if err := c.readSegment(fn); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
@@ -66,7 +66,7 @@ func Newest(from Source, n int, want func(Record) bool, fn func(Record) error) (
 // readSegment calls fn with every complete record from the cursor to the end of its segment, and moves the cursor
 // there.
 func (c *Cursor) readSegment(fn func(Record) error) error {
-	f, err := c.source.Open(c.segment, c.after, c.offset)
+	f, err := c.source.Open(c.segment, c.lastRecord, c.offset)
 	if err != nil {
 		return err
 	}
@@ -77,17 +77,17 @@ func (c *Cursor) readSegment(fn func(Record) error) error {
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
-		if errors.Is(err, errLong) {
-			return &ChainError{Segment: segmentName(c.segment), Why: err.Error()}
+		if errors.Is(err, errLineTooLong) {
+			return &ChainError{Segment: segmentName(c.segment), Reason: err.Error()}
 		}
 		if err != nil {
 			return err
 		}
 		rec, why := parseLine(line)
 		if why != "" {
-			return &ChainError{Segment: segmentName(c.segment), Why: why}
+			return &ChainError{Segment: segmentName(c.segment), Reason: why}
 		}
-		c.after, c.offset = rec.Seq, c.offset+int64(len(line))
+		c.lastRecord, c.offset = rec.Seq, c.offset+int64(len(line))
 		if err := fn(rec); err != nil {
 			return err
 		}
@@ -105,7 +105,7 @@ func (c *Cursor) ReadRest(fn func(Record) error) error {
 
 // Follow calls fn with each record that is written from now on, until ctx ends.
 func (c *Cursor) Follow(ctx context.Context, fn func(Record) error) error {
-	tick := time.NewTicker(followEvery)
+	tick := time.NewTicker(followInterval)
 	defer tick.Stop()
 	for {
 		more, err := c.readRestOfSegment(fn)
@@ -139,6 +139,6 @@ func (c *Cursor) readRestOfSegment(fn func(Record) error) (more bool, err error)
 	if i < 0 {
 		return false, nil
 	}
-	c.segment, c.after, c.offset = segments[i], 0, 0
+	c.segment, c.lastRecord, c.offset = segments[i], 0, 0
 	return true, nil
 }

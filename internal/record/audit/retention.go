@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// retainEvery is the time between two searches for segments whose retention is over.
-const retainEvery = time.Hour
+// retentionInterval is the time between two searches for segments whose retention is over.
+const retentionInterval = time.Hour
 
-// isRecentCheck tells whether the last check was less than retainEvery ago. If the clock went back, the result is
+// isRecentCheck tells whether the last check was less than retentionInterval ago. If the clock went back, the result is
 // false.
-func isRecentCheck(looked, now time.Time) bool {
-	since := now.Sub(looked)
-	return since >= 0 && since < retainEvery
+func isRecentCheck(checkedAt, now time.Time) bool {
+	since := now.Sub(checkedAt)
+	return since >= 0 && since < retentionInterval
 }
 
 // expired returns the checkpoint for the segments whose newest record is older than the retention; nil: there are none.
 func (w *fileSink) expired() *Checkpoint {
-	now := w.cfg.Now()
+	now := w.cfg.Clock()
 	if w.cfg.Retention <= 0 || isRecentCheck(w.lastChecked, now) {
 		return nil
 	}
@@ -43,12 +43,12 @@ func (w *fileSink) expired() *Checkpoint {
 		if now.Sub(newest) < w.cfg.Retention {
 			break
 		}
-		cp.Removed = append(cp.Removed, Removed{segments[i], after.Seq - 1, after.Prev})
+		cp.RemovedSegments = append(cp.RemovedSegments, RemovedSegment{segments[i], after.Seq - 1, after.PreviousHash})
 	}
 	if err != nil {
 		w.cfg.Log.Error("audit: old segments are not removed", "error", err)
 	}
-	if err != nil || len(cp.Removed) == 0 {
+	if err != nil || len(cp.RemovedSegments) == 0 {
 		w.lastChecked = now
 		return nil
 	}
@@ -57,8 +57,8 @@ func (w *fileSink) expired() *Checkpoint {
 
 // remove removes, oldest first, the segments of a durable checkpoint.
 func (w *fileSink) remove(cp Checkpoint) {
-	w.lastChecked = w.cfg.Now()
-	for _, r := range cp.Removed {
+	w.lastChecked = w.cfg.Clock()
+	for _, r := range cp.RemovedSegments {
 		name := segmentName(r.Segment)
 		torn, err := filepath.Glob(filepath.Join(w.cfg.Dir, tornFilePrefix(r.Segment)+"*"))
 		for _, path := range append(torn, filepath.Join(w.cfg.Dir, name)) {
@@ -75,5 +75,6 @@ func (w *fileSink) remove(cp Checkpoint) {
 	if err := syncDir(w.cfg.Dir); err != nil {
 		w.cfg.Log.Error("audit: the removal of old segments may not be durable", "error", err)
 	}
-	w.cfg.Log.Info("audit: segments were removed, their time was over", "segments", len(cp.Removed), "retention", cp.Retention)
+	w.cfg.Log.Info("audit: segments were removed, their time was over", "segments", len(cp.RemovedSegments), "retention",
+		cp.Retention)
 }

@@ -16,8 +16,8 @@ func TestRetention(t *testing.T) {
 	day := 24 * time.Hour
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	cfg := Config{
-		Dir: filepath.Join(dir, "audit"), Key: key, Anchor: filepath.Join(dir, "anchor"), MaxAge: day, Retention: 10 * day,
-		Now: func() time.Time { return now }, Log: quiet(), Deadline: time.Hour,
+		Dir: filepath.Join(dir, "audit"), Key: key, AnchorFile: filepath.Join(dir, "anchor"), MaxSegmentAge: day, Retention: 10 * day,
+		Clock: func() time.Time { return now }, Log: quiet(), ReleaseTimeout: time.Hour,
 	}
 	for range 30 {
 		filled(t, cfg, 1)
@@ -27,7 +27,7 @@ func TestRetention(t *testing.T) {
 	if err != nil || len(segments) < 10 || len(segments) > 12 || segments[len(segments)-1] != 30 {
 		t.Fatalf("segments %v, %v", segments, err)
 	}
-	against := VerifyOptions{Key: key, Heads: heads(t, cfg.Anchor, key)}
+	against := VerifyOptions{Key: key, Heads: heads(t, cfg.AnchorFile, key)}
 	report, err := against.Walk(cfg.Dir, nil)
 	if err != nil || report.Checkpoints < 5 || report.FirstSeq < 20 {
 		t.Fatalf("%+v, %v", report, err)
@@ -42,7 +42,7 @@ func TestRetention(t *testing.T) {
 	if err != nil || len(segments) == 0 {
 		t.Fatal(segments, err)
 	}
-	filled(t, Config{Dir: cfg.Dir, Key: key, Anchor: cfg.Anchor, MaxSegment: 1, Now: cfg.Now, Deadline: time.Hour}, 4)
+	filled(t, Config{Dir: cfg.Dir, Key: key, AnchorFile: cfg.AnchorFile, MaxSegment: 1, Clock: cfg.Clock, ReleaseTimeout: time.Hour}, 4)
 	if err := os.Remove(filepath.Join(cfg.Dir, segmentName(segments[0]))); err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestNoSegmentGoesEarly(t *testing.T) {
 	} {
 		now := begin
 		cfg := Config{
-			Dir: t.TempDir(), Key: testKey(t, 'k'), MaxSegment: 1, Now: func() time.Time { return now }, Deadline: time.Hour,
+			Dir: t.TempDir(), Key: testKey(t, 'k'), MaxSegment: 1, Clock: func() time.Time { return now }, ReleaseTimeout: time.Hour,
 		}
 		filled(t, cfg, 3)
 		now, cfg.Retention = begin.Add(age), 10*time.Hour
@@ -76,7 +76,7 @@ func TestNoSegmentGoesEarly(t *testing.T) {
 func TestRetentionInterrupted(t *testing.T) {
 	dir, key := t.TempDir(), testKey(t, 'k')
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	cfg := Config{Dir: filepath.Join(dir, "audit"), Key: key, MaxSegment: 1, Now: func() time.Time { return now }, Deadline: time.Hour}
+	cfg := Config{Dir: filepath.Join(dir, "audit"), Key: key, MaxSegment: 1, Clock: func() time.Time { return now }, ReleaseTimeout: time.Hour}
 	filled(t, cfg, 5)
 	whole := filepath.Join(dir, "whole")
 	if err := os.CopyFS(whole, os.DirFS(cfg.Dir)); err != nil {
@@ -109,8 +109,8 @@ func TestRetentionWhenTheClockGoesBack(t *testing.T) {
 	dir, key := t.TempDir(), testKey(t, 'k')
 	day, begin := 24*time.Hour, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	now := begin
-	cfg := Config{Dir: filepath.Join(dir, "audit"), Key: key, Anchor: filepath.Join(dir, "anchor"), MaxSegment: 1,
-		Retention: 10 * day, Now: func() time.Time { return now }, Deadline: time.Hour}
+	cfg := Config{Dir: filepath.Join(dir, "audit"), Key: key, AnchorFile: filepath.Join(dir, "anchor"), MaxSegment: 1,
+		Retention: 10 * day, Clock: func() time.Time { return now }, ReleaseTimeout: time.Hour}
 	filled(t, cfg, 3)
 	now = begin.Add(-8000 * day)
 	filled(t, cfg, 3)
@@ -118,7 +118,7 @@ func TestRetentionWhenTheClockGoesBack(t *testing.T) {
 	filled(t, cfg, 1)
 	first := func() uint64 {
 		t.Helper()
-		report, err := VerifyOptions{Key: key, Heads: heads(t, cfg.Anchor, key)}.Walk(cfg.Dir, nil)
+		report, err := VerifyOptions{Key: key, Heads: heads(t, cfg.AnchorFile, key)}.Walk(cfg.Dir, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +139,7 @@ func TestRetentionWhenTheClockGoesBack(t *testing.T) {
 func TestRetentionWhileTheChainIsRead(t *testing.T) {
 	dir, key := t.TempDir(), testKey(t, 'k')
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	cfg := Config{Dir: filepath.Join(dir, "audit"), Key: key, MaxSegment: 1, Now: func() time.Time { return now }, Deadline: time.Hour}
+	cfg := Config{Dir: filepath.Join(dir, "audit"), Key: key, MaxSegment: 1, Clock: func() time.Time { return now }, ReleaseTimeout: time.Hour}
 	filled(t, cfg, 3)
 	now = now.Add(time.Hour * 24)
 	filled(t, cfg, 5)
@@ -222,7 +222,7 @@ func (r *racing) Segments() ([]int, error) {
 func TestRetentionTwiceWhileTheChainIsRead(t *testing.T) {
 	dir, key := t.TempDir(), testKey(t, 'k')
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	cfg := Config{Dir: filepath.Join(dir, "audit"), Key: key, MaxSegment: 1, Now: func() time.Time { return now }, Deadline: time.Hour}
+	cfg := Config{Dir: filepath.Join(dir, "audit"), Key: key, MaxSegment: 1, Clock: func() time.Time { return now }, ReleaseTimeout: time.Hour}
 	filled(t, cfg, 8)
 	retain := func() {
 		now = now.Add(2 * time.Hour)

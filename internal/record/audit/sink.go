@@ -2,8 +2,8 @@ package audit
 
 import "time"
 
-// sink is the place to which the writing goroutine writes records: files or a database.
-type sink interface {
+// recordSink is the place to which the writing goroutine writes records: files or a database.
+type recordSink interface {
 	// open finds the end of the chain. After an error that isTransient accepts, reopen opens the sink again.
 	open() error
 	// append writes a group of records. With sync, or if the last sync was long ago, it makes everything durable, and

@@ -11,9 +11,9 @@ import (
 // and each must end after a bounded time.
 type Store interface {
 	Source
-	// Take locks the chain for this process and connects; it is also called again after an error. The error is
+	// LockChain locks the chain for this process and connects; it is also called again after an error. The error is
 	// [ErrUnreachable] if only the connection failed.
-	Take() error
+	LockChain() error
 	// InSnapshot calls f with the chain as it is at one moment, whatever is added and removed meanwhile.
 	InSnapshot(f func(Source) error) error
 	// Append adds lines, of which the first is record number first. After an error it is unknown whether they were
@@ -39,7 +39,7 @@ type storeSink struct {
 	lines        lineWriter
 	store        Store
 	isEndKnown   bool // the end of the chain is known
-	end          position
+	endPosition  chainPosition
 	currentWrite *groupWrite
 	startRecords []*Ticket // the records that are written first
 	lastChecked  time.Time // when records were last checked against the retention
@@ -48,10 +48,10 @@ type storeSink struct {
 
 // groupWrite is a group that is being written.
 type groupWrite struct {
-	first    uint64
-	lines    [][]byte // the lines that may not have been written yet
-	endAfter position
-	oldest   time.Time
+	firstRecord uint64
+	lines       [][]byte // the lines that may not have been written yet
+	endPosition chainPosition
+	oldestTime  time.Time
 }
 
 func newStoreSink(cfg Config) *storeSink {
@@ -60,10 +60,10 @@ func newStoreSink(cfg Config) *storeSink {
 
 // open finds the end of the chain.
 func (s *storeSink) open() error {
-	if err := s.store.Take(); err != nil {
+	if err := s.store.LockChain(); err != nil {
 		return err
 	}
-	at := position{segment: 1, previousHash: genesisHash}
+	at := chainPosition{segment: 1, previousHash: genesisHash}
 	// Records may be removed meanwhile: the server continues a removal for a while after its process was killed.
 	err := s.store.InSnapshot(func(chain Source) error {
 		segments, err := chain.Segments()
@@ -72,7 +72,7 @@ func (s *storeSink) open() error {
 		}
 		end, tail, err := readTail(chain, segments)
 		if err == nil && len(tail) > 0 {
-			err = &ChainError{Segment: segmentName(end.segment), Why: "the segment ends within a record"}
+			err = &ChainError{Segment: segmentName(end.segment), Reason: "the segment ends within a record"}
 		}
 		at = end
 		return err
@@ -90,10 +90,10 @@ func (s *storeSink) open() error {
 	}
 	if recovery != nil {
 		s.cfg.Log.Warn("audit: there was no anchor; a new one begins here. If it was not you who removed it, "+
-			"records may have been cut off", "anchor", s.cfg.Anchor)
-		s.startRecords = append(s.startRecords, &Ticket{kind: KindRecovery, body: *recovery, at: s.cfg.Now()})
+			"records may have been cut off", "anchor", s.cfg.AnchorFile)
+		s.startRecords = append(s.startRecords, &Ticket{kind: KindRecovery, rareRecord: *recovery, at: s.cfg.Clock()})
 	}
-	s.end, s.isEndKnown = at, true
+	s.endPosition, s.isEndKnown = at, true
 	return nil
 }
 
@@ -101,23 +101,23 @@ func (s *storeSink) append(group []*Ticket, _ bool) (time.Time, error) {
 	if len(group) == 0 {
 		return time.Time{}, nil
 	}
-	a := &groupWrite{first: s.end.seq + 1, endAfter: s.end, oldest: group[0].at}
-	hash := []byte(s.end.previousHash)
+	a := &groupWrite{firstRecord: s.endPosition.seq + 1, endPosition: s.endPosition, oldestTime: group[0].at}
+	hash := []byte(s.endPosition.previousHash)
 	for _, t := range append(s.startRecords, group...) {
-		a.endAfter.seq++
-		t.seq = a.endAfter.seq
+		a.endPosition.seq++
+		t.seq = a.endPosition.seq
 		line, next, err := s.lines.append(nil, hash, t)
 		if err != nil {
 			return time.Time{}, err
 		}
 		a.lines, hash = append(a.lines, line), next
 	}
-	a.endAfter.previousHash = string(hash)
+	a.endPosition.previousHash = string(hash)
 	s.startRecords, s.currentWrite = nil, a
 	if err := s.flush(); err != nil {
 		return time.Time{}, err
 	}
-	return a.oldest, nil
+	return a.oldestTime, nil
 }
 
 // flush writes the remaining lines of the current write.
@@ -129,15 +129,15 @@ func (s *storeSink) flush() error {
 		for i, line := range a.lines[:n] {
 			lines[i] = bytes.TrimSuffix(line, []byte("\n"))
 		}
-		if err := s.store.Append(a.first, lines); err != nil {
+		if err := s.store.Append(a.firstRecord, lines); err != nil {
 			return err
 		}
-		a.first, a.lines = a.first+uint64(n), a.lines[n:]
+		a.firstRecord, a.lines = a.firstRecord+uint64(n), a.lines[n:]
 	}
 	if a != nil {
-		s.end, s.currentWrite = a.endAfter, nil
-		s.end.segment = s.store.SegmentOf(s.end.seq)
-		s.writeHead(s.end)
+		s.endPosition, s.currentWrite = a.endPosition, nil
+		s.endPosition.segment = s.store.SegmentOf(s.endPosition.seq)
+		s.writeHead(s.endPosition)
 	}
 	return nil
 }
@@ -148,14 +148,14 @@ func (s *storeSink) oldestUnsynced() time.Time {
 	if s.currentWrite == nil {
 		return time.Time{}
 	}
-	return s.currentWrite.oldest
+	return s.currentWrite.oldestTime
 }
 
 func (s *storeSink) reopen() error {
 	if !s.isEndKnown {
 		return s.open()
 	}
-	if err := s.store.Take(); err != nil {
+	if err := s.store.LockChain(); err != nil {
 		return err
 	}
 	return s.flush()
@@ -164,7 +164,7 @@ func (s *storeSink) reopen() error {
 // expired searches by bisection for the newest record that is older than the retention: records are in the order of
 // their times.
 func (s *storeSink) expired() *Checkpoint {
-	now := s.cfg.Now()
+	now := s.cfg.Clock()
 	if s.cfg.Retention <= 0 || isRecentCheck(s.lastChecked, now) {
 		return nil
 	}
@@ -178,7 +178,7 @@ func (s *storeSink) expired() *Checkpoint {
 	}
 	// Verify expects the checkpoint to name the segment of the record.
 	return &Checkpoint{Retention: s.cfg.Retention.String(),
-		Removed: []Removed{{s.store.SegmentOf(through.Seq+1) - 1, through.Seq, through.Hash}}}
+		RemovedSegments: []RemovedSegment{{s.store.SegmentOf(through.Seq+1) - 1, through.Seq, through.Hash}}}
 }
 
 // newestBefore returns the newest record before a time, unless it is the newest of all; nil: there is none.
@@ -192,7 +192,7 @@ func (s *storeSink) newestBefore(than time.Time) (*Record, error) {
 		return nil, err
 	}
 	found := first
-	for low, high := first.Seq, s.end.seq; high-low > 1; {
+	for low, high := first.Seq, s.endPosition.seq; high-low > 1; {
 		middle := low + (high-low)/2
 		rec, err := s.recordAfter(s.store.SegmentOf(middle), middle-1)
 		if err != nil || rec == nil {
@@ -204,7 +204,7 @@ func (s *storeSink) newestBefore(than time.Time) (*Record, error) {
 			high = middle
 		}
 	}
-	if found.Seq >= s.end.seq {
+	if found.Seq >= s.endPosition.seq {
 		return nil, nil
 	}
 	return found, nil
@@ -222,7 +222,7 @@ func (s *storeSink) recordAfter(segment int, after uint64) (*Record, error) {
 
 // remove removes records in the background.
 func (s *storeSink) remove(cp Checkpoint) {
-	s.lastChecked = s.cfg.Now()
+	s.lastChecked = s.cfg.Clock()
 	select {
 	case s.removing <- struct{}{}:
 	default:
@@ -230,7 +230,7 @@ func (s *storeSink) remove(cp Checkpoint) {
 	}
 	go func() {
 		defer func() { <-s.removing }()
-		for _, r := range cp.Removed {
+		for _, r := range cp.RemovedSegments {
 			if err := s.store.Remove(r.Seq); err != nil {
 				s.cfg.Log.Error("audit: records whose time is over were not removed; the next look tries again", "error", err)
 				return

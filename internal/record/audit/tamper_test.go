@@ -110,9 +110,9 @@ func recoded(line, code string, r *rand.Rand) string {
 // Ten thousand random tamperings, each of which is found. The anchor is what pgconsent keeps beside the directory.
 func TestTamperings(t *testing.T) {
 	dir, key := t.TempDir(), testKey(t, 'k')
-	cfg := Config{Dir: filepath.Join(dir, "audit"), Key: key, Anchor: filepath.Join(dir, "anchor"), MaxSegment: 3000}
+	cfg := Config{Dir: filepath.Join(dir, "audit"), Key: key, AnchorFile: filepath.Join(dir, "anchor"), MaxSegment: 3000}
 	filled(t, cfg, 12)
-	against := VerifyOptions{Key: key, Heads: heads(t, cfg.Anchor, key)}
+	against := VerifyOptions{Key: key, Heads: heads(t, cfg.AnchorFile, key)}
 	if _, err := against.Walk(cfg.Dir, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func TestTamperings(t *testing.T) {
 // What each means is for: without the key a chain that was written anew holds, and without the anchor one that was cut.
 func TestWhatTheKeyAndTheAnchorAreFor(t *testing.T) {
 	dir, key := t.TempDir(), testKey(t, 'k')
-	cfg := Config{Dir: filepath.Join(dir, "audit"), Key: key, Anchor: filepath.Join(dir, "anchor")}
+	cfg := Config{Dir: filepath.Join(dir, "audit"), Key: key, AnchorFile: filepath.Join(dir, "anchor")}
 	filled(t, cfg, 6)
 	path := filepath.Join(cfg.Dir, segmentName(1))
 	b, err := os.ReadFile(path)
@@ -190,7 +190,7 @@ func TestWhatTheKeyAndTheAnchorAreFor(t *testing.T) {
 		if _, err := Verify(cfg.Dir); (err != nil) != tc.plain {
 			t.Errorf("%s, without key and anchor: %v", name, err)
 		}
-		if _, err := (VerifyOptions{Key: key, Heads: heads(t, cfg.Anchor, key)}).Walk(cfg.Dir, nil); err == nil {
+		if _, err := (VerifyOptions{Key: key, Heads: heads(t, cfg.AnchorFile, key)}).Walk(cfg.Dir, nil); err == nil {
 			t.Errorf("%s, with key and anchor: not found", name)
 		}
 	}

@@ -29,13 +29,13 @@ type Report struct {
 	FirstSeq uint64 // the number of the first record: 1, unless retention has removed segments
 	LastSeq  uint64
 	// the hash of the last record: with a copy kept elsewhere, a later Verify can tell that nothing was cut off
-	LastHash      string
-	Authenticated bool           // the newest record has a code, and every code was checked with the key
-	HasCodes      bool           // the newest record has a code
-	Anchored      uint64         // the newest record that an anchor names and the log has; 0: none
-	Recoveries    int            // the number of records of a log that continued after a crash or a failed write
-	Checkpoints   int            // the number of records about removed segments
-	Removed       []RemovedRange // the records that retention removed before they could be read
+	LastHash       string
+	Authenticated  bool           // the newest record has a code, and every code was checked with the key
+	HasCodes       bool           // the newest record has a code
+	AnchoredRecord uint64         // the newest record that an anchor names and the log has; 0: none
+	Recoveries     int            // the number of records of a log that continued after a crash or a failed write
+	Checkpoints    int            // the number of records about removed segments
+	Removed        []RemovedRange // the records that retention removed before they could be read
 	// the number of bytes after the last complete record of the last segment: of a write in progress, or of a crash
 	TornBytes int64
 }
@@ -50,35 +50,35 @@ func (t RemovedRange) String() string {
 
 // Record is one line of the log.
 type Record struct {
-	Version int       `json:"v"`
-	Seq     uint64    `json:"seq"`
-	Time    time.Time `json:"time"`
-	Prev    string    `json:"prev"`
-	Kind    string    `json:"kind"`
-	Hash    string    `json:"hash"`
-	KeyID   string    `json:"kid"`
-	MAC     string    `json:"mac"`
-	Line    []byte    `json:"-"` // the whole line; valid during the call only
+	Version      int       `json:"v"`
+	Seq          uint64    `json:"seq"`
+	Time         time.Time `json:"time"`
+	PreviousHash string    `json:"prev"`
+	Kind         string    `json:"kind"`
+	Hash         string    `json:"hash"`
+	KeyID        string    `json:"kid"`
+	MAC          string    `json:"mac"`
+	Line         []byte    `json:"-"` // the whole line; valid during the call only
 }
 
 // ChainError says where the chain is broken.
 type ChainError struct {
 	Segment string
 	Line    int
-	Why     string
+	Reason  string
 }
 
 func (b *ChainError) Error() string {
 	if b.Line == 0 {
-		return fmt.Sprintf("the audit chain is broken at %s: %s", b.Segment, b.Why)
+		return fmt.Sprintf("the audit chain is broken at %s: %s", b.Segment, b.Reason)
 	}
-	return fmt.Sprintf("the audit chain is broken at %s line %d: %s", b.Segment, b.Line, b.Why)
+	return fmt.Sprintf("the audit chain is broken at %s line %d: %s", b.Segment, b.Line, b.Reason)
 }
 
 // VerifyOptions are the key and the heads with which a chain is verified.
 type VerifyOptions struct {
 	Key      Key                     // with a key, codes are checked, and the newest record must have one
-	Heads    []Head                  // records that are known to have been written
+	Heads    []RecordHead            // records that are known to have been written
 	Progress func(done, total int64) // called from time to time with the bytes read; may be nil
 }
 
@@ -102,22 +102,23 @@ func (a VerifyOptions) Read(from Source, fn func(Record) error) (Report, error) 
 	if err != nil {
 		return r, err
 	}
-	c := chainWalk{options: a, fn: fn, report: &r, at: position{previousHash: genesisHash}, source: from}
+	c := chainWalk{options: a, fn: fn, report: &r, position: chainPosition{previousHash: genesisHash}, source: from}
 	if a.Progress != nil {
 		for _, n := range segments {
-			c.total += from.Size(n)
+			c.bytesTotal += from.Size(n)
 		}
 	}
 	for i := 0; i < len(segments); i++ {
 		n := segments[i]
 		if i > 0 && n != segments[i-1]+1 {
-			return r, &ChainError{Segment: segmentName(segments[i-1] + 1), Why: "the segment is missing"}
+			return r, &ChainError{Segment: segmentName(segments[i-1] + 1), Reason: "the segment is missing"}
 		}
-		before := c.at
+		before := c.position
 		tail, err := c.checkSegment(n, i == 0)
-		r.Segments, r.LastSeq, r.LastHash = len(segments), c.at.seq, c.at.previousHash
-		if errors.Is(err, fs.ErrNotExist) && c.at.size == 0 { // retention may have removed the segment since it was listed
-			c.at = before
+		r.Segments, r.LastSeq, r.LastHash = len(segments), c.position.seq, c.position.previousHash
+		// retention may have removed the segment since it was listed
+		if errors.Is(err, fs.ErrNotExist) && c.position.size == 0 {
+			c.position = before
 			if segments, err = c.remainingSegments(n); err != nil {
 				return r, err
 			}
@@ -128,7 +129,7 @@ func (a VerifyOptions) Read(from Source, fn func(Record) error) (Report, error) 
 			return r, err
 		}
 		if len(tail) > 0 && i != len(segments)-1 {
-			return r, &ChainError{Segment: segmentName(n), Why: "the segment ends within a record"}
+			return r, &ChainError{Segment: segmentName(n), Reason: "the segment ends within a record"}
 		}
 		r.TornBytes = int64(len(tail))
 	}
@@ -138,14 +139,14 @@ func (a VerifyOptions) Read(from Source, fn func(Record) error) (Report, error) 
 // checkSegment reads one segment. first is set for the segment with which the walk begins, and for the one after
 // removed segments.
 func (c *chainWalk) checkSegment(n int, first bool) ([]byte, error) {
-	c.at.size = 0 // nothing of this segment is read yet
+	c.position.size = 0 // nothing of this segment is read yet
 	if first {
 		if err := c.beginAt(n); err != nil {
 			return nil, err
 		}
 	}
-	c.at.segment = n
-	return walkSegment(c.source, &c.at, c.checkNext)
+	c.position.segment = n
+	return walkSegment(c.source, &c.position, c.checkNext)
 }
 
 // remainingSegments returns the segments that still exist if the given one is gone. Retention removes the oldest first:
@@ -156,7 +157,7 @@ func (c *chainWalk) remainingSegments(gone int) ([]int, error) {
 		return nil, err
 	}
 	if len(segments) == 0 || segments[0] <= gone {
-		return nil, &ChainError{Segment: segmentName(gone), Why: "the segment is missing"}
+		return nil, &ChainError{Segment: segmentName(gone), Reason: "the segment is missing"}
 	}
 	c.hasCheckpoint = false // a later checkpoint must name the removed segments
 	return segments, nil
@@ -164,15 +165,15 @@ func (c *chainWalk) remainingSegments(gone int) ([]int, error) {
 
 // chainWalk is the state of a verification.
 type chainWalk struct {
-	source          Source
-	options         VerifyOptions
-	fn              func(Record) error
-	report          *Report
-	at              position
-	lastRemoved     Removed // the last segment that was removed
-	needsCheckpoint bool    // records before the first segment were removed
-	hasCheckpoint   bool    // a checkpoint names the removed records
-	done, total     int64
+	source                Source
+	options               VerifyOptions
+	fn                    func(Record) error
+	report                *Report
+	position              chainPosition
+	lastRemoved           RemovedSegment // the last segment that was removed
+	needsCheckpoint       bool           // records before the first segment were removed
+	hasCheckpoint         bool           // a checkpoint names the removed records
+	bytesRead, bytesTotal int64
 }
 
 // beginAt moves to the first existing segment. If that does not begin with record 1, a later checkpoint must name the
@@ -181,25 +182,25 @@ func (c *chainWalk) beginAt(segment int) error {
 	first, err := firstRecord(c.source, segment)
 	switch {
 	case segment > 1 && err == nil && (first == nil || first.Seq == 0):
-		return &ChainError{Segment: segmentName(1), Why: "the segment is missing"}
+		return &ChainError{Segment: segmentName(1), Reason: "the segment is missing"}
 	case segment > 1 && err != nil:
 		return err
 	case err != nil || first == nil || first.Seq <= 1 && segment == 1: // an error is found again when the segment is read
 		return nil
 	}
 	if c.report.Records > 0 { // segments were removed during the walk
-		if first.Seq <= c.at.seq+1 {
+		if first.Seq <= c.position.seq+1 {
 			return nil
 		}
-		gone := RemovedRange{c.at.seq + 1, first.Seq - 1}
+		gone := RemovedRange{c.position.seq + 1, first.Seq - 1}
 		if n := len(c.report.Removed); n > 0 && c.report.Removed[n-1].First == gone.First { // the removed range grows
 			c.report.Removed = c.report.Removed[:n-1]
 		}
 		c.report.Removed = append(c.report.Removed, gone)
 	}
 	c.needsCheckpoint = true
-	c.at.seq, c.at.previousHash = first.Seq-1, first.Prev
-	c.lastRemoved = Removed{segment - 1, c.at.seq, c.at.previousHash}
+	c.position.seq, c.position.previousHash = first.Seq-1, first.PreviousHash
+	c.lastRemoved = RemovedSegment{segment - 1, c.position.seq, c.position.previousHash}
 	return nil
 }
 
@@ -226,11 +227,11 @@ func (c *chainWalk) checkNext(rec Record) error {
 			why = fmt.Sprintf("record %d is not the one that the anchor names", rec.Seq)
 		}
 		if h.Seq == rec.Seq {
-			r.Anchored = max(r.Anchored, h.Seq)
+			r.AnchoredRecord = max(r.AnchoredRecord, h.Seq)
 		}
 	}
 	if why != "" {
-		return &ChainError{Segment: segmentName(c.at.segment), Why: fmt.Sprintf("record %d: %s", rec.Seq, why)}
+		return &ChainError{Segment: segmentName(c.position.segment), Reason: fmt.Sprintf("record %d: %s", rec.Seq, why)}
 	}
 	switch rec.Kind {
 	case KindRecovery:
@@ -239,14 +240,15 @@ func (c *chainWalk) checkNext(rec Record) error {
 		r.Checkpoints++
 		var cp Checkpoint
 		if err := json.Unmarshal(rec.Line, &cp); err != nil {
-			return &ChainError{Segment: segmentName(c.at.segment), Why: fmt.Sprintf("record %d is not a checkpoint", rec.Seq)}
+			return &ChainError{Segment: segmentName(c.position.segment), Reason: fmt.Sprintf("record %d is not a checkpoint",
+				rec.Seq)}
 		}
-		c.hasCheckpoint = c.hasCheckpoint || slices.ContainsFunc(cp.Removed, func(r Removed) bool {
+		c.hasCheckpoint = c.hasCheckpoint || slices.ContainsFunc(cp.RemovedSegments, func(r RemovedSegment) bool {
 			return r == c.lastRemoved || c.lastRemoved.Seq < r.Seq && r.Seq < rec.Seq
 		})
 	}
-	if c.done += int64(len(rec.Line)); c.options.Progress != nil && r.Records%8192 == 0 {
-		c.options.Progress(c.done, c.total)
+	if c.bytesRead += int64(len(rec.Line)); c.options.Progress != nil && r.Records%8192 == 0 {
+		c.options.Progress(c.bytesRead, c.bytesTotal)
 	}
 	if c.fn != nil {
 		return c.fn(rec)
@@ -261,19 +263,19 @@ func (c *chainWalk) checkEnd() error {
 	switch {
 	case c.needsCheckpoint && !c.hasCheckpoint && c.lastRemoved.Segment == 0:
 		return &ChainError{Segment: segmentName(1),
-			Why: fmt.Sprintf("record %d is the first that is there, and no checkpoint stands for those before",
+			Reason: fmt.Sprintf("record %d is the first that is there, and no checkpoint stands for those before",
 				c.lastRemoved.Seq+1)}
 	case c.needsCheckpoint && !c.hasCheckpoint:
 		return &ChainError{Segment: segmentName(c.lastRemoved.Segment),
-			Why: "the segment is missing, and no checkpoint stands for it"}
+			Reason: "the segment is missing, and no checkpoint stands for it"}
 	case c.options.Key.secret != nil && r.Records > 0 && !r.HasCodes:
-		return &ChainError{Segment: segmentName(c.at.segment),
-			Why: fmt.Sprintf("record %d has no code: it was written without the key", r.LastSeq)}
+		return &ChainError{Segment: segmentName(c.position.segment),
+			Reason: fmt.Sprintf("record %d has no code: it was written without the key", r.LastSeq)}
 	}
 	for _, h := range c.options.Heads {
 		if h.Seq > r.LastSeq {
-			return &ChainError{Segment: segmentName(max(c.at.segment, 1)),
-				Why: fmt.Sprintf(
+			return &ChainError{Segment: segmentName(max(c.position.segment, 1)),
+				Reason: fmt.Sprintf(
 					"the log ends at record %d, and record %d had been written: the newest records were cut off", r.LastSeq, h.Seq)}
 		}
 	}
@@ -293,7 +295,7 @@ func listSegments(dir string) ([]int, error) {
 		if m := segmentPattern.FindStringSubmatch(e.Name()); m != nil {
 			n, err := strconv.Atoi(m[1])
 			if err != nil || segmentName(n) != e.Name() {
-				return nil, &ChainError{Segment: e.Name(), Why: "not a segment's name"}
+				return nil, &ChainError{Segment: e.Name(), Reason: "not a segment's name"}
 			}
 			numbers = append(numbers, n)
 		}
@@ -303,23 +305,24 @@ func listSegments(dir string) ([]int, error) {
 }
 
 // readTail finds the end of the chain in the last segment, or in the one before if that is still empty.
-func readTail(from Source, segments []int) (position, []byte, error) {
+func readTail(from Source, segments []int) (chainPosition, []byte, error) {
 	last := segments[len(segments)-1]
 	first, err := firstRecord(from, last)
 	if err != nil {
-		return position{}, nil, err
+		return chainPosition{}, nil, err
 	}
-	at := position{segment: last, previousHash: genesisHash}
+	at := chainPosition{segment: last, previousHash: genesisHash}
 	switch {
 	case first != nil:
-		at.seq, at.previousHash = first.Seq-1, first.Prev
+		at.seq, at.previousHash = first.Seq-1, first.PreviousHash
 	case len(segments) > 1:
 		before, tail, err := readTail(from, segments[:len(segments)-1])
 		if err != nil {
-			return position{}, nil, err
+			return chainPosition{}, nil, err
 		}
 		if len(tail) > 0 {
-			return position{}, nil, &ChainError{Segment: segmentName(before.segment), Why: "the segment ends within a record"}
+			return chainPosition{}, nil, &ChainError{Segment: segmentName(before.segment),
+				Reason: "the segment ends within a record"}
 		}
 		at.seq, at.previousHash = before.seq, before.previousHash
 	}
@@ -355,13 +358,13 @@ func readFirst(f io.Reader, segment string) (*Record, error) {
 	}
 	rec, why := parseLine(line)
 	if why != "" {
-		return nil, &ChainError{Segment: segment, Line: 1, Why: why}
+		return nil, &ChainError{Segment: segment, Line: 1, Reason: why}
 	}
 	return &rec, nil
 }
 
 // walkSegment checks one segment from at, which it moves, and returns the bytes after the last complete record.
-func walkSegment(from Source, at *position, fn func(Record) error) ([]byte, error) {
+func walkSegment(from Source, at *chainPosition, fn func(Record) error) ([]byte, error) {
 	name := segmentName(at.segment)
 	f, err := from.Open(at.segment, 0, 0)
 	if err != nil {
@@ -374,8 +377,8 @@ func walkSegment(from Source, at *position, fn func(Record) error) ([]byte, erro
 		if errors.Is(err, io.EOF) {
 			return line, nil
 		}
-		if errors.Is(err, errLong) {
-			return nil, &ChainError{Segment: name, Line: n, Why: err.Error()}
+		if errors.Is(err, errLineTooLong) {
+			return nil, &ChainError{Segment: name, Line: n, Reason: err.Error()}
 		}
 		if err != nil { // an error of the disk or the server, not of the chain
 			return nil, fmt.Errorf("audit: read %s: %w", name, err)
@@ -385,11 +388,11 @@ func walkSegment(from Source, at *position, fn func(Record) error) ([]byte, erro
 		case why != "":
 		case rec.Seq != at.seq+1:
 			why = fmt.Sprintf("record %d follows record %d", rec.Seq, at.seq)
-		case rec.Prev != at.previousHash:
+		case rec.PreviousHash != at.previousHash:
 			why = "the record before it is not the one it names"
 		}
 		if why != "" {
-			return nil, &ChainError{Segment: name, Line: n, Why: why}
+			return nil, &ChainError{Segment: name, Line: n, Reason: why}
 		}
 		if fn != nil {
 			if err := fn(rec); err != nil {
@@ -404,7 +407,7 @@ func walkSegment(from Source, at *position, fn func(Record) error) ([]byte, erro
 	}
 }
 
-var errLong = errors.New("the line is too long for a record")
+var errLineTooLong = errors.New("the line is too long for a record")
 
 // readLine returns a line with its newline, or the remaining bytes and io.EOF.
 func readLine(in *bufio.Reader) ([]byte, error) {
@@ -413,7 +416,7 @@ func readLine(in *bufio.Reader) ([]byte, error) {
 		part, err := in.ReadSlice('\n')
 		line = append(line, part...)
 		if len(line) > maxLine {
-			return nil, errLong
+			return nil, errLineTooLong
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			return line, err

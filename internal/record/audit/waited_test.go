@@ -12,16 +12,16 @@ func TestWhatIsWaitedForIsDurable(t *testing.T) {
 		mode Mode
 		add  func(*Log) *Ticket
 	}{
-		"a decision":                  {Strict, func(l *Log) *Ticket { return l.Decision(decision("s")) }},
-		"a refusal":                   {Strict, func(l *Log) *Ticket { return l.Decision(Decision{Session: "s", Verdict: "deny"}) }},
-		"a session":                   {Strict, func(l *Log) *Ticket { return l.Session(Session{Session: "s", Event: "open"}) }},
-		"a call":                      {Strict, func(l *Log) *Ticket { return l.Call(Call{}) }},
-		"a report":                    {Strict, func(l *Log) *Ticket { return l.SubjectReport(SubjectReport{}) }},
-		"a report, whatever the mode": {Buffered, func(l *Log) *Ticket { return l.SubjectReport(SubjectReport{}) }},
+		"a decision":                  {ModeStrict, func(l *Log) *Ticket { return l.Decision(decision("s")) }},
+		"a refusal":                   {ModeStrict, func(l *Log) *Ticket { return l.Decision(Decision{Session: "s", Verdict: "deny"}) }},
+		"a session":                   {ModeStrict, func(l *Log) *Ticket { return l.Session(Session{Session: "s", Event: "open"}) }},
+		"a call":                      {ModeStrict, func(l *Log) *Ticket { return l.Call(Call{}) }},
+		"a report":                    {ModeStrict, func(l *Log) *Ticket { return l.SubjectReport(SubjectReport{}) }},
+		"a report, whatever the mode": {ModeBuffered, func(l *Log) *Ticket { return l.SubjectReport(SubjectReport{}) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			disk := &sick{}
-			l := open(t, Config{Mode: c.mode, Dir: t.TempDir(), Deadline: 100 * time.Millisecond, openFile: disk.file})
+			l := open(t, Config{Mode: c.mode, Dir: t.TempDir(), ReleaseTimeout: 100 * time.Millisecond, openFile: disk.file})
 			hang := make(chan struct{})
 			disk.mu.Lock()
 			disk.hang = hang

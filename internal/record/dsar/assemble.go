@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// Material has everything from which a report is made.
-type Material struct {
+// ReportInput has everything from which a report is made.
+type ReportInput struct {
 	Subject           string
 	Database          string
 	Now               time.Time
@@ -22,29 +22,29 @@ type Material struct {
 	Duration          time.Duration // how long a TEMPORARY consent lasts; 0: the default
 	InteractionsRenew bool          // an interaction renews a TEMPORARY consent
 
-	Current        []consent.Record // the newest record of each consent; empty: the registry does not know the subject
-	History        []consent.Record // the records of the subject, oldest first
-	StatedConsents []Stated         // the consents in tables of the application
-	Rows           []Rows
-	Retrievals     *Collector
-	Logs           []Log
+	CurrentConsents []consent.Record // the newest record of each consent; empty: the registry does not know the subject
+	History         []consent.Record // the records of the subject, oldest first
+	StatedConsents  []StatedConsent  // the consents in tables of the application
+	Rows            []SubjectRows
+	Retrievals      *Collector
+	Logs            []Log
 }
 
 // Assemble makes the report. The error for a subject of whom nothing is known, in the registry or in a table, is a
 // *consent.NotFoundError; an erased subject gets the same.
-func Assemble(m Material) (*Report, error) {
+func Assemble(m ReportInput) (*Report, error) {
 	rows := 0
 	for _, r := range m.Rows {
 		rows += r.Count
 	}
-	if len(m.History) == 0 && len(m.Current) == 0 && len(m.StatedConsents) == 0 && rows == 0 {
+	if len(m.History) == 0 && len(m.CurrentConsents) == 0 && len(m.StatedConsents) == 0 && rows == 0 {
 		return nil, consent.NewNotFound()
 	}
 	r := &Report{
 		Version: 1, MadeAt: m.Now.UTC(), MadeBy: m.MadeBy, Database: m.Database, Subject: m.Subject,
 		Controller:  Controller{m.Controller, m.Contact},
 		LawfulBasis: []Basis{}, Retention: []Retention{}, Recipients: []Recipient{}, Data: []TableData{},
-		History: []Entry{}, Logs: m.Logs,
+		History: []HistoryEntry{}, Logs: m.Logs,
 	}
 	if r.Logs == nil {
 		r.Logs = []Log{}
@@ -61,7 +61,7 @@ func Assemble(m Material) (*Report, error) {
 		r.Retrievals.List = []Retrieval{}
 	}
 	if r.Calls.List == nil {
-		r.Calls.List = []FaceCall{}
+		r.Calls.List = []InterfaceCall{}
 	}
 	m.fillConsents(r)
 	for _, rows := range m.Rows {
@@ -77,7 +77,7 @@ func Assemble(m Material) (*Report, error) {
 }
 
 // fillConsents fills in the present consents: grounds, purposes, categories, and how long data are kept.
-func (m Material) fillConsents(r *Report) {
+func (m ReportInput) fillConsents(r *Report) {
 	purposes, categories := map[string]bool{}, map[string]bool{}
 	for _, rec := range m.History { // the purposes of all consents, active or not
 		for _, p := range rec.Purposes {
@@ -88,7 +88,7 @@ func (m Material) fillConsents(r *Report) {
 		}
 	}
 	var activeTexts []string
-	for _, rec := range m.Current {
+	for _, rec := range m.CurrentConsents {
 		active := rec.IsActiveAt(m.Now)
 		r.Active = r.Active || active
 		r.LawfulBasis = append(r.LawfulBasis, Basis{
@@ -198,7 +198,7 @@ func describeConsent(rec consent.Record, since, now time.Time) string {
 }
 
 // stateSince returns when a consent came into its present state.
-func (m Material) stateSince(rec consent.Record) time.Time {
+func (m ReportInput) stateSince(rec consent.Record) time.Time {
 	at := rec.At
 	for _, r := range slices.Backward(m.History) {
 		if r.Key != rec.Key || r.Number > rec.Number || r.Event == consent.EventAppointed || r.Event == consent.EventDismissed {
@@ -215,7 +215,7 @@ func (m Material) stateSince(rec consent.Record) time.Time {
 // Instant formats a time for people.
 func Instant(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
-func (m Material) retention(rec consent.Record) Retention {
+func (m ReportInput) retention(rec consent.Record) Retention {
 	out := Retention{Grantee: rec.Grantee, Scope: rec.Scope, Stream: streamOrNil(rec.Stream)}
 	active := rec.IsActiveAt(m.Now)
 	switch {
@@ -260,7 +260,7 @@ func (m Material) retention(rec consent.Record) Retention {
 }
 
 // sweptData tells what was done with the data of a consent that has ended, and when; "": nothing yet.
-func (m Material) sweptData(rec consent.Record) (at time.Time, what string) {
+func (m ReportInput) sweptData(rec consent.Record) (at time.Time, what string) {
 	for _, r := range slices.Backward(m.History) {
 		switch {
 		case r.Key != rec.Key || r.Number > rec.Number:
@@ -289,7 +289,7 @@ func decaySteps(rec consent.Record) []Step {
 	}
 }
 
-func (r Rows) data() TableData {
+func (r SubjectRows) data() TableData {
 	out := TableData{Table: r.Table.Relation.Name.String(), Rows: r.Count, Key: nonNil(r.Key), Keys: r.Keys, Columns: []string{}}
 	for _, c := range r.Table.Relation.Columns {
 		out.Columns = append(out.Columns, c.Name)
@@ -303,8 +303,8 @@ func (r Rows) data() TableData {
 	return out
 }
 
-func newEntry(rec consent.Record) Entry {
-	return Entry{
+func newEntry(rec consent.Record) HistoryEntry {
+	return HistoryEntry{
 		Record: rec.Number, At: rec.At.UTC(), Event: string(rec.Event), Grantee: rec.Grantee, Scope: rec.Scope,
 		State: string(rec.State), DPV: rec.State.DPVTerm(),
 		Stream: streamOrNil(rec.Stream), Categories: nonNil(rec.Categories), Purposes: nonNil(rec.Purposes),
@@ -316,7 +316,7 @@ func newEntry(rec consent.Record) Entry {
 }
 
 // fillSources lists the origins of the data, as far as the registry knows them.
-func (m Material) fillSources(r *Report) {
+func (m ReportInput) fillSources(r *Report) {
 	r.Sources = []string{}
 	ways := map[string]bool{}
 	for _, rec := range m.History {
@@ -360,7 +360,7 @@ func dataSubjectRights(c Controller) []Right {
 }
 
 // reportLimits lists the conclusions that must not be drawn from the report.
-func (m Material) reportLimits() []string {
+func (m ReportInput) reportLimits() []string {
 	out := []string{
 		"The report does not have what the owners of the database have read themselves, past pgconsent.",
 		"A statement is called possible if the log does not show whether rows of this person were in its answer. " +

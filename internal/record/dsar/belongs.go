@@ -8,24 +8,24 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Table is a table whose rows belong to data subjects, as the policy says.
-type Table struct {
+// SubjectTable is a table whose rows belong to data subjects, as the policy says.
+type SubjectTable struct {
 	Relation *catalog.Relation
-	Links    []Link // the links to subjects: a row is the subject's if any of them leads to the subject
+	Links    []SubjectLink // the links to subjects: a row is the subject's if any of them leads to the subject
 	// the names by which statements reach the table's rows: its own, those of its children, and those of views over it
 	Names []string
 }
 
-// Link leads from a row to a subject.
-type Link struct {
-	Hops   []Hop
+// SubjectLink leads from a row to a subject.
+type SubjectLink struct {
+	Steps  []LinkStep
 	Column string         // a column that equals the subject's id; "": List is set
 	List   predicate.List // a list that contains the subject's id
 }
 
-// Hop leads to rows of the table of its Step by columns. Without columns, it leads to the rows from which a row was
-// made.
-type Hop struct {
+// LinkStep leads to rows of the table of its Step by columns. Without columns, it leads to the rows from which a row
+// was made.
+type LinkStep struct {
 	predicate.Step
 	MadeFrom []predicate.Origin // how the row was made
 	// the hop also leads to all rows of the same table from which the row was made, directly or indirectly, and to the row
@@ -33,10 +33,10 @@ type Hop struct {
 	Recursive bool
 }
 
-// Tables returns the tables of a policy whose rows belong to data subjects, by name. They belong through the attribute
-// that the policy calls the subject of records, through consents, and through links to such rows.
-func Tables(p *policy.Policy) []Table {
-	b := linkCollector{policy: p, links: map[catalog.Name][]Link{}, relations: map[catalog.Name]*catalog.Relation{},
+// SubjectTables returns the tables of a policy whose rows belong to data subjects, by name. They belong through the
+// attribute that the policy calls the subject of records, through consents, and through links to such rows.
+func SubjectTables(p *policy.Policy) []SubjectTable {
+	b := linkCollector{policy: p, links: map[catalog.Name][]SubjectLink{}, relations: map[catalog.Name]*catalog.Relation{},
 		visited: map[catalog.Name]bool{}, selfOrigins: map[catalog.Name][]predicate.Origin{}}
 	for _, t := range p.Tables() {
 		b.findPersonTables(t.Rows)
@@ -47,13 +47,13 @@ func Tables(p *policy.Policy) []Table {
 	for _, t := range p.Tables() {
 		b.collectLinks(t)
 	}
-	var out []Table
+	var out []SubjectTable
 	for name, links := range b.links {
 		if len(links) > 0 {
-			out = append(out, Table{b.relations[name], b.recursiveLinks(b.relations[name]), statementNames(p, name)})
+			out = append(out, SubjectTable{b.relations[name], b.recursiveLinks(b.relations[name]), statementNames(p, name)})
 		}
 	}
-	slices.SortFunc(out, func(x, y Table) int {
+	slices.SortFunc(out, func(x, y SubjectTable) int {
 		if x.Relation.Name.String() < y.Relation.Name.String() {
 			return -1
 		}
@@ -65,7 +65,7 @@ func Tables(p *policy.Policy) []Table {
 // linkCollector collects links.
 type linkCollector struct {
 	policy      *policy.Policy
-	links       map[catalog.Name][]Link
+	links       map[catalog.Name][]SubjectLink
 	relations   map[catalog.Name]*catalog.Relation
 	visited     map[catalog.Name]bool               // tables whose links are or were collected
 	selfOrigins map[catalog.Name][]predicate.Origin // tables whose rows are made from other rows of the same table
@@ -95,12 +95,12 @@ func (b *linkCollector) findPersonTables(n predicate.Node) {
 		}
 		last := c.Steps[len(c.Steps)-1].Relation
 		if len(last.PrimaryKey) == 1 {
-			b.add(last, Link{Column: last.PrimaryKey[0]})
+			b.add(last, SubjectLink{Column: last.PrimaryKey[0]})
 		}
 	})
 }
 
-func (b *linkCollector) add(r *catalog.Relation, l Link) {
+func (b *linkCollector) add(r *catalog.Relation, l SubjectLink) {
 	b.relations[r.Name] = r
 	if slices.ContainsFunc(b.links[r.Name], l.equals) {
 		return
@@ -108,8 +108,9 @@ func (b *linkCollector) add(r *catalog.Relation, l Link) {
 	b.links[r.Name] = append(b.links[r.Name], l)
 }
 
-func (l Link) equals(other Link) bool {
-	return l.Column == other.Column && l.List == other.List && slices.EqualFunc(l.Hops, other.Hops, func(x, y Hop) bool {
+func (l SubjectLink) equals(other SubjectLink) bool {
+	return l.Column == other.Column && l.List == other.List && slices.EqualFunc(l.Steps, other.Steps, func(x,
+		y LinkStep) bool {
 		return x.Relation.Name == y.Relation.Name && x.Column == y.Column && x.FromColumn == y.FromColumn &&
 			slices.Equal(x.MorePairs, y.MorePairs) && x.Recursive == y.Recursive &&
 			slices.EqualFunc(x.MadeFrom, y.MadeFrom, func(m, n predicate.Origin) bool {
@@ -133,23 +134,23 @@ func (b *linkCollector) collectLinks(t *policy.Table) {
 		b.collectFromNode(r, n)
 	}
 	if t.Aggregate != nil {
-		b.add(r, Link{Column: t.Aggregate.Subject})
+		b.add(r, SubjectLink{Column: t.Aggregate.Subject})
 		b.collectFromNode(r, t.Aggregate.Rows)
 	}
 	if t.Lifecycle != nil {
-		b.add(r, Link{Column: t.Lifecycle.Subject})
+		b.add(r, SubjectLink{Column: t.Lifecycle.Subject})
 	}
 }
 
 // recursiveLinks returns the links of a table. If its rows are made from each other, the rows from which a row was made
 // also name its subject.
-func (b *linkCollector) recursiveLinks(r *catalog.Relation) []Link {
+func (b *linkCollector) recursiveLinks(r *catalog.Relation) []SubjectLink {
 	out, ways := slices.Clone(b.links[r.Name]), b.selfOrigins[r.Name]
 	if len(ways) == 0 || len(r.PrimaryKey) == 0 {
 		return out
 	}
 	for i, l := range out {
-		out[i].Hops = append([]Hop{{Step: predicate.Step{Relation: r}, MadeFrom: ways, Recursive: true}}, l.Hops...)
+		out[i].Steps = append([]LinkStep{{Step: predicate.Step{Relation: r}, MadeFrom: ways, Recursive: true}}, l.Steps...)
 	}
 	return out
 }
@@ -159,7 +160,7 @@ func (b *linkCollector) collectFromNode(r *catalog.Relation, n predicate.Node) {
 		switch n := n.(type) {
 		case predicate.Own:
 			if n.Attribute == b.policy.SubjectAttribute() {
-				b.add(r, Link{Column: n.Column})
+				b.add(r, SubjectLink{Column: n.Column})
 			}
 		case predicate.Consent:
 			if len(n.Steps) == 0 {
@@ -167,14 +168,14 @@ func (b *linkCollector) collectFromNode(r *catalog.Relation, n predicate.Node) {
 			}
 			last := n.Steps[len(n.Steps)-1]
 			if len(last.Relation.PrimaryKey) == 1 {
-				b.add(r, Link{Hops: hops(n.Steps), Column: last.Relation.PrimaryKey[0]})
+				b.add(r, SubjectLink{Steps: linkSteps(n.Steps), Column: last.Relation.PrimaryKey[0]})
 			}
 		case predicate.RecordedConsent:
 			b.add(r, subjectLink(n))
 		case predicate.RegistryConsent:
 			b.add(r, subjectLink(n.Subjects))
 		case predicate.Visible:
-			b.addLinksThrough(r, Hop{Step: predicate.Step{Relation: n.Relation, Column: n.Column, FromColumn: n.FromColumn,
+			b.addLinksThrough(r, LinkStep{Step: predicate.Step{Relation: n.Relation, Column: n.Column, FromColumn: n.FromColumn,
 				MorePairs: n.MorePairs}}, n.Rows)
 		case predicate.Derived:
 			if n.SourceTable().Name == r.Name {
@@ -186,33 +187,34 @@ func (b *linkCollector) collectFromNode(r *catalog.Relation, n predicate.Node) {
 				}
 				return
 			}
-			b.addLinksThrough(r, Hop{Step: predicate.Step{Relation: n.SourceTable()}, MadeFrom: []predicate.Origin{n.Origin}},
+			b.addLinksThrough(r, LinkStep{Step: predicate.Step{Relation: n.SourceTable()},
+				MadeFrom: []predicate.Origin{n.Origin}},
 				n.SourceCondition())
 		}
 	})
 }
 
 // subjectLink returns the link to the subjects of a consent.
-func subjectLink(n predicate.RecordedConsent) Link {
-	l := Link{Hops: hops(n.Steps), Column: n.Subject}
+func subjectLink(n predicate.RecordedConsent) SubjectLink {
+	l := SubjectLink{Steps: linkSteps(n.Steps), Column: n.Subject}
 	if n.Subject == "" {
 		l.List = n.Subjects
 	}
 	return l
 }
 
-func hops(steps []predicate.Step) []Hop {
-	out := make([]Hop, len(steps))
+func linkSteps(steps []predicate.Step) []LinkStep {
+	out := make([]LinkStep, len(steps))
 	for i, s := range steps {
-		out[i] = Hop{Step: s}
+		out[i] = LinkStep{Step: s}
 	}
 	return out
 }
 
 // addLinksThrough adds the links of another table that a hop reaches: its own links, and those of the rule that applies
 // to it here. A table that the policy does not list has no links of its own.
-func (b *linkCollector) addLinksThrough(r *catalog.Relation, way Hop, rule predicate.Node) {
-	to := way.Relation
+func (b *linkCollector) addLinksThrough(r *catalog.Relation, step LinkStep, rule predicate.Node) {
+	to := step.Relation
 	next, listed := b.policy.Table(to.Name)
 	if listed {
 		b.collectLinks(next)
@@ -225,7 +227,7 @@ func (b *linkCollector) addLinksThrough(r *catalog.Relation, way Hop, rule predi
 		b.links[to.Name] = own
 	}
 	for _, l := range all {
-		b.add(r, Link{Hops: append([]Hop{way}, l.Hops...), Column: l.Column, List: l.List})
+		b.add(r, SubjectLink{Steps: append([]LinkStep{step}, l.Steps...), Column: l.Column, List: l.List})
 	}
 }
 

@@ -46,10 +46,10 @@ func TestAKeyOfSeveralColumnsIsNoPerson(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got []string
-			for _, table := range dsar.Tables(p) {
+			for _, table := range dsar.SubjectTables(p) {
 				for _, l := range table.Links {
 					link := table.Relation.Name.String() + "." + l.Column
-					for _, hop := range l.Hops {
+					for _, hop := range l.Steps {
 						link = fmt.Sprintf("%s by %s.%s", table.Relation.Name, hop.Relation.Name, l.Column)
 					}
 					got = append(got, link)

@@ -8,13 +8,13 @@ import (
 
 // Calls are the calls by HTTP, MCP and the console that were about the subject.
 type Calls struct {
-	Number uint64     `json:"number"`
-	Left   uint64     `json:"left_out"` // the number of calls that are left out, the oldest ones
-	List   []FaceCall `json:"list"`     // the calls, oldest first
+	Number uint64          `json:"number"`
+	Left   uint64          `json:"left_out"` // the number of calls that are left out, the oldest ones
+	List   []InterfaceCall `json:"list"`     // the calls, oldest first
 }
 
-// FaceCall is one call.
-type FaceCall struct {
+// InterfaceCall is one call.
+type InterfaceCall struct {
 	At        time.Time `json:"at"`
 	Face      string    `json:"face"`
 	By        string    `json:"by,omitempty"` // the name of the caller's token; left out: the caller is a person
@@ -28,9 +28,9 @@ type FaceCall struct {
 	Record    uint64    `json:"record"`
 }
 
-// AddCall adds a call; [Scan] calls this method. A caller is named by the name of a token; one person is not named to
-// another.
-func (c *Collector) AddCall(call FaceCall) {
+// AddCall adds a call; [LogScan] calls this method. A caller is named by the name of a token; one person is not named
+// to another.
+func (c *Collector) AddCall(call InterfaceCall) {
 	call.Log, call.You = c.Log, call.By != "" && slices.Contains(c.OnBehalfOf, call.By)
 	if strings.HasPrefix(call.By, "ref:") {
 		call.By = ""
@@ -44,7 +44,7 @@ func (c *Collector) AddCall(call FaceCall) {
 
 // trimCalls keeps only the newest calls.
 func (c *Collector) trimCalls() {
-	slices.SortStableFunc(c.calls, func(a, b FaceCall) int { return a.At.Compare(b.At) })
+	slices.SortStableFunc(c.calls, func(a, b InterfaceCall) int { return a.At.Compare(b.At) })
 	if c.MaxPossible > 0 && len(c.calls) > c.MaxPossible {
 		c.calls = slices.Clone(c.calls[len(c.calls)-c.MaxPossible:])
 	}

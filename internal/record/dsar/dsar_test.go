@@ -30,10 +30,10 @@ var key = func() audit.Key {
 	return k
 }()
 
-var notes = dsar.Table{
+var notes = dsar.SubjectTable{
 	Relation: &catalog.Relation{Name: catalog.Name{Schema: "public", Name: "notes"}, PrimaryKey: []string{"id"},
 		Columns: []catalog.Column{{Name: "id", Type: "integer"}, {Name: "person", Type: "text"}}},
-	Links: []dsar.Link{{Column: "person"}},
+	Links: []dsar.SubjectLink{{Column: "person"}},
 	Names: []string{"public.notes", "public.recent"},
 }
 
@@ -54,7 +54,7 @@ func write(t testing.TB, dir string, all []ran) {
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var calls atomic.Int64 // the log asks from a goroutine of its own, too
 	now := func() time.Time { return begin.Add(time.Duration(calls.Add(1)) * time.Millisecond) }
-	log, err := audit.Open(audit.Config{Dir: dir, Mode: audit.Buffered, Key: key, MaxSegment: 4000, Now: now, Deadline: tier.Patience})
+	log, err := audit.Open(audit.Config{Dir: dir, Mode: audit.ModeBuffered, Key: key, MaxSegment: 4000, Clock: now, ReleaseTimeout: tier.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,17 +76,17 @@ func write(t testing.TB, dir string, all []ran) {
 }
 
 func commit(session, table string, keys ...string) audit.Keys {
-	out := audit.Keys{Table: table, Exact: true}
+	out := audit.Keys{Table: table, AreComplete: true}
 	for _, k := range keys {
-		out.Rows = append(out.Rows, key.Commit(session, table, k))
+		out.Commitments = append(out.Commitments, key.Commit(session, table, k))
 	}
 	return out
 }
 
-func scan(t testing.TB, dir string, c *dsar.Collector) dsar.LogRead {
+func scan(t testing.TB, dir string, c *dsar.Collector) dsar.ScanResult {
 	t.Helper()
 	c.Log = dir
-	read, err := dsar.Scan{From: audit.Folder(dir), Database: "app", Tables: tables,
+	read, err := dsar.LogScan{Source: audit.Folder(dir), Database: "app", Tables: tables,
 		OnAccess: c.AddAccess}.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -94,12 +94,12 @@ func scan(t testing.TB, dir string, c *dsar.Collector) dsar.LogRead {
 	return read
 }
 
-var mine = []dsar.Rows{{Table: notes, Key: []string{"id"}, Keys: [][]string{{"1"}, {"2"}}, Count: 2}}
+var mine = []dsar.SubjectRows{{Table: notes, Key: []string{"id"}, Keys: [][]string{{"1"}, {"2"}}, Count: 2}}
 
 // What the log proves is exact or absent; all else is possible, with the reason.
 func TestWhoHadWhat(t *testing.T) {
 	inexact := commit("s1", "public.notes", "1")
-	inexact.Exact = false
+	inexact.AreComplete = false
 	dir := t.TempDir()
 	write(t, dir, []ran{
 		{agent: "a", session: "s1", table: "public.notes", verdict: "allow", rows: 2,
@@ -122,7 +122,7 @@ func TestWhoHadWhat(t *testing.T) {
 	if read.Problem != "" || read.Records == 0 {
 		t.Fatalf("%+v", read)
 	}
-	r, err := dsar.Assemble(dsar.Material{Subject: "me", Database: "app", Now: time.Now(), Rows: mine, Retrievals: c,
+	r, err := dsar.Assemble(dsar.ReportInput{Subject: "me", Database: "app", Now: time.Now(), Rows: mine, Retrievals: c,
 		Logs: []dsar.Log{read.ReportEntry("audit")}})
 	if err != nil {
 		t.Fatal(err)
@@ -150,14 +150,14 @@ func TestWhoHadWhat(t *testing.T) {
 	// Keys of rows that were deleted since can be told no more.
 	c = &dsar.Collector{Rows: mine, Commit: key.Committer, LastDeletion: time.Now()}
 	scan(t, dir, c)
-	deleted, _ := dsar.Assemble(dsar.Material{Subject: "me", Rows: mine, Retrievals: c})
+	deleted, _ := dsar.Assemble(dsar.ReportInput{Subject: "me", Rows: mine, Retrievals: c})
 	if deleted.Retrievals.Exact != 2 || deleted.Retrievals.Possible != 6 {
 		t.Errorf("%+v", deleted.Retrievals)
 	}
 	// Without the audit's key nothing is exact, and nothing is left out.
 	c = &dsar.Collector{Rows: mine, MaxPossible: 2}
 	scan(t, dir, c)
-	keyless, _ := dsar.Assemble(dsar.Material{Subject: "me", Rows: mine, Retrievals: c})
+	keyless, _ := dsar.Assemble(dsar.ReportInput{Subject: "me", Rows: mine, Retrievals: c})
 	if keyless.Retrievals.Exact != 0 || keyless.Retrievals.Possible != 8 || keyless.Retrievals.Left != 6 || len(keyless.Retrievals.List) != 2 {
 		t.Errorf("%+v", keyless.Retrievals)
 	}
@@ -192,7 +192,7 @@ func TestLogThatDoesNotHold(t *testing.T) {
 			if read.Problem == "" {
 				t.Error("nothing was found")
 			}
-			r, _ := dsar.Assemble(dsar.Material{Subject: "me", Rows: mine, Retrievals: c,
+			r, _ := dsar.Assemble(dsar.ReportInput{Subject: "me", Rows: mine, Retrievals: c,
 				Logs: []dsar.Log{read.ReportEntry("audit")}})
 			if !strings.Contains(strings.Join(r.Limits, "\n"), "fails verification") || r.Logs[0].Intact {
 				t.Errorf("%+v", r.Limits)
@@ -204,20 +204,20 @@ func TestLogThatDoesNotHold(t *testing.T) {
 // Calls of other services are in the report of whom they were about, and persons who called are not named to others.
 func TestCalls(t *testing.T) {
 	dir := t.TempDir()
-	log, err := audit.Open(audit.Config{Dir: dir, Key: key, Deadline: tier.Patience})
+	log, err := audit.Open(audit.Config{Dir: dir, Key: key, ReleaseTimeout: tier.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []audit.Call{
-		{By: "ref:me", Role: "subject", Operation: "consent.grant", Written: true, About: []string{"ref:me"}, Outcome: audit.Done},
-		{By: "auditor", Role: "admin", Operation: "consent.history", About: []string{"ref:other", "ref:me"}, Outcome: audit.Done},
-		{By: "auditor", Role: "admin", Operation: "consent.history", About: []string{"ref:other"}, Outcome: audit.Done},
-		{By: "auditor", Role: "admin", Operation: "consent.audit", Everybody: true, Outcome: audit.Done},
-		{By: "ref:parent", Role: "subject", Operation: "consent.revoke", About: []string{"ref:me"}, Outcome: audit.Refused},
-		{By: "auditor", Role: "admin", Operation: "consent.history", About: []string{"ref:me"}, Outcome: audit.Done, Database: "other"},
-		{By: "ref:me", Role: "subject", Operation: "consent.status", About: []string{"ref:me2"}, Outcome: audit.Refused},
+		{CallerName: "ref:me", Role: "subject", Operation: "consent.grant", MayChangeData: true, Subjects: []string{"ref:me"}, Outcome: audit.OutcomeDone},
+		{CallerName: "auditor", Role: "admin", Operation: "consent.history", Subjects: []string{"ref:other", "ref:me"}, Outcome: audit.OutcomeDone},
+		{CallerName: "auditor", Role: "admin", Operation: "consent.history", Subjects: []string{"ref:other"}, Outcome: audit.OutcomeDone},
+		{CallerName: "auditor", Role: "admin", Operation: "consent.audit", AboutEverybody: true, Outcome: audit.OutcomeDone},
+		{CallerName: "ref:parent", Role: "subject", Operation: "consent.revoke", Subjects: []string{"ref:me"}, Outcome: audit.OutcomeRefused},
+		{CallerName: "auditor", Role: "admin", Operation: "consent.history", Subjects: []string{"ref:me"}, Outcome: audit.OutcomeDone, Database: "other"},
+		{CallerName: "ref:me", Role: "subject", Operation: "consent.status", Subjects: []string{"ref:me2"}, Outcome: audit.OutcomeRefused},
 	} {
-		c.Face = "http"
+		c.Interface = "http"
 		if c.Database == "" {
 			c.Database = "app"
 		}
@@ -229,12 +229,12 @@ func TestCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &dsar.Collector{Log: "audit", OnBehalfOf: []string{"me", "ref:me"}, MaxPossible: 10}
-	read, err := dsar.Scan{From: audit.Folder(dir), Database: "app", Refs: c.OnBehalfOf, Key: key, OnAccess: c.AddAccess,
+	read, err := dsar.LogScan{Source: audit.Folder(dir), Database: "app", SubjectReferences: c.OnBehalfOf, Key: key, OnAccess: c.AddAccess,
 		OnCall: c.AddCall}.Run(t.Context())
 	if err != nil || read.Problem != "" {
 		t.Fatal(err, read.Problem)
 	}
-	r, err := dsar.Assemble(dsar.Material{Subject: "me", Rows: mine, Retrievals: c,
+	r, err := dsar.Assemble(dsar.ReportInput{Subject: "me", Rows: mine, Retrievals: c,
 		Logs: []dsar.Log{read.ReportEntry("audit")}})
 	if err != nil {
 		t.Fatal(err)
@@ -270,7 +270,7 @@ func TestWrittenAnewOrCutOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, k := range map[string]audit.Key{"without a key": {}, "with another key": other} {
-		log, err := audit.Open(audit.Config{Dir: filepath.Join(anew, name), Key: k, Deadline: tier.Patience})
+		log, err := audit.Open(audit.Config{Dir: filepath.Join(anew, name), Key: k, ReleaseTimeout: tier.Patience})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -279,12 +279,12 @@ func TestWrittenAnewOrCutOff(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for name, s := range map[string]dsar.Scan{
-		"":                       {From: audit.Folder(dir), Key: key, Heads: []audit.Head{{Seq: report.LastSeq, Hash: report.LastHash}}},
-		"cut off":                {From: audit.Folder(dir), Key: key, Heads: []audit.Head{{Seq: report.LastSeq + 1, Hash: report.LastHash}}},
-		"the anchor names":       {From: audit.Folder(dir), Key: key, Heads: []audit.Head{{Seq: report.LastSeq - 1, Hash: report.LastHash}}},
-		"without the key":        {From: audit.Folder(filepath.Join(anew, "without a key")), Key: key},
-		"authenticated with key": {From: audit.Folder(filepath.Join(anew, "with another key")), Key: key},
+	for name, s := range map[string]dsar.LogScan{
+		"":                       {Source: audit.Folder(dir), Key: key, Heads: []audit.RecordHead{{Seq: report.LastSeq, Hash: report.LastHash}}},
+		"cut off":                {Source: audit.Folder(dir), Key: key, Heads: []audit.RecordHead{{Seq: report.LastSeq + 1, Hash: report.LastHash}}},
+		"the anchor names":       {Source: audit.Folder(dir), Key: key, Heads: []audit.RecordHead{{Seq: report.LastSeq - 1, Hash: report.LastHash}}},
+		"without the key":        {Source: audit.Folder(filepath.Join(anew, "without a key")), Key: key},
+		"authenticated with key": {Source: audit.Folder(filepath.Join(anew, "with another key")), Key: key},
 	} {
 		s.Database, s.Tables, s.OnAccess = "app", tables, func(dsar.Access) {}
 		read, err := s.Run(t.Context())
@@ -299,14 +299,14 @@ func at(day int) time.Time {
 }
 
 // story is somebody whose consent was given, became a partnership, and was withdrawn; now is day.
-func story(now int, withdrawn bool) dsar.Material {
+func story(now int, withdrawn bool) dsar.ReportInput {
 	key := consent.Key{Subject: "ada", Grantee: "*", Scope: "*"}
 	given := consent.Record{Number: 1, At: at(0), Event: consent.EventGiven, Consent: consent.Consent{
 		Key: key, State: consent.StateGiven, Stream: consent.StreamTemporary, Categories: []string{
 			"ESSENTIAL"}, Purposes: []string{"support"}, GivenAt: at(0), ExpiresAt: at(14), Controller: "Example GmbH"},
 		Details: consent.Details{Grantor: "ada", RecordedBy: consent.Party{Role: consent.RoleSubject, ID: "ada"}, Via: "http",
 			Reason: "wants help", Evidence: "form 7"}}
-	m := dsar.Material{Subject: "ada", Database: "app", Now: at(now), MadeBy: "officer", Controller: "Example GmbH",
+	m := dsar.ReportInput{Subject: "ada", Database: "app", Now: at(now), MadeBy: "officer", Controller: "Example GmbH",
 		InteractionsRenew: true, Rows: mine, History: []consent.Record{given}}
 	if withdrawn {
 		w := given
@@ -315,7 +315,7 @@ func story(now int, withdrawn bool) dsar.Material {
 		told.Number, told.At, told.Event = 3, at(5), consent.EventReported
 		m.History = append(m.History, w, told)
 	}
-	m.Current = m.History[len(m.History)-1:]
+	m.CurrentConsents = m.History[len(m.History)-1:]
 	return m
 }
 
@@ -323,16 +323,16 @@ func story(now int, withdrawn bool) dsar.Material {
 // seeds/001:151.
 func TestSaysWhetherConsentIsActive(t *testing.T) {
 	for _, c := range []struct {
-		m        dsar.Material
+		m        dsar.ReportInput
 		active   bool
 		standing string
 	}{
 		{story(1, false), true, "Consent is active: TEMPORARY given until 2026-01-15 12:00:00 UTC."},
 		{story(14, false), false, "No consent is active: TEMPORARY expired since 2026-01-15 12:00:00 UTC."},
 		{story(6, true), false, "No consent is active: TEMPORARY withdrawn since 2026-01-04 12:00:00 UTC."},
-		{dsar.Material{Subject: "ada", Now: at(1), Rows: mine}, false, "No consent of this person is recorded."},
-		{dsar.Material{Subject: "ada", Now: at(1), Rows: mine, StatedConsents: stated(true)}, true, "Consent is active: public.notes says consent granted."},
-		{dsar.Material{Subject: "ada", Now: at(1), StatedConsents: stated(false)}, false, "No consent is active: public.notes says consent granted."},
+		{dsar.ReportInput{Subject: "ada", Now: at(1), Rows: mine}, false, "No consent of this person is recorded."},
+		{dsar.ReportInput{Subject: "ada", Now: at(1), Rows: mine, StatedConsents: stated(true)}, true, "Consent is active: public.notes says consent granted."},
+		{dsar.ReportInput{Subject: "ada", Now: at(1), StatedConsents: stated(false)}, false, "No consent is active: public.notes says consent granted."},
 	} {
 		r, err := dsar.Assemble(c.m)
 		if err != nil || r.Active != c.active || r.ConsentState != c.standing {
@@ -341,13 +341,14 @@ func TestSaysWhetherConsentIsActive(t *testing.T) {
 	}
 }
 
-func stated(active bool) []dsar.Stated {
-	return []dsar.Stated{{Table: dsar.ConsentTable{Relation: notes.Relation, Person: "person", Status: "consent"}, Status: "granted", Active: active}}
+func stated(active bool) []dsar.StatedConsent {
+	return []dsar.StatedConsent{{Table: dsar.ConsentTable{Relation: notes.Relation, PersonColumn: "person", StatusColumn: "consent"}, Status: "granted",
+		Active: active}}
 }
 
 // Of data that were swept no next sweep is promised.
 func TestSweptIsNotSweptAgain(t *testing.T) {
-	period := func(m dsar.Material) string {
+	period := func(m dsar.ReportInput) string {
 		t.Helper()
 		r, err := dsar.Assemble(m)
 		if err != nil || len(r.Retention) != 1 {
@@ -367,7 +368,7 @@ func TestSweptIsNotSweptAgain(t *testing.T) {
 		done.Number, done.At, done.Event = 3, at(4), event
 		m.History[2].Number = 4
 		m.History = slices.Insert(m.History, 2, done)
-		m.Current = m.History[3:]
+		m.CurrentConsents = m.History[3:]
 		if got := period(m); !strings.Contains(got, want) || strings.Contains(got, "next") {
 			t.Errorf("after %s: %s", event, got)
 		}
@@ -375,7 +376,7 @@ func TestSweptIsNotSweptAgain(t *testing.T) {
 		again, ended := m.History[0], m.History[1]
 		again.Number, ended.Number, again.At, ended.At = 5, 6, at(5), at(6)
 		m.History = append(m.History, again, ended)
-		m.Current = m.History[5:]
+		m.CurrentConsents = m.History[5:]
 		if got := period(m); !strings.Contains(got, "the next sweep deletes") {
 			t.Errorf("after another consent: %s", got)
 		}
@@ -410,7 +411,7 @@ func TestSaysHowLongDataAreKept(t *testing.T) {
 	if p := r.Retention[0]; p.Period != "14 days from the last interaction, then deleted in full." || !p.Until.Equal(at(14)) {
 		t.Errorf("%+v", p)
 	}
-	rec := &m.Current[0]
+	rec := &m.CurrentConsents[0]
 	rec.Stream, rec.ExpiresAt = consent.StreamPartnered, time.Time{}
 	r, _ = dsar.Assemble(m)
 	if p := r.Retention[0]; p.Until != nil || !strings.Contains(p.Period, "As long as the partnership lasts") {
@@ -457,7 +458,7 @@ func TestNamesTheLawfulBasis(t *testing.T) {
 func TestNobodyIsKnown(t *testing.T) {
 	empty := slices.Clone(mine)
 	empty[0].Count, empty[0].Keys = 0, nil
-	_, err := dsar.Assemble(dsar.Material{Subject: "nobody", Rows: empty})
+	_, err := dsar.Assemble(dsar.ReportInput{Subject: "nobody", Rows: empty})
 	named, ok := err.(consent.Named)
 	if !ok || named.Name() != "ConsentNotFoundError" {
 		t.Errorf("%v", err)
@@ -491,10 +492,10 @@ func TestSchema(t *testing.T) {
 	full := story(1, false)
 	full.Retrievals = &dsar.Collector{Rows: mine, Commit: key.Committer}
 	full.Logs = []dsar.Log{scan(t, dir, full.Retrievals).ReportEntry("audit")}
-	full.Rows = []dsar.Rows{{Table: notes, Key: []string{"id"}, Keys: [][]string{{"1"}}, Count: 1, Copy: [][]byte{[]byte(`{"id":1}`)}}}
+	full.Rows = []dsar.SubjectRows{{Table: notes, Key: []string{"id"}, Keys: [][]string{{"1"}}, Count: 1, Copy: [][]byte{[]byte(`{"id":1}`)}}}
 	decaying := story(1, false)
-	decaying.Current[0].Stream, decaying.Current[0].DecayFrom = consent.StreamAnonymous, at(0)
-	for name, m := range map[string]dsar.Material{
+	decaying.CurrentConsents[0].Stream, decaying.CurrentConsents[0].DecayFrom = consent.StreamAnonymous, at(0)
+	for name, m := range map[string]dsar.ReportInput{
 		"full": full, "withdrawn": story(6, true), "decaying": decaying, "rows alone": {
 			Subject: "x", Rows: mine}, "registry alone": {Subject: "x", History: story(1, false).History}} {
 		r, err := dsar.Assemble(m)
@@ -530,14 +531,14 @@ func TestPageHasNoMarkupOfOthers(t *testing.T) {
 			evil, evil, evil, evil
 		h.Categories, h.Purposes = []string{evil}, []string{evil}
 	}
-	m.Current = m.History[:1]
+	m.CurrentConsents = m.History[:1]
 	dir := t.TempDir()
 	write(t, dir, []ran{{agent: evil, session: "s1", table: "public.notes", verdict: "allow", rows: 2, purpose: evil}})
 	m.Retrievals = &dsar.Collector{}
 	read := scan(t, dir, m.Retrievals)
 	read.Problem = evil
 	m.Logs = []dsar.Log{read.ReportEntry(evil)}
-	m.Rows = []dsar.Rows{{Table: notes, Key: []string{"id"}, Keys: [][]string{{evil}}, Count: 1,
+	m.Rows = []dsar.SubjectRows{{Table: notes, Key: []string{"id"}, Keys: [][]string{{evil}}, Count: 1,
 		Copy: [][]byte{[]byte(`{"x": "</pre><script>alert(1)</script>"}`)}}}
 	r, err := dsar.Assemble(m)
 	if err != nil {

@@ -70,12 +70,12 @@ var page = template.Must(template.New("report").Funcs(template.FuncMap{
 		slices.Reverse(out)
 		return out[:min(len(out), maxTableRows)]
 	},
-	"newest_calls": func(all []FaceCall) []FaceCall {
+	"newest_calls": func(all []InterfaceCall) []InterfaceCall {
 		out := slices.Clone(all)
 		slices.Reverse(out)
 		return out[:min(len(out), maxTableRows)]
 	},
-	"more_calls": func(all []FaceCall) int { return max(0, len(all)-maxTableRows) },
+	"more_calls": func(all []InterfaceCall) int { return max(0, len(all)-maxTableRows) },
 	"more":       func(all []Retrieval) int { return max(0, len(all)-maxTableRows) },
 	"days":       func(all []Day) []Day { return all[max(0, len(all)-31):] },
 	"row":        func(j json.RawMessage) string { return string(j) },

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// line is a record, split into its members without decoding JSON, as far as their fixed order allows.
-type line struct {
+// auditLine is a record, split into its members without decoding JSON, as far as their fixed order allows.
+type auditLine struct {
 	seq        uint64
 	time       []byte
 	prev, hash []byte
@@ -55,7 +55,7 @@ func takeNumber(b *[]byte) (n uint64, ok bool) {
 }
 
 // parseLine splits a line and checks it against its own hash; why says what is wrong.
-func parseLine(whole []byte) (l line, why string) {
+func parseLine(whole []byte) (l auditLine, problem string) {
 	const broken = "a line is not a record"
 	l.text = whole
 	rest := whole
@@ -120,7 +120,7 @@ func parseLine(whole []byte) (l line, why string) {
 	return l, ""
 }
 
-func (l line) at() time.Time {
+func (l auditLine) timestamp() time.Time {
 	t, _ := time.Parse("2006-01-02T15:04:05.000000Z", string(l.time))
 	return t
 }
@@ -164,7 +164,7 @@ type keys struct {
 }
 
 // readOutcome reads an outcome record, without decoding JSON if its members have the usual order.
-func readOutcome(l line) (outcome, bool) {
+func readOutcome(l auditLine) (outcome, bool) {
 	if o, ok := splitOutcome(l); ok {
 		return o, true
 	}
@@ -172,7 +172,7 @@ func readOutcome(l line) (outcome, bool) {
 }
 
 // decodeOutcome decodes an outcome record as JSON.
-func decodeOutcome(l line) (outcome, bool) {
+func decodeOutcome(l auditLine) (outcome, bool) {
 	var o struct {
 		Decision uint64 `json:"decision"`
 		Rows     int64  `json:"rows"`
@@ -185,7 +185,7 @@ func decodeOutcome(l line) (outcome, bool) {
 }
 
 // splitOutcome reads an outcome record without decoding JSON; ok is false if it must be decoded.
-func splitOutcome(l line) (outcome, bool) {
+func splitOutcome(l auditLine) (outcome, bool) {
 	b := l.body
 	if !takeText(&b, `"decision":`) {
 		return outcome{}, false

@@ -4,7 +4,7 @@ import "bytes"
 
 // splitDecision reads a decision record without decoding JSON, if its members have the usual order; ok is false if it
 // must be decoded.
-func splitDecision(l line) (r decisionRecord, tables []string, ok bool) {
+func splitDecision(l auditLine) (r decisionRecord, tables []string, ok bool) {
 	b := l.body
 	if r.Session, ok = takeString(&b, `"session":"`); !ok {
 		return r, nil, false

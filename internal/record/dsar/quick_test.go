@@ -31,9 +31,9 @@ func TestQuickIsSlow(t *testing.T) {
 			`{"v":2,"seq":7,"time":"2026-01-01T00:00:00.000000Z","prev":"%s","kind":"%s",%s,"hash":"%s","kid":"00000000","mac":"%s"}`+"\n",
 			strings.Repeat("0", 64), kind, b[1:len(b)-1], strings.Repeat("0", 64), strings.Repeat("0", 64))
 	}
-	body := func(whole []byte, kind string) line {
+	body := func(whole []byte, kind string) auditLine {
 		_, rest, _ := bytes.Cut(whole, []byte(`"kind":"`+kind+`",`))
-		return line{text: whole, body: rest, kind: kind}
+		return auditLine{text: whole, body: rest, kind: kind}
 	}
 	quickly := map[string]int{}
 	for range 20000 {

@@ -9,28 +9,28 @@ import (
 
 // Report is the report to a subject. docs/schema/dsar.json describes its members.
 type Report struct {
-	Version      int         `json:"version"` // the version of the report's format: 1
-	MadeAt       time.Time   `json:"made_at"` // the time, by the database's clock if there is a registry
-	MadeBy       string      `json:"made_by"`
-	Database     string      `json:"database"`
-	Record       AuditRecord `json:"record"`
-	Subject      string      `json:"subject"`
-	Controller   Controller  `json:"controller"`
-	Active       bool        `json:"consent_active"`
-	ConsentState string      `json:"standing"` // the state of consent in words
-	LawfulBasis  []Basis     `json:"lawful_basis"`
-	Purposes     []Purpose   `json:"purposes"`
-	Categories   []Category  `json:"categories"`
-	Retention    []Retention `json:"retention"`
-	Recipients   []Recipient `json:"recipients"`
-	Retrievals   Retrievals  `json:"retrievals"`
-	Calls        Calls       `json:"calls"`
-	Data         []TableData `json:"data"`
-	Sources      []string    `json:"sources"`
-	Rights       []Right     `json:"rights"`
-	History      []Entry     `json:"history"`
-	Logs         []Log       `json:"logs"`
-	Limits       []string    `json:"limits"` // what the report cannot know
+	Version      int            `json:"version"` // the version of the report's format: 1
+	MadeAt       time.Time      `json:"made_at"` // the time, by the database's clock if there is a registry
+	MadeBy       string         `json:"made_by"`
+	Database     string         `json:"database"`
+	Record       AuditRecord    `json:"record"`
+	Subject      string         `json:"subject"`
+	Controller   Controller     `json:"controller"`
+	Active       bool           `json:"consent_active"`
+	ConsentState string         `json:"standing"` // the state of consent in words
+	LawfulBasis  []Basis        `json:"lawful_basis"`
+	Purposes     []Purpose      `json:"purposes"`
+	Categories   []Category     `json:"categories"`
+	Retention    []Retention    `json:"retention"`
+	Recipients   []Recipient    `json:"recipients"`
+	Retrievals   Retrievals     `json:"retrievals"`
+	Calls        Calls          `json:"calls"`
+	Data         []TableData    `json:"data"`
+	Sources      []string       `json:"sources"`
+	Rights       []Right        `json:"rights"`
+	History      []HistoryEntry `json:"history"`
+	Logs         []Log          `json:"logs"`
+	Limits       []string       `json:"limits"` // what the report cannot know
 	// the statements that Article 15 requires and only the controller can make
 	ToComplete []string `json:"to_complete"`
 }
@@ -146,8 +146,8 @@ type Retrieval struct {
 
 // The values of Certainty.
 const (
-	Exact    = "exact"
-	Possible = "possible"
+	CertaintyExact    = "exact"
+	CertaintyPossible = "possible"
 )
 
 // TableAccess is what is known about one table of a statement.
@@ -175,8 +175,8 @@ type Right struct {
 	How     string `json:"how"`
 }
 
-// Entry is a record of the consent registry.
-type Entry struct {
+// HistoryEntry is a record of the consent registry.
+type HistoryEntry struct {
 	Record     int64      `json:"record"`
 	At         time.Time  `json:"at"`
 	Event      string     `json:"event"`

@@ -9,17 +9,17 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
-// Rows are the subject's present rows of a table.
-type Rows struct {
-	Table Table
+// SubjectRows are the subject's present rows of a table.
+type SubjectRows struct {
+	Table SubjectTable
 	Key   []string   // the columns of the primary key; empty: the table has none
 	Keys  [][]string // the keys of the rows as PostgreSQL prints them
 	Count int
 	Copy  [][]byte // the rows as JSON, if a copy was asked for
 }
 
-// Commit returns the function that makes a log's commitments to row keys; nil: its key is missing.
-type Commit func(session, table string) func(key ...string) string
+// CommitFunc returns the function that makes a log's commitments to row keys; nil: its key is missing.
+type CommitFunc func(session, table string) func(key ...string) string
 
 // Reasons why it is not certain whether a statement returned the subject's rows.
 const (
@@ -33,9 +33,9 @@ const (
 // Collector turns accesses in the logs into the retrievals of a report.
 type Collector struct {
 	Log          string // the name of the log that is read
-	Rows         []Rows
+	Rows         []SubjectRows
 	OnBehalfOf   []string // references to the subject in records
-	Commit       Commit
+	Commit       CommitFunc
 	LastDeletion time.Time // when rows of the subject were last deleted; zero: never
 	MaxPossible  int       // the longest list of possible retrievals; 0: all
 
@@ -45,7 +45,7 @@ type Collector struct {
 	possible      []Retrieval
 	possibleCount uint64 // number of possible retrievals
 
-	calls     []FaceCall
+	calls     []InterfaceCall
 	callCount uint64
 
 	commitments     map[[2]string]map[string]int // the commitments to rows, by session and table
@@ -58,15 +58,15 @@ type recipient struct {
 	days             map[string]*Day
 }
 
-// AddAccess adds a statement; [Scan] calls this method.
+// AddAccess adds a statement; [LogScan] calls this method.
 func (c *Collector) AddAccess(a Access) {
 	r := Retrieval{At: a.At, Agent: a.Agent, Purpose: strings.Join(splitList(a.Purpose), ", "), Statement: a.Tag,
 		Rows: a.Rows, Log: c.Log, Record: a.Record,
 		ForYou: a.OnBehalfOf != "" && slices.Contains(c.OnBehalfOf, a.OnBehalfOf)}
 	for _, table := range a.Tables {
 		if t, ok := c.judgeTable(a, table); ok {
-			if t.Certainty == Exact {
-				r.Certainty = Exact
+			if t.Certainty == CertaintyExact {
+				r.Certainty = CertaintyExact
 			}
 			r.Tables = append(r.Tables, t)
 		}
@@ -75,10 +75,10 @@ func (c *Collector) AddAccess(a Access) {
 		return
 	}
 	if r.Certainty == "" {
-		r.Certainty = Possible
+		r.Certainty = CertaintyPossible
 	}
 	c.count(r, splitList(a.Purpose))
-	if r.Certainty == Exact {
+	if r.Certainty == CertaintyExact {
 		c.exact = append(c.exact, r)
 		return
 	}
@@ -100,12 +100,12 @@ func (c *Collector) trimPossible() {
 // judgeTable decides about one table of a statement; ok is false if none of the subject's rows was in the answer.
 func (c *Collector) judgeTable(a Access, judgeTable string) (TableAccess, bool) {
 	maybe := func(why string) (TableAccess, bool) {
-		return TableAccess{Table: judgeTable, Certainty: Possible, Why: why}, true
+		return TableAccess{Table: judgeTable, Certainty: CertaintyPossible, Why: why}, true
 	}
 	if !a.Finished {
 		return maybe(ReasonNotFinished)
 	}
-	i := slices.IndexFunc(c.Rows, func(r Rows) bool { return r.Table.Relation.Name.String() == judgeTable })
+	i := slices.IndexFunc(c.Rows, func(r SubjectRows) bool { return r.Table.Relation.Name.String() == judgeTable })
 	if i < 0 {
 		return maybe(ReasonNotRecorded)
 	}
@@ -134,7 +134,7 @@ func (c *Collector) judgeTable(a Access, judgeTable string) (TableAccess, bool) 
 	case inexact:
 		return maybe(ReasonNotExact)
 	case len(found) > 0:
-		t := TableAccess{Table: judgeTable, Certainty: Exact}
+		t := TableAccess{Table: judgeTable, Certainty: CertaintyExact}
 		for _, n := range slices.Sorted(maps.Keys(found)) {
 			t.Keys = append(t.Keys, rows.Keys[n])
 		}
@@ -150,7 +150,7 @@ func (c *Collector) judgeTable(a Access, judgeTable string) (TableAccess, bool) 
 const maxCommitments = 1 << 20
 
 // commitmentsOf returns the commitments to the subject's rows in one session.
-func (c *Collector) commitmentsOf(session, table string, rows Rows) map[string]int {
+func (c *Collector) commitmentsOf(session, table string, rows SubjectRows) map[string]int {
 	of := [2]string{session, table}
 	if sums, ok := c.commitments[of]; ok {
 		return sums
@@ -190,7 +190,7 @@ func (c *Collector) count(r Retrieval, purposes []string) {
 		day = &Day{Day: name}
 		to.days[name] = day
 	}
-	if r.Certainty == Exact {
+	if r.Certainty == CertaintyExact {
 		to.Exact.add(r.At)
 		day.Exact++
 	} else {

@@ -18,16 +18,16 @@ import (
 	"github.com/pgconsent/pgconsent/internal/record/audit"
 )
 
-// Scan reads one log of the audit, and finds what agents have read about one subject.
-type Scan struct {
-	From     audit.Source
+// LogScan reads one log of the audit, and finds what agents have read about one subject.
+type LogScan struct {
+	Source   audit.Source
 	Database string // name of the database in records
 	// for each table name in records, the tables with rows of the subject that a statement on that name reads
-	Tables map[string][]string
-	Refs   []string       // references to the subject in records
-	Key    audit.Key      // key of the records; the zero Key: codes are not checked
-	Heads  []audit.Head   // records that are known to have been written
-	OnCall func(FaceCall) // is called for each call about the subject; may be nil
+	Tables            map[string][]string
+	SubjectReferences []string            // references to the subject in records
+	Key               audit.Key           // key of the records; the zero Key: codes are not checked
+	Heads             []audit.RecordHead  // records that are known to have been written
+	OnCall            func(InterfaceCall) // is called for each call about the subject; may be nil
 	// is called for each statement that returned something from those tables, in the order of the log
 	OnAccess func(Access)
 	Progress func(done, total int64)
@@ -48,22 +48,22 @@ type Access struct {
 	keys       []keys
 }
 
-// LogRead is what a scan found out about the log itself.
-type LogRead struct {
-	Records   uint64
-	Segments  int
-	First     uint64 // the first record that is still there
-	Last      uint64
-	From, To  time.Time
-	Decisions uint64
-	Torn      int64
-	Problem   string // the reason why the chain fails verification; "": it does not fail
+// ScanResult is what a scan found out about the log itself.
+type ScanResult struct {
+	Records     uint64
+	Segments    int
+	FirstRecord uint64 // the first record that is still there
+	LastRecord  uint64
+	From, To    time.Time
+	Decisions   uint64
+	TornBytes   int64
+	Problem     string // the reason why the chain fails verification; "": it does not fail
 }
 
 const blockSize = 1 << 20
 
-// block is a number of complete lines. Workers parse blocks, and scanState checks them in the order of the log.
-type block struct {
+// logBlock is a number of complete lines. Workers parse blocks, and scanState checks them in the order of the log.
+type logBlock struct {
 	data          []byte
 	beginsSegment bool // the block begins a segment
 	followsGap    bool // retention has removed segments before it since they were listed
@@ -72,42 +72,42 @@ type block struct {
 	err           error
 
 	done        chan struct{}
-	first, last line
+	first, last auditLine
 	records     uint64
 	decisions   uint64
-	events      []event
+	events      []scanEvent
 	problem     string
 }
 
-// event is a decision, an outcome or a call.
-type event struct {
+// scanEvent is a decision, an outcome or a call.
+type scanEvent struct {
 	decision *decision
-	call     *FaceCall
+	call     *InterfaceCall
 	outcome  outcome
 }
 
 // Run reads the log once, and verifies its chain of hashes on the way. If the chain is broken, it continues, and the
 // report says so.
-func (s Scan) Run(ctx context.Context) (LogRead, error) {
-	numbers, err := s.From.Segments()
+func (s LogScan) Run(ctx context.Context) (ScanResult, error) {
+	numbers, err := s.Source.Segments()
 	if err != nil {
-		return LogRead{}, err
+		return ScanResult{}, err
 	}
-	r := scanState{Scan: s, pending: map[uint64]*decision{}}
-	r.out.Segments = len(numbers)
+	r := scanState{LogScan: s, openDecisions: map[uint64]*decision{}}
+	r.result.Segments = len(numbers)
 	for i := range numbers {
 		if s.Progress != nil {
-			r.bytesTotal += s.From.Size(numbers[i])
+			r.bytesTotal += s.Source.Size(numbers[i])
 		}
 		if i > 0 && numbers[i] != numbers[i-1]+1 {
-			r.out.Problem = fmt.Sprintf("segment %d is missing", numbers[i-1]+1)
+			r.result.Problem = fmt.Sprintf("segment %d is missing", numbers[i-1]+1)
 		}
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	workers := max(1, runtime.GOMAXPROCS(0))
-	work, order := make(chan *block, workers), make(chan *block, 2*workers)
-	go sendBlocks(ctx, s.From, numbers, work, order)
+	work, order := make(chan *logBlock, workers), make(chan *logBlock, 2*workers)
+	go sendBlocks(ctx, s.Source, numbers, work, order)
 	filter := s.tableNeedles()
 	for range workers {
 		go func() {
@@ -121,68 +121,68 @@ func (s Scan) Run(ctx context.Context) (LogRead, error) {
 		select {
 		case <-b.done:
 		case <-ctx.Done():
-			return r.out, ctx.Err()
+			return r.result, ctx.Err()
 		}
 		if b.err != nil {
-			return r.out, b.err
+			return r.result, b.err
 		}
 		r.checkBlock(b)
 		r.deliverEvents(b)
-		buffers.Put(&b.data)
+		blockBuffers.Put(&b.data)
 		if r.bytesDone += b.bytesRead; s.Progress != nil {
 			s.Progress(r.bytesDone, r.bytesTotal)
 		}
 	}
 	if err := ctx.Err(); err != nil {
-		return r.out, err
+		return r.result, err
 	}
 	r.finish()
-	return r.out, nil
+	return r.result, nil
 }
 
 // scanState is the state of the scan after the blocks so far.
 type scanState struct {
-	Scan
-	out        LogRead
-	pending    map[uint64]*decision // decisions without an outcome so far
-	hash       []byte               // the hash of the last record
-	hasCodes   bool                 // records have had codes so far
-	bytesDone  int64                // bytes read so far
-	bytesTotal int64
+	LogScan
+	result        ScanResult
+	openDecisions map[uint64]*decision // decisions without an outcome so far
+	lastHash      []byte               // the hash of the last record
+	hasCodes      bool                 // records have had codes so far
+	bytesDone     int64                // bytes read so far
+	bytesTotal    int64
 }
 
 // checkBlock checks a block against the block before it.
-func (r *scanState) checkBlock(b *block) {
-	if r.out.Torn > 0 && b.beginsSegment {
-		r.out.setProblem("a segment ends within a record")
+func (r *scanState) checkBlock(b *logBlock) {
+	if r.result.TornBytes > 0 && b.beginsSegment {
+		r.result.setProblem("a segment ends within a record")
 	}
-	r.out.Torn = int64(b.tailBytes)
+	r.result.TornBytes = int64(b.tailBytes)
 	if b.problem != "" {
-		r.out.setProblem(b.problem)
+		r.result.setProblem(b.problem)
 	}
 	if b.records > 0 {
-		if r.out.Records == 0 {
-			r.out.First, r.out.From = b.first.seq, b.first.at()
-		} else if !(b.followsGap && b.first.seq > r.out.Last+1) &&
-			(!bytes.Equal(b.first.prev, r.hash) || b.first.seq != r.out.Last+1) {
-			r.out.setProblem(fmt.Sprintf("record %d does not follow record %d", b.first.seq, r.out.Last))
+		if r.result.Records == 0 {
+			r.result.FirstRecord, r.result.From = b.first.seq, b.first.timestamp()
+		} else if !(b.followsGap && b.first.seq > r.result.LastRecord+1) &&
+			(!bytes.Equal(b.first.prev, r.lastHash) || b.first.seq != r.result.LastRecord+1) {
+			r.result.setProblem(fmt.Sprintf("record %d does not follow record %d", b.first.seq, r.result.LastRecord))
 		}
 		// The code of a record covers a hash that includes all records before it, so that one code in each block is
 		// enough. Older formats had none.
 		if r.hasCodes = r.hasCodes || len(b.last.mac) > 0; r.hasCodes {
 			if why := r.Key.CheckCode(string(b.last.hash), string(b.last.kid), string(b.last.mac)); why != "" {
-				r.out.setProblem(fmt.Sprintf("record %d: %s", b.last.seq, why))
+				r.result.setProblem(fmt.Sprintf("record %d: %s", b.last.seq, why))
 			}
 		}
-		r.out.Last, r.out.To, r.hash = b.last.seq, b.last.at(), bytes.Clone(b.last.hash)
+		r.result.LastRecord, r.result.To, r.lastHash = b.last.seq, b.last.timestamp(), bytes.Clone(b.last.hash)
 	}
-	b.first, b.last = line{}, line{}
-	r.out.Records += b.records
-	r.out.Decisions += b.decisions
+	b.first, b.last = auditLine{}, auditLine{}
+	r.result.Records += b.records
+	r.result.Decisions += b.decisions
 }
 
 // deliverEvents calls the callbacks for the events of a block.
-func (r *scanState) deliverEvents(b *block) {
+func (r *scanState) deliverEvents(b *logBlock) {
 	for _, e := range b.events {
 		if e.call != nil {
 			if r.OnCall != nil {
@@ -191,11 +191,11 @@ func (r *scanState) deliverEvents(b *block) {
 			continue
 		}
 		if e.decision != nil {
-			r.pending[e.decision.seq] = e.decision
+			r.openDecisions[e.decision.seq] = e.decision
 			continue
 		}
-		if d, ok := r.pending[e.outcome.decision]; ok {
-			delete(r.pending, d.seq)
+		if d, ok := r.openDecisions[e.outcome.decision]; ok {
+			delete(r.openDecisions, d.seq)
 			if e.outcome.rows > 0 {
 				r.OnAccess(d.newAccess(e.outcome, true))
 			}
@@ -205,21 +205,22 @@ func (r *scanState) deliverEvents(b *block) {
 
 // finish checks the end of the log, and delivers the decisions without an outcome.
 func (r *scanState) finish() {
-	if !r.hasCodes && r.out.Records > 0 && r.Key.ID() != "" {
-		r.out.setProblem(fmt.Sprintf("record %d was written without the key", r.out.Last))
+	if !r.hasCodes && r.result.Records > 0 && r.Key.ID() != "" {
+		r.result.setProblem(fmt.Sprintf("record %d was written without the key", r.result.LastRecord))
 	}
 	for _, h := range r.Heads {
-		if h.Seq > r.out.Last {
-			r.out.setProblem(fmt.Sprintf(
-				"the log ends at record %d, and record %d had been written: the newest records were cut off", r.out.Last, h.Seq))
+		if h.Seq > r.result.LastRecord {
+			r.result.setProblem(fmt.Sprintf(
+				"the log ends at record %d, and record %d had been written: the newest records were cut off", r.result.LastRecord,
+				h.Seq))
 		}
 	}
-	for _, seq := range slices.Sorted(maps.Keys(r.pending)) {
-		r.OnAccess(r.pending[seq].newAccess(outcome{}, false))
+	for _, seq := range slices.Sorted(maps.Keys(r.openDecisions)) {
+		r.OnAccess(r.openDecisions[seq].newAccess(outcome{}, false))
 	}
 }
 
-func (r *LogRead) setProblem(why string) {
+func (r *ScanResult) setProblem(why string) {
 	if r.Problem == "" {
 		r.Problem = why
 	}
@@ -232,10 +233,10 @@ func (d *decision) newAccess(o outcome, finished bool) Access {
 var everybodyMember = []byte(`"everybody":true`)
 
 // decodeCall decodes a call about the subject; the result is nil if it is about others.
-func decodeCall(l line, s Scan) *FaceCall {
+func decodeCall(l auditLine, s LogScan) *InterfaceCall {
 	concerns := bytes.Contains(l.body, everybodyMember)
-	for i := 0; i < len(s.Refs) && !concerns; i++ {
-		concerns = bytes.Contains(l.body, []byte(`"`+s.Refs[i]+`"`))
+	for i := 0; i < len(s.SubjectReferences) && !concerns; i++ {
+		concerns = bytes.Contains(l.body, []byte(`"`+s.SubjectReferences[i]+`"`))
 	}
 	if !concerns {
 		return nil
@@ -244,18 +245,20 @@ func decodeCall(l line, s Scan) *FaceCall {
 	if json.Unmarshal(l.text, &c) != nil || c.Database != s.Database {
 		return nil
 	}
-	if !c.Everybody && !slices.ContainsFunc(c.About, func(ref string) bool { return slices.Contains(s.Refs, ref) }) {
+	if !c.AboutEverybody && !slices.ContainsFunc(c.Subjects,
+		func(ref string) bool { return slices.Contains(s.SubjectReferences, ref) }) {
 		return nil
 	}
-	return &FaceCall{At: l.at(), Face: c.Face, By: c.By, Role: c.Role, Operation: c.Operation, Written: c.Written,
-		Everybody: c.Everybody, Outcome: c.Outcome, Record: l.seq}
+	return &InterfaceCall{At: l.timestamp(), Face: c.Interface, By: c.CallerName, Role: c.Role, Operation: c.Operation,
+		Written:   c.MayChangeData,
+		Everybody: c.AboutEverybody, Outcome: c.Outcome, Record: l.seq}
 }
 
 // sendBlocks sends the lines of the segments in blocks.
-func sendBlocks(ctx context.Context, from audit.Source, segments []int, work, order chan<- *block) {
+func sendBlocks(ctx context.Context, from audit.Source, segments []int, work, order chan<- *logBlock) {
 	defer close(order)
 	defer close(work)
-	send := func(b *block) bool {
+	send := func(b *logBlock) bool {
 		b.done = make(chan struct{})
 		if b.err != nil {
 			close(b.done)
@@ -285,7 +288,7 @@ func sendBlocks(ctx context.Context, from audit.Source, segments []int, work, or
 			}
 		}
 		if err != nil {
-			send(&block{err: err})
+			send(&logBlock{err: err})
 			return
 		}
 		in := bufio.NewReaderSize(f, 1<<16)
@@ -305,12 +308,12 @@ func sendBlocks(ctx context.Context, from audit.Source, segments []int, work, or
 	}
 }
 
-// buffers are used again: nothing that leaves a block may point into its data.
-var buffers = sync.Pool{New: func() any { b := make([]byte, blockSize, blockSize+1<<14); return &b }}
+// blockBuffers are used again: nothing that leaves a block may point into its data.
+var blockBuffers = sync.Pool{New: func() any { b := make([]byte, blockSize, blockSize+1<<14); return &b }}
 
 // readBlock reads complete lines; last tells whether these are the last.
-func readBlock(in *bufio.Reader) (*block, bool) {
-	data := (*buffers.Get().(*[]byte))[:blockSize]
+func readBlock(in *bufio.Reader) (*logBlock, bool) {
+	data := (*blockBuffers.Get().(*[]byte))[:blockSize]
 	n, err := io.ReadFull(in, data)
 	data = data[:n]
 	if err == nil {
@@ -318,7 +321,7 @@ func readBlock(in *bufio.Reader) (*block, bool) {
 		rest, err = in.ReadBytes('\n')
 		data = append(data, rest...)
 	}
-	b := &block{data: data, bytesRead: int64(len(data))}
+	b := &logBlock{data: data, bytesRead: int64(len(data))}
 	switch {
 	case err == nil:
 		return b, false
@@ -339,7 +342,7 @@ type tableNeedle struct {
 }
 
 // tableNeedles returns the names of tables of which a decision must have one to matter.
-func (s Scan) tableNeedles() map[string]tableNeedle {
+func (s LogScan) tableNeedles() map[string]tableNeedle {
 	out := map[string]tableNeedle{}
 	for name, tables := range s.Tables {
 		quoted, _ := json.Marshal(name)
@@ -349,7 +352,7 @@ func (s Scan) tableNeedles() map[string]tableNeedle {
 }
 
 // parseLines parses the lines of a block.
-func (b *block) parseLines(s Scan, filter map[string]tableNeedle) {
+func (b *logBlock) parseLines(s LogScan, filter map[string]tableNeedle) {
 	data := b.data
 	for len(data) > 0 {
 		end := bytes.IndexByte(data, '\n')
@@ -375,12 +378,12 @@ func (b *block) parseLines(s Scan, filter map[string]tableNeedle) {
 		switch l.kind {
 		case "call":
 			if c := decodeCall(l, s); c != nil {
-				b.events = append(b.events, event{call: c})
+				b.events = append(b.events, scanEvent{call: c})
 			}
 		case "decision":
 			b.decisions++
 			if d := decodeDecision(l, s.Database, filter); d != nil {
-				b.events = append(b.events, event{decision: d})
+				b.events = append(b.events, scanEvent{decision: d})
 			}
 		case "outcome":
 			o, ok := readOutcome(l)
@@ -388,12 +391,12 @@ func (b *block) parseLines(s Scan, filter map[string]tableNeedle) {
 				b.setProblem(fmt.Sprintf("record %d is not an outcome", l.seq))
 				continue
 			}
-			b.events = append(b.events, event{outcome: o})
+			b.events = append(b.events, scanEvent{outcome: o})
 		}
 	}
 }
 
-func (b *block) setProblem(why string) {
+func (b *logBlock) setProblem(why string) {
 	if b.problem == "" {
 		b.problem = why
 	}
@@ -402,7 +405,7 @@ func (b *block) setProblem(why string) {
 var allowedVerdict = []byte(`"verdict":"allow"`)
 
 // decodeDecision decodes a decision that may matter; the result is nil if it does not.
-func decodeDecision(l line, database string, filter map[string]tableNeedle) *decision {
+func decodeDecision(l auditLine, database string, filter map[string]tableNeedle) *decision {
 	if !bytes.Contains(l.body, allowedVerdict) {
 		return nil
 	}
@@ -428,7 +431,7 @@ func decodeDecision(l line, database string, filter map[string]tableNeedle) *dec
 	if r.Verdict != "allow" || r.Database != database {
 		return nil
 	}
-	d := &decision{seq: l.seq, at: l.at(), session: r.Session, agent: r.Agent, purpose: r.Purpose,
+	d := &decision{seq: l.seq, at: l.timestamp(), session: r.Session, agent: r.Agent, purpose: r.Purpose,
 		onBehalfOf: r.OnBehalfOf, tag: r.Tag}
 	for _, n := range names {
 		for _, name := range filter[n].tables {
@@ -444,7 +447,7 @@ func decodeDecision(l line, database string, filter map[string]tableNeedle) *dec
 }
 
 // ReportEntry returns what a report says about the log.
-func (r LogRead) ReportEntry(name string) Log {
+func (r ScanResult) ReportEntry(name string) Log {
 	return Log{Name: name, Records: r.Records, Decisions: r.Decisions, From: optionalTime(r.From), To: optionalTime(r.To),
-		First: r.First, Intact: r.Problem == "", Problem: r.Problem}
+		First: r.FirstRecord, Intact: r.Problem == "", Problem: r.Problem}
 }

@@ -25,7 +25,7 @@ func BenchmarkReport(b *testing.B) {
 	}{{"a tenth of the statements over the person's tables", 10, false}, {"all of them", 1, false}, {"all of them, with keys", 1, true}} {
 		b.Run(c.name, func(b *testing.B) {
 			dir := b.TempDir()
-			log, err := audit.Open(audit.Config{Dir: dir, Mode: audit.Buffered, Key: key})
+			log, err := audit.Open(audit.Config{Dir: dir, Mode: audit.ModeBuffered, Key: key})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -73,14 +73,14 @@ func BenchmarkReport(b *testing.B) {
 			cpu, runs := cpuTime(), 0
 			for b.Loop() {
 				runs++
-				collector := &dsar.Collector{Log: "audit", Rows: []dsar.Rows{rows}, Commit: key.Committer, MaxPossible: 10000}
-				read, err := dsar.Scan{From: audit.Folder(dir), Database: "app", Tables: tables,
+				collector := &dsar.Collector{Log: "audit", Rows: []dsar.SubjectRows{rows}, Commit: key.Committer, MaxPossible: 10000}
+				read, err := dsar.LogScan{Source: audit.Folder(dir), Database: "app", Tables: tables,
 					OnAccess: collector.AddAccess}.Run(b.Context())
 				if err != nil || read.Problem != "" {
 					b.Fatal(err, read.Problem)
 				}
-				r, err := dsar.Assemble(dsar.Material{
-					Subject: "me", Rows: []dsar.Rows{rows}, History: story(1, false).History, Retrievals: collector,
+				r, err := dsar.Assemble(dsar.ReportInput{
+					Subject: "me", Rows: []dsar.SubjectRows{rows}, History: story(1, false).History, Retrievals: collector,
 					Logs: []dsar.Log{read.ReportEntry("audit")}})
 				if err != nil {
 					b.Fatal(err)

@@ -13,13 +13,13 @@ import (
 // ConsentTable is a table of the application that contains persons' consents, as the policy says: a status in the
 // person's row, or records.
 type ConsentTable struct {
-	Relation *catalog.Relation
-	Person   string         // the column with the person's id
-	Status   string         // the column with the status; "": each row is a record
-	Expires  string         // the column with the time at which the consent ends; "": there is none
-	Grantee  string         // the column of a record with the grantee; "": records are for everybody
-	Scope    string         // the column of a record with the scope; "": records are about everything
-	Active   predicate.Node // the condition that a row is an active consent; nil: every row is one
+	Relation      *catalog.Relation
+	PersonColumn  string         // the column with the person's id
+	StatusColumn  string         // the column with the status; "": each row is a record
+	ExpiryColumn  string         // the column with the time at which the consent ends; "": there is none
+	GranteeColumn string         // the column of a record with the grantee; "": records are for everybody
+	ScopeColumn   string         // the column of a record with the scope; "": records are about everything
+	Active        predicate.Node // the condition that a row is an active consent; nil: every row is one
 }
 
 // ConsentTables returns the tables of a policy that contain consents, each once.
@@ -27,7 +27,8 @@ func ConsentTables(p *policy.Policy) []ConsentTable {
 	var out []ConsentTable
 	add := func(t ConsentTable) {
 		same := func(o ConsentTable) bool {
-			return o.Relation.Name == t.Relation.Name && o.Person == t.Person && o.Status == t.Status && o.Expires == t.Expires &&
+			return o.Relation.Name == t.Relation.Name && o.PersonColumn == t.PersonColumn &&
+				o.StatusColumn == t.StatusColumn && o.ExpiryColumn == t.ExpiryColumn &&
 				o.ActiveCondition() == t.ActiveCondition()
 		}
 		if !slices.ContainsFunc(out, same) {
@@ -48,12 +49,14 @@ func ConsentTables(p *policy.Policy) []ConsentTable {
 			id := r.PrimaryKey[0]
 			itself := predicate.Consent{Steps: []predicate.Step{{Relation: r, Column: id, FromColumn: id}}, FirstRequired: true,
 				StatusColumn: n.StatusColumn, AgreedStatus: n.AgreedStatus, StatusType: n.StatusType, ExpiryColumn: n.ExpiryColumn}
-			add(ConsentTable{Relation: r, Person: id, Status: n.StatusColumn, Expires: n.ExpiryColumn, Active: itself})
+			add(ConsentTable{Relation: r, PersonColumn: id, StatusColumn: n.StatusColumn, ExpiryColumn: n.ExpiryColumn,
+				Active: itself})
 		case predicate.RecordedConsent:
-			t := ConsentTable{Relation: n.Record.Relation, Person: n.Record.GrantorColumn, Grantee: n.Record.Grantee.Column,
-				Active: n.Record.Rows}
+			t := ConsentTable{Relation: n.Record.Relation, PersonColumn: n.Record.GrantorColumn,
+				GranteeColumn: n.Record.Grantee.Column,
+				Active:        n.Record.Rows}
 			if n.Record.Scope != nil {
-				t.Scope = n.Record.Scope.Column
+				t.ScopeColumn = n.Record.Scope.Column
 			}
 			add(t)
 		}
@@ -81,8 +84,8 @@ func (t ConsentTable) ActiveCondition() string {
 	return predicate.DirectCondition(t.Active, "r", nil)
 }
 
-// Stated is the consent that one row of a [ConsentTable] states about the person.
-type Stated struct {
+// StatedConsent is the consent that one row of a [ConsentTable] states about the person.
+type StatedConsent struct {
 	Table   ConsentTable
 	Status  string // the status as the row has it; "": the table holds records, which have no status
 	Grantee string // to whom a record gives the consent; "": to everybody
@@ -92,11 +95,11 @@ type Stated struct {
 }
 
 // describe describes the consent in words.
-func (s Stated) describe() string {
+func (s StatedConsent) describe() string {
 	out := s.Table.Relation.Name.String()
 	switch {
-	case s.Table.Status != "":
-		out += " says " + s.Table.Status + " " + s.Status
+	case s.Table.StatusColumn != "":
+		out += " says " + s.Table.StatusColumn + " " + s.Status
 	case s.Active:
 		out += " has a record"
 	default:
@@ -116,11 +119,11 @@ func (s Stated) describe() string {
 
 // States of a consent in a table of the application, besides consent.StateGiven.
 const (
-	notGiven    = "not given"
-	notGivenDPV = "dpv:ConsentStatusInvalidForProcessing"
+	notGivenText = "not given"
+	notGivenDPV  = "dpv:ConsentStatusInvalidForProcessing"
 )
 
-func (s Stated) basis() Basis {
+func (s StatedConsent) basis() Basis {
 	c := Consent{Grantee: consent.AnyGrantee, Scope: consent.AnyScope, State: string(consent.StateGiven),
 		DPV:       consent.StateGiven.DPVTerm(),
 		ExpiresAt: optionalTime(s.Until)}
@@ -132,13 +135,13 @@ func (s Stated) basis() Basis {
 	}
 	text := "Consent of the data subject, active: " + s.describe()
 	if !s.Active {
-		c.State, c.DPV = notGiven, notGivenDPV
+		c.State, c.DPV = notGivenText, notGivenDPV
 		text = "No consent of the data subject: " + s.describe()
 	}
 	return Basis{Article: "Article 6(1)(a) GDPR", Text: text, Active: s.Active, Consent: c}
 }
 
-func (s Stated) retention() Retention {
+func (s StatedConsent) retention() Retention {
 	out := Retention{Grantee: consent.AnyGrantee, Scope: consent.AnyScope, Until: optionalTime(s.Until),
 		Period: "The consent is not in force: the data are hidden from agents. The controller has to say how long they are kept."}
 	if s.Grantee != "" {

@@ -19,24 +19,24 @@ import (
 // AccessSources returns the sources of a report about a person that a configuration names: the logs of the audit, with
 // folders of other proxies, and the log in which the report is recorded. The caller adds the connection, the policy and
 // the registry.
-func AccessSources(c *config.Config, database string, folders []string) access.Sources {
-	out := access.Sources{Database: database, AuditKey: c.Audit.Key}
-	recorded := c.Audit.Mode != string(audit.Off)
-	out.Logs = func(ctx context.Context, f func(access.Log) error) error {
+func AccessSources(c *config.Config, database string, folders []string) access.ReportSources {
+	out := access.ReportSources{Database: database, AuditKey: c.Audit.Key}
+	recorded := c.Audit.Mode != string(audit.ModeOff)
+	out.EachLog = func(ctx context.Context, f func(access.AuditLog) error) error {
 		if recorded {
 			if err := forEachLog(ctx, c, f); err != nil {
 				return err
 			}
 		}
 		for _, folder := range folders {
-			if err := f(access.Log{Name: folder, From: audit.Folder(folder)}); err != nil {
+			if err := f(access.AuditLog{Name: folder, From: audit.Folder(folder)}); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
 	if recorded {
-		out.Reports = func(key audit.Key) (*audit.Log, string, error) {
+		out.OpenReportLog = func(key audit.Key) (*audit.Log, string, error) {
 			log, err := openReports(c, key)
 			return log, nameInReport(c.Audit.ReportsLog()), err
 		}
@@ -62,12 +62,12 @@ func nameInReport(a config.Audit) string {
 
 // forEachLog calls f with each log of the configuration: the one in its folder, or all chains of its database,
 // including those of other proxies.
-func forEachLog(ctx context.Context, c *config.Config, f func(access.Log) error) error {
+func forEachLog(ctx context.Context, c *config.Config, f func(access.AuditLog) error) error {
 	if c.Audit.Sink != config.SinkDatabase {
 		if _, err := os.Stat(c.Audit.File); errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
-		return f(access.Log{Name: nameInReport(c.Audit), From: audit.Folder(c.Audit.File), IsOfThisProcess: true,
+		return f(access.AuditLog{Name: nameInReport(c.Audit), From: audit.Folder(c.Audit.File), IsOfThisProcess: true,
 			Anchor: c.Audit.Anchor})
 	}
 	return withRecords(ctx, c, c.Audit, func(conn *pgx.Conn) error {
@@ -81,7 +81,7 @@ func forEachLog(ctx context.Context, c *config.Config, f func(access.Log) error)
 				continue
 			}
 			if err := pgchain.NewReader(ctx, conn, a.Database, chain).InSnapshot(func(from audit.Source) error {
-				log := access.Log{Name: LogName(a), From: from}
+				log := access.AuditLog{Name: LogName(a), From: from}
 				if chain == c.Audit.Chain {
 					log.IsOfThisProcess, log.Anchor = true, c.Audit.Anchor
 				}

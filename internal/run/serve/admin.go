@@ -53,7 +53,7 @@ func (s *Service) adminService(of *operations.Service) *operations.AdminService 
 		return out
 	}
 	o.Role = func(database string) string { return s.config.Load().Databases[database].Roles.Agent }
-	o.Logs = func(database string) access.Sources { return AccessSources(s.config.Load(), database, nil) }
+	o.Logs = func(database string) access.ReportSources { return AccessSources(s.config.Load(), database, nil) }
 	return operations.NewAdminService(o)
 }
 
@@ -77,7 +77,7 @@ func (s *Service) overview(context.Context) operations.Overview {
 		v.Audit.Problem = err.Error()
 	}
 	switch {
-	case c.Audit.Mode == string(audit.Off):
+	case c.Audit.Mode == string(audit.ModeOff):
 	case c.Audit.Sink == config.SinkDatabase:
 		v.Audit.Database = c.Audit.Database
 	default:

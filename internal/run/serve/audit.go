@@ -20,7 +20,7 @@ func openAudit(c *config.Config, observer audit.Observer, log *slog.Logger) (*au
 		return nil, err
 	}
 	o.Observer, o.Log = observer, log
-	if o.Mode != audit.Off {
+	if o.Mode != audit.ModeOff {
 		if o.Key, err = loadAuditKey(c.Audit, o.Store); err != nil {
 			return nil, err
 		}
@@ -35,16 +35,16 @@ func openReports(c *config.Config, key audit.Key) (*audit.Log, error) {
 		return nil, err
 	}
 	if o.Key = key; key.ID() == "" {
-		o.Anchor = ""
+		o.AnchorFile = ""
 	}
 	return audit.Open(o)
 }
 
 // auditConfig returns the configuration of one of the logs, without its key.
 func auditConfig(c *config.Config, a config.Audit) (audit.Config, error) {
-	o := audit.Config{Mode: audit.Mode(a.Mode), Anchor: a.Anchor}
-	o.MaxSegment, o.MaxAge, o.Retention = a.SegmentBounds()
-	if o.Mode == audit.Off || a.Sink != config.SinkDatabase {
+	o := audit.Config{Mode: audit.Mode(a.Mode), AnchorFile: a.Anchor}
+	o.MaxSegment, o.MaxSegmentAge, o.Retention = a.SegmentBounds()
+	if o.Mode == audit.ModeOff || a.Sink != config.SinkDatabase {
 		o.Dir = a.File
 		return o, nil
 	}
@@ -67,7 +67,7 @@ func loadAuditKey(a config.Audit, store audit.Store) (audit.Key, error) {
 		return key, err
 	}
 	// it must be known first whether there are records
-	if err := store.Take(); err != nil {
+	if err := store.LockChain(); err != nil {
 		return key, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonAudit,
 			"the audit's key %s is not there, and it cannot be told whether records need it: %v", a.Key, err).
 			WithHint("Put the key back, or start once the database of the audit can be reached: serve makes a key " +

@@ -15,7 +15,7 @@ import (
 func (s *Service) readDecisions(ctx context.Context, database string, before uint64, most int) (api.DecisionRecords,
 	error) {
 	cfg := s.config.Load()
-	if s.audit.Mode() == audit.Off {
+	if s.audit.Mode() == audit.ModeOff {
 		return api.DecisionRecords{}, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "no audit is kept here").
 			WithHint("audit: { mode: strict, file: audit/ }")
 	}
@@ -31,7 +31,7 @@ func (s *Service) readDecisions(ctx context.Context, database string, before uin
 	var out api.DecisionRecords
 	outcomes := map[uint64]audit.Record{} // the outcomes of the decisions in out; a zero record: there is no outcome yet
 	err := AuditSource(ctx, cfg, cfg.Audit, false, func(records audit.Source) error {
-		_, err := audit.Newest(records, most, want, func(r audit.Record) error {
+		_, err := audit.ReadNewest(records, most, want, func(r audit.Record) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}

@@ -58,7 +58,7 @@ func (s *Service) newHTTPServices(c *config.Config) (*httpServices, error) {
 	}
 	admin := s.adminService(f.operations)
 	report := func(ctx context.Context, c identity.Caller, subject string, data bool) (*dsar.Report, error) {
-		return admin.Report(ctx, c, access.Request{Subject: subject, Via: "http", Format: "json", Data: data})
+		return admin.Report(ctx, c, access.ReportRequest{Subject: subject, Interface: "http", Format: "json", WithCopy: data})
 	}
 	if f.api, err = api.New(api.Config{Service: f.operations, Verifier: f.verifier, Log: s.log, Report: report,
 		Decisions: s.readDecisions}); err != nil {

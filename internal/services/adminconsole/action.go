@@ -89,10 +89,11 @@ func (c *Console) databases(name string) ([]string, error) {
 // act runs an action for an operator, logs it and records it. The notice is a WARNING if warns is set.
 func (c *Console) runAction(operator string, a action, argument string) (notice string, warns bool, err error) {
 	database, notice, err := a.run(c, argument)
-	record := audit.Call{Face: "admin", By: operator, Role: "operator", Database: database, Operation: a.record,
-		Written: true, Outcome: audit.Done}
+	record := audit.Call{Interface: "admin", CallerName: operator, Role: "operator", Database: database,
+		Operation:     a.record,
+		MayChangeData: true, Outcome: audit.OutcomeDone}
 	if err != nil {
-		record.Outcome, record.Code = audit.Failed, string(operatorError(err).Code)
+		record.Outcome, record.Code = audit.OutcomeFailed, string(operatorError(err).Code)
 	}
 	c.Log.Info("admin console", "operator", operator, "command", a.name, "of", cmp.Or(argument, "everything"),
 		"outcome", record.Outcome)

@@ -267,10 +267,10 @@ func TestActions(t *testing.T) {
 				}
 				continue
 			}
-			want := audit.Call{Face: "admin", By: "ops", Role: "operator", Database: c.database, Operation: c.operation, Written: true,
-				Outcome: audit.Done}
+			want := audit.Call{Interface: "admin", CallerName: "ops", Role: "operator", Database: c.database, Operation: c.operation, MayChangeData: true,
+				Outcome: audit.OutcomeDone}
 			if c.code != "" {
-				want.Outcome, want.Code = audit.Failed, c.code
+				want.Outcome, want.Code = audit.OutcomeFailed, c.code
 			}
 			if len(s.records) != 1 || fmt.Sprint(s.records[0]) != fmt.Sprint(want) {
 				t.Errorf("%s is recorded as %+v, want %+v", c.sql, s.records, want)

@@ -51,8 +51,8 @@ var errClientGone = errors.New("the session is over")
 // Serve serves an operator whom the login has verified, from AuthenticationOk on. It returns nil when the client has
 // left, and otherwise the error to be told to it.
 func (c *Console) Serve(_ context.Context, client net.Conn, operator string) error {
-	if err := c.Record(audit.Call{Face: "admin", By: operator, Role: "operator", Operation: "console.login",
-		Outcome: audit.Done}); err != nil {
+	if err := c.Record(audit.Call{Interface: "admin", CallerName: operator, Role: "operator", Operation: "console.login",
+		Outcome: audit.OutcomeDone}); err != nil {
 		c.Log.Error("admin console: a login cannot be recorded", "operator", operator, "error", err)
 	}
 	c.Log.Info("admin console: an operator logged in", "operator", operator, "client", client.RemoteAddr().String())

@@ -358,15 +358,15 @@ func (s *Server) record(ctx context.Context, call *Call, a *answer) error {
 		by = call.Caller.Subject
 	}
 	rec := audit.Call{
-		Face: "http", By: by, Role: string(call.Caller.Role), Agent: call.Caller.Agent,
+		Interface: "http", CallerName: by, Role: string(call.Caller.Role), Agent: call.Caller.Agent,
 		Database: call.Caller.Database, Operation: call.operation,
-		Written: call.writes, About: call.about, Everybody: call.aboutEverybody, Outcome: audit.Done,
+		MayChangeData: call.writes, Subjects: call.about, AboutEverybody: call.aboutEverybody, Outcome: audit.OutcomeDone,
 	}
 	switch {
 	case a.status >= 500:
-		rec.Outcome = audit.Failed
+		rec.Outcome = audit.OutcomeFailed
 	case a.status >= 400:
-		rec.Outcome = audit.Refused
+		rec.Outcome = audit.OutcomeRefused
 	}
 	if a.status >= 400 {
 		var p Problem

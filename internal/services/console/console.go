@@ -216,12 +216,12 @@ func (o *Console) handle(operation string, roles []identity.Role, writes bool,
 		changes := r.Method != http.MethodGet && r.Method != http.MethodHead
 		a, err := o.authorizeAndRun(c, roles, changes, f)
 		record := audit.Call{
-			Face: "console", By: caller.Name, Role: string(caller.Role), Agent: caller.Agent,
+			Interface: "console", CallerName: caller.Name, Role: string(caller.Role), Agent: caller.Agent,
 			Database: caller.Database, Operation: operation,
-			Written: writes, About: c.about, Everybody: c.aboutEverybody, Outcome: audit.Done,
+			MayChangeData: writes, Subjects: c.about, AboutEverybody: c.aboutEverybody, Outcome: audit.OutcomeDone,
 		}
 		if caller.Role == identity.Subject {
-			record.By = caller.Subject
+			record.CallerName = caller.Subject
 		}
 		status, says := http.StatusOK, problem{}
 		if err != nil {
@@ -349,23 +349,23 @@ var (
 func describeError(err error) (status int, p problem, outcome, code string) {
 	switch {
 	case errors.Is(err, errForeignForm):
-		return http.StatusForbidden, foreignFormProblem, audit.Refused, "csrf"
+		return http.StatusForbidden, foreignFormProblem, audit.OutcomeRefused, "csrf"
 	case errors.Is(err, errLongForm):
 		return http.StatusRequestEntityTooLarge, problem{
-			"This is too long", "A form may have 64 KiB. Nothing was changed.", ""}, audit.Refused, "bounds"
+			"This is too long", "A form may have 64 KiB. Nothing was changed.", ""}, audit.OutcomeRefused, "bounds"
 	case errors.Is(err, errUnreadableForm):
 		return http.StatusBadRequest, problem{"This form cannot be read",
-			"It is not what the page would have sent. Nothing was changed.", ""}, audit.Refused, "bounds"
+			"It is not what the page would have sent. Nothing was changed.", ""}, audit.OutcomeRefused, "bounds"
 	}
 	var known *sqlstate.Error
 	if !errors.As(err, &known) && errors.Is(err, context.DeadlineExceeded) {
 		return http.StatusGatewayTimeout, problem{
-				"This took too long", "The database has not answered in time.", "Try again in a minute."}, audit.Failed,
+				"This took too long", "The database has not answered in time.", "Try again in a minute."}, audit.OutcomeFailed,
 			string(sqlstate.QueryCanceled)
 	}
 	if known == nil {
 		return http.StatusInternalServerError, problem{
-				"Something went wrong", "The log of pgconsent has the cause. Nothing was changed.", ""}, audit.Failed,
+				"Something went wrong", "The log of pgconsent has the cause. Nothing was changed.", ""}, audit.OutcomeFailed,
 			string(sqlstate.InternalError)
 	}
 	p = problem{"This cannot be done", asSentence(known.Message), asSentence(known.Hint)}
@@ -374,23 +374,23 @@ func describeError(err error) (status int, p problem, outcome, code string) {
 	if errors.As(err, &named) {
 		code = named.Name()
 	}
-	status, outcome = http.StatusInternalServerError, audit.Failed
+	status, outcome = http.StatusInternalServerError, audit.OutcomeFailed
 	switch known.Code {
 	case sqlstate.InsufficientPrivilege:
 		return http.StatusForbidden, problem{"This is not yours to see",
-			"Your sign-in gives no access to it, whether it exists or not.", ""}, audit.Refused, code
+			"Your sign-in gives no access to it, whether it exists or not.", ""}, audit.OutcomeRefused, code
 	case sqlstate.ConsentNotFound:
-		status, outcome, p.Title = http.StatusNotFound, audit.Refused, "Nothing is recorded"
+		status, outcome, p.Title = http.StatusNotFound, audit.OutcomeRefused, "Nothing is recorded"
 	case sqlstate.UndefinedObject, sqlstate.UndefinedTable:
-		status, outcome, p.Title = http.StatusNotFound, audit.Refused, "There is no such thing"
+		status, outcome, p.Title = http.StatusNotFound, audit.OutcomeRefused, "There is no such thing"
 	case sqlstate.ConsentConflict:
-		status, outcome = http.StatusConflict, audit.Refused
+		status, outcome = http.StatusConflict, audit.OutcomeRefused
 	case sqlstate.ConsentExpired:
-		status, outcome, p.Title = http.StatusGone, audit.Refused, "This is over"
+		status, outcome, p.Title = http.StatusGone, audit.OutcomeRefused, "This is over"
 	case sqlstate.ConsentValidation, sqlstate.InvalidParameterValue, sqlstate.SyntaxError:
-		status, outcome = http.StatusUnprocessableEntity, audit.Refused
+		status, outcome = http.StatusUnprocessableEntity, audit.OutcomeRefused
 	case sqlstate.LimitExceeded:
-		status, outcome, p.Title = http.StatusTooManyRequests, audit.Refused, "Too much at once"
+		status, outcome, p.Title = http.StatusTooManyRequests, audit.OutcomeRefused, "Too much at once"
 	case sqlstate.CannotConnectNow, sqlstate.ConnectionFailure, sqlstate.IOError, sqlstate.ConsentClock:
 		status = http.StatusServiceUnavailable
 	case sqlstate.ConfigFileError:

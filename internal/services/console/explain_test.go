@@ -14,7 +14,7 @@ import (
 func TestExplainsWhatTookTooLong(t *testing.T) {
 	status, p, outcome, code := describeError(fmt.Errorf("public.episodes: timeout: %w", context.DeadlineExceeded))
 	if status != http.StatusGatewayTimeout || p.Title != "This took too long" ||
-		strings.Contains(p.Text+p.Hint, "episodes") || outcome != audit.Failed || code != "57014" {
+		strings.Contains(p.Text+p.Hint, "episodes") || outcome != audit.OutcomeFailed || code != "57014" {
 		t.Errorf("%d %+v %s %s", status, p, outcome, code)
 	}
 	if status, p, _, _ := describeError(fmt.Errorf("public.episodes: broken")); status != http.StatusInternalServerError ||

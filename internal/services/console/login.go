@@ -71,10 +71,11 @@ func (o *Console) login(w http.ResponseWriter, r *http.Request) {
 		o.loginPage(w, http.StatusUnauthorized, loginPage{Problem: "This is not a token that opens the console."})
 		return
 	}
-	record := audit.Call{Face: "console", By: caller.Name, Role: string(caller.Role), Database: caller.Database,
-		Operation: "console.login", Outcome: audit.Done}
+	record := audit.Call{Interface: "console", CallerName: caller.Name, Role: string(caller.Role),
+		Database:  caller.Database,
+		Operation: "console.login", Outcome: audit.OutcomeDone}
 	if caller.Role == identity.Subject {
-		record.By, record.About = caller.Subject, []string{caller.Subject}
+		record.CallerName, record.Subjects = caller.Subject, []string{caller.Subject}
 	}
 	if err := o.Service.Record(context.WithoutCancel(r.Context()), record); err != nil {
 		o.Log.Error("console: a sign-in cannot be recorded", "error", err)

@@ -63,7 +63,7 @@ type personView struct {
 	AgentViews        []agentView
 	VisibilityProblem *problem // why the console cannot tell who may see the person's data; nil: it can
 	History           []consent.Record
-	Rows              []dsar.Rows
+	Rows              []dsar.SubjectRows
 	Agents            []string
 	CanAskPartnership bool // the person can ask for a partnership
 	CanReduce         bool // the person can reduce the consent to statistics
@@ -82,7 +82,7 @@ type personView struct {
 
 // HasRows reports whether there are rows of the person to ask about.
 func (p personView) HasRows() bool {
-	return slices.ContainsFunc(p.Rows, func(r dsar.Rows) bool { return len(r.Keys) > 0 })
+	return slices.ContainsFunc(p.Rows, func(r dsar.SubjectRows) bool { return len(r.Keys) > 0 })
 }
 
 // agentView is what one agent may see.
@@ -203,7 +203,8 @@ type retrievalsPage struct {
 const maxRetrievals = 100
 
 func (o *Console) showRetrievals(c *call) (answer, error) {
-	r, err := o.Service.Report(c, c.caller, access.Request{Via: "console", Retrievals: maxRetrievals, OnlyDisplayed: true})
+	r, err := o.Service.Report(c, c.caller, access.ReportRequest{Interface: "console", MaxRetrievals: maxRetrievals,
+		OnlyDisplayed: true})
 	var unknown *consent.NotFoundError
 	if errors.As(err, &unknown) {
 		return answer{template: "seen", title: "Who has seen your data", data: retrievalsPage{}}, nil
@@ -347,7 +348,8 @@ func (o *Console) report(c *call) (answer, error) {
 	if format != "html" && format != "json" {
 		return answer{}, errUnreadableForm
 	}
-	r, err := o.Service.Report(c, c.caller, access.Request{Via: "console", Format: format, Retrievals: 10_000})
+	r, err := o.Service.Report(c, c.caller, access.ReportRequest{Interface: "console", Format: format,
+		MaxRetrievals: 10_000})
 	if err != nil {
 		return answer{}, err
 	}

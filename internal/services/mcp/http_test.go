@@ -456,7 +456,7 @@ func TestRecorded(t *testing.T) {
 	var got []string
 	d.mu.Lock()
 	for _, c := range d.records {
-		if c.Face != "mcp" || c.By != "chat" || c.Role != "agent" || c.Database != "app" || c.Written {
+		if c.Interface != "mcp" || c.CallerName != "chat" || c.Role != "agent" || c.Database != "app" || c.MayChangeData {
 			t.Errorf("%+v", c)
 		}
 		got = append(got, c.Operation+" "+c.Outcome+" "+c.Code)

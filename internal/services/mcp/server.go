@@ -229,17 +229,18 @@ func (s *Server) run(ctx context.Context, c *Call, t Tool, arguments json.RawMes
 // record records a call; if that fails, the answer is a fault that says so.
 func (s *Server) record(ctx context.Context, c *Call, t Tool, f *callError) *callError {
 	made := audit.Call{
-		Face: "mcp", By: c.Caller.Name, Role: string(c.Caller.Role), Agent: c.Caller.Agent,
+		Interface: "mcp", CallerName: c.Caller.Name, Role: string(c.Caller.Role), Agent: c.Caller.Agent,
 		Database: c.Caller.Database, Operation: "tool " + t.Name,
-		Written: !t.ReadOnly && !t.ReadsOrWrites, About: c.about, Everybody: c.everybody, Outcome: audit.Done,
+		MayChangeData: !t.ReadOnly && !t.ReadsOrWrites, Subjects: c.about, AboutEverybody: c.everybody,
+		Outcome: audit.OutcomeDone,
 	}
 	if c.Caller.Role == identity.Subject {
-		made.By = c.Caller.Subject
+		made.CallerName = c.Caller.Subject
 	}
 	if f != nil {
-		made.Code, made.Outcome = f.SQLSTATE, audit.Failed
+		made.Code, made.Outcome = f.SQLSTATE, audit.OutcomeFailed
 		if f.isRefusal() {
-			made.Outcome = audit.Refused
+			made.Outcome = audit.OutcomeRefused
 		}
 	}
 	// The call is recorded even if the client has disconnected.

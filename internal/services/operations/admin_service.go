@@ -33,7 +33,7 @@ type AdminService struct {
 	Role   func(database string) string
 
 	// Logs returns the logs of a database's audit, and the log in which reports are recorded.
-	Logs func(database string) access.Sources
+	Logs func(database string) access.ReportSources
 
 	Overview func(context.Context) Overview
 

@@ -15,7 +15,7 @@ const auditTimeout = 2 * time.Minute
 
 // Report makes the report to a data subject: to the subject and to admins. One report is made at a time, since it reads
 // the whole audit; other callers wait for a moment and are then asked to try again.
-func (o *AdminService) Report(ctx context.Context, c identity.Caller, q access.Request) (*dsar.Report, error) {
+func (o *AdminService) Report(ctx context.Context, c identity.Caller, q access.ReportRequest) (*dsar.Report, error) {
 	if err := RequireRole(c, identity.Subject, identity.Admin); err != nil {
 		return nil, err
 	}

@@ -39,7 +39,7 @@ func (o *AdminService) Visibility(ctx context.Context, c identity.Caller, subjec
 }
 
 // RowKeys returns the keys of a subject's rows, by table. Only admins may call it.
-func (o *AdminService) RowKeys(ctx context.Context, c identity.Caller, subject string) ([]dsar.Rows, error) {
+func (o *AdminService) RowKeys(ctx context.Context, c identity.Caller, subject string) ([]dsar.SubjectRows, error) {
 	if err := RequireRole(c, identity.Admin); err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (o *AdminService) RowKeys(ctx context.Context, c identity.Caller, subject s
 		return nil, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	return pgrows.ReadRows(ctx, conn, dsar.Tables(p), subject, false, nil)
+	return pgrows.ReadRows(ctx, conn, dsar.SubjectTables(p), subject, false, nil)
 }
 
 // ExplainRow explains why an agent sees a row or not, rule by rule. Only admins may call it.

@@ -164,7 +164,7 @@ func (r *AuditReplay) whyAlwaysRefused(d audit.Decision) string {
 			func(c *policy.Child) bool { return c.Relation.Name == name && c.ReadableByName }) {
 			return "the policy does not list " + t.Name
 		}
-		if t.Written && listed && table.Write == nil {
+		if t.IsWritten && listed && table.Write == nil {
 			return "agents may not write " + t.Name
 		}
 		for _, column := range t.Columns {
@@ -211,12 +211,12 @@ func (r *AuditReplay) evaluateContracts(d audit.Decision) (refused, unsure strin
 	var missing []string
 	for _, c := range d.Contracts {
 		switch {
-		case c.By == "":
+		case c.Attribute == "":
 		case c.Value == "":
-			missing = append(missing, c.By)
-			delete(values, c.By)
+			missing = append(missing, c.Attribute)
+			delete(values, c.Attribute)
 		case !strings.Contains(c.Value, "ref:"):
-			values[c.By] = c.Value
+			values[c.Attribute] = c.Value
 		}
 	}
 	s := policy.Statement{Tag: d.Tag}
@@ -225,7 +225,7 @@ func (r *AuditReplay) evaluateContracts(d audit.Decision) (refused, unsure strin
 		if !ok {
 			return "", "the record names " + t.Name
 		}
-		a := policy.Access{Relation: name, Columns: t.Columns, Source: t.Source, ByKey: t.ByKey, Written: t.Written}
+		a := policy.Access{Relation: name, Columns: t.Columns, Source: t.DataSource, ByKey: t.ByKey, Written: t.IsWritten}
 		if !r.readsSource(&a) && r.policy.HasContracts() {
 			return "", "whether it searches " + t.Name + " by likeness is not recorded"
 		}

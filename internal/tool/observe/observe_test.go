@@ -14,7 +14,7 @@ import (
 // only among those of which as much would change.
 func TestWhatWouldChangeMostComesFirst(t *testing.T) {
 	dir := t.TempDir()
-	log, err := audit.Open(audit.Config{Mode: audit.Buffered, Dir: dir})
+	log, err := audit.Open(audit.Config{Mode: audit.ModeBuffered, Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func TestWhatWouldChangeMostComesFirst(t *testing.T) {
 		}
 		for range s.differ {
 			o := one
-			o.Compared = &audit.Comparison{Rows: 2, Visible: 1, Differs: true}
+			o.Compared = &audit.Comparison{Rows: 2, VisibleRows: 1, Differs: true}
 			log.Observation(o)
 		}
 	}

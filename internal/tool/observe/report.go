@@ -91,7 +91,7 @@ func Read(from audit.Source, since time.Time) (*Report, error) {
 		s := found[k]
 		if s == nil {
 			s = &Statement{Agent: o.Agent, Database: o.Database, Fingerprint: o.Fingerprint, Tag: o.Tag,
-				Tables: o.Tables, Hidden: o.Hidden, Masked: o.Masked,
+				Tables: o.Tables, Hidden: o.HiddenColumns, Masked: o.MaskedColumns,
 				Refusals: map[string]int64{}, Skipped: map[string]int64{}}
 			found[k] = s
 		}
@@ -117,7 +117,7 @@ func (s *Statement) add(o audit.Observation, at time.Time) {
 		if o.Compared.Differs {
 			s.Differs++
 		}
-		s.RowsLost += max(0, o.Compared.Rows-o.Compared.Visible)
+		s.RowsLost += max(0, o.Compared.Rows-o.Compared.VisibleRows)
 		return
 	}
 	if o.Session == "" || o.SkipReason == audit.ComparisonFailed {

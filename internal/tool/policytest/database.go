@@ -282,7 +282,7 @@ func (b *template) openCopy(ctx context.Context, login credential, log *slog.Log
 	if d.adminConn, err = b.server.connectAs(ctx, d.name, ""); err != nil {
 		return nil, err
 	}
-	if d.audit, err = audit.Open(audit.Config{Mode: audit.Off}); err != nil {
+	if d.audit, err = audit.Open(audit.Config{Mode: audit.ModeOff}); err != nil {
 		return nil, err
 	}
 	mode := rewrite.InjectedMode

@@ -57,7 +57,7 @@ func VisibleToAgents(ctx context.Context, conn *pgx.Conn, p *policy.Policy, subj
 		return nil, err
 	}
 	var places []subjectCount
-	for _, t := range dsar.Tables(p) {
+	for _, t := range dsar.SubjectTables(p) {
 		table, ok := p.Table(t.Relation.Name)
 		if !ok {
 			continue

@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	// tryTimeout limits a query. At most two queries are made before a waiting statement is refused.
-	tryTimeout = 2 * time.Second
-	// takeTimeout is how long the first Take waits until an earlier owner of the chain is gone.
-	takeTimeout = 3 * time.Second
-	// removeTimeout limits the removal of removeSize records.
+	// statementTimeout limits a query. At most two queries are made before a waiting statement is refused.
+	statementTimeout = 2 * time.Second
+	// lockTimeout is how long the first Take waits until an earlier owner of the chain is gone.
+	lockTimeout = 3 * time.Second
+	// removeTimeout limits the removal of removeBatch records.
 	removeTimeout = 5 * time.Second
-	removeSize    = 5000
+	removeBatch   = 5000
 	// segmentSize is the number of records in a segment. Segments are only a way to name places in the chain.
 	segmentSize = 1 << 16
 	// lockClass is the first key of the advisory lock on a chain.
@@ -37,11 +37,11 @@ func SegmentOf(seq uint64) int { return int((max(seq, 1)-1)/segmentSize) + 1 }
 
 // Store writes a chain.
 type Store struct {
-	config  *pgx.ConnConfig
-	chain   string
-	name    string
-	conn    *pgx.Conn
-	isTaken bool
+	config      *pgx.ConnConfig
+	chain       string
+	displayName string
+	conn        *pgx.Conn
+	isLocked    bool
 }
 
 // New makes the store of a chain. name is the database's name, for messages. It connects in Take.
@@ -51,17 +51,19 @@ func New(config *pgx.ConnConfig, name, chain string) *Store {
 	config.RuntimeParams["search_path"] = "pg_catalog"
 	config.RuntimeParams["client_encoding"] = "UTF8"
 	config.RuntimeParams["statement_timeout"] = "5s" // the timeout ends statements whose client is gone
-	config.ConnectTimeout = tryTimeout
-	return &Store{config: config, chain: chain, name: name}
+	config.ConnectTimeout = statementTimeout
+	return &Store{config: config, chain: chain, displayName: name}
 }
 
-func (s *Store) String() string { return fmt.Sprintf("chain %s of database %s", s.chain, s.name) }
+func (s *Store) String() string {
+	return fmt.Sprintf("chain %s of database %s", s.chain, s.displayName)
+}
 
-// Take connects if there is no connection. The first time it also makes sure that no other process has the chain.
-func (s *Store) Take() error {
-	wait := tryTimeout
-	if !s.isTaken {
-		wait += takeTimeout
+// LockChain connects if there is no connection. The first time it also makes sure that no other process has the chain.
+func (s *Store) LockChain() error {
+	wait := statementTimeout
+	if !s.isLocked {
+		wait += lockTimeout
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()
@@ -82,7 +84,7 @@ func (s *Store) Take() error {
 			return s.closeAfter(err)
 		}
 		if encoding != "UTF8" {
-			s.drop()
+			s.dropConnection()
 			return fmt.Errorf(
 				"audit: %s: its encoding is %s, and a record may hold any character: keep the audit in a database "+
 					"in UTF8, or in files", s, encoding)
@@ -97,12 +99,12 @@ func (s *Store) Take() error {
 		}
 		// The lock may be held by an older connection of this process whose end the server has not noticed; Append finds out
 		// whether another process has written.
-		if free || s.isTaken {
-			s.isTaken = true
+		if free || s.isLocked {
+			s.isLocked = true
 			return nil
 		}
-		if deadline, _ := ctx.Deadline(); time.Until(deadline) < tryTimeout {
-			s.drop()
+		if deadline, _ := ctx.Deadline(); time.Until(deadline) < statementTimeout {
+			s.dropConnection()
 			return fmt.Errorf("audit: %s is in use by another pgconsent; give each its own audit.chain", s)
 		}
 		time.Sleep(100 * time.Millisecond)
@@ -111,7 +113,7 @@ func (s *Store) Take() error {
 
 // Append adds records.
 func (s *Store) Append(first uint64, lines [][]byte) error {
-	ctx, cancel := context.WithTimeout(context.Background(), tryTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), statementTimeout)
 	defer cancel()
 	if s.conn == nil {
 		return s.closeAfter(errNoConnection)
@@ -138,7 +140,7 @@ func (s *Store) Remove(through uint64) error {
 			}
 			defer conn.Close(context.WithoutCancel(ctx))
 			return conn.QueryRow(ctx, "SELECT pgconsent.audit_retire($1, $2, $3)", s.chain, int64(through),
-				int32(removeSize)).Scan(&gone)
+				int32(removeBatch)).Scan(&gone)
 		}(); err != nil {
 			return fmt.Errorf("audit: %s: %w", s, err)
 		}
@@ -158,8 +160,9 @@ func (s *Store) Open(segment int, after uint64, offset int64) (io.ReadCloser, er
 }
 
 func (s *Store) reader() *Reader {
-	return &Reader{ctx: context.Background(), conn: s.conn, chain: s.chain, name: s.name, limit: tryTimeout,
-		failed: s.closeAfter}
+	return &Reader{ctx: context.Background(), conn: s.conn, chain: s.chain, displayName: s.displayName,
+		pageTimeout: statementTimeout,
+		wrapError:   s.closeAfter}
 }
 
 // Size returns 0: the size is not known.
@@ -169,9 +172,9 @@ func (s *Store) Size(int) int64 { return 0 }
 func (s *Store) SegmentOf(seq uint64) int { return SegmentOf(seq) }
 
 // Close unlocks the chain.
-func (s *Store) Close() { s.drop() }
+func (s *Store) Close() { s.dropConnection() }
 
-func (s *Store) drop() {
+func (s *Store) dropConnection() {
 	if s.conn == nil {
 		return
 	}
@@ -183,7 +186,7 @@ func (s *Store) drop() {
 
 // closeAfter closes the connection, whose state is unknown, and marks errors of the connection as audit.ErrUnreachable.
 func (s *Store) closeAfter(err error) error {
-	s.drop()
+	s.dropConnection()
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
 		return fmt.Errorf("audit: %s: %w: %w", s, audit.ErrUnreachable, err)

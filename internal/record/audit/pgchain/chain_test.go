@@ -136,8 +136,8 @@ func (b *bench) store(chain string) *Store {
 // open begins to log; change may alter how.
 func (b *bench) open(change func(*audit.Config)) (*audit.Log, error) {
 	// Nobody is refused because the machine is busy.
-	cfg := audit.Config{Store: b.store("one"), Key: b.key, Anchor: b.anchor, Deadline: tier.Patience,
-		Now: func() time.Time { return time.Now().Add(time.Duration(b.now.Load())) }}
+	cfg := audit.Config{Store: b.store("one"), Key: b.key, AnchorFile: b.anchor, ReleaseTimeout: tier.Patience,
+		Clock: func() time.Time { return time.Now().Add(time.Duration(b.now.Load())) }}
 	if change != nil {
 		change(&cfg)
 	}
@@ -169,8 +169,8 @@ func run(log *audit.Log, session string) *sqlstate.Error {
 // seem to take that long.
 func (b *bench) pass(log *audit.Log, d time.Duration) {
 	b.t.Helper()
-	if err := log.Call(audit.Call{Face: "test", By: "somebody", Role: "admin", Database: "app", Operation: "look",
-		Outcome: audit.Done}).Release(); err != nil {
+	if err := log.Call(audit.Call{Interface: "test", CallerName: "somebody", Role: "admin", Database: "app", Operation: "look",
+		Outcome: audit.OutcomeDone}).Release(); err != nil {
 		b.t.Fatal(err)
 	}
 	time.Sleep(50 * time.Millisecond) // the writer rests
@@ -193,7 +193,8 @@ func (b *bench) verify(fn func(audit.Record) error) (audit.Report, error) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return audit.VerifyOptions{Key: b.key, Heads: []audit.Head{head}}.Read(NewReader(b.t.Context(), b.db.Connect(b.t, "pgconsent_control"), "app", "one"), fn)
+	return audit.VerifyOptions{Key: b.key, Heads: []audit.RecordHead{head}}.Read(NewReader(b.t.Context(), b.db.Connect(b.t, "pgconsent_control"), "app", "one"),
+		fn)
 }
 
 // records counts them by kind, and the sessions of decisions.
@@ -225,7 +226,7 @@ func TestHowDurableARecordIs(t *testing.T) {
 		}
 		s := b.store("durable-" + stored)
 		for _, when := range []string{"at first", "connected again"} {
-			if err := s.Take(); err != nil {
+			if err := s.LockChain(); err != nil {
 				t.Fatal(err)
 			}
 			var value string
@@ -260,11 +261,11 @@ func TestChainInADatabase(t *testing.T) {
 	}
 	report, kinds, _ := b.records()
 	if report.Records != 1200 || kinds["decision"] != 600 || kinds["outcome"] != 600 || !report.Authenticated ||
-		report.Anchored != 1200 || report.Recoveries != 0 {
+		report.AnchoredRecord != 1200 || report.Recoveries != 0 {
 		t.Errorf("%+v %v", report, kinds)
 	}
 	var seqs []uint64
-	cursor, err := audit.Newest(NewReader(t.Context(), b.db.Connect(t, "pgconsent_control"), "app", "one"), 5,
+	cursor, err := audit.ReadNewest(NewReader(t.Context(), b.db.Connect(t, "pgconsent_control"), "app", "one"), 5,
 		func(audit.Record) bool { return true }, func(r audit.Record) error {
 			seqs = append(seqs, r.Seq)
 			return nil
@@ -363,7 +364,7 @@ func TestRecordsStay(t *testing.T) {
 				t.Fatal(err)
 			}
 			var broken *audit.ChainError
-			if _, err := (audit.VerifyOptions{Key: b.key, Heads: []audit.Head{head}}).
+			if _, err := (audit.VerifyOptions{Key: b.key, Heads: []audit.RecordHead{head}}).
 				Read(NewReader(t.Context(), tx.Conn(), "app", "one"), nil); !errors.As(err, &broken) {
 				t.Errorf("not found: %v", err)
 			}
@@ -390,7 +391,7 @@ func TestOneWriter(t *testing.T) {
 	if _, err := b.open(nil); err == nil || !strings.Contains(err.Error(), "in use by another pgconsent") {
 		t.Errorf("the same chain again: %v", err)
 	}
-	other := b.log(func(c *audit.Config) { c.Store, c.Anchor = b.store("two"), c.Anchor+"2" })
+	other := b.log(func(c *audit.Config) { c.Store, c.AnchorFile = b.store("two"), c.AnchorFile+"2" })
 	for _, log := range []*audit.Log{one, other} {
 		if err := run(log, "a"); err != nil {
 			t.Error(err)

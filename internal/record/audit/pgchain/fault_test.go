@@ -12,7 +12,7 @@ import (
 )
 
 // soon lets the log say as soon as where agents wait that the database does not answer.
-func soon(c *audit.Config) { c.Deadline = 0 }
+func soon(c *audit.Config) { c.ReleaseTimeout = 0 }
 
 // again runs a statement until it is answered.
 func again(t *testing.T, log *audit.Log, session string) {
@@ -167,7 +167,7 @@ func TestAFullServerComesBack(t *testing.T) {
 func TestBuffered(t *testing.T) {
 	tier.All(t)
 	b := begin(t)
-	log := b.log(func(c *audit.Config) { c.Mode, c.Deadline = audit.Buffered, 0 })
+	log := b.log(func(c *audit.Config) { c.Mode, c.ReleaseTimeout = audit.ModeBuffered, 0 })
 	for i := range 100 {
 		again(t, log, fmt.Sprint(i))
 	}

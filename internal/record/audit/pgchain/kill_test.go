@@ -49,7 +49,7 @@ func TestKillWhileRecordsAreRemoved(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return audit.VerifyOptions{Key: killKey(), Heads: []audit.Head{head}}
+		return audit.VerifyOptions{Key: killKey(), Heads: []audit.RecordHead{head}}
 	}
 	released, removed := map[string]uint64{}, uint64(0)
 	random := tier.Rand(1)
@@ -202,9 +202,9 @@ func write(dsn string, since time.Time) {
 		die(err)
 	}
 	l, err := audit.Open(audit.Config{
-		Store: New(cfg, "app", "here"), Key: killKey(), Anchor: filepath.Join(os.Getenv(writingDir),
-			"anchor"), Retention: 10 * time.Hour, Deadline: 1e6 * time.Hour,
-		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Now: func() time.Time { now := time.Now(); return now.Add(now.Sub(since) * 180_000) },
+		Store: New(cfg, "app", "here"), Key: killKey(), AnchorFile: filepath.Join(os.Getenv(writingDir),
+			"anchor"), Retention: 10 * time.Hour, ReleaseTimeout: 1e6 * time.Hour,
+		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Clock: func() time.Time { now := time.Now(); return now.Add(now.Sub(since) * 180_000) },
 	})
 	if err != nil {
 		die(err)

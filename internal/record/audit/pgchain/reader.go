@@ -22,17 +22,17 @@ var errNoConnection = errors.New("there is no connection")
 
 // Reader reads a chain without writing to it. It is an [audit.Source] for one goroutine.
 type Reader struct {
-	ctx    context.Context
-	conn   *pgx.Conn
-	chain  string
-	name   string
-	limit  time.Duration // the timeout for reading one page; 0: none
-	failed func(error) error
+	ctx         context.Context
+	conn        *pgx.Conn
+	chain       string
+	displayName string
+	pageTimeout time.Duration // the timeout for reading one page; 0: none
+	wrapError   func(error) error
 }
 
 // NewReader reads over a connection, until ctx ends. Each page is read for itself, unless in [Reader.InSnapshot].
 func NewReader(ctx context.Context, conn *pgx.Conn, name, chain string) *Reader {
-	return &Reader{ctx: ctx, conn: conn, chain: chain, name: name, failed: func(err error) error {
+	return &Reader{ctx: ctx, conn: conn, chain: chain, displayName: name, wrapError: func(err error) error {
 		return fmt.Errorf("audit: chain %s of database %s: %w", chain, name, err)
 	}}
 }
@@ -41,23 +41,25 @@ func NewReader(ctx context.Context, conn *pgx.Conn, name, chain string) *Reader 
 // verified has to be read in this way.
 func (r *Reader) InSnapshot(f func(audit.Source) error) error {
 	if r.conn == nil {
-		return r.failed(errNoConnection)
+		return r.wrapError(errNoConnection)
 	}
-	ctx, cancel := r.bounded()
+	ctx, cancel := r.withPageTimeout()
 	defer cancel()
 	tx, err := r.conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {
-		return r.failed(err)
+		return r.wrapError(err)
 	}
 	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), tryTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), statementTimeout)
 		defer cancel()
 		_ = tx.Rollback(ctx) // after an error it closes the connection
 	}()
 	return f(r)
 }
 
-func (r *Reader) String() string { return fmt.Sprintf("chain %s of database %s", r.chain, r.name) }
+func (r *Reader) String() string {
+	return fmt.Sprintf("chain %s of database %s", r.chain, r.displayName)
+}
 
 // Size returns 0: the size is not known.
 func (r *Reader) Size(int) int64 { return 0 }
@@ -65,16 +67,16 @@ func (r *Reader) Size(int) int64 { return 0 }
 // Segments returns all segments from that of the first record to that of the last.
 func (r *Reader) Segments() ([]int, error) {
 	if r.conn == nil {
-		return nil, r.failed(errNoConnection)
+		return nil, r.wrapError(errNoConnection)
 	}
-	ctx, cancel := r.bounded()
+	ctx, cancel := r.withPageTimeout()
 	defer cancel()
 	var first, last *int64
 	err := r.conn.QueryRow(ctx,
 		"SELECT pg_catalog.min(seq), pg_catalog.max(seq) FROM pgconsent.audit_record WHERE chain = $1", r.chain).
 		Scan(&first, &last)
 	if err != nil {
-		return nil, r.failed(err)
+		return nil, r.wrapError(err)
 	}
 	var out []int
 	if first != nil {
@@ -85,39 +87,39 @@ func (r *Reader) Segments() ([]int, error) {
 	return out, nil
 }
 
-func (r *Reader) bounded() (context.Context, context.CancelFunc) {
-	if r.limit == 0 {
+func (r *Reader) withPageTimeout() (context.Context, context.CancelFunc) {
+	if r.pageTimeout == 0 {
 		return r.ctx, func() {}
 	}
-	return context.WithTimeout(r.ctx, r.limit)
+	return context.WithTimeout(r.ctx, r.pageTimeout)
 }
 
 // Open reads a segment page by page, starting after this record.
 func (r *Reader) Open(segment int, after uint64, _ int64) (io.ReadCloser, error) {
 	if r.conn == nil {
-		return nil, r.failed(errNoConnection)
+		return nil, r.wrapError(errNoConnection)
 	}
 	from, through := uint64(segment-1)*segmentSize, uint64(segment)*segmentSize
-	return &pageReader{r: r, after: max(after, from), through: through, size: firstPageRows}, nil
+	return &pageReader{reader: r, after: max(after, from), through: through, size: firstPageRows}, nil
 }
 
 // pageReader reads the lines of a segment, a page at a time.
 type pageReader struct {
-	r              *Reader
+	reader         *Reader
 	after, through uint64
 	size           int
 	buf            []byte
-	ended          bool
+	atEnd          bool
 }
 
 func (p *pageReader) Close() error { return nil }
 
 func (p *pageReader) Read(to []byte) (int, error) {
 	for len(p.buf) == 0 {
-		if p.ended {
+		if p.atEnd {
 			return 0, io.EOF
 		}
-		if err := p.page(); err != nil {
+		if err := p.readPage(); err != nil {
 			return 0, err
 		}
 	}
@@ -126,14 +128,14 @@ func (p *pageReader) Read(to []byte) (int, error) {
 	return n, nil
 }
 
-func (p *pageReader) page() error {
-	ctx, cancel := p.r.bounded()
+func (p *pageReader) readPage() error {
+	ctx, cancel := p.reader.withPageTimeout()
 	defer cancel()
-	rows, err := p.r.conn.Query(ctx,
+	rows, err := p.reader.conn.Query(ctx,
 		"SELECT seq, line FROM pgconsent.audit_record WHERE chain = $1 AND seq > $2 AND seq <= $3 ORDER BY seq LIMIT $4",
-		p.r.chain, int64(p.after), int64(p.through), p.size)
+		p.reader.chain, int64(p.after), int64(p.through), p.size)
 	if err != nil {
-		return p.r.failed(err)
+		return p.reader.wrapError(err)
 	}
 	p.buf = p.buf[:0]
 	n := 0
@@ -143,15 +145,15 @@ func (p *pageReader) page() error {
 		var seq int64
 		if err := rows.Scan(&seq, nil); err != nil {
 			rows.Close()
-			return p.r.failed(err)
+			return p.reader.wrapError(err)
 		}
 		p.after = uint64(seq)
 		n++
 	}
 	if err := rows.Err(); err != nil {
-		return p.r.failed(err)
+		return p.reader.wrapError(err)
 	}
-	p.ended = n < p.size
+	p.atEnd = n < p.size
 	p.size = min(p.size*8, lastPageRows)
 	return nil
 }

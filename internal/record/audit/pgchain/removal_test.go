@@ -40,7 +40,7 @@ func expiredChain(t *testing.T) (b *bench, through uint64) {
 		if err := json.Unmarshal(r.Line, &cp); err != nil {
 			return err
 		}
-		through = cp.Removed[0].Seq
+		through = cp.RemovedSegments[0].Seq
 		return nil
 	})
 	if err != nil || report.FirstSeq != 1 || report.Checkpoints != 1 || through < 40 {
@@ -71,7 +71,7 @@ func TestRemovalInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	verify := func(conn *pgx.Conn) (audit.Report, error) {
-		return audit.VerifyOptions{Key: b.key, Heads: []audit.Head{head}}.Read(NewReader(t.Context(), conn, "app", "one"), nil)
+		return audit.VerifyOptions{Key: b.key, Heads: []audit.RecordHead{head}}.Read(NewReader(t.Context(), conn, "app", "one"), nil)
 	}
 	for gone := uint64(1); gone <= through+2; gone++ {
 		tx, err := b.dba.Begin(t.Context())

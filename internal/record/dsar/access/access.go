@@ -23,49 +23,49 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Sources are the inputs of a report. The fields Conn and Policy are required.
-type Sources struct {
+// ReportSources are the inputs of a report. The fields Conn and Policy are required.
+type ReportSources struct {
 	Database string             // the database's name in the configuration
 	Conn     *pgx.Conn          // a connection as the owner of the tables
 	Policy   *policy.Policy     // the policy of the database
 	Registry *registry.Registry // the consent registry; nil: none is configured
 
-	// Logs calls f with each log of the audit; nil: there are none.
-	Logs     func(ctx context.Context, f func(Log) error) error
+	// EachLog calls f with each log of the audit; nil: there are none.
+	EachLog  func(ctx context.Context, f func(AuditLog) error) error
 	AuditKey string // the file of the key with which commitments were made
-	// Reports opens the log in which reports are recorded, and returns its name; nil: reports are not recorded.
-	Reports func(key audit.Key) (log *audit.Log, name string, err error)
+	// OpenReportLog opens the log in which reports are recorded, and returns its name; nil: reports are not recorded.
+	OpenReportLog func(key audit.Key) (log *audit.Log, name string, err error)
 
 	Progress func(log string) func(done, total int64) // may be nil
 }
 
-// Log is one log of the audit.
-type Log struct {
+// AuditLog is one log of the audit.
+type AuditLog struct {
 	Name            string
 	From            audit.Source
 	IsOfThisProcess bool   // the log's records are made with AuditKey, as this process makes them
 	Anchor          string // the file of its newest head; "": the log belongs to another process
 }
 
-// Request says about whom a report is made, and how.
-type Request struct {
+// ReportRequest says about whom a report is made, and how.
+type ReportRequest struct {
 	Subject       string
 	RequestedBy   string // the person who asks, for the record; the subject's own id if they ask
 	Contact       string // how the controller can be reached
-	Via           string // the interface: cli, http, console, …
+	Interface     string // the interface: cli, http, console, …
 	Format        string // the format, for the record: json or html
-	Data          bool   // the report includes a copy of the rows
-	Retrievals    int    // the largest number of possible retrievals in the report; 0: all
+	WithCopy      bool   // the report includes a copy of the rows
+	MaxRetrievals int    // the largest number of possible retrievals in the report; 0: all
 	OnlyDisplayed bool   // the report is only displayed: the audit records the request, and the registry does not
 }
 
 // MakeReport makes a report, and returns it after its record is durable. For an unknown person the error is a
 // *consent.NotFoundError, and the request is recorded nevertheless.
-func MakeReport(ctx context.Context, from Sources, q Request) (*dsar.Report, error) {
+func MakeReport(ctx context.Context, from ReportSources, q ReportRequest) (*dsar.Report, error) {
 	if err := (consent.Command{Action: consent.ActionNoteReport, Subject: q.Subject}).Check(); err != nil {
 		return nil, err
 	}
-	m := dsar.Material{Subject: q.Subject, Database: from.Database, MadeBy: q.RequestedBy, Contact: q.Contact,
+	m := dsar.ReportInput{Subject: q.Subject, Database: from.Database, MadeBy: q.RequestedBy, Contact: q.Contact,
 		Now: time.Now()}
 	if r := from.Registry; r != nil {
 		m.Controller, m.Duration = r.Settings.Controller, r.Settings.TemporaryDuration
@@ -75,15 +75,15 @@ func MakeReport(ctx context.Context, from Sources, q Request) (*dsar.Report, err
 		if err != nil && !errors.As(err, &unknown) {
 			return nil, err
 		}
-		m.Current, m.Now = current, now
+		m.CurrentConsents, m.Now = current, now
 		if m.History, err = r.History(ctx, q.Subject); err != nil && !errors.As(err, &unknown) {
 			return nil, err
 		}
 	}
-	tables, consents := dsar.Tables(from.Policy), dsar.ConsentTables(from.Policy)
+	tables, consents := dsar.SubjectTables(from.Policy), dsar.ConsentTables(from.Policy)
 	behalf := []string{q.Subject}
 	var err error
-	m.Rows, err = pgrows.ReadRows(ctx, from.Conn, tables, q.Subject, q.Data, func(tx pgx.Tx) error {
+	m.Rows, err = pgrows.ReadRows(ctx, from.Conn, tables, q.Subject, q.WithCopy, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, "SELECT 'ref:' || ref FROM pgconsent.audit_subject WHERE subject = $1", q.Subject)
 		if err != nil {
 			return fmt.Errorf("look the person up in the audit: %w", err)
@@ -93,7 +93,7 @@ func MakeReport(ctx context.Context, from Sources, q Request) (*dsar.Report, err
 			return fmt.Errorf("look the person up in the audit: %w", err)
 		}
 		behalf = append(behalf, refs...)
-		m.StatedConsents, err = pgrows.ReadStated(ctx, tx, consents, q.Subject)
+		m.StatedConsents, err = pgrows.ReadStatedConsents(ctx, tx, consents, q.Subject)
 		return err
 	})
 	if err != nil {
@@ -107,8 +107,8 @@ func MakeReport(ctx context.Context, from Sources, q Request) (*dsar.Report, err
 	if err != nil {
 		var unknown *consent.NotFoundError
 		if errors.As(err, &unknown) {
-			if e := from.recordRequest(key, audit.SubjectReport{By: q.RequestedBy, Database: from.Database,
-				LogsIntact: allIntact(m.Logs)}, nil); e != nil {
+			if e := from.recordRequest(key, audit.SubjectReport{RequestedBy: q.RequestedBy, Database: from.Database,
+				LogsIntact: areLogsIntact(m.Logs)}, nil); e != nil {
 				return nil, e
 			}
 		}
@@ -118,11 +118,12 @@ func MakeReport(ctx context.Context, from Sources, q Request) (*dsar.Report, err
 	if err := from.Conn.QueryRow(ctx, "SELECT 'ref:' || pgconsent.audit_ref($1)", q.Subject).Scan(&about); err != nil {
 		return nil, fmt.Errorf("name the person for the audit: %w", err)
 	}
-	made := audit.SubjectReport{By: q.RequestedBy, About: about, Database: from.Database, Format: q.Format, Data: q.Data,
-		Found:      true,
-		LogsIntact: allIntact(m.Logs)}
-	if made.By == q.Subject {
-		made.By = about
+	made := audit.SubjectReport{RequestedBy: q.RequestedBy, Subject: about, Database: from.Database, Format: q.Format,
+		HasCopy:      q.WithCopy,
+		SubjectKnown: true,
+		LogsIntact:   areLogsIntact(m.Logs)}
+	if made.RequestedBy == q.Subject {
+		made.RequestedBy = about
 	}
 	for _, l := range m.Logs {
 		made.Records += l.Records
@@ -130,15 +131,15 @@ func MakeReport(ctx context.Context, from Sources, q Request) (*dsar.Report, err
 	if err := from.recordRequest(key, made, &report.Record); err != nil {
 		return nil, err
 	}
-	if from.Registry != nil && len(m.Current) > 0 && !q.OnlyDisplayed {
-		first := m.Current[0].Key
+	if from.Registry != nil && len(m.CurrentConsents) > 0 && !q.OnlyDisplayed {
+		first := m.CurrentConsents[0].Key
 		by := consent.Party{Role: consent.RoleController, ID: q.RequestedBy}
 		if q.RequestedBy == q.Subject {
 			by.Role = consent.RoleSubject
 		}
 		done, err := from.Registry.Execute(ctx, consent.Command{
 			Action: consent.ActionNoteReport, Subject: first.Subject, Grantee: first.Grantee, Scope: first.Scope, Caller: by,
-			Interface: q.Via})
+			Interface: q.Interface})
 		if err != nil {
 			return nil, err
 		}
@@ -147,7 +148,7 @@ func MakeReport(ctx context.Context, from Sources, q Request) (*dsar.Report, err
 	return report, nil
 }
 
-func allIntact(logs []dsar.Log) bool {
+func areLogsIntact(logs []dsar.Log) bool {
 	for _, l := range logs {
 		if !l.Intact {
 			return false
@@ -157,9 +158,9 @@ func allIntact(logs []dsar.Log) bool {
 }
 
 // readLogs reads the logs of the audit.
-func (from Sources) readLogs(ctx context.Context, q Request, tables []dsar.Table, behalf []string,
-	m *dsar.Material) (audit.Key, error) {
-	collector := &dsar.Collector{Rows: m.Rows, OnBehalfOf: behalf, MaxPossible: q.Retrievals}
+func (from ReportSources) readLogs(ctx context.Context, q ReportRequest, tables []dsar.SubjectTable, behalf []string,
+	m *dsar.ReportInput) (audit.Key, error) {
+	collector := &dsar.Collector{Rows: m.Rows, OnBehalfOf: behalf, MaxPossible: q.MaxRetrievals}
 	m.Retrievals = collector
 	for _, rec := range m.History {
 		if rec.Event == consent.EventDeleted || rec.Event == consent.EventAnonymised {
@@ -179,12 +180,12 @@ func (from Sources) readLogs(ctx context.Context, q Request, tables []dsar.Table
 			byName[name] = append(byName[name], table.Relation.Name.String())
 		}
 	}
-	if from.Logs == nil {
+	if from.EachLog == nil {
 		return key, nil
 	}
-	return key, from.Logs(ctx, func(log Log) error {
+	return key, from.EachLog(ctx, func(log AuditLog) error {
 		collector.Log = log.Name
-		scan := dsar.Scan{From: log.From, Database: from.Database, Tables: byName, Refs: behalf,
+		scan := dsar.LogScan{Source: log.From, Database: from.Database, Tables: byName, SubjectReferences: behalf,
 			OnAccess: collector.AddAccess,
 			OnCall:   collector.AddCall}
 		unproved, err := log.setVerification(key, &scan)
@@ -207,7 +208,7 @@ func (from Sources) readLogs(ctx context.Context, q Request, tables []dsar.Table
 
 // setVerification sets the key and the anchor by which a log of this process is verified, and returns which of them are
 // missing. The anchor is read before the log: so it names no record that is written during the scan.
-func (log Log) setVerification(key audit.Key, scan *dsar.Scan) (unproved []string, err error) {
+func (log AuditLog) setVerification(key audit.Key, scan *dsar.LogScan) (unproved []string, err error) {
 	if !log.IsOfThisProcess {
 		return nil, nil
 	}
@@ -221,21 +222,21 @@ func (log Log) setVerification(key audit.Key, scan *dsar.Scan) (unproved []strin
 	case err != nil:
 		return nil, err
 	case head.Seq > 0:
-		scan.Heads = []audit.Head{head}
+		scan.Heads = []audit.RecordHead{head}
 	}
 	return unproved, nil
 }
 
 // recordRequest records the request for a report, and returns once the record is durable.
-func (from Sources) recordRequest(key audit.Key, made audit.SubjectReport, where *dsar.AuditRecord) error {
-	if from.Reports == nil {
+func (from ReportSources) recordRequest(key audit.Key, made audit.SubjectReport, where *dsar.AuditRecord) error {
+	if from.OpenReportLog == nil {
 		return nil
 	}
 	var log *audit.Log
 	var name string
 	var err error
 	for attempt := 0; ; attempt++ {
-		if log, name, err = from.Reports(key); err == nil || attempt == 20 || !strings.Contains(err.Error(), "in use") {
+		if log, name, err = from.OpenReportLog(key); err == nil || attempt == 20 || !strings.Contains(err.Error(), "in use") {
 			break
 		}
 		time.Sleep(100 * time.Millisecond) // another report is being recorded

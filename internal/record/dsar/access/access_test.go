@@ -32,14 +32,14 @@ func TestEveryRequestIsRecorded(t *testing.T) {
 	}
 	dir := t.TempDir()
 	logs := filepath.Join(dir, "reports")
-	from := access.Sources{Database: "app", Conn: db.Connect(t, "postgres"), Policy: m.Policy, AuditKey: filepath.Join(dir, "audit.key"),
-		Reports: func(audit.Key) (*audit.Log, string, error) {
-			log, err := audit.Open(audit.Config{Dir: logs, Mode: audit.Strict, Key: key, Deadline: tier.Patience})
+	from := access.ReportSources{Database: "app", Conn: db.Connect(t, "postgres"), Policy: m.Policy, AuditKey: filepath.Join(dir, "audit.key"),
+		OpenReportLog: func(audit.Key) (*audit.Log, string, error) {
+			log, err := audit.Open(audit.Config{Dir: logs, Mode: audit.ModeStrict, Key: key, ReleaseTimeout: tier.Patience})
 			return log, "reports", err
 		}}
 	for _, who := range []string{"ursula", "mallory"} {
 		report, err := access.MakeReport(t.Context(), from,
-			access.Request{Subject: who, RequestedBy: "office", Via: "cli", Format: "json"})
+			access.ReportRequest{Subject: who, RequestedBy: "office", Interface: "cli", Format: "json"})
 		if known := who == "ursula"; known != (err == nil) || !known && !errors.As(err, new(*consent.NotFoundError)) {
 			t.Fatalf("the report on %s: %+v %v", who, report, err)
 		}
@@ -53,7 +53,7 @@ func TestEveryRequestIsRecorded(t *testing.T) {
 		if err := json.Unmarshal(r.Line, &made); err != nil {
 			return err
 		}
-		if found = append(found, made.Found); made.By != "office" || made.Database != "app" || made.Found != (made.About != "") {
+		if found = append(found, made.SubjectKnown); made.RequestedBy != "office" || made.Database != "app" || made.SubjectKnown != (made.Subject != "") {
 			t.Errorf("recorded is %+v", made)
 		}
 		if text := string(r.Line); strings.Contains(text, "ursula") || strings.Contains(text, "mallory") {
@@ -89,7 +89,7 @@ tables:
           subject: owner
           record: { table: agreed, grantor: who, grantee: { column: grantee, to: entity }, scope: { column: scope, is: [id], all: "*" }, revoked: revoked_at }
 `}, harness.Auto)
-	from := access.Sources{Database: "app", Conn: db.Connect(t, "postgres"), Policy: m.Policy}
+	from := access.ReportSources{Database: "app", Conn: db.Connect(t, "postgres"), Policy: m.Policy}
 	for who, want := range map[string]string{
 		"1":   "Consent is active: public.people says consent granted; public.agreed has a record to vet.",
 		"2":   "No consent is active: public.people says consent pending; public.agreed has a record that is not in force to vet.",
@@ -98,7 +98,7 @@ tables:
 		"5":   "No consent is active: public.people says consent NULL.",
 		"ann": "Consent is active: public.agreed has a record to vet about rex.",
 	} {
-		r, err := access.MakeReport(t.Context(), from, access.Request{Subject: who, RequestedBy: "office", Via: "cli"})
+		r, err := access.MakeReport(t.Context(), from, access.ReportRequest{Subject: who, RequestedBy: "office", Interface: "cli"})
 		if err != nil {
 			t.Errorf("%s: %v", who, err)
 			continue

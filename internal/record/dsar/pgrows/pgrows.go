@@ -20,8 +20,8 @@ import (
 
 // ReadRows finds the subject's rows in each table; with data it also reads the rows. If more is not nil, it runs at the
 // end, in the same snapshot.
-func ReadRows(ctx context.Context, conn *pgx.Conn, tables []dsar.Table, subject string, data bool,
-	more func(pgx.Tx) error) ([]dsar.Rows, error) {
+func ReadRows(ctx context.Context, conn *pgx.Conn, tables []dsar.SubjectTable, subject string, data bool,
+	more func(pgx.Tx) error) ([]dsar.SubjectRows, error) {
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {
 		return nil, fmt.Errorf("read the subject's rows: %w", err)
@@ -31,7 +31,7 @@ func ReadRows(ctx context.Context, conn *pgx.Conn, tables []dsar.Table, subject 
 	if _, err := tx.Exec(ctx, "SET LOCAL row_security = off; SET LOCAL search_path = pg_catalog, pg_temp"); err != nil {
 		return nil, fmt.Errorf("read the subject's rows: %w", err)
 	}
-	out := make([]dsar.Rows, 0, len(tables))
+	out := make([]dsar.SubjectRows, 0, len(tables))
 	for _, t := range tables {
 		rows, err := readTable(ctx, tx, t, subject, data)
 		if err != nil {
@@ -48,8 +48,9 @@ func ReadRows(ctx context.Context, conn *pgx.Conn, tables []dsar.Table, subject 
 }
 
 // readTable reads the subject's rows of one table.
-func readTable(ctx context.Context, tx pgx.Tx, t dsar.Table, subject string, data bool) (dsar.Rows, error) {
-	out := dsar.Rows{Table: t, Key: t.Relation.PrimaryKey, Keys: [][]string{}}
+func readTable(ctx context.Context, tx pgx.Tx, t dsar.SubjectTable, subject string, data bool) (dsar.SubjectRows,
+	error) {
+	out := dsar.SubjectRows{Table: t, Key: t.Relation.PrimaryKey, Keys: [][]string{}}
 	condition, err := SubjectCondition(ctx, tx, t, subject)
 	if err != nil || condition == "" {
 		return out, err
@@ -89,7 +90,7 @@ func readTable(ctx context.Context, tx pgx.Tx, t dsar.Table, subject string, dat
 
 // SubjectCondition returns the condition that a row r belongs to the subject with the id $1; "": the id cannot be a
 // value of the columns' types.
-func SubjectCondition(ctx context.Context, tx pgx.Tx, t dsar.Table, subject string) (string, error) {
+func SubjectCondition(ctx context.Context, tx pgx.Tx, t dsar.SubjectTable, subject string) (string, error) {
 	var conditions []string
 	for _, l := range t.Links {
 		condition, err := linkCondition(ctx, tx, l, t.Relation, subject)
@@ -108,11 +109,12 @@ func SubjectCondition(ctx context.Context, tx pgx.Tx, t dsar.Table, subject stri
 
 // linkCondition returns the condition that a link leads to the subject $1; "": the id cannot be a value of the column's
 // type.
-func linkCondition(ctx context.Context, tx pgx.Tx, l dsar.Link, from *catalog.Relation, subject string) (string, error) {
+func linkCondition(ctx context.Context, tx pgx.Tx, l dsar.SubjectLink, from *catalog.Relation,
+	subject string) (string, error) {
 	last := from
 	row := "r"
 	var begin, end string
-	for i, h := range l.Hops {
+	for i, h := range l.Steps {
 		alias := fmt.Sprintf("h%d", i)
 		switch {
 		case h.Recursive:
@@ -159,7 +161,7 @@ func keySQL(row string, r *catalog.Relation) string {
 }
 
 // recursiveStepSQL returns a query of the rows that were made from the rows with the keys in m, of the same table.
-func recursiveStepSQL(h dsar.Hop) string {
+func recursiveStepSQL(h dsar.LinkStep) string {
 	columns := make([]string, len(h.Relation.PrimaryKey))
 	on := make([]string, len(columns))
 	for i, c := range h.Relation.PrimaryKey {

@@ -101,7 +101,7 @@ func TestEveryRowIsFound(t *testing.T) {
 	harness.Exec(t, db, schema.String())
 	m := harness.Migrate(t, harness.Database{Name: "app", DB: db,
 		Policy: "version: 1\nattributes: {}\ntables:\n" + rules.String(), SearchPath: []string{"public"}}, harness.Auto)
-	rows, err := ReadRows(t.Context(), db.Connect(t, "postgres"), dsar.Tables(m.Policy), ada, true, nil)
+	rows, err := ReadRows(t.Context(), db.Connect(t, "postgres"), dsar.SubjectTables(m.Policy), ada, true, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

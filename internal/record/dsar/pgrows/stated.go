@@ -11,11 +11,12 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// ReadStated reads what tables of the application say about the subject's consents, by the rules of the policy.
-func ReadStated(ctx context.Context, tx pgx.Tx, tables []dsar.ConsentTable, subject string) ([]dsar.Stated, error) {
-	var out []dsar.Stated
+// ReadStatedConsents reads what tables of the application say about the subject's consents, by the rules of the policy.
+func ReadStatedConsents(ctx context.Context, tx pgx.Tx, tables []dsar.ConsentTable,
+	subject string) ([]dsar.StatedConsent, error) {
+	var out []dsar.StatedConsent
 	for _, t := range tables {
-		is, err := equalsSubjectSQL(ctx, tx, "r", t.Relation.Column(t.Person), subject)
+		is, err := equalsSubjectSQL(ctx, tx, "r", t.Relation.Column(t.PersonColumn), subject)
 		if err != nil {
 			return nil, fmt.Errorf("read the subject's consents in %s: %w", t.Relation.Name, err)
 		}
@@ -28,14 +29,15 @@ func ReadStated(ctx context.Context, tx pgx.Tx, tables []dsar.ConsentTable, subj
 			}
 			return "r." + catalog.QuoteIdent(name) + "::pg_catalog." + as
 		}
-		rows, err := tx.Query(ctx, "SELECT COALESCE("+column(t.Status, "text")+", 'NULL'), COALESCE("+column(t.Grantee, "text")+
-			", ''), COALESCE("+column(t.Scope, "text")+", ''), "+column(t.Expires,
+		rows, err := tx.Query(ctx, "SELECT COALESCE("+column(t.StatusColumn,
+			"text")+", 'NULL'), COALESCE("+column(t.GranteeColumn, "text")+
+			", ''), COALESCE("+column(t.ScopeColumn, "text")+", ''), "+column(t.ExpiryColumn,
 			"timestamptz")+", "+t.ActiveCondition()+" FROM "+
 			t.Relation.Name.SQL()+" AS r WHERE "+is+" ORDER BY 5 DESC, 2, 3, 1", subject)
 		if err != nil {
 			return nil, fmt.Errorf("read the subject's consents in %s: %w", t.Relation.Name, err)
 		}
-		s := dsar.Stated{Table: t}
+		s := dsar.StatedConsent{Table: t}
 		var until *time.Time
 		if _, err := pgx.ForEachRow(rows, []any{&s.Status, &s.Grantee, &s.Scope, &until, &s.Active}, func() error {
 			if s.Until = (time.Time{}); until != nil {
