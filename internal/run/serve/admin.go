@@ -52,8 +52,8 @@ func (s *Service) adminService(of *operations.Service) *operations.AdminService 
 		}
 		return out
 	}
-	o.Role = func(database string) string { return s.config.Load().Databases[database].Roles.Agent }
-	o.Logs = func(database string) access.ReportSources { return AccessSources(s.config.Load(), database, nil) }
+	o.AgentRole = func(database string) string { return s.config.Load().Databases[database].Roles.Agent }
+	o.ReportSources = func(database string) access.ReportSources { return AccessSources(s.config.Load(), database, nil) }
 	return operations.NewAdminService(o)
 }
 

@@ -48,7 +48,7 @@ func (s *Service) connect(ctx context.Context, caller identity.Caller, lists boo
 	c.LookupFunc = func(context.Context, string) ([]string, error) { return []string{"127.0.0.1"}, nil }
 	c.DialFunc = func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return s.proxy.Dial(ctx, proxy.Identity{Agent: caller.Agent, Database: caller.Database,
-			Remote: "token " + caller.Name, Claims: caller.Claims, Until: caller.Until, Lists: lists})
+			Remote: "token " + caller.Name, Claims: caller.Claims, Until: caller.ExpiresAt, Lists: lists})
 	}
 	if notice != nil {
 		c.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { notice(n) }

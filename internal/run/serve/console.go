@@ -9,6 +9,6 @@ import (
 // newConsole makes the pages for people. Unless the HTTP listener is on loopback, it uses TLS, and cookies are sent
 // over TLS only.
 func (s *Service) newConsole(service *operations.AdminService, v identity.Verifier) (*console.Console, error) {
-	return console.New(console.Config{Service: service, Verifier: v, OverTLS: !s.config.Load().HTTP.IsLoopback(),
+	return console.New(console.Config{Service: service, Verifier: v, ServedOverTLS: !s.config.Load().HTTP.IsLoopback(),
 		Log: s.log})
 }

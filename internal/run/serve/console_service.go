@@ -29,7 +29,7 @@ func (s consoleService) Sessions() []adminconsole.Session {
 	for _, c := range s.proxy.Sessions() {
 		a, decided := agents[c.ID]
 		out = append(out, adminconsole.Session{ID: c.ID, Kind: kindNames[c.Kind], User: c.User, Database: c.Database,
-			Client: c.Remote, State: string(c.State), Since: c.Since, Last: a.Last, Decided: decided,
+			Client: c.Remote, State: string(c.State), StartedAt: c.Since, LastStatementAt: a.Last, CountsStatements: decided,
 			Statements: a.Executed, Refused: a.Denied})
 	}
 	return out
@@ -39,7 +39,7 @@ func (s consoleService) Pools() []adminconsole.Pool {
 	var out []adminconsole.Pool
 	for _, p := range s.proxy.Pools() {
 		out = append(out, adminconsole.Pool{Database: p.Database, Agent: p.Agent, Size: p.Size, Used: p.Used, Idle: p.Idle,
-			Waiting: p.Waiting, Taken: p.Taken, TimedOut: p.TimedOut, Waited: p.Waited})
+			Waiting: p.Waiting, TakenCount: p.Taken, TimeoutCount: p.TimedOut, WaitTime: p.Waited})
 	}
 	return out
 }
@@ -86,17 +86,17 @@ func (s consoleService) Statistics() ([]adminconsole.Statistic, error) {
 func (s consoleService) Policies() []adminconsole.Policy {
 	var out []adminconsole.Policy
 	for _, d := range s.enforcer.DatabaseStatuses() {
-		out = append(out, adminconsole.Policy{Database: d.Database, Served: d.Served, Refusal: d.Refusal, Policy: d.Policy,
-			Catalog: d.Catalog, Pending: d.Pending, SignedPath: d.Served && !d.SignedPathOff, Tables: int64(d.Tables),
-			Observed: int64(len(d.Observed)), Verified: d.Verified, PausedSince: s.operators.pauses[d.Database].began()})
+		out = append(out, adminconsole.Policy{Database: d.Database, IsServed: d.Served, Refusal: d.Refusal, Policy: d.Policy,
+			Catalog: d.Catalog, MigrationPending: d.Pending, SignedPath: d.Served && !d.SignedPathOff, Tables: int64(d.Tables),
+			ObservedTables: int64(len(d.Observed)), VerifiedAt: d.Verified, PausedSince: s.operators.pauses[d.Database].began()})
 	}
 	return out
 }
 
-func (s consoleService) Suspended() []adminconsole.Suspended {
-	var out []adminconsole.Suspended
+func (s consoleService) Suspended() []adminconsole.SuspendedObject {
+	var out []adminconsole.SuspendedObject
 	for _, o := range s.enforcer.SuspendedObjects() {
-		out = append(out, adminconsole.Suspended(o))
+		out = append(out, adminconsole.SuspendedObject(o))
 	}
 	return out
 }

@@ -60,8 +60,8 @@ func (s *Service) newHTTPServices(c *config.Config) (*httpServices, error) {
 	report := func(ctx context.Context, c identity.Caller, subject string, data bool) (*dsar.Report, error) {
 		return admin.Report(ctx, c, access.ReportRequest{Subject: subject, Interface: "http", Format: "json", WithCopy: data})
 	}
-	if f.api, err = api.New(api.Config{Service: f.operations, Verifier: f.verifier, Log: s.log, Report: report,
-		Decisions: s.readDecisions}); err != nil {
+	if f.api, err = api.New(api.Config{Service: f.operations, Verifier: f.verifier, Log: s.log, MakeReport: report,
+		ReadDecisions: s.readDecisions}); err != nil {
 		return nil, err
 	}
 	f.mcp, err = mcp.NewServer(mcp.Config{
@@ -76,8 +76,8 @@ func (s *Service) newHTTPServices(c *config.Config) (*httpServices, error) {
 }
 
 // openVerifiers returns what verifies the tokens of callers.
-func (s *Service) openVerifiers(c *config.Config) (identity.Verifiers, error) {
-	var known identity.Verifiers
+func (s *Service) openVerifiers(c *config.Config) (identity.VerifierList, error) {
+	var known identity.VerifierList
 	if c.HTTP.Tokens != "" {
 		tokens, err := identity.OpenTokens(c.HTTP.Tokens, s.config.Load, s.log)
 		if err != nil {
@@ -136,7 +136,7 @@ func (f *httpServices) addHandlers(mux *http.ServeMux) {
 // who would send their tokens again.
 func (f *httpServices) plainPaths(mux http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !api.CanonicalPath(r) {
+		if !api.HasCanonicalPath(r) {
 			f.api.ServeHTTP(w, r)
 			return
 		}
@@ -168,7 +168,7 @@ func (e enabledAgentVerifier) Verify(ctx context.Context, bearer string) (identi
 	c, err := e.Verifier.Verify(ctx, bearer)
 	if err == nil && acts {
 		if e.service.tokens == nil {
-			return identity.Caller{}, identity.Refusal(errors.New("no tokens of users are accepted"))
+			return identity.Caller{}, identity.NewRefusal(errors.New("no tokens of users are accepted"))
 		}
 		c, err = e.service.tokens.CallerForUser(ctx, c, user)
 	}
@@ -176,7 +176,7 @@ func (e enabledAgentVerifier) Verify(ctx context.Context, bearer string) (identi
 		return c, err
 	}
 	if _, ok := e.service.enforcer.Agent(c.Agent, c.Database); !ok {
-		return identity.Caller{}, identity.Refusal(fmt.Errorf("token %s: agent %s cannot log in", c.Name, c.Agent))
+		return identity.Caller{}, identity.NewRefusal(fmt.Errorf("token %s: agent %s cannot log in", c.Name, c.Agent))
 	}
 	return c, nil
 }

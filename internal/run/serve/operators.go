@@ -36,7 +36,7 @@ func (s *Service) newOperators(c *config.Config, version string) (*operators, er
 	}
 	o.console = adminconsole.New(adminconsole.Config{
 		Service: consoleService{s}, Version: version, Log: s.log,
-		Allowed: func(operator string) bool { _, is := o.credential(operator); return is },
+		IsOperator: func(operator string) bool { _, is := o.credential(operator); return is },
 		Record: func(c audit.Call) error {
 			if err := s.audit.Call(c).Release(); err != nil {
 				return err

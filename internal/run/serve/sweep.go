@@ -101,7 +101,7 @@ func (w *sweepers) run(ctx context.Context) {
 
 // storeResult keeps the result of a sweep, for operators.
 func (w *sweepers) storeResult(database string, r sweep.Report, err error) {
-	s := operations.SweepState{Every: w.period, At: time.Now(), Busy: r.SweepRunning, Failures: len(r.Failures),
+	s := operations.SweepState{Interval: w.period, At: time.Now(), Busy: r.SweepRunning, Failures: len(r.Failures),
 		Recorded: r.RecordedEvents}
 	switch {
 	case err != nil:
@@ -128,7 +128,7 @@ func (w *sweepers) lastSweep(database string) *operations.SweepState {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := w.lastSweeps[database]
-	s.Every = w.period
+	s.Interval = w.period
 	return &s
 }
 

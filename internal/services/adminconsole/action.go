@@ -12,11 +12,11 @@ import (
 
 // action is a command that acts on the process.
 type action struct {
-	name     string
-	argument string // as HELP shows it; "": it takes none
-	optional bool   // the argument may be left out
-	help     string
-	record   string // the operation in the record
+	name               string
+	argument           string // as HELP shows it; "": it takes none
+	isArgumentOptional bool   // the argument may be left out
+	help               string
+	record             string // the operation in the record
 	// run runs the command. It returns the database that the record names, and a notice for the operator.
 	run func(c *Console, argument string) (database, notice string, err error)
 }
@@ -26,16 +26,17 @@ var actions = []action{
 	{name: "RELOAD", help: "read agents, credentials, policies and the certificate again, as SIGHUP does",
 		record: "configuration.reload",
 		run:    func(c *Console, _ string) (string, string, error) { return "", "", c.Service.Reload() }},
-	{name: "PAUSE", argument: "[database]", optional: true,
+	{name: "PAUSE", argument: "[database]", isArgumentOptional: true,
 		help:   "new statements of agents wait, in one database or in all; open transactions go on",
-		record: "database.pause", run: pause},
-	{name: "RESUME", argument: "[database]", optional: true, help: "statements that wait go on", record: "database.resume",
-		run: resume},
+		record: "database.pause", run: pauseDatabase},
+	{name: "RESUME", argument: "[database]", isArgumentOptional: true, help: "statements that wait go on",
+		record: "database.resume",
+		run:    resumeDatabase},
 	{name: "KILL", argument: "session", help: "end a session, by its id in SHOW SESSIONS, and cancel its statement",
-		record: "session.kill", run: kill},
+		record: "session.kill", run: killSession},
 }
 
-func pause(c *Console, name string) (string, string, error) {
+func pauseDatabase(c *Console, name string) (string, string, error) {
 	databases, err := c.databases(name)
 	busy, unchanged := 0, 0
 	for _, d := range databases {
@@ -56,7 +57,7 @@ func pause(c *Console, name string) (string, string, error) {
 	}
 }
 
-func resume(c *Console, name string) (string, string, error) {
+func resumeDatabase(c *Console, name string) (string, string, error) {
 	databases, err := c.databases(name)
 	changed := false
 	for _, d := range databases {
@@ -68,7 +69,7 @@ func resume(c *Console, name string) (string, string, error) {
 	return name, "it was not paused", nil
 }
 
-func kill(c *Console, id string) (string, string, error) {
+func killSession(c *Console, id string) (string, string, error) {
 	database, err := c.Service.Kill(id)
 	return database, "", err
 }

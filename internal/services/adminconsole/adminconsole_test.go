@@ -39,9 +39,9 @@ func (p *process) do(what string) {
 
 func (p *process) Sessions() []Session {
 	return []Session{
-		{ID: "0a1b", Kind: "agent", User: "chat", Database: "app", Client: "127.0.0.1:5", State: "idle", Since: at, Last: at.Add(time.Second),
-			Decided: true, Statements: 3, Refused: 1},
-		{ID: "0c2d", Kind: "owner", User: `o"w\ner`, Database: "app", Client: "[::1]:7", State: "relayed", Since: at},
+		{ID: "0a1b", Kind: "agent", User: "chat", Database: "app", Client: "127.0.0.1:5", State: "idle", StartedAt: at, LastStatementAt: at.Add(time.Second),
+			CountsStatements: true, Statements: 3, Refused: 1},
+		{ID: "0c2d", Kind: "owner", User: `o"w\ner`, Database: "app", Client: "[::1]:7", State: "relayed", StartedAt: at},
 	}
 }
 
@@ -50,11 +50,11 @@ func (p *process) Statistics() ([]Statistic, error) {
 }
 
 func (p *process) Policies() []Policy {
-	return []Policy{{Database: "app", Served: true, Policy: "aa", Catalog: "bb", SignedPath: true, Tables: 4, Verified: at}}
+	return []Policy{{Database: "app", IsServed: true, Policy: "aa", Catalog: "bb", SignedPath: true, Tables: 4, VerifiedAt: at}}
 }
 
-func (p *process) Suspended() []Suspended {
-	return []Suspended{{"app", "relation", "public.notes", "changed", "Run pgconsent migrate."}}
+func (p *process) Suspended() []SuspendedObject {
+	return []SuspendedObject{{"app", "relation", "public.notes", "changed", "Run pgconsent migrate."}}
 }
 
 func (p *process) Databases() []string { return []string{"app", "b-2"} }
@@ -87,7 +87,7 @@ func (p *process) Pools() []Pool {
 	if !p.pools {
 		return nil
 	}
-	return []Pool{{Database: "app", Agent: "chat", Size: 4, Used: 3, Idle: 1, Waiting: 2, Taken: 20, TimedOut: 5, Waited: 1500 * time.Millisecond}}
+	return []Pool{{Database: "app", Agent: "chat", Size: 4, Used: 3, Idle: 1, Waiting: 2, TakenCount: 20, TimeoutCount: 5, WaitTime: 1500 * time.Millisecond}}
 }
 
 // served is a console at an address where nobody is asked for a password.
@@ -106,7 +106,7 @@ func serve(t *testing.T, edit func(*Config)) *served {
 	t.Helper()
 	s := &served{process: &process{paused: map[string]bool{}}}
 	c := Config{Service: s.process, Version: "pgconsent 1", Log: slog.New(slog.DiscardHandler),
-		Allowed: func(string) bool { s.mu.Lock(); defer s.mu.Unlock(); return !s.dismissed },
+		IsOperator: func(string) bool { s.mu.Lock(); defer s.mu.Unlock(); return !s.dismissed },
 		Record: func(c audit.Call) error {
 			s.mu.Lock()
 			defer s.mu.Unlock()

@@ -23,8 +23,9 @@ type token struct {
 	position int // in characters, from 1
 }
 
-// parse divides a text into its commands. A text without any has no commands. An error names the place in the text.
-func parse(text string) ([]command, *sqlstate.Error) {
+// parseCommands divides a text into its commands. A text without any has no commands. An error names the place in the
+// text.
+func parseCommands(text string) ([]command, *sqlstate.Error) {
 	if !utf8.ValidString(text) {
 		return nil, sqlstate.New(sqlstate.CharacterNotInRepertoire, sqlstate.ReasonNone, "the text is not UTF-8")
 	}
@@ -39,7 +40,7 @@ func parse(text string) ([]command, *sqlstate.Error) {
 			end++
 		}
 		if end > 0 {
-			c, err := parseOne(tokens[:end])
+			c, err := parseCommand(tokens[:end])
 			if err != nil {
 				return nil, err
 			}
@@ -50,19 +51,19 @@ func parse(text string) ([]command, *sqlstate.Error) {
 	return out, nil
 }
 
-// parseOne reads one command.
-func parseOne(tokens []token) (command, *sqlstate.Error) {
+// parseCommand reads one command.
+func parseCommand(tokens []token) (command, *sqlstate.Error) {
 	first, rest := tokens[0], tokens[1:]
 	switch {
-	case first.is("SHOW"):
+	case first.isKeyword("SHOW"):
 		return parseShow(first, rest)
-	case first.is("HELP") && len(rest) == 0:
+	case first.isKeyword("HELP") && len(rest) == 0:
 		return command{columns: helpColumns, rows: func(*Console) ([]row, error) { return helpRows(), nil }, tag: "SHOW"}, nil
-	case first.is("SET"): // Drivers set what they need at their start; nothing of it has an effect here.
+	case first.isKeyword("SET"): // Drivers set what they need at their start; nothing of it has an effect here.
 		return command{tag: "SET"}, nil
 	}
 	for i := range actions {
-		if a := &actions[i]; first.is(a.name) {
+		if a := &actions[i]; first.isKeyword(a.name) {
 			return parseAction(a, first, rest)
 		}
 	}
@@ -70,11 +71,11 @@ func parseOne(tokens []token) (command, *sqlstate.Error) {
 }
 
 func parseShow(first token, rest []token) (command, *sqlstate.Error) {
-	if len(rest) == 1 && rest[0].is("HELP") {
-		return parseOne(rest)
+	if len(rest) == 1 && rest[0].isKeyword("HELP") {
+		return parseCommand(rest)
 	}
 	for _, s := range showTables {
-		if len(rest) == 1 && rest[0].is(s.name) {
+		if len(rest) == 1 && rest[0].isKeyword(s.name) {
 			return command{columns: s.columns, rows: s.rows, tag: "SHOW"}, nil
 		}
 	}
@@ -93,7 +94,7 @@ func parseShow(first token, rest []token) (command, *sqlstate.Error) {
 func parseAction(a *action, first token, rest []token) (command, *sqlstate.Error) {
 	c := command{action: a, tag: a.name}
 	switch {
-	case len(rest) == 0 && (a.argument == "" || a.optional):
+	case len(rest) == 0 && (a.argument == "" || a.isArgumentOptional):
 		return c, nil
 	case len(rest) == 1 && a.argument != "" && rest[0].text != "":
 		c.argument = rest[0].text
@@ -112,10 +113,11 @@ func parseAction(a *action, first token, rest []token) (command, *sqlstate.Error
 
 func unknownCommand(at token) *sqlstate.Error {
 	switch {
-	case at.is("BEGIN"), at.is("START"), at.is("COMMIT"), at.is("END"), at.is("ROLLBACK"):
+	case at.isKeyword("BEGIN"), at.isKeyword("START"), at.isKeyword("COMMIT"), at.isKeyword("END"),
+		at.isKeyword("ROLLBACK"):
 		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonNone, "the admin console has no transactions").
 			WithPosition(at.position).WithHint("Connect with autocommit: a command takes effect at once and cannot be rolled back.")
-	case at.is("SELECT"):
+	case at.isKeyword("SELECT"):
 		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonNone, "the admin console runs no SQL").
 			WithPosition(at.position).WithHint("HELP lists its commands. Rows are in the databases of the configuration.")
 	}
@@ -123,8 +125,8 @@ func unknownCommand(at token) *sqlstate.Error {
 		WithPosition(at.position).WithHint("HELP lists the commands.")
 }
 
-// is tells whether a token is this word, in upper or lower case.
-func (t token) is(word string) bool { return !t.quoted && strings.EqualFold(t.text, word) }
+// isKeyword tells whether a token is this word, in upper or lower case.
+func (t token) isKeyword(word string) bool { return !t.quoted && strings.EqualFold(t.text, word) }
 
 // scan divides a text into tokens, without spaces and comments.
 func scan(text string) ([]token, *sqlstate.Error) {
@@ -147,14 +149,14 @@ func scan(text string) ([]token, *sqlstate.Error) {
 
 // scanner has the rest of a text.
 type scanner struct {
-	rest []rune
-	at   int // how many characters are read
+	rest     []rune
+	position int // how many characters are read
 }
 
-func (s *scanner) advance(n int) { s.rest, s.at = s.rest[n:], s.at+n }
+func (s *scanner) advance(n int) { s.rest, s.position = s.rest[n:], s.position+n }
 
-func (s *scanner) startsWith(with string) bool {
-	return len(s.rest) >= len(with) && string(s.rest[:len(with)]) == with
+func (s *scanner) startsWith(prefix string) bool {
+	return len(s.rest) >= len(prefix) && string(s.rest[:len(prefix)]) == prefix
 }
 
 // skipSpace skips spaces and comments.
@@ -168,7 +170,7 @@ func (s *scanner) skipSpace() *sqlstate.Error {
 				s.advance(1)
 			}
 		case s.startsWith("/*"):
-			start := s.at + 1
+			start := s.position + 1
 			for s.advance(2); !s.startsWith("*/"); s.advance(1) {
 				if len(s.rest) == 0 {
 					return sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonNone, "unterminated /* comment").WithPosition(start)
@@ -184,7 +186,7 @@ func (s *scanner) skipSpace() *sqlstate.Error {
 
 // token reads a token.
 func (s *scanner) token() (token, *sqlstate.Error) {
-	t := token{position: s.at + 1}
+	t := token{position: s.position + 1}
 	if quote := s.rest[0]; quote == '"' || quote == '\'' {
 		t.quoted = true
 		var b strings.Builder

@@ -10,20 +10,20 @@ import (
 // Session is a client's session.
 type Session struct {
 	ID, Kind, User, Database, Client, State string
-	Since                                   time.Time
-	Last                                    time.Time // when the last statement began; zero: none did, or it is not known
-	Decided                                 bool      // the session is an agent's, whose statements are counted
+	StartedAt                               time.Time
+	LastStatementAt                         time.Time // when the last statement began; zero: none did, or it is not known
+	CountsStatements                        bool      // the session is an agent's, whose statements are counted
 	Statements, Refused                     uint64
 }
 
 // Pool is the pool of connections to the server that the sessions of an agent share.
 type Pool struct {
-	Database, Agent string
-	Size            int           // how many connections it may have
-	Used, Idle      int           // connections that sessions have, and that none has
-	Waiting         int           // sessions that wait for a connection
-	Taken, TimedOut uint64        // how often a session got a connection, and waited for too long
-	Waited          time.Duration // how long sessions have waited in all
+	Database, Agent          string
+	Size                     int           // how many connections it may have
+	Used, Idle               int           // connections that sessions have, and that none has
+	Waiting                  int           // sessions that wait for a connection
+	TakenCount, TimeoutCount uint64        // how often a session got a connection, and waited for too long
+	WaitTime                 time.Duration // how long sessions have waited in all
 }
 
 // Statistic is the value of one series of a metric. Labels is as in the format of Prometheus, without braces.
@@ -34,20 +34,20 @@ type Statistic struct {
 
 // Policy is what agents of a database are served by.
 type Policy struct {
-	Database        string
-	Served          bool
-	Refusal         string // why agents are refused; "": they are served
-	Policy, Catalog string // the active versions, or those that were active last; "": there are none
-	Pending         bool   // a changed policy waits for pgconsent migrate
-	SignedPath      bool   // statements may take the signed path
-	Tables          int64  // the tables that the policy lists
-	Observed        int64  // the tables that it only observes
-	Verified        time.Time
-	PausedSince     time.Time // zero: new statements of agents do not wait
+	Database         string
+	IsServed         bool
+	Refusal          string // why agents are refused; "": they are served
+	Policy, Catalog  string // the active versions, or those that were active last; "": there are none
+	MigrationPending bool   // a changed policy waits for pgconsent migrate
+	SignedPath       bool   // statements may take the signed path
+	Tables           int64  // the tables that the policy lists
+	ObservedTables   int64  // the tables that it only observes
+	VerifiedAt       time.Time
+	PausedSince      time.Time // zero: new statements of agents do not wait
 }
 
-// Suspended is an object whose statements are refused.
-type Suspended struct {
+// SuspendedObject is an object whose statements are refused.
+type SuspendedObject struct {
 	Database, Kind, Name, Cause, Remedy string
 }
 
@@ -58,7 +58,7 @@ type Service interface {
 	Pools() []Pool
 	Statistics() ([]Statistic, error)
 	Policies() []Policy
-	Suspended() []Suspended
+	Suspended() []SuspendedObject
 	// Databases returns the names of the configured databases, sorted.
 	Databases() []string
 
@@ -75,11 +75,11 @@ type Service interface {
 
 // Config configures a console. Service is required.
 type Config struct {
-	Service Service
-	Version string                     // what SHOW VERSION answers
-	Allowed func(operator string) bool // whether a user may still use the console; nil: always
-	Record  func(audit.Call) error     // records a command before it is answered; nil: it is only logged
-	Log     *slog.Logger               // nil: slog.Default()
+	Service    Service
+	Version    string                     // what SHOW VERSION answers
+	IsOperator func(operator string) bool // whether a user may still use the console; nil: always
+	Record     func(audit.Call) error     // records a command before it is answered; nil: it is only logged
+	Log        *slog.Logger               // nil: slog.Default()
 }
 
 // Console serves operators. Make one with [New].
@@ -87,8 +87,8 @@ type Console struct{ Config }
 
 // New returns a console.
 func New(c Config) *Console {
-	if c.Allowed == nil {
-		c.Allowed = func(string) bool { return true }
+	if c.IsOperator == nil {
+		c.IsOperator = func(string) bool { return true }
 	}
 	if c.Record == nil {
 		c.Record = func(audit.Call) error { return nil }

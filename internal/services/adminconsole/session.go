@@ -24,13 +24,13 @@ const (
 
 // session is one operator's connection.
 type session struct {
-	console  *Console
-	operator string
-	wire     *pgproto3.Backend
-	types    *pgtype.Map
-	prepared map[string]*preparedStatement
-	portals  map[string]*portal
-	skipping bool // messages are skipped after an error in the extended protocol, up to Sync
+	console        *Console
+	operator       string
+	backend        *pgproto3.Backend
+	types          *pgtype.Map
+	prepared       map[string]*preparedStatement
+	portals        map[string]*portal
+	skipsUntilSync bool // messages are skipped after an error in the extended protocol, up to Sync
 }
 
 // preparedStatement is a prepared statement: one command, or none.
@@ -56,12 +56,12 @@ func (c *Console) Serve(_ context.Context, client net.Conn, operator string) err
 		c.Log.Error("admin console: a login cannot be recorded", "operator", operator, "error", err)
 	}
 	c.Log.Info("admin console: an operator logged in", "operator", operator, "client", client.RemoteAddr().String())
-	s := &session{console: c, operator: operator, wire: pgproto3.NewBackend(client, client), types: pgtype.NewMap(),
+	s := &session{console: c, operator: operator, backend: pgproto3.NewBackend(client, client), types: pgtype.NewMap(),
 		prepared: map[string]*preparedStatement{}, portals: map[string]*portal{}}
-	s.wire.SetMaxBodyLen(maxMessage)
-	s.greet()
+	s.backend.SetMaxBodyLen(maxMessage)
+	s.sendStartup()
 	for {
-		if err := s.wire.Flush(); err != nil {
+		if err := s.backend.Flush(); err != nil {
 			return nil
 		}
 		err := s.answerNext()
@@ -76,33 +76,33 @@ func (c *Console) Serve(_ context.Context, client net.Conn, operator string) err
 	}
 }
 
-// parameters are the settings that a client is told at its login. Drivers refuse servers that are too old, and psql
-// warns of a server that is newer than itself.
-var parameters = [][2]string{
+// startupParameters are the settings that a client is told at its login. Drivers refuse servers that are too old, and
+// psql warns of a server that is newer than itself.
+var startupParameters = [][2]string{
 	{"client_encoding", "UTF8"}, {"DateStyle", "ISO, MDY"}, {"default_transaction_read_only", "off"},
 	{"in_hot_standby", "off"}, {"integer_datetimes", "on"}, {"IntervalStyle", "postgres"}, {"is_superuser", "off"},
 	{"server_encoding", "UTF8"}, {"server_version", "14.0 (pgconsent)"}, {"standard_conforming_strings", "on"},
 	{"TimeZone", "UTC"},
 }
 
-// greet tells the client that it is logged in. Its cancel key is of no use: no command runs for long.
-func (s *session) greet() {
-	s.wire.Send(&pgproto3.AuthenticationOk{})
-	for _, p := range parameters {
-		s.wire.Send(&pgproto3.ParameterStatus{Name: p[0], Value: p[1]})
+// sendStartup tells the client that it is logged in. Its cancel key is of no use: no command runs for long.
+func (s *session) sendStartup() {
+	s.backend.Send(&pgproto3.AuthenticationOk{})
+	for _, p := range startupParameters {
+		s.backend.Send(&pgproto3.ParameterStatus{Name: p[0], Value: p[1]})
 	}
-	s.wire.Send(&pgproto3.ParameterStatus{Name: "session_authorization", Value: s.operator})
+	s.backend.Send(&pgproto3.ParameterStatus{Name: "session_authorization", Value: s.operator})
 	var key [8]byte
 	_, _ = rand.Read(key[:]) // rand.Read never returns an error.
-	s.wire.Send(&pgproto3.BackendKeyData{ProcessID: 1<<30 | binary.BigEndian.Uint32(key[:4])>>2, SecretKey: key[4:]})
-	s.ready()
+	s.backend.Send(&pgproto3.BackendKeyData{ProcessID: 1<<30 | binary.BigEndian.Uint32(key[:4])>>2, SecretKey: key[4:]})
+	s.sendReady()
 }
 
-func (s *session) ready() { s.wire.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'}) }
+func (s *session) sendReady() { s.backend.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'}) }
 
 // answerNext reads a message and stages the answer. An error ends the session.
 func (s *session) answerNext() error {
-	message, err := s.wire.Receive()
+	message, err := s.backend.Receive()
 	if err != nil {
 		var network net.Error
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &network) {
@@ -115,29 +115,29 @@ func (s *session) answerNext() error {
 	case *pgproto3.Terminate:
 		return errClientGone
 	case *pgproto3.Query:
-		s.skipping = false
+		s.skipsUntilSync = false
 		err = s.query(m.String)
-		s.ready()
+		s.sendReady()
 		return err
 	case *pgproto3.Sync:
-		s.skipping = false
+		s.skipsUntilSync = false
 		clear(s.portals)
-		s.ready()
+		s.sendReady()
 		return nil
 	case *pgproto3.Flush, *pgproto3.CopyData, *pgproto3.CopyDone, *pgproto3.CopyFail:
 		return nil
 	case *pgproto3.FunctionCall:
-		s.fail(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonProtocol, "the admin console has no functions"))
-		s.ready()
+		s.sendError(sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonProtocol, "the admin console has no functions"))
+		s.sendReady()
 		return nil
 	}
-	if s.skipping {
+	if s.skipsUntilSync {
 		return nil
 	}
 	failed, err := s.answerExtended(message)
 	if failed != nil {
-		s.fail(failed)
-		s.skipping = true
+		s.sendError(failed)
+		s.skipsUntilSync = true
 	}
 	return err
 }
@@ -145,26 +145,26 @@ func (s *session) answerNext() error {
 // query answers a Query.
 func (s *session) query(text string) error {
 	delete(s.portals, "")
-	commands, failed := parse(text)
+	commands, failed := parseCommands(text)
 	switch {
 	case failed != nil:
-		s.fail(failed)
+		s.sendError(failed)
 		return nil
 	case len(commands) == 0:
-		s.wire.Send(&pgproto3.EmptyQueryResponse{})
+		s.backend.Send(&pgproto3.EmptyQueryResponse{})
 		return nil
 	}
 	for i := range commands {
 		p := &portal{command: &commands[i]}
 		if commands[i].columns != nil {
-			s.wire.Send(description(commands[i].columns, nil))
+			s.backend.Send(description(commands[i].columns, nil))
 		}
 		failed, err := s.execute(p, 0)
 		if err != nil {
 			return err
 		}
 		if failed != nil {
-			s.fail(failed)
+			s.sendError(failed)
 			return nil
 		}
 	}
@@ -192,7 +192,7 @@ func (s *session) answerExtended(message pgproto3.FrontendMessage) (failed *sqls
 		} else {
 			delete(s.portals, m.Name)
 		}
-		s.wire.Send(&pgproto3.CloseComplete{})
+		s.backend.Send(&pgproto3.CloseComplete{})
 		return nil, nil
 	default:
 		return nil, sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "unexpected message")
@@ -200,7 +200,7 @@ func (s *session) answerExtended(message pgproto3.FrontendMessage) (failed *sqls
 }
 
 func (s *session) parse(m *pgproto3.Parse) *sqlstate.Error {
-	commands, failed := parse(m.Query)
+	commands, failed := parseCommands(m.Query)
 	switch {
 	case failed != nil:
 		return failed
@@ -219,7 +219,7 @@ func (s *session) parse(m *pgproto3.Parse) *sqlstate.Error {
 		p.command = &commands[0]
 	}
 	s.prepared[m.Name] = p
-	s.wire.Send(&pgproto3.ParseComplete{})
+	s.backend.Send(&pgproto3.ParseComplete{})
 	return nil
 }
 
@@ -249,7 +249,7 @@ func (s *session) bind(m *pgproto3.Bind) *sqlstate.Error {
 		}
 	}
 	s.portals[m.DestinationPortal] = &portal{command: of.command, formats: formats}
-	s.wire.Send(&pgproto3.BindComplete{})
+	s.backend.Send(&pgproto3.BindComplete{})
 	return nil
 }
 
@@ -262,7 +262,7 @@ func (s *session) describe(m *pgproto3.Describe) *sqlstate.Error {
 			return notFoundError("prepared statement", m.Name, "26000")
 		}
 		c = p.command
-		s.wire.Send(&pgproto3.ParameterDescription{})
+		s.backend.Send(&pgproto3.ParameterDescription{})
 	} else {
 		p, ok := s.portals[m.Name]
 		if !ok {
@@ -271,22 +271,22 @@ func (s *session) describe(m *pgproto3.Describe) *sqlstate.Error {
 		c, formats = p.command, p.formats
 	}
 	if c == nil || c.columns == nil {
-		s.wire.Send(&pgproto3.NoData{})
+		s.backend.Send(&pgproto3.NoData{})
 	} else {
-		s.wire.Send(description(c.columns, formats))
+		s.backend.Send(description(c.columns, formats))
 	}
 	return nil
 }
 
 // execute runs the command of a portal, and stages up to most rows of it; 0: all. It returns the error to answer with,
 // or one that ends the session.
-func (s *session) execute(p *portal, most int) (failed *sqlstate.Error, err error) {
-	if !s.console.Allowed(s.operator) {
+func (s *session) execute(p *portal, maxRows int) (failed *sqlstate.Error, err error) {
+	if !s.console.IsOperator(s.operator) {
 		return nil, sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity,
 			"%q is no longer an operator", s.operator)
 	}
 	if p.command == nil {
-		s.wire.Send(&pgproto3.EmptyQueryResponse{})
+		s.backend.Send(&pgproto3.EmptyQueryResponse{})
 		return nil, nil
 	}
 	if !p.hasRun {
@@ -296,8 +296,8 @@ func (s *session) execute(p *portal, most int) (failed *sqlstate.Error, err erro
 		}
 	}
 	end := len(p.rows)
-	if most > 0 {
-		end = min(end, p.sentRows+most)
+	if maxRows > 0 {
+		end = min(end, p.sentRows+maxRows)
 	}
 	count := end - p.sentRows
 	for ; p.sentRows < end; p.sentRows++ {
@@ -305,15 +305,15 @@ func (s *session) execute(p *portal, most int) (failed *sqlstate.Error, err erro
 		if err != nil {
 			return sqlstate.AsError(err), nil
 		}
-		s.wire.Send(r)
+		s.backend.Send(r)
 	}
 	switch {
-	case most > 0 && p.sentRows < len(p.rows):
-		s.wire.Send(&pgproto3.PortalSuspended{})
+	case maxRows > 0 && p.sentRows < len(p.rows):
+		s.backend.Send(&pgproto3.PortalSuspended{})
 	case p.command.columns != nil:
-		s.wire.Send(&pgproto3.CommandComplete{CommandTag: fmt.Appendf(nil, "%s %d", p.command.tag, count)})
+		s.backend.Send(&pgproto3.CommandComplete{CommandTag: fmt.Appendf(nil, "%s %d", p.command.tag, count)})
 	default:
-		s.wire.Send(&pgproto3.CommandComplete{CommandTag: []byte(p.command.tag)})
+		s.backend.Send(&pgproto3.CommandComplete{CommandTag: []byte(p.command.tag)})
 	}
 	return nil, nil
 }
@@ -337,14 +337,15 @@ func (s *session) run(p *portal) *sqlstate.Error {
 			if warns {
 				severity, code = "WARNING", "01000"
 			}
-			s.wire.Send(&pgproto3.NoticeResponse{Severity: severity, SeverityUnlocalized: severity, Code: code, Message: notice})
+			s.backend.Send(&pgproto3.NoticeResponse{Severity: severity, SeverityUnlocalized: severity, Code: code,
+				Message: notice})
 		}
 	}
 	return nil
 }
 
-func (s *session) fail(e *sqlstate.Error) {
-	s.wire.Send(&pgproto3.ErrorResponse{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: string(e.Code),
+func (s *session) sendError(e *sqlstate.Error) {
+	s.backend.Send(&pgproto3.ErrorResponse{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: string(e.Code),
 		Message: e.Message, Detail: e.Detail, Hint: e.Hint, Position: int32(e.Position)})
 }
 

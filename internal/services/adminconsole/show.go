@@ -37,8 +37,8 @@ var showTables = []showTable{
 
 func sessionRows(c *Console) (out []row, _ error) {
 	for _, s := range c.Service.Sessions() {
-		r := row{s.ID, s.Kind, s.User, s.Database, s.Client, s.State, s.Since, nullIfZero(s.Last), nil, nil}
-		if s.Decided {
+		r := row{s.ID, s.Kind, s.User, s.Database, s.Client, s.State, s.StartedAt, nullIfZero(s.LastStatementAt), nil, nil}
+		if s.CountsStatements {
 			r[8], r[9] = int64(s.Statements), int64(s.Refused)
 		}
 		out = append(out, r)
@@ -49,7 +49,7 @@ func sessionRows(c *Console) (out []row, _ error) {
 func poolRows(c *Console) (out []row, _ error) {
 	for _, p := range c.Service.Pools() {
 		out = append(out, row{p.Database, p.Agent, int64(p.Size), int64(p.Used), int64(p.Idle), int64(p.Waiting),
-			int64(p.Taken), int64(p.TimedOut), p.Waited.Round(time.Millisecond).Seconds()})
+			int64(p.TakenCount), int64(p.TimeoutCount), p.WaitTime.Round(time.Millisecond).Seconds()})
 	}
 	return out, nil
 }
@@ -64,8 +64,9 @@ func statisticRows(c *Console) (out []row, _ error) {
 
 func policyRows(c *Console) (out []row, _ error) {
 	for _, p := range c.Service.Policies() {
-		out = append(out, row{p.Database, p.Served, nullIfZero(p.Policy), nullIfZero(p.Catalog), p.Pending, p.SignedPath, p.Tables,
-			p.Observed, nullIfZero(p.Verified), nullIfZero(p.PausedSince), nullIfZero(p.Refusal)})
+		out = append(out, row{p.Database, p.IsServed, nullIfZero(p.Policy), nullIfZero(p.Catalog), p.MigrationPending,
+			p.SignedPath, p.Tables,
+			p.ObservedTables, nullIfZero(p.VerifiedAt), nullIfZero(p.PausedSince), nullIfZero(p.Refusal)})
 	}
 	return out, nil
 }

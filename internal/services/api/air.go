@@ -53,7 +53,7 @@ type (
 func addInteractionOperations(s *Server) {
 	roles := []identity.Role{identity.Subject, identity.System, identity.Agent}
 	addOperation(s, Operation{ID: "air-interaction", Method: http.MethodPost, Path: "/v1/air/interactions", Tag: tagAIR,
-		Roles: roles, Unrecorded: true, Summary: "A user has sent a message",
+		Roles: roles, SkipsAudit: true, Summary: "A user has sent a message",
 		Description: "Returns the reminder if it is due with this message, once a session. What an agent reports " +
 			"is counted apart, and it sees no other sessions."},
 		func(_ context.Context, c *Call, in *interactionRequest) (*reminderAnswer, error) {
@@ -65,7 +65,7 @@ func addInteractionOperations(s *Server) {
 			return out, err
 		})
 	addOperation(s, Operation{ID: "air-session", Method: http.MethodGet, Path: "/v1/air/session", Tag: tagAIR, Roles: roles,
-		Unrecorded: true, Errors: []int{http.StatusNotFound}, Summary: "What is known of a session",
+		SkipsAudit: true, Errors: []int{http.StatusNotFound}, Summary: "What is known of a session",
 		Description: "Times only. 404 where there is none."},
 		func(_ context.Context, c *Call, in *InteractionsQuery) (*interactionsAnswer, error) {
 			known, err := s.Service.Interactions(c.Caller, in.UserID, in.ChannelID)
@@ -85,7 +85,7 @@ func addInteractionOperations(s *Server) {
 			return out, nil
 		})
 	addOperation(s, Operation{ID: "air-end", Method: http.MethodDelete, Path: "/v1/air/session", Tag: tagAIR, Roles: roles,
-		Unrecorded: true, Errors: []int{http.StatusNotFound}, Summary: "End a session",
+		SkipsAudit: true, Errors: []int{http.StatusNotFound}, Summary: "End a session",
 		Description: "What is known of it is forgotten; the next message begins a new one."},
 		func(_ context.Context, c *Call, in *InteractionsQuery) (*endedAnswer, error) {
 			out := &endedAnswer{}

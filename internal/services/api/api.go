@@ -35,10 +35,10 @@ type Config struct {
 	Verifier identity.Verifier
 	Log      *slog.Logger // nil: nothing is logged
 
-	// Report makes the report to a data subject. Decisions returns the newest audit records of decisions before a number
-	// (0: before none). Where a function is nil, its operations are not available.
-	Report    func(ctx context.Context, c identity.Caller, subject string, data bool) (*dsar.Report, error)
-	Decisions func(ctx context.Context, database string, before uint64, most int) (DecisionRecords, error)
+	// MakeReport makes the report to a data subject. Decisions returns the newest audit records of decisions before a
+	// number (0: before none). Where a function is nil, its operations are not available.
+	MakeReport    func(ctx context.Context, c identity.Caller, subject string, data bool) (*dsar.Report, error)
+	ReadDecisions func(ctx context.Context, database string, before uint64, most int) (DecisionRecords, error)
 
 	CallsPerSecond float64       // how many calls a second one caller may make; 0: 50
 	BurstCalls     int           // how many calls may come at once; 0: 200
@@ -61,7 +61,7 @@ type Server struct {
 	document      []byte
 	callerLimits  *rateLimiter // rate limits by caller
 	addressLimits *rateLimiter // rate limits of calls without a valid token, by address
-	running       chan struct{}
+	callSlots     chan struct{}
 }
 
 // New makes the API with all its resources.
@@ -83,8 +83,8 @@ func New(c Config) (*Server, error) {
 	}
 	s := &Server{Config: c, mux: http.NewServeMux(), callerLimits: newRateLimiter(c.CallsPerSecond, c.BurstCalls),
 		addressLimits: newRateLimiter(10, 50),
-		running:       make(chan struct{}, maxConcurrentCalls)}
-	s.api = humago.New(s.mux, documentFrame())
+		callSlots:     make(chan struct{}, maxConcurrentCalls)}
+	s.api = humago.New(s.mux, documentConfig())
 	for _, resource := range addOperations {
 		resource(s)
 	}
@@ -101,8 +101,8 @@ var addOperations = []func(*Server){addConsentOperations, addPrivacyOperations, 
 	addContextOperations,
 	addReportOperations, addInteractionOperations}
 
-// documentFrame returns the frame of /openapi.json, without the operations.
-func documentFrame() huma.Config {
+// documentConfig returns the frame of /openapi.json, without the operations.
+func documentConfig() huma.Config {
 	schemas := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
 	return huma.Config{
 		OpenAPI: &huma.OpenAPI{
@@ -132,16 +132,16 @@ func documentFrame() huma.Config {
 type Call struct {
 	Caller         identity.Caller
 	operation      string
-	writes         bool
-	unrecorded     bool // the audit does not record the call
+	mayWrite       bool
+	skipsAudit     bool // the audit does not record the call
 	aboutEverybody bool // the call is about all data subjects of the database
-	about          []string
+	auditSubjects  []string
 	body           []byte
-	answer         *answer
+	answer         *bufferedAnswer
 }
 
-// About adds the persons that the call is about to its record.
-func (c *Call) About(ids ...string) { c.about = append(c.about, ids...) }
+// AddAuditSubjects adds the persons that the call is about to its record.
+func (c *Call) AddAuditSubjects(ids ...string) { c.auditSubjects = append(c.auditSubjects, ids...) }
 
 type callKey struct{}
 
@@ -153,7 +153,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/openapi.json" {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			h.Set("Allow", "GET, HEAD")
-			newProblem(http.StatusMethodNotAllowed, noSuchMethod()).write(w)
+			newProblem(http.StatusMethodNotAllowed, unknownMethodError()).write(w)
 			return
 		}
 		h.Set("Content-Type", "application/vnd.oai.openapi+json;version=3.1")
@@ -161,8 +161,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	select {
-	case s.running <- struct{}{}:
-		defer func() { <-s.running }()
+	case s.callSlots <- struct{}{}:
+		defer func() { <-s.callSlots }()
 	default:
 		answerBusy(w, "too many calls are being answered")
 		return
@@ -187,28 +187,28 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	call := &Call{Caller: caller, operation: "unknown"}
 	ctx, cancel := context.WithTimeout(identity.NewContext(r.Context(), caller), s.Timeout)
 	defer cancel()
-	answer := &answer{header: http.Header{}}
+	answer := &bufferedAnswer{header: http.Header{}}
 	call.answer = answer
-	s.run(answer, r.WithContext(context.WithValue(ctx, callKey{}, call)), w)
-	if err := s.record(ctx, call, answer); err != nil {
+	s.runCall(answer, r.WithContext(context.WithValue(ctx, callKey{}, call)), w)
+	if err := s.recordCall(ctx, call, answer); err != nil {
 		problemOf(err).write(w)
 		return
 	}
-	answer.send(w)
+	answer.writeTo(w)
 }
 
 // verifyCaller returns the caller of the request's bearer token.
 func (s *Server) verifyCaller(r *http.Request) (identity.Caller, error) {
 	token, ok := identity.Bearer(r.Header)
 	if !ok || len(token) > 16<<10 {
-		return identity.Caller{}, identity.Refusal(errors.New("no bearer token, or several"))
+		return identity.Caller{}, identity.NewRefusal(errors.New("no bearer token, or several"))
 	}
 	return s.Verifier.Verify(r.Context(), token)
 }
 
-// run handles the request and writes the answer into a. A panic becomes an error answer; its value may quote data,
+// runCall handles the request and writes the answer into a. A panic becomes an error answer; its value may quote data,
 // so that only its type is logged.
-func (s *Server) run(a *answer, r *http.Request, w http.ResponseWriter) {
+func (s *Server) runCall(a *bufferedAnswer, r *http.Request, w http.ResponseWriter) {
 	defer func() {
 		if v := recover(); v != nil {
 			s.Log.Error("panic in a call", "kind", fmt.Sprintf("%T", v), "stack", string(debug.Stack()))
@@ -224,26 +224,26 @@ func (s *Server) run(a *answer, r *http.Request, w http.ResponseWriter) {
 		return
 	}
 	handler, pattern := s.mux.Handler(r)
-	if pattern == "" || !CanonicalPath(r) {
+	if pattern == "" || !HasCanonicalPath(r) {
 		s.answerUnknown(a, r)
 		return
 	}
 	handler.ServeHTTP(a, r)
 }
 
-// CanonicalPath reports whether the path of a request is written in canonical form. A multiplexer redirects paths with
-// // or .. before anybody has asked for a token.
-func CanonicalPath(r *http.Request) bool {
+// HasCanonicalPath reports whether the path of a request is written in canonical form. A multiplexer redirects paths
+// with // or .. before anybody has asked for a token.
+func HasCanonicalPath(r *http.Request) bool {
 	given := r.URL.Path
 	clean := path.Clean("/" + given)
 	return given == clean || given == clean+"/" && clean != "/" || given == "*"
 }
 
 // answerUnknown answers a request that matches no operation.
-func (s *Server) answerUnknown(a *answer, r *http.Request) {
+func (s *Server) answerUnknown(a *bufferedAnswer, r *http.Request) {
 	var otherMethods []string
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete} {
-		if !CanonicalPath(r) {
+		if !HasCanonicalPath(r) {
 			break
 		}
 		other := r.Clone(r.Context())
@@ -254,14 +254,14 @@ func (s *Server) answerUnknown(a *answer, r *http.Request) {
 	}
 	if len(otherMethods) > 0 {
 		a.Header().Set("Allow", strings.Join(otherMethods, ", "))
-		newProblem(http.StatusMethodNotAllowed, noSuchMethod()).write(a)
+		newProblem(http.StatusMethodNotAllowed, unknownMethodError()).write(a)
 		return
 	}
 	newProblem(http.StatusNotFound, sqlstate.New(sqlstate.UndefinedObject, sqlstate.ReasonSyntax, "there is no such resource").
 		WithHint("GET /openapi.json lists the resources.")).write(a)
 }
 
-func noSuchMethod() *sqlstate.Error {
+func unknownMethodError() *sqlstate.Error {
 	return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonSyntax, "this resource does not support the method").
 		WithHint("The header Allow lists the methods that it supports.")
 }
@@ -348,9 +348,9 @@ func readRequest(w http.ResponseWriter, r *http.Request) *Problem {
 	return nil
 }
 
-// record writes the audit record of the call, before any byte of the answer is sent.
-func (s *Server) record(ctx context.Context, call *Call, a *answer) error {
-	if call.unrecorded {
+// recordCall writes the audit record of the call, before any byte of the answer is sent.
+func (s *Server) recordCall(ctx context.Context, call *Call, a *bufferedAnswer) error {
+	if call.skipsAudit {
 		return nil
 	}
 	by := call.Caller.Name
@@ -360,7 +360,8 @@ func (s *Server) record(ctx context.Context, call *Call, a *answer) error {
 	rec := audit.Call{
 		Interface: "http", CallerName: by, Role: string(call.Caller.Role), Agent: call.Caller.Agent,
 		Database: call.Caller.Database, Operation: call.operation,
-		MayChangeData: call.writes, Subjects: call.about, AboutEverybody: call.aboutEverybody, Outcome: audit.OutcomeDone,
+		MayChangeData: call.mayWrite, Subjects: call.auditSubjects, AboutEverybody: call.aboutEverybody,
+		Outcome: audit.OutcomeDone,
 	}
 	switch {
 	case a.status >= 500:
@@ -377,10 +378,11 @@ func (s *Server) record(ctx context.Context, call *Call, a *answer) error {
 }
 
 // answerBusy answers a call for which there is no room now.
-func answerBusy(w http.ResponseWriter, why string) {
+func answerBusy(w http.ResponseWriter, hint string) {
 	w.Header().Set("Retry-After", "1")
 	newProblem(http.StatusServiceUnavailable,
-		sqlstate.New(sqlstate.TooManyConnections, sqlstate.ReasonLimit, "%s", why).WithHint("Try again in a moment.")).write(w)
+		sqlstate.New(sqlstate.TooManyConnections, sqlstate.ReasonLimit, "%s",
+			hint).WithHint("Try again in a moment.")).write(w)
 }
 
 // answerTooMany answers a caller that calls too often.
@@ -406,31 +408,31 @@ func logCause(err error) string {
 	return ""
 }
 
-// answer buffers an answer until the call is recorded.
-type answer struct {
+// bufferedAnswer buffers an answer until the call is recorded.
+type bufferedAnswer struct {
 	header http.Header
 	status int
 	body   bytes.Buffer
 }
 
-func (a *answer) Header() http.Header { return a.header }
+func (a *bufferedAnswer) Header() http.Header { return a.header }
 
-func (a *answer) WriteHeader(status int) {
+func (a *bufferedAnswer) WriteHeader(status int) {
 	if a.status == 0 {
 		a.status = status
 	}
 }
 
-func (a *answer) Write(b []byte) (int, error) {
+func (a *bufferedAnswer) Write(b []byte) (int, error) {
 	a.WriteHeader(http.StatusOK)
 	return a.body.Write(b)
 }
 
 // reset removes what is buffered.
-func (a *answer) reset() { a.header, a.status = http.Header{}, 0; a.body.Reset() }
+func (a *bufferedAnswer) reset() { a.header, a.status = http.Header{}, 0; a.body.Reset() }
 
-// send sends the buffered answer.
-func (a *answer) send(w http.ResponseWriter) {
+// writeTo sends the buffered answer.
+func (a *bufferedAnswer) writeTo(w http.ResponseWriter) {
 	for name, values := range a.header {
 		w.Header()[name] = values
 	}

@@ -74,7 +74,7 @@ type ByWhom struct {
 	ID   string `json:"id,omitempty"`
 }
 
-func consentStatus(c consent.Consent, now, modified time.Time, task *operations.Task) ConsentStatus {
+func consentStatus(c consent.Consent, now, modified time.Time, task *operations.PartnershipTask) ConsentStatus {
 	out := ConsentStatus{
 		UserID: c.Subject, Stream: string(c.Stream), Categories: c.Categories, Purposes: c.Purposes,
 		GrantedAt: timeOrNil(c.GivenAt), ExpiresAt: timeOrNil(c.EndsAt()),
@@ -97,7 +97,7 @@ func consentStatus(c consent.Consent, now, modified time.Time, task *operations.
 	return out
 }
 
-func consentTask(t operations.Task) ConsentTask {
+func consentTask(t operations.PartnershipTask) ConsentTask {
 	return ConsentTask{ID: t.ID, UserID: t.Subject, Stream: string(consent.StreamPartnered), Categories: t.Categories,
 		Status: "pending", DueAt: t.DueAt.UTC(),
 		Decisions: []string{string(consent.DecisionApprove), string(consent.DecisionReject), string(consent.DecisionDefer)}}
@@ -265,9 +265,9 @@ func addConsentOperations(s *Server) {
 		Errors: []int{http.StatusGone}, Summary: "The state of a consent",
 		Description: "The stream and categories that a user has consented to. 404 ConsentNotFoundError where " +
 			"there is none, 410 ConsentExpiredError, with the consent, where it has expired."}),
-		s.status)
+		s.consentStatus)
 	addOperation(s, get(Operation{ID: "consent-grants", Path: "/v1/consent/grants", Roles: readRoles, Summary: "All consents of a user",
-		Description: "The relationship, and the consents to grantees and about scopes, in any state."}), s.grants)
+		Description: "The relationship, and the consents to grantees and about scopes, in any state."}), s.listGrants)
 	addOperation(s, post(Operation{ID: "consent-grant", Path: "/v1/consent/grant", Roles: changeRoles,
 		Summary:       "Grant or change a consent",
 		OtherStatuses: map[int]string{http.StatusAccepted: "The agent's side has to decide: task has the deadline."},
@@ -284,7 +284,7 @@ func addConsentOperations(s *Server) {
 	addOperation(s, post(Operation{ID: "consent-refuse", Path: "/v1/consent/refuse", Roles: changeRoles, Summary: "Say no",
 		Description: "Records that the user was asked and refused."}),
 		func(ctx context.Context, c *Call, in *userRequest) (*changeAnswer, error) {
-			return s.change(ctx, c, in.consentCommand(consent.ActionRefuse))
+			return s.executeCommand(ctx, c, in.consentCommand(consent.ActionRefuse))
 		})
 	addOperation(s, post(Operation{ID: "consent-upgrade", Path: "/v1/consent/upgrade", Roles: changeRoles,
 		Summary: "Ask for a partnership", Status: http.StatusAccepted,
@@ -294,13 +294,13 @@ func addConsentOperations(s *Server) {
 			if b := in.Body; b != nil {
 				command.Subject, command.Categories, command.Reason = b.UserID, b.Categories, b.Reason
 			}
-			return s.change(ctx, c, command)
+			return s.executeCommand(ctx, c, command)
 		})
 	addOperation(s, post(Operation{ID: "consent-degrade", Path: "/v1/consent/degrade", Roles: changeRoles,
 		Summary: "Change to a stream that shows less",
 		Description: "PARTNERED becomes TEMPORARY or ANONYMOUS, TEMPORARY becomes ANONYMOUS, at once; nobody " +
 			"is asked."}), func(ctx context.Context, c *Call, in *degradeRequest) (*changeAnswer, error) {
-		return s.change(ctx, c, consent.Command{Action: consent.ActionDegrade, Subject: in.Body.UserID,
+		return s.executeCommand(ctx, c, consent.Command{Action: consent.ActionDegrade, Subject: in.Body.UserID,
 			Stream: consent.Stream(in.Body.TargetStream), Reason: in.Body.Reason, RequestKey: in.Key})
 	})
 	addOperation(s, post(Operation{ID: "consent-interaction", Path: "/v1/consent/interactions",
@@ -308,36 +308,36 @@ func addConsentOperations(s *Server) {
 		Description: "The first interaction gives TEMPORARY, unless consent must be explicit; later ones renew " +
 			"it. Statements of agents never do this."}),
 		func(ctx context.Context, c *Call, in *userRequest) (*changeAnswer, error) {
-			return s.change(ctx, c, in.consentCommand(consent.ActionInteract))
+			return s.executeCommand(ctx, c, in.consentCommand(consent.ActionInteract))
 		})
 	addOperation(s, post(Operation{ID: "consent-expire", Path: "/v1/consent/expire", Roles: []identity.Role{identity.System},
 		Summary:     "Record that a consent has expired",
 		Description: "Rows are hidden at the time of expiry without this record. 422 if nothing has expired."}),
 		func(ctx context.Context, c *Call, in *userRequest) (*changeAnswer, error) {
-			return s.change(ctx, c, in.consentCommand(consent.ActionExpire))
+			return s.executeCommand(ctx, c, in.consentCommand(consent.ActionExpire))
 		})
 	addOperation(s, post(Operation{ID: "consent-decide", Path: "/v1/consent/decide", Roles: []identity.Role{identity.Agent},
 		Summary: "Decide about a partnership",
 		Description: "TASK_COMPLETE makes it, REJECT declines it, DEFER leaves it open until the same time. The " +
 			"user who asked cannot decide."}), func(ctx context.Context, c *Call, in *decideRequest) (*changeAnswer, error) {
-		return s.change(ctx, c, consent.Command{Action: consent.ActionDecide, Subject: in.Body.UserID,
+		return s.executeCommand(ctx, c, consent.Command{Action: consent.ActionDecide, Subject: in.Body.UserID,
 			Decision: consent.Decision(in.Body.Decision), Reason: in.Body.Reason, RequestKey: in.Key})
 	})
 	addOperation(s, get(Operation{ID: "consent-pending", Path: "/v1/consent/pending",
-		Roles: []identity.Role{identity.Agent, identity.Admin}, Everybody: true, Summary: "Partnerships to decide",
-		Description: "Requests of users that wait for a decision."}), s.pending)
+		Roles: []identity.Role{identity.Agent, identity.Admin}, AboutEverybody: true, Summary: "Partnerships to decide",
+		Description: "Requests of users that wait for a decision."}), s.pendingPartnerships)
 	addOperation(s, get(Operation{ID: "consent-history", Path: "/v1/consent/history",
 		Roles: []identity.Role{identity.Subject, identity.Admin}, Summary: "The records of a user",
-		Description: "Every record of the user's consents, in pages."}), s.history)
+		Description: "Every record of the user's consents, in pages."}), s.consentHistory)
 	addOperation(s, get(Operation{ID: "consent-audit", Path: "/v1/consent/audit", Roles: []identity.Role{identity.Admin},
 		Summary:     "The history of consents",
 		Description: "Every record, of one user or of all, in pages."}), s.consentAudit)
 }
 
-// status answers with the state of a user's relationship.
-func (s *Server) status(ctx context.Context, c *Call, in *UserQuery) (*statusAnswer, error) {
+// consentStatus answers with the state of a user's relationship.
+func (s *Server) consentStatus(ctx context.Context, c *Call, in *UserQuery) (*statusAnswer, error) {
 	st, err := s.Service.Status(ctx, c.Caller, in.UserID)
-	c.about = aboutIDs(c, in.UserID)
+	c.auditSubjects = aboutIDs(c, in.UserID)
 	if err != nil {
 		p := problemOf(err)
 		var expired *consent.ExpiredError
@@ -351,16 +351,16 @@ func (s *Server) status(ctx context.Context, c *Call, in *UserQuery) (*statusAns
 }
 
 // aboutIDs returns the persons that a call is about, for its audit record: the named user, or else the caller.
-func aboutIDs(c *Call, named string) []string {
+func aboutIDs(c *Call, requested string) []string {
 	if c.Caller.Role == identity.Subject {
-		named = c.Caller.Subject
+		requested = c.Caller.Subject
 	}
-	return append(c.about, named)
+	return append(c.auditSubjects, requested)
 }
 
-// grants answers with the consents of a user.
-func (s *Server) grants(ctx context.Context, c *Call, in *UserQuery) (*grantsAnswer, error) {
-	c.about = aboutIDs(c, in.UserID)
+// listGrants answers with the consents of a user.
+func (s *Server) listGrants(ctx context.Context, c *Call, in *UserQuery) (*grantsAnswer, error) {
+	c.auditSubjects = aboutIDs(c, in.UserID)
 	all, err := s.Service.Consents(ctx, c.Caller, in.UserID)
 	if err != nil {
 		return nil, err
@@ -374,10 +374,10 @@ func (s *Server) grants(ctx context.Context, c *Call, in *UserQuery) (*grantsAns
 	return out, nil
 }
 
-// change makes a change of a consent and answers with its result.
-func (s *Server) change(ctx context.Context, c *Call, command consent.Command) (*changeAnswer, error) {
+// executeCommand makes a change of a consent and answers with its result.
+func (s *Server) executeCommand(ctx context.Context, c *Call, command consent.Command) (*changeAnswer, error) {
 	command.Interface = "http"
-	c.about = aboutIDs(c, command.Subject)
+	c.auditSubjects = aboutIDs(c, command.Subject)
 	done, err := s.Service.Change(ctx, c.Caller, command)
 	if err != nil {
 		return nil, err
@@ -405,7 +405,7 @@ func (s *Server) grant(ctx context.Context, c *Call, in *grantRequest) (*changeA
 		return nil, consent.NewValidation(
 			"to what does the user consent? Name a stream, or a grantee, a scope, categories or purposes")
 	}
-	return s.change(ctx, c, command)
+	return s.executeCommand(ctx, c, command)
 }
 
 // revoke withdraws a consent of a user.
@@ -414,7 +414,7 @@ func (s *Server) revoke(ctx context.Context, c *Call, in *revokeRequest) (*chang
 	if b := in.Body; b != nil {
 		command.Subject, command.Grantee, command.Scope, command.Reason = b.UserID, b.Grantee, b.Scope, b.Reason
 	}
-	return s.change(ctx, c, command)
+	return s.executeCommand(ctx, c, command)
 }
 
 // erase removes the records of a user from the registry.
@@ -431,9 +431,9 @@ func (s *Server) erase(ctx context.Context, c *Call, in *userRequest) (*erasedAn
 	return out, nil
 }
 
-// pending answers with the partnerships that wait for a decision.
-func (s *Server) pending(ctx context.Context, c *Call, _ *struct{}) (*tasksAnswer, error) {
-	tasks, err := s.Service.Pending(ctx, c.Caller)
+// pendingPartnerships answers with the partnerships that wait for a decision.
+func (s *Server) pendingPartnerships(ctx context.Context, c *Call, _ *struct{}) (*tasksAnswer, error) {
+	tasks, err := s.Service.PendingPartnerships(ctx, c.Caller)
 	if err != nil {
 		return nil, err
 	}
@@ -450,18 +450,18 @@ type historyQuery struct {
 	PageQuery
 }
 
-// history answers with a page of the records of a user.
-func (s *Server) history(ctx context.Context, c *Call, in *historyQuery) (*eventsAnswer, error) {
-	c.about = aboutIDs(c, in.UserID)
+// consentHistory answers with a page of the records of a user.
+func (s *Server) consentHistory(ctx context.Context, c *Call, in *historyQuery) (*eventsAnswer, error) {
+	c.auditSubjects = aboutIDs(c, in.UserID)
 	records, err := s.Service.History(ctx, c.Caller, in.UserID)
 	if err != nil {
 		return nil, err
 	}
-	return pageOf(records, in.PageQuery), nil
+	return eventsPage(records, in.PageQuery), nil
 }
 
-// pageOf returns the requested page of the records.
-func pageOf(records []consent.Record, page PageQuery) *eventsAnswer {
+// eventsPage returns the requested page of the records.
+func eventsPage(records []consent.Record, page PageQuery) *eventsAnswer {
 	out := &eventsAnswer{}
 	out.Body.Events = []ConsentEvent{}
 	for _, r := range records {
@@ -479,12 +479,12 @@ func pageOf(records []consent.Record, page PageQuery) *eventsAnswer {
 
 func (s *Server) consentAudit(ctx context.Context, c *Call, in *historyQuery) (*eventsAnswer, error) {
 	if in.UserID != "" {
-		return s.history(ctx, c, in)
+		return s.consentHistory(ctx, c, in)
 	}
 	c.aboutEverybody = true
 	records, err := s.Service.Records(ctx, c.Caller, in.After, in.Limit+1)
 	if err != nil {
 		return nil, err
 	}
-	return pageOf(records, in.PageQuery), nil
+	return eventsPage(records, in.PageQuery), nil
 }

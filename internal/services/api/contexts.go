@@ -84,7 +84,8 @@ func addContextOperations(s *Server) {
 	})
 	enter := func(o Operation, do func(*privacy.Service) func(context.Context, identity.Caller,
 		privacy.ContextRequest) (*privacy.EnteredContext, error)) {
-		o.Method, o.Tag, o.Roles, o.Writes, o.Once, o.Errors = http.MethodPost, tagPrivacy, agents, true, true, []int{404, 409}
+		o.Method, o.Tag, o.Roles = http.MethodPost, tagPrivacy, agents
+		o.Writes, o.HasIdempotencyKey, o.Errors = true, true, []int{404, 409}
 		addOperation(s, o, func(ctx context.Context, c *Call, in *enterRequest) (*enteredAnswer, error) {
 			d, err := s.privacyService(c.Caller)
 			if err != nil {
@@ -101,7 +102,7 @@ func addContextOperations(s *Server) {
 			if err != nil {
 				return nil, err
 			}
-			c.About(out.Added...)
+			c.AddAuditSubjects(out.Added...)
 			status := http.StatusOK
 			if out.Made {
 				status = http.StatusCreated

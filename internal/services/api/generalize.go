@@ -71,7 +71,7 @@ type (
 func addGeneralizeOperations(s *Server) {
 	addOperation(s, Operation{
 		ID: "memory-generalize", Method: http.MethodPost, Path: "/v1/generalize", Tag: tagPrivacy,
-		Roles: []identity.Role{identity.Agent}, Writes: true, Once: true,
+		Roles: []identity.Role{identity.Agent}, Writes: true, HasIdempotencyKey: true,
 		Status: http.StatusCreated, Errors: []int{404, 409}, OtherStatuses: map[int]string{
 			http.StatusOK: "It was made before, or only checked."},
 		Summary: "Make a belief from a private memory",
@@ -94,7 +94,7 @@ func addGeneralizeOperations(s *Server) {
 		if err != nil {
 			return nil, err
 		}
-		c.About(made.About...)
+		c.AddAuditSubjects(made.About...)
 		out := &generalizeAnswer{Status: http.StatusOK,
 			Body: GeneralizeAnswer{Repeated: made.Repeated, Report: generalizeReport(made.Report)}}
 		if made.Memory != nil {

@@ -20,23 +20,23 @@ func keyReusedProblem() *Problem {
 }
 
 // replayAnswer answers a repeated call with the stored answer of the first one.
-func replayAnswer(a http.ResponseWriter, said operations.Response) {
-	a.Header().Set("Content-Type", said.Kind)
+func replayAnswer(a http.ResponseWriter, stored operations.Response) {
+	a.Header().Set("Content-Type", stored.ContentType)
 	a.Header().Set(replayedHeader, "true")
-	a.WriteHeader(said.Status)
-	_, _ = a.Write(said.Body)
+	a.WriteHeader(stored.Status)
+	_, _ = a.Write(stored.Body)
 }
 
 const replayedHeader = "Idempotent-Replayed"
 
-// doOnce runs a call that has an idempotency key, unless a call with the key was answered before.
-func (s *Server) doOnce(ctx context.Context, call *Call, r *idempotentRequest, do func()) {
+// runOnce runs a call that has an idempotency key, unless a call with the key was answered before.
+func (s *Server) runOnce(ctx context.Context, call *Call, r *idempotentRequest, do func()) {
 	sum, err := operations.RequestDigest(r.method+" "+r.path, call.body)
-	if err != nil || r.key == "" || len(r.key) > operations.LongestKey {
+	if err != nil || r.key == "" || len(r.key) > operations.MaxKeyBytes {
 		do() // do refuses a request whose key is not valid.
 		return
 	}
-	mine, known, err := s.Service.Answers.Begin(ctx, call.Caller, r.key, sum, time.Now())
+	mine, known, err := s.Service.Answers.BeginCall(ctx, call.Caller, r.key, sum, time.Now())
 	var e *sqlstate.Error
 	switch {
 	case errors.As(err, &e) && e.Code == sqlstate.ConsentConflict:
@@ -44,16 +44,16 @@ func (s *Server) doOnce(ctx context.Context, call *Call, r *idempotentRequest, d
 	case err != nil:
 		problemOf(err).write(r.answer)
 	case known != nil:
-		call.About(known.About...)
+		call.AddAuditSubjects(known.Subjects...)
 		replayAnswer(r.answer, known.Response)
 	default:
 		var response *operations.Response
-		defer func() { s.Service.Answers.End(call.Caller, mine, response) }() // The key is released also after a panic.
+		defer func() { s.Service.Answers.EndCall(call.Caller, mine, response) }() // The key is released also after a panic.
 		do()
 		if status := r.answer.status; status >= 200 && status <= 299 {
-			response = &operations.Response{Status: status, Kind: r.answer.header.Get("Content-Type"),
-				Body:  r.answer.body.Bytes(),
-				About: call.about}
+			response = &operations.Response{Status: status, ContentType: r.answer.header.Get("Content-Type"),
+				Body:     r.answer.body.Bytes(),
+				Subjects: call.auditSubjects}
 		}
 	}
 }
@@ -61,5 +61,5 @@ func (s *Server) doOnce(ctx context.Context, call *Call, r *idempotentRequest, d
 // idempotentRequest is a call that may have an idempotency key.
 type idempotentRequest struct {
 	method, path, key string
-	answer            *answer
+	answer            *bufferedAnswer
 }

@@ -25,7 +25,7 @@ func TestFailuresAreNotRememberedUnderTheirKey(t *testing.T) {
 			s, done := limited(t, Config{}), 0
 			result := c.first
 			addOperation(s, Operation{ID: "make", Method: http.MethodPost, Path: "/v1/made", Tag: "test",
-				Roles: []identity.Role{identity.Admin}, Once: true, Status: http.StatusCreated},
+				Roles: []identity.Role{identity.Admin}, HasIdempotencyKey: true, Status: http.StatusCreated},
 				func(context.Context, *Call, *struct{}) (*said, error) {
 					done++
 					return &said{Status: http.StatusCreated}, result

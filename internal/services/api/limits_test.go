@@ -22,7 +22,7 @@ type known struct{}
 func (known) Verify(_ context.Context, bearer string) (identity.Caller, error) {
 	role, _, ok := strings.Cut(bearer, "-")
 	if !ok {
-		return identity.Caller{}, identity.Refusal(errors.New("not known"))
+		return identity.Caller{}, identity.NewRefusal(errors.New("not known"))
 	}
 	return identity.Caller{Name: bearer, Role: identity.Role(role), Database: "app"}, nil
 }
@@ -114,13 +114,13 @@ func TestRates(t *testing.T) {
 // So many calls are answered at a time, and a call lasts so long.
 func TestCallsAtATime(t *testing.T) {
 	s := limited(t, Config{Timeout: time.Millisecond})
-	for range cap(s.running) {
-		s.running <- struct{}{}
+	for range cap(s.callSlots) {
+		s.callSlots <- struct{}{}
 	}
 	if w, p := get(t, s, "/v1/nothing", "admin-1"); w.Code != http.StatusServiceUnavailable || p.Code != "53300" || w.Header().Get("Retry-After") == "" {
 		t.Errorf("one too many: %d %s", w.Code, w.Body)
 	}
-	<-s.running
+	<-s.callSlots
 	if w, _ := get(t, s, "/v1/nothing", "admin-1"); w.Code != http.StatusNotFound {
 		t.Errorf("one that there is room for: %d", w.Code)
 	}

@@ -24,15 +24,15 @@ type Operation struct {
 	Summary     string
 	Description string
 
-	Roles      []identity.Role // the roles that may call the operation; package operations decides the rest
-	Writes     bool            // the operation may change something
-	Everybody  bool            // the operation is about all data subjects of the database
-	Unrecorded bool            // calls of the operation are not recorded
+	Roles          []identity.Role // the roles that may call the operation; package operations decides the rest
+	Writes         bool            // the operation may change something
+	AboutEverybody bool            // the operation is about all data subjects of the database
+	SkipsAudit     bool            // calls of the operation are not recorded
 	// a call with the Idempotency-Key of an earlier one gets the earlier answer; the change itself keeps no keys
-	Once          bool
-	Status        int            // the HTTP status of success; 0: 200
-	OtherStatuses map[int]string // other success statuses, with their descriptions
-	Errors        []int          // error statuses besides those that every operation has
+	HasIdempotencyKey bool
+	Status            int            // the HTTP status of success; 0: 200
+	OtherStatuses     map[int]string // other success statuses, with their descriptions
+	Errors            []int          // error statuses besides those that every operation has
 }
 
 // Idempotent is embedded in the input of operations that take an idempotency key.
@@ -65,8 +65,8 @@ func addOperation[I, O any](s *Server, o Operation, do func(context.Context, *Ca
 	}
 	op.Middlewares = huma.Middlewares{func(ctx huma.Context, next func(huma.Context)) {
 		call := ctx.Context().Value(callKey{}).(*Call)
-		call.operation, call.writes, call.unrecorded, call.aboutEverybody = strings.ReplaceAll(o.ID, "-",
-			"."), o.Writes, o.Unrecorded, o.Everybody
+		call.operation, call.mayWrite, call.skipsAudit, call.aboutEverybody = strings.ReplaceAll(o.ID, "-",
+			"."), o.Writes, o.SkipsAudit, o.AboutEverybody
 		if err := operations.RequireRole(call.Caller, o.Roles...); err != nil {
 			call.aboutEverybody = false
 			_ = huma.WriteErr(s.api, ctx, http.StatusForbidden, "", err)
@@ -77,11 +77,11 @@ func addOperation[I, O any](s *Server, o Operation, do func(context.Context, *Ca
 				"", &huma.ErrorDetail{Location: where, Message: "null is no value here: leave the member out"})
 			return
 		}
-		if !o.Once {
+		if !o.HasIdempotencyKey {
 			next(ctx)
 			return
 		}
-		s.doOnce(ctx.Context(), call, &idempotentRequest{o.Method, o.Path, ctx.Header("Idempotency-Key"), call.answer},
+		s.runOnce(ctx.Context(), call, &idempotentRequest{o.Method, o.Path, ctx.Header("Idempotency-Key"), call.answer},
 			func() { next(ctx) })
 	}}
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
@@ -105,7 +105,7 @@ func addOperation[I, O any](s *Server, o Operation, do func(context.Context, *Ca
 				Content: one.Responses[statusCodeText(o.Status)].Content}
 		}
 		for status, r := range one.Responses {
-			if o.Once && status[0] == '2' {
+			if o.HasIdempotencyKey && status[0] == '2' {
 				r.Headers = map[string]*huma.Header{
 					replayedHeader: {Description: "true: it was done before, and is answered as it was then.",
 						Schema: &huma.Schema{Type: huma.TypeString}}}

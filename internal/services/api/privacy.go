@@ -129,7 +129,7 @@ func addPrivacyOperations(s *Server) {
 	agents := []identity.Role{identity.Agent}
 	addOperation(s, Operation{
 		ID: "memory-create", Method: http.MethodPost, Path: "/v1/memories", Tag: tagPrivacy, Roles: agents,
-		Writes: true, Once: true, Status: http.StatusCreated, Errors: []int{404, 409},
+		Writes: true, HasIdempotencyKey: true, Status: http.StatusCreated, Errors: []int{404, 409},
 		Summary: "Make a memory",
 		Description: "With its subjects, its source and its grants. The policy has the default grants, and refuses " +
 			"more than the consents of those concerned allow.",
@@ -150,13 +150,13 @@ func addPrivacyOperations(s *Server) {
 		if err != nil {
 			return nil, err
 		}
-		c.About(m.Subjects...)
+		c.AddAuditSubjects(m.Subjects...)
 		return &memoryAnswer{memoryOf(*m)}, nil
 	})
 	change := func(id, path, summary, description string,
 		do func(*privacy.Service) func(context.Context, identity.Caller, privacy.GrantChange) (*privacy.GrantResult, error)) {
 		addOperation(s, Operation{ID: id, Method: http.MethodPost, Path: path, Tag: tagPrivacy, Roles: agents, Writes: true,
-			Once: true, Errors: []int{404, 409}, Summary: summary, Description: description},
+			HasIdempotencyKey: true, Errors: []int{404, 409}, Summary: summary, Description: description},
 			func(ctx context.Context, c *Call, in *changeRequest) (*grantsChanged, error) {
 				d, err := s.privacyService(c.Caller)
 				if err != nil {
@@ -168,7 +168,7 @@ func addPrivacyOperations(s *Server) {
 				if err != nil {
 					return nil, err
 				}
-				c.About(out.Subjects...)
+				c.AddAuditSubjects(out.Subjects...)
 				return &grantsChanged{MemoryGrants{memoryOf(out.Memory), out.Granted, out.Revoked}}, nil
 			})
 	}
@@ -185,7 +185,7 @@ func addPrivacyOperations(s *Server) {
 		})
 	addOperation(s, Operation{
 		ID: "privacy-consent", Method: http.MethodPost, Path: "/v1/privacy/consents", Tag: tagPrivacy, Roles: agents,
-		Writes: true, Once: true, Status: http.StatusCreated, Errors: []int{404, 409},
+		Writes: true, HasIdempotencyKey: true, Status: http.StatusCreated, Errors: []int{404, 409},
 		OtherStatuses: map[int]string{http.StatusOK: "It was recorded already."}, Summary: "Record a consent",
 		Description: "It allows a grantee to see memories about the grantor that are granted to it. Only the grantor or " +
 			"its guardian records it, by its own credential.",
@@ -199,7 +199,7 @@ func addPrivacyOperations(s *Server) {
 		if err != nil {
 			return nil, err
 		}
-		c.About(out.Grantor)
+		c.AddAuditSubjects(out.Grantor)
 		status := http.StatusCreated
 		if out.Repeated {
 			status = http.StatusOK
@@ -208,7 +208,7 @@ func addPrivacyOperations(s *Server) {
 	})
 	addOperation(s, Operation{
 		ID: "privacy-withdraw", Method: http.MethodPost, Path: "/v1/privacy/consents/revoke", Tag: tagPrivacy,
-		Roles: agents, Writes: true, Once: true, Errors: []int{404, 409},
+		Roles: agents, Writes: true, HasIdempotencyKey: true, Errors: []int{404, 409},
 		Summary:     "Revoke consents",
 		Description: "The caller's own, or of somebody whose guardian it is. It takes effect before the call returns.",
 	}, func(ctx context.Context, c *Call, in *withdrawRequest) (*withdrawnAnswer, error) {
@@ -224,7 +224,7 @@ func addPrivacyOperations(s *Server) {
 		}
 		out := &withdrawnAnswer{}
 		for _, one := range list {
-			c.About(one.Grantor)
+			c.AddAuditSubjects(one.Grantor)
 			out.Body.Consents = append(out.Body.Consents, privacyConsent(one))
 		}
 		return out, nil
@@ -245,7 +245,7 @@ func addPrivacyOperations(s *Server) {
 			return nil, err
 		}
 		if in.Subject != "" {
-			c.About(in.Subject)
+			c.AddAuditSubjects(in.Subject)
 		}
 		return &auditAnswer{*out}, nil
 	})

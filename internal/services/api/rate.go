@@ -31,7 +31,7 @@ func newRateLimiter(perSecond float64, burst int) *rateLimiter {
 }
 
 // allowCall counts a call of a caller, and reports whether the limit allows it.
-func (r *rateLimiter) allowCall(who string, now time.Time) bool {
+func (r *rateLimiter) allowCall(caller string, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	full := time.Duration(float64(r.burstCalls)/float64(r.ratePerCaller)*float64(time.Second)) + time.Second
@@ -44,13 +44,13 @@ func (r *rateLimiter) allowCall(who string, now time.Time) bool {
 		}
 		r.lastSweep = now
 	}
-	b, ok := r.buckets[who]
+	b, ok := r.buckets[caller]
 	if !ok {
 		if len(r.buckets) >= maxCallers {
 			return false
 		}
 		b = &callerBucket{Limiter: rate.NewLimiter(r.ratePerCaller, r.burstCalls)}
-		r.buckets[who] = b
+		r.buckets[caller] = b
 	}
 	b.lastUsed = now
 	return b.AllowN(now, 1)

@@ -47,7 +47,7 @@ func addReportOperations(s *Server) {
 		Description: "Lawful basis, categories, purposes, retention, the history of consents, and which agents " +
 			"had the data and when. It is recorded that it was made."}, s.answerReport)
 	addOperation(s, Operation{ID: "audit-decisions", Method: http.MethodGet, Path: "/v1/audit", Tag: "audit",
-		Roles: []identity.Role{identity.Admin, identity.Operator}, Everybody: true,
+		Roles: []identity.Role{identity.Admin, identity.Operator}, AboutEverybody: true,
 		Summary: "Decisions about agents' statements",
 		Description: "The audit's records of decisions about statements on the caller's database, in pages, and of " +
 			"what became of them: how many rows were sent."}, s.answerDecisions)
@@ -59,11 +59,11 @@ func (s *Server) answerReport(ctx context.Context, c *Call, in *reportQuery) (*r
 	if err != nil {
 		return nil, err
 	}
-	c.About(subject)
-	if s.Report == nil {
+	c.AddAuditSubjects(subject)
+	if s.MakeReport == nil {
 		return nil, newNoAuditError()
 	}
-	r, err := s.Report(ctx, c.Caller, subject, in.Data)
+	r, err := s.MakeReport(ctx, c.Caller, subject, in.Data)
 	if err != nil {
 		return nil, err
 	}
@@ -76,10 +76,10 @@ func (s *Server) answerReport(ctx context.Context, c *Call, in *reportQuery) (*r
 
 // answerDecisions answers with a page of the decisions of the caller's database.
 func (s *Server) answerDecisions(ctx context.Context, c *Call, in *decisionsQuery) (*decisionsAnswer, error) {
-	if s.Decisions == nil {
+	if s.ReadDecisions == nil {
 		return nil, newNoAuditError()
 	}
-	found, err := s.Decisions(ctx, c.Caller.Database, uint64(in.Before), in.Limit)
+	found, err := s.ReadDecisions(ctx, c.Caller.Database, uint64(in.Before), in.Limit)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ const sourcesPath = "/v1/sources/"
 
 // serveSource answers a request for the full text of a row, and reports whether the request is one. Its paths come from
 // the policy, which may change while it is served, so that the document does not have them.
-func (s *Server) serveSource(a *answer, r *http.Request) bool {
+func (s *Server) serveSource(a *bufferedAnswer, r *http.Request) bool {
 	call := r.Context().Value(callKey{}).(*Call)
 	var p *policy.Policy
 	if db := s.Service.Databases[call.Caller.Database]; db != nil && db.Policy != nil {
@@ -37,7 +37,7 @@ func (s *Server) serveSource(a *answer, r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		call.operation = "source.get"
 		a.Header().Set("Allow", "GET, HEAD")
-		newProblem(http.StatusMethodNotAllowed, noSuchMethod()).write(a)
+		newProblem(http.StatusMethodNotAllowed, unknownMethodError()).write(a)
 		return true
 	}
 	call.operation = "source.get"

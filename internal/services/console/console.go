@@ -32,18 +32,18 @@ const Base = "/console/"
 
 // Config is what a console needs. Service and Verifier are required.
 type Config struct {
-	Service  *operations.AdminService
-	Verifier identity.Verifier
-	OverTLS  bool             // the console is served over TLS: the browser sends the cookies over nothing else
-	Log      *slog.Logger     // nil: nothing is logged
-	Now      func() time.Time // the clock; nil: time.Now
+	Service       *operations.AdminService
+	Verifier      identity.Verifier
+	ServedOverTLS bool             // the console is served over TLS: the browser sends the cookies over nothing else
+	Log           *slog.Logger     // nil: nothing is logged
+	Now           func() time.Time // the clock; nil: time.Now
 }
 
 // Console serves the pages.
 type Console struct {
 	Config
 	mux         *http.ServeMux
-	sessions    *sessions
+	sessions    *sessionStore
 	logins      *loginLimiter
 	crossOrigin *http.CrossOriginProtection
 }
@@ -70,30 +70,30 @@ func (o *Console) addRoutes() {
 		method, path, _ := strings.Cut(pattern, " ")
 		o.mux.HandleFunc(method+" "+Base+path, h)
 	}
-	at("GET console.css", o.style)
-	at("GET icon.svg", o.icon)
+	at("GET console.css", o.serveStyle)
+	at("GET icon.svg", o.serveIcon)
 	at("GET login", o.loginForm)
 	at("POST login", o.login)
 	at("POST logout", o.logout)
 	at("GET {$}", o.readHandler("console.home", consoleRoles, o.showHome))
 
-	at("GET me", o.readHandler("consent.status", subjects, o.showOwnData))
-	at("GET me/seen", o.readHandler("dsar.retrievals", subjects, o.showRetrievals))
-	at("GET me/history", o.readHandler("consent.history", subjects, o.showHistory))
-	at("POST me/withdraw", o.writeHandler("consent.revoke", subjects, o.withdrawConsent))
-	at("POST me/give", o.writeHandler("consent.grant", subjects, o.giveConsentAgain))
-	at("POST me/less", o.writeHandler("consent.degrade", subjects, o.reduceConsent))
-	at("POST me/partnership", o.writeHandler("consent.upgrade", subjects, o.askForPartnership))
-	at("POST me/consent", o.writeHandler("consent.grant", subjects, o.giveConsentTo))
-	at("GET me/for/{handle}", o.readHandler("consent.status", subjects, o.showWard))
-	at("POST me/for/{handle}/withdraw", o.writeHandler("consent.revoke", subjects, o.withdrawForWard))
-	at("POST me/report", o.writeHandler("dsar.report", subjects, o.report))
+	at("GET me", o.readHandler("consent.status", subjectRole, o.showOwnData))
+	at("GET me/seen", o.readHandler("dsar.retrievals", subjectRole, o.showRetrievals))
+	at("GET me/history", o.readHandler("consent.history", subjectRole, o.showHistory))
+	at("POST me/withdraw", o.writeHandler("consent.revoke", subjectRole, o.withdrawConsent))
+	at("POST me/give", o.writeHandler("consent.grant", subjectRole, o.giveConsentAgain))
+	at("POST me/less", o.writeHandler("consent.degrade", subjectRole, o.reduceConsent))
+	at("POST me/partnership", o.writeHandler("consent.upgrade", subjectRole, o.askForPartnership))
+	at("POST me/consent", o.writeHandler("consent.grant", subjectRole, o.giveConsentTo))
+	at("GET me/for/{handle}", o.readHandler("consent.status", subjectRole, o.showWard))
+	at("POST me/for/{handle}/withdraw", o.writeHandler("consent.revoke", subjectRole, o.withdrawForWard))
+	at("POST me/report", o.writeHandler("dsar.report", subjectRole, o.sendReport))
 
-	at("GET me/memories", o.readHandler("privacy.audit", subjects, o.showMemories))
-	at("GET me/memories/{handle}", o.readHandler("privacy.audit", subjects, o.showMemories))
-	at("POST me/memories", o.readHandler("privacy.audit", subjects, o.showMemoriesAbout))
-	at("GET me/general", o.readHandler("privacy.drawn", subjects, o.showBeliefs))
-	at("GET me/general/{handle}", o.readHandler("privacy.drawn", subjects, o.showBeliefs))
+	at("GET me/memories", o.readHandler("privacy.audit", subjectRole, o.showMemories))
+	at("GET me/memories/{handle}", o.readHandler("privacy.audit", subjectRole, o.showMemories))
+	at("POST me/memories", o.readHandler("privacy.audit", subjectRole, o.showMemoriesAbout))
+	at("GET me/general", o.readHandler("privacy.drawn", subjectRole, o.showBeliefs))
+	at("GET me/general/{handle}", o.readHandler("privacy.drawn", subjectRole, o.showBeliefs))
 
 	at("GET people", o.readHandler("consent.people", adminRole, o.showPeople))
 	at("GET people/after/{handle}", o.readHandler("consent.people", adminRole, o.showPeople))
@@ -103,13 +103,13 @@ func (o *Console) addRoutes() {
 	at("GET why", o.readHandler("policy.why", adminRole, o.showWhyForm))
 	at("POST why", o.readHandler("policy.why", adminRole, o.answerWhy))
 
-	at("GET operations", o.readHandler("operations.overview", operators, o.showOperations))
+	at("GET operations", o.readHandler("operations.overview", operatorRole, o.showOperations))
 }
 
 var (
-	subjects     = []identity.Role{identity.Subject}
+	subjectRole  = []identity.Role{identity.Subject}
 	adminRole    = []identity.Role{identity.Admin}
-	operators    = []identity.Role{identity.Operator}
+	operatorRole = []identity.Role{identity.Operator}
 	consoleRoles = []identity.Role{identity.Subject, identity.Admin, identity.Operator}
 )
 
@@ -130,7 +130,7 @@ func (o *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
 	r.Body = http.MaxBytesReader(w, r.Body, maxFormBytes)
 	if err := o.crossOrigin.Check(r); err != nil {
-		o.fail(w, nil, http.StatusForbidden, foreignFormProblem)
+		o.writeProblem(w, nil, http.StatusForbidden, foreignFormProblem)
 		return
 	}
 	handler, pattern := o.mux.Handler(r)
@@ -141,9 +141,11 @@ func (o *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			h.Set("Allow", allow)
 		}
 		if status.code == http.StatusMethodNotAllowed {
-			o.fail(w, nil, status.code, problem{"That cannot be done here", "The page does not take this kind of request.", ""})
+			o.writeProblem(w, nil, status.code, problemText{"That cannot be done here",
+				"The page does not take this kind of request.", ""})
 		} else {
-			o.fail(w, nil, http.StatusNotFound, problem{"There is no such page", "The address is not one of the console's.", ""})
+			o.writeProblem(w, nil, http.StatusNotFound, problemText{"There is no such page",
+				"The address is not one of the console's.", ""})
 		}
 		return
 	}
@@ -160,16 +162,16 @@ func (s *statusRecorder) Header() http.Header         { return s.header }
 func (s *statusRecorder) Write(b []byte) (int, error) { return len(b), nil }
 func (s *statusRecorder) WriteHeader(code int)        { s.code = code }
 
-// call is a request of a signed-in user.
-type call struct {
+// request is a request of a signed-in user.
+type request struct {
 	context.Context
-	r              *http.Request
+	httpRequest    *http.Request
 	form           url.Values // the form of a POST
 	session        *session
 	caller         identity.Caller
-	about          []string // the persons that the answer is about; the audit records their ids
+	auditSubjects  []string // the persons that the answer is about; the audit records their ids
 	aboutEverybody bool     // the answer is about all data subjects of the database
-	unrecorded     bool     // the audit does not record the call: its page shows no data
+	skipsAudit     bool     // the audit does not record the call: its page shows no data
 }
 
 // answer is the answer of a handler: a page, a file or a redirect.
@@ -179,27 +181,28 @@ type answer struct {
 	data         any
 	status       int    // HTTP status; 0: 200
 	redirectPath string // path below Base to redirect to, in place of a page
-	file         *file
+	file         *attachment
 }
 
-type file struct {
+type attachment struct {
 	name, kind string
 	body       []byte
 }
 
 // readHandler makes the HTTP handler of an operation that reads.
-func (o *Console) readHandler(operation string, roles []identity.Role, f func(*call) (answer, error)) http.HandlerFunc {
-	return o.handle(operation, roles, false, f)
+func (o *Console) readHandler(operation string, roles []identity.Role, f func(*request) (answer,
+	error)) http.HandlerFunc {
+	return o.newHandler(operation, roles, false, f)
 }
 
 // writeHandler makes the HTTP handler of an operation that changes something.
 func (o *Console) writeHandler(operation string, roles []identity.Role,
-	f func(*call) (answer, error)) http.HandlerFunc {
-	return o.handle(operation, roles, true, f)
+	f func(*request) (answer, error)) http.HandlerFunc {
+	return o.newHandler(operation, roles, true, f)
 }
 
-func (o *Console) handle(operation string, roles []identity.Role, writes bool,
-	f func(*call) (answer, error)) http.HandlerFunc {
+func (o *Console) newHandler(operation string, roles []identity.Role, writes bool,
+	f func(*request) (answer, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		s, secret := o.sessionOf(r)
 		if s == nil {
@@ -212,52 +215,53 @@ func (o *Console) handle(operation string, roles []identity.Role, writes bool,
 			o.redirectToLogin(w, r, secret)
 			return
 		}
-		c := &call{Context: r.Context(), r: r, session: s, caller: caller}
+		c := &request{Context: r.Context(), httpRequest: r, session: s, caller: caller}
 		changes := r.Method != http.MethodGet && r.Method != http.MethodHead
 		a, err := o.authorizeAndRun(c, roles, changes, f)
 		record := audit.Call{
 			Interface: "console", CallerName: caller.Name, Role: string(caller.Role), Agent: caller.Agent,
 			Database: caller.Database, Operation: operation,
-			MayChangeData: writes, Subjects: c.about, AboutEverybody: c.aboutEverybody, Outcome: audit.OutcomeDone,
+			MayChangeData: writes, Subjects: c.auditSubjects, AboutEverybody: c.aboutEverybody, Outcome: audit.OutcomeDone,
 		}
 		if caller.Role == identity.Subject {
 			record.CallerName = caller.Subject
 		}
-		status, says := http.StatusOK, problem{}
+		status, says := http.StatusOK, problemText{}
 		if err != nil {
 			status, says, record.Outcome, record.Code = describeError(err)
 			if status >= 500 {
 				o.Log.Error("console", "operation", operation, "error", err)
 			}
 		}
-		if !c.unrecorded || err != nil {
+		if !c.skipsAudit || err != nil {
 			if e := o.Service.Record(context.WithoutCancel(r.Context()), record); e != nil {
 				o.Log.Error("console: the call cannot be recorded", "operation", operation, "error", e)
-				o.fail(w, c, http.StatusServiceUnavailable, unrecordedProblem)
+				o.writeProblem(w, c, http.StatusServiceUnavailable, unrecordedProblem)
 				return
 			}
 		}
 		if err != nil {
-			o.fail(w, c, status, says)
+			o.writeProblem(w, c, status, says)
 			return
 		}
-		o.write(w, r, c, a)
+		o.writeAnswer(w, r, c, a)
 	}
 }
 
 // authorizeAndRun runs an operation for a caller with one of the roles, if a form that it sends belongs to the session.
-func (o *Console) authorizeAndRun(c *call, roles []identity.Role, changes bool, f func(*call) (answer, error)) (answer, error) {
+func (o *Console) authorizeAndRun(c *request, roles []identity.Role, changes bool, f func(*request) (answer,
+	error)) (answer, error) {
 	if err := operations.RequireRole(c.caller, roles...); err != nil {
 		return answer{}, err
 	}
 	if c.caller.Role == identity.Subject {
-		c.about = []string{c.caller.Subject}
+		c.auditSubjects = []string{c.caller.Subject}
 	}
 	if changes {
-		if err := parseForm(c.r); err != nil {
+		if err := parseForm(c.httpRequest); err != nil {
 			return answer{}, err
 		}
-		c.form = c.r.PostForm
+		c.form = c.httpRequest.PostForm
 		if !c.session.hasCSRFToken(c.form.Get("csrf")) {
 			return answer{}, errForeignForm
 		}
@@ -291,8 +295,8 @@ func parseForm(r *http.Request) error {
 	return nil
 }
 
-// write sends an answer after the audit record of its call has become durable.
-func (o *Console) write(w http.ResponseWriter, r *http.Request, c *call, a answer) {
+// writeAnswer sends an answer after the audit record of its call has become durable.
+func (o *Console) writeAnswer(w http.ResponseWriter, r *http.Request, c *request, a answer) {
 	switch {
 	case a.redirectPath != "":
 		http.Redirect(w, r, Base+strings.TrimPrefix(a.redirectPath, "/"), http.StatusSeeOther)
@@ -302,12 +306,12 @@ func (o *Console) write(w http.ResponseWriter, r *http.Request, c *call, a answe
 		w.Header().Set("Content-Length", fmt.Sprint(len(a.file.body)))
 		_, _ = w.Write(a.file.body)
 	default:
-		o.show(w, c, a)
+		o.renderPage(w, c, a)
 	}
 }
 
-// show sends a page; it renders the whole page before it sends anything.
-func (o *Console) show(w http.ResponseWriter, c *call, a answer) {
+// renderPage sends a page; it renders the whole page before it sends anything.
+func (o *Console) renderPage(w http.ResponseWriter, c *request, a answer) {
 	v := pageData{Title: a.title, Data: a.data, Base: Base}
 	if c != nil {
 		v.SignedIn, v.Role, v.CSRF, v.Nav = c.caller.Name, roleWords[c.caller.Role], c.session.csrf, o.navigationLinks(c)
@@ -329,46 +333,46 @@ func (o *Console) show(w http.ResponseWriter, c *call, a answer) {
 	_, _ = w.Write(b.Bytes())
 }
 
-// problem is an error as a page shows it.
-type problem struct{ Title, Text, Hint string }
+// problemText is an error as a page shows it.
+type problemText struct{ Title, Text, Hint string }
 
 var (
 	errForeignForm    = errors.New("the form is not one of this session's")
 	errUnreadableForm = errors.New("the form cannot be read")
 	errLongForm       = errors.New("the form is too long")
 
-	foreignFormProblem = problem{"This form was not sent",
+	foreignFormProblem = problemText{"This form was not sent",
 		"It does not belong to your session: it may be too old, or come from another site. Nothing was changed.",
 		"Go back to the page, load it again, and send it from there."}
-	unrecordedProblem = problem{"This cannot be answered now",
+	unrecordedProblem = problemText{"This cannot be answered now",
 		"The page must be recorded before it is shown, and the record cannot be written.",
 		"Try again in a moment. If it does not help, the operator of pgconsent has to check the audit."}
 )
 
 // describeError describes an error to a user, and returns the outcome for the audit record of the call.
-func describeError(err error) (status int, p problem, outcome, code string) {
+func describeError(err error) (status int, p problemText, outcome, code string) {
 	switch {
 	case errors.Is(err, errForeignForm):
 		return http.StatusForbidden, foreignFormProblem, audit.OutcomeRefused, "csrf"
 	case errors.Is(err, errLongForm):
-		return http.StatusRequestEntityTooLarge, problem{
+		return http.StatusRequestEntityTooLarge, problemText{
 			"This is too long", "A form may have 64 KiB. Nothing was changed.", ""}, audit.OutcomeRefused, "bounds"
 	case errors.Is(err, errUnreadableForm):
-		return http.StatusBadRequest, problem{"This form cannot be read",
+		return http.StatusBadRequest, problemText{"This form cannot be read",
 			"It is not what the page would have sent. Nothing was changed.", ""}, audit.OutcomeRefused, "bounds"
 	}
 	var known *sqlstate.Error
 	if !errors.As(err, &known) && errors.Is(err, context.DeadlineExceeded) {
-		return http.StatusGatewayTimeout, problem{
+		return http.StatusGatewayTimeout, problemText{
 				"This took too long", "The database has not answered in time.", "Try again in a minute."}, audit.OutcomeFailed,
 			string(sqlstate.QueryCanceled)
 	}
 	if known == nil {
-		return http.StatusInternalServerError, problem{
+		return http.StatusInternalServerError, problemText{
 				"Something went wrong", "The log of pgconsent has the cause. Nothing was changed.", ""}, audit.OutcomeFailed,
 			string(sqlstate.InternalError)
 	}
-	p = problem{"This cannot be done", asSentence(known.Message), asSentence(known.Hint)}
+	p = problemText{"This cannot be done", asSentence(known.Message), asSentence(known.Hint)}
 	code = string(known.Code)
 	var named consent.Named
 	if errors.As(err, &named) {
@@ -377,7 +381,7 @@ func describeError(err error) (status int, p problem, outcome, code string) {
 	status, outcome = http.StatusInternalServerError, audit.OutcomeFailed
 	switch known.Code {
 	case sqlstate.InsufficientPrivilege:
-		return http.StatusForbidden, problem{"This is not yours to see",
+		return http.StatusForbidden, problemText{"This is not yours to see",
 			"Your sign-in gives no access to it, whether it exists or not.", ""}, audit.OutcomeRefused, code
 	case sqlstate.ConsentNotFound:
 		status, outcome, p.Title = http.StatusNotFound, audit.OutcomeRefused, "Nothing is recorded"
@@ -397,12 +401,12 @@ func describeError(err error) (status int, p problem, outcome, code string) {
 		status, p.Title = http.StatusNotImplemented, "This is not set up"
 	case sqlstate.ConsentTampered:
 	default:
-		p = problem{"Something went wrong", "The log of pgconsent has the cause.", ""}
+		p = problemText{"Something went wrong", "The log of pgconsent has the cause.", ""}
 	}
 	return status, p, outcome, code
 }
 
-// fail sends the page that describes a problem.
-func (o *Console) fail(w http.ResponseWriter, c *call, status int, p problem) {
-	o.show(w, c, answer{template: "problem", title: p.Title, data: p, status: status})
+// writeProblem sends the page that describes a problem.
+func (o *Console) writeProblem(w http.ResponseWriter, c *request, status int, p problemText) {
+	o.renderPage(w, c, answer{template: "problem", title: p.Title, data: p, status: status})
 }

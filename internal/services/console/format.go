@@ -15,8 +15,8 @@ import (
 
 // templateFuncs are the functions of the templates.
 var templateFuncs = template.FuncMap{
-	"date":      date,
-	"instant":   instant,
+	"date":      dateText,
+	"instant":   timeText,
 	"machine":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 	"join":      func(list []string) string { return strings.Join(list, ", ") },
 	"everybody": granteeText,

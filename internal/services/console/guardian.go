@@ -9,32 +9,32 @@ import (
 
 // The pages of guardians, and of the persons whose guardian a subject is (their wards).
 
-// wardLink is a ward with the address of their page, which is valid in this session alone.
-type wardLink struct{ Name, Handle string }
+// wardEntry is a ward with the address of their page, which is valid in this session alone.
+type wardEntry struct{ Name, Handle string }
 
 // fillGuardians adds a person's guardians and wards.
-func (o *Console) fillGuardians(c *call, p *personView) (err error) {
+func (o *Console) fillGuardians(c *request, p *personView) (err error) {
 	if p.Guardians, err = o.Service.Guardians(c, c.caller); err != nil {
 		return err
 	}
 	wards, err := o.Service.Wards(c, c.caller)
 	for _, w := range wards {
-		p.Wards = append(p.Wards, wardLink{w, c.session.handleFor(w)})
+		p.Wards = append(p.Wards, wardEntry{w, c.session.handleFor(w)})
 	}
 	return err
 }
 
 // wardOfRequest returns the ward that the address names.
-func (c *call) wardOfRequest() (string, error) {
-	id, ok := c.session.idOf(c.r.PathValue("handle"))
+func (c *request) wardOfRequest() (string, error) {
+	id, ok := c.session.idOf(c.httpRequest.PathValue("handle"))
 	if !ok {
 		return "", newUnknownHandleError()
 	}
-	c.about = []string{id}
+	c.auditSubjects = []string{id}
 	return id, nil
 }
 
-func (o *Console) showWard(c *call) (answer, error) {
+func (o *Console) showWard(c *request) (answer, error) {
 	id, err := c.wardOfRequest()
 	if err != nil {
 		return answer{}, err
@@ -44,13 +44,14 @@ func (o *Console) showWard(c *call) (answer, error) {
 	if err != nil && !errors.As(err, &unknown) {
 		return answer{}, err
 	}
-	p := personView{Subject: id, Handle: c.r.PathValue("handle"), RegistryUnused: !o.Service.ReadsRegistry(c.caller)}
+	p := personView{Subject: id, Handle: c.httpRequest.PathValue("handle"),
+		RegistryUnused: !o.Service.ReadsRegistry(c.caller)}
 	p.fillConsents(o.Now(), all)
 	return answer{template: "ward", title: "People whose guardian you are", data: p}, nil
 }
 
 // withdrawForWard withdraws one consent of a ward, or all.
-func (o *Console) withdrawForWard(c *call) (answer, error) {
+func (o *Console) withdrawForWard(c *request) (answer, error) {
 	id, err := c.wardOfRequest()
 	if err != nil {
 		return answer{}, err
@@ -79,7 +80,7 @@ func (o *Console) withdrawForWard(c *call) (answer, error) {
 			"From their next statement on, agents see nothing by this consent. The record says that you withdrew " +
 				"it as the guardian."})
 	}
-	return answer{redirectPath: "me/for/" + c.r.PathValue("handle")}, nil
+	return answer{redirectPath: "me/for/" + c.httpRequest.PathValue("handle")}, nil
 }
 
 // categoriesForParty are the categories that a consent to one party can have.
@@ -87,7 +88,7 @@ var categoriesForParty = []string{consent.CategoryEssential, consent.CategoryBeh
 	consent.CategoryStatistical}
 
 // giveConsentTo gives a consent to one named party, about everything.
-func (o *Console) giveConsentTo(c *call) (answer, error) {
+func (o *Console) giveConsentTo(c *request) (answer, error) {
 	command := consent.Command{Action: consent.ActionGrant, Grantee: strings.TrimSpace(c.form.Get("to"))}
 	for _, category := range categoriesForParty {
 		if c.form.Get("category-"+category) != "" {
@@ -105,7 +106,7 @@ func (o *Console) giveConsentTo(c *call) (answer, error) {
 		c.session.setFlash(flash{"note", "Nothing was given", missing})
 		return answer{redirectPath: "me"}, nil
 	}
-	if _, err := o.change(c, command); err != nil {
+	if _, err := o.executeCommand(c, command); err != nil {
 		return answer{}, err
 	}
 	c.session.setFlash(flash{"done", "You have given your consent to " + command.Grantee,

@@ -18,7 +18,7 @@ func appoint(t *testing.T, do consent.Action, guardian, of string) {
 	}
 }
 
-var wardLink = regexp.MustCompile(`href="/console/(me/for/[^"]+)"`)
+var wardEntry = regexp.MustCompile(`href="/console/(me/for/[^"]+)"`)
 
 // A guardian sees the consents of whom they speak for, and withdraws them; both know of it.
 func TestGuardian(t *testing.T) {
@@ -29,7 +29,7 @@ func TestGuardian(t *testing.T) {
 	guardian := as(t, "subject:user-14")
 	me := guardian.get("me")
 	me.says(t, "Only you decide about your consent", "You are the guardian of: user-13")
-	link := wardLink.FindStringSubmatch(me.body)
+	link := wardEntry.FindStringSubmatch(me.body)
 	if link == nil || strings.Contains(link[1], "user") {
 		t.Fatalf("the address of a ward is %q", link)
 	}
@@ -48,7 +48,7 @@ func TestGuardian(t *testing.T) {
 
 	// Of a ward who has no record the page says what that means, and what to do.
 	appoint(t, consent.ActionAppoint, "user-14", "user-of-no-record")
-	for _, link := range wardLink.FindAllStringSubmatch(guardian.get("me").body, -1) {
+	for _, link := range wardEntry.FindAllStringSubmatch(guardian.get("me").body, -1) {
 		if p := guardian.get(link[1]); strings.Contains(p.body, "You are the guardian of user-of-no-record") {
 			p.says(t, "No consent of user-of-no-record is recorded: there is nothing to withdraw, and agents see nothing of user-of-no-record by consent.",
 				"pgconsent consent grant user-of-no-record --guardian YOUR-ID")

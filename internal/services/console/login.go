@@ -37,18 +37,18 @@ func (o *Console) loginPage(w http.ResponseWriter, status int, p loginPage) {
 	}
 	p.Form = base64.RawURLEncoding.EncodeToString(random)
 	http.SetCookie(w, &http.Cookie{Name: loginCookie, Value: p.Form, Path: Base + "login", HttpOnly: true,
-		Secure: o.OverTLS, SameSite: http.SameSiteStrictMode, MaxAge: 3600})
+		Secure: o.ServedOverTLS, SameSite: http.SameSiteStrictMode, MaxAge: 3600})
 	if p.Ended {
 		http.SetCookie(w, o.sessionCookie(""))
 	}
-	o.show(w, nil, answer{template: "login", title: "Sign in", data: p, status: status})
+	o.renderPage(w, nil, answer{template: "login", title: "Sign in", data: p, status: status})
 }
 
 // login begins a session with the token of the form.
 func (o *Console) login(w http.ResponseWriter, r *http.Request) {
 	if err := parseForm(r); err != nil {
 		status, p, _, _ := describeError(err)
-		o.fail(w, nil, status, p)
+		o.writeProblem(w, nil, status, p)
 		return
 	}
 	c, err := r.Cookie(loginCookie)
@@ -61,7 +61,7 @@ func (o *Console) login(w http.ResponseWriter, r *http.Request) {
 	caller, err := o.Verifier.Verify(r.Context(), token)
 	if err != nil || !isPerson(caller) {
 		// The answer is the same for whatever was wrong. A right token is accepted however many wrong ones came before.
-		if !o.logins.countFailure() {
+		if !o.logins.isFailureAllowed() {
 			w.Header().Set("Retry-After", "10")
 			o.loginPage(w, http.StatusTooManyRequests,
 				loginPage{Problem: "There were too many tries that failed. Please wait for ten seconds."})
@@ -79,7 +79,7 @@ func (o *Console) login(w http.ResponseWriter, r *http.Request) {
 	}
 	if err := o.Service.Record(context.WithoutCancel(r.Context()), record); err != nil {
 		o.Log.Error("console: a sign-in cannot be recorded", "error", err)
-		o.fail(w, nil, http.StatusServiceUnavailable, unrecordedProblem)
+		o.writeProblem(w, nil, http.StatusServiceUnavailable, unrecordedProblem)
 		return
 	}
 	if old, _ := o.sessionOf(r); old != nil {
@@ -88,12 +88,13 @@ func (o *Console) login(w http.ResponseWriter, r *http.Request) {
 	_, value, err := o.sessions.begin(token)
 	if err != nil {
 		o.Log.Error("console: no session", "error", err)
-		o.fail(w, nil, http.StatusInternalServerError, problem{"Something went wrong", "The log of pgconsent says what.", ""})
+		o.writeProblem(w, nil, http.StatusInternalServerError, problemText{"Something went wrong",
+			"The log of pgconsent says what.", ""})
 		return
 	}
 	http.SetCookie(w, o.sessionCookie(value))
 	http.SetCookie(w, &http.Cookie{Name: loginCookie, Path: Base + "login", MaxAge: -1, HttpOnly: true,
-		Secure: o.OverTLS, SameSite: http.SameSiteStrictMode})
+		Secure: o.ServedOverTLS, SameSite: http.SameSiteStrictMode})
 	http.Redirect(w, r, Base+homePath(caller.Role), http.StatusSeeOther)
 }
 
@@ -102,7 +103,7 @@ func (o *Console) logout(w http.ResponseWriter, r *http.Request) {
 	s, _ := o.sessionOf(r)
 	if s != nil {
 		if err := parseForm(r); err != nil || !s.hasCSRFToken(r.PostForm.Get("csrf")) {
-			o.fail(w, nil, http.StatusForbidden, foreignFormProblem)
+			o.writeProblem(w, nil, http.StatusForbidden, foreignFormProblem)
 			return
 		}
 		o.sessions.end(s)
@@ -128,8 +129,8 @@ func homePath(r identity.Role) string {
 	}
 }
 
-func (o *Console) showHome(c *call) (answer, error) {
-	c.unrecorded = true
+func (o *Console) showHome(c *request) (answer, error) {
+	c.skipsAudit = true
 	return answer{redirectPath: homePath(c.caller.Role)}, nil
 }
 
@@ -141,21 +142,21 @@ type loginLimiter struct {
 	refilledAt   time.Time
 }
 
-const freeTries = 20
+const freeAttempts = 20
 
 // refill allows more failures for the time that has passed.
 func (t *loginLimiter) refill() {
 	now := t.now()
 	if t.refilledAt.IsZero() {
-		t.failuresLeft = freeTries
+		t.failuresLeft = freeAttempts
 	} else {
-		t.failuresLeft = min(freeTries, t.failuresLeft+now.Sub(t.refilledAt).Seconds())
+		t.failuresLeft = min(freeAttempts, t.failuresLeft+now.Sub(t.refilledAt).Seconds())
 	}
 	t.refilledAt = now
 }
 
-// countFailure counts a failed login, and reports whether it is within the limit.
-func (t *loginLimiter) countFailure() bool {
+// isFailureAllowed counts a failed login, and reports whether it is within the limit.
+func (t *loginLimiter) isFailureAllowed() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.refill()

@@ -24,9 +24,9 @@ type memoriesPage struct {
 	Next         string // handle of the first memory of the next page; "": this is the last page
 }
 
-func (o *Console) showMemories(c *call) (answer, error) {
+func (o *Console) showMemories(c *request) (answer, error) {
 	subject, after := c.caller.Subject, ""
-	if h := c.r.PathValue("handle"); h != "" {
+	if h := c.httpRequest.PathValue("handle"); h != "" {
 		meant, ok := c.session.idOf(h)
 		if !ok {
 			return answer{}, newUnknownHandleError()
@@ -37,7 +37,7 @@ func (o *Console) showMemories(c *call) (answer, error) {
 }
 
 // showMemoriesAbout is a form (POST), since no address may have a person's id.
-func (o *Console) showMemoriesAbout(c *call) (answer, error) {
+func (o *Console) showMemoriesAbout(c *request) (answer, error) {
 	subject := strings.TrimSpace(c.form.Get("subject"))
 	if subject == "" {
 		subject = c.caller.Subject
@@ -46,16 +46,16 @@ func (o *Console) showMemoriesAbout(c *call) (answer, error) {
 }
 
 // memoriesAbout shows the memories about a subject.
-func (o *Console) memoriesAbout(c *call, subject, after string) (answer, error) {
+func (o *Console) memoriesAbout(c *request, subject, after string) (answer, error) {
 	db, err := o.Service.Database(c.caller)
 	if err != nil {
 		return answer{}, err
 	}
-	c.about = []string{subject}
+	c.auditSubjects = []string{subject}
 	p := memoriesPage{Subject: subject, Own: subject == c.caller.Subject, NotFirstPage: after != ""}
 	found, err := db.Privacy.Audit(c, c.caller, privacy.AuditQuestion{Subject: subject, After: after, Most: maxMemories})
 	var named consent.Named
-	switch kept, _ := o.Service.KeepsMemories(c.caller); {
+	switch kept, _ := o.Service.HasMemories(c.caller); {
 	case !kept:
 		return answer{}, err
 	// The answer is the same if there are no memories and if they are not for this caller.
@@ -85,13 +85,13 @@ type beliefsPage struct {
 }
 
 // showBeliefs shows the beliefs that were drawn from memories of the signed-in user.
-func (o *Console) showBeliefs(c *call) (answer, error) {
+func (o *Console) showBeliefs(c *request) (answer, error) {
 	db, err := o.Service.Database(c.caller)
 	if err != nil {
 		return answer{}, err
 	}
 	p, after := beliefsPage{}, ""
-	if h := c.r.PathValue("handle"); h != "" {
+	if h := c.httpRequest.PathValue("handle"); h != "" {
 		var ok bool
 		if after, ok = c.session.idOf(h); !ok {
 			return answer{}, newUnknownHandleError()

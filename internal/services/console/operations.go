@@ -13,7 +13,7 @@ type operationsPage struct {
 	Healthy bool
 }
 
-func (o *Console) showOperations(c *call) (answer, error) {
+func (o *Console) showOperations(c *request) (answer, error) {
 	v, err := o.Service.Operations(c, c.caller)
 	if err != nil {
 		return answer{}, err

@@ -47,12 +47,12 @@ type link struct {
 }
 
 // navigationLinks returns the links to the pages of a role.
-func (o *Console) navigationLinks(c *call) []link {
+func (o *Console) navigationLinks(c *request) []link {
 	var all []link
 	switch c.caller.Role {
 	case identity.Subject:
 		all = []link{{To: "me", Text: "Who may see"}, {To: "me/seen", Text: "Who has seen"}, {To: "me/history", Text: "History"}}
-		if kept, general := o.Service.KeepsMemories(c.caller); kept {
+		if kept, general := o.Service.HasMemories(c.caller); kept {
 			all = append(all, link{To: "me/memories", Text: "Memories"})
 			if general {
 				all = append(all, link{To: "me/general", Text: "Beliefs"})
@@ -64,7 +64,7 @@ func (o *Console) navigationLinks(c *call) []link {
 		all = []link{{To: "operations", Text: "Operations"}}
 	}
 	for i := range all {
-		here := strings.TrimPrefix(c.r.URL.Path, Base)
+		here := strings.TrimPrefix(c.httpRequest.URL.Path, Base)
 		all[i].Here = here == all[i].To || all[i].To == "me" && strings.HasPrefix(here, "me/for/") ||
 			strings.HasPrefix(here, all[i].To+"/") && strings.HasPrefix(all[i].To, "me/") ||
 			all[i].To == "people" && (strings.HasPrefix(here, "people/") || strings.HasPrefix(here, "person/"))
@@ -73,11 +73,11 @@ func (o *Console) navigationLinks(c *call) []link {
 	return all
 }
 
-func (o *Console) style(w http.ResponseWriter, _ *http.Request) {
+func (o *Console) serveStyle(w http.ResponseWriter, _ *http.Request) {
 	o.sendEmbedded(w, "console.css", "text/css; charset=utf-8")
 }
 
-func (o *Console) icon(w http.ResponseWriter, _ *http.Request) {
+func (o *Console) serveIcon(w http.ResponseWriter, _ *http.Request) {
 	o.sendEmbedded(w, "icon.svg", "image/svg+xml")
 }
 
@@ -93,5 +93,5 @@ func (o *Console) sendEmbedded(w http.ResponseWriter, name, kind string) {
 	_, _ = w.Write(text)
 }
 
-func date(t time.Time) string    { return t.UTC().Format("2 January 2006") }
-func instant(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04 UTC") }
+func dateText(t time.Time) string { return t.UTC().Format("2 January 2006") }
+func timeText(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04 UTC") }

@@ -40,11 +40,11 @@ type personRow struct {
 	OtherConsents int // number of other active consents
 }
 
-func (o *Console) showPeople(c *call) (answer, error) {
+func (o *Console) showPeople(c *request) (answer, error) {
 	c.aboutEverybody = true
 	f := c.session.peopleFilter()
 	p := peoplePage{Text: f.Text, Stream: string(f.Stream)}
-	if h := c.r.PathValue("handle"); h != "" {
+	if h := c.httpRequest.PathValue("handle"); h != "" {
 		after, ok := c.session.idOf(h)
 		if !ok {
 			return answer{}, newUnknownHandleError()
@@ -81,7 +81,7 @@ func (o *Console) showPeople(c *call) (answer, error) {
 }
 
 // setFilter keeps the search in the session, since no address may have a person's id.
-func (o *Console) setFilter(c *call) (answer, error) {
+func (o *Console) setFilter(c *request) (answer, error) {
 	c.aboutEverybody = true
 	stream := consent.Stream(c.form.Get("stream"))
 	if stream != "" && !slices.Contains(consent.Streams, stream) {
@@ -102,13 +102,13 @@ func newUnknownHandleError() error {
 }
 
 type pendingView struct {
-	operations.Task
+	operations.PartnershipTask
 	Handle string
 }
 
-func (o *Console) showPending(c *call) (answer, error) {
+func (o *Console) showPending(c *request) (answer, error) {
 	c.aboutEverybody = true
-	all, err := o.Service.Pending(c, c.caller)
+	all, err := o.Service.PendingPartnerships(c, c.caller)
 	if err != nil {
 		return answer{}, err
 	}
@@ -123,12 +123,12 @@ func (o *Console) showPending(c *call) (answer, error) {
 // maxRowKeys is how many keys of a table a page offers.
 const maxRowKeys = 50
 
-func (o *Console) showPerson(c *call) (answer, error) {
-	id, ok := c.session.idOf(c.r.PathValue("handle"))
+func (o *Console) showPerson(c *request) (answer, error) {
+	id, ok := c.session.idOf(c.httpRequest.PathValue("handle"))
 	if !ok {
 		return answer{}, newUnknownHandleError()
 	}
-	c.about = []string{id}
+	c.auditSubjects = []string{id}
 	p := personView{Subject: id}
 	if err := o.addConsents(c, &p); err != nil {
 		return answer{}, err
@@ -164,16 +164,16 @@ type whyPage struct {
 	Agent, Table   string
 	Key            string
 	Answer         *why.Answer
-	MissingPart    *problem
+	MissingPart    *problemText
 }
 
-func (o *Console) showWhyForm(c *call) (answer, error) {
+func (o *Console) showWhyForm(c *request) (answer, error) {
 	c.aboutEverybody = true
 	p, err := o.whyFormData(c)
 	return answer{template: "why", title: "Why an agent sees a row or not", data: p}, err
 }
 
-func (o *Console) whyFormData(c *call) (whyPage, error) {
+func (o *Console) whyFormData(c *request) (whyPage, error) {
 	tables, err := o.Service.Tables(c, c.caller)
 	if err != nil {
 		return whyPage{}, err
@@ -186,7 +186,7 @@ func (o *Console) whyFormData(c *call) (whyPage, error) {
 	return p, nil
 }
 
-func (o *Console) answerWhy(c *call) (answer, error) {
+func (o *Console) answerWhy(c *request) (answer, error) {
 	c.aboutEverybody = true
 	p, err := o.whyFormData(c)
 	if err != nil {

@@ -61,7 +61,7 @@ type personView struct {
 	Consents          []consentView
 	Now               time.Time
 	AgentViews        []agentView
-	VisibilityProblem *problem // why the console cannot tell who may see the person's data; nil: it can
+	VisibilityProblem *problemText // why the console cannot tell who may see the person's data; nil: it can
 	History           []consent.Record
 	Rows              []dsar.SubjectRows
 	Agents            []string
@@ -73,11 +73,11 @@ type personView struct {
 	RegistryUnused    bool // no rule of the policy reads the registry
 	Remaining         int
 
-	Guardians []string   // their guardians
-	Wards     []wardLink // people whose guardian they are
-	Handle    string     // handle of the person, in the page of a ward
-	Kinds     []string   // kinds of data that a consent can have
-	Parties   []string   // parties to choose from
+	Guardians []string    // their guardians
+	Wards     []wardEntry // people whose guardian they are
+	Handle    string      // handle of the person, in the page of a ward
+	Kinds     []string    // kinds of data that a consent can have
+	Parties   []string    // parties to choose from
 }
 
 // HasRows reports whether there are rows of the person to ask about.
@@ -93,7 +93,7 @@ type agentView struct {
 }
 
 // missingPartProblem describes a part of a page that could not be made; the rest of the page is shown.
-func (o *Console) missingPartProblem(what string, err error) *problem {
+func (o *Console) missingPartProblem(what string, err error) *problemText {
 	status, p, _, _ := describeError(err)
 	if status >= 500 && status != http.StatusNotImplemented {
 		o.Log.Error("console: a part of a page", "part", what, "error", err)
@@ -101,7 +101,7 @@ func (o *Console) missingPartProblem(what string, err error) *problem {
 	return &p
 }
 
-func (o *Console) agentViews(c *call, subject string) ([]agentView, *problem) {
+func (o *Console) agentViews(c *request, subject string) ([]agentView, *problemText) {
 	all, err := o.Service.Visibility(c, c.caller, subject)
 	if err != nil {
 		return nil, o.missingPartProblem("consent.sight", err)
@@ -120,7 +120,7 @@ func (o *Console) agentViews(c *call, subject string) ([]agentView, *problem) {
 }
 
 // addConsents adds the person's consents to the page. The registry may not know the person.
-func (o *Console) addConsents(c *call, p *personView) error {
+func (o *Console) addConsents(c *request, p *personView) error {
 	all, err := o.Service.Consents(c, c.caller, p.Subject)
 	var unknown *consent.NotFoundError
 	if err != nil && !errors.As(err, &unknown) {
@@ -131,7 +131,7 @@ func (o *Console) addConsents(c *call, p *personView) error {
 }
 
 // fillConsents adds the consents of the person.
-func (p *personView) fillConsents(now time.Time, all []operations.Status) {
+func (p *personView) fillConsents(now time.Time, all []operations.ConsentStatus) {
 	p.Known, p.Now = len(all) > 0, now
 	inForce := 0
 	for _, s := range all {
@@ -163,7 +163,7 @@ func (p *personView) fillConsents(now time.Time, all []operations.Status) {
 	p.CanBeTemporary = stream == consent.StreamPartnered
 }
 
-func (o *Console) showOwnData(c *call) (answer, error) {
+func (o *Console) showOwnData(c *request) (answer, error) {
 	p := personView{Subject: c.caller.Subject, Own: true, RegistryUnused: !o.Service.ReadsRegistry(c.caller)}
 	if err := o.addConsents(c, &p); err != nil {
 		return answer{}, err
@@ -180,7 +180,7 @@ func (o *Console) showOwnData(c *call) (answer, error) {
 	return answer{template: "me", title: "Who may see your data", data: p}, nil
 }
 
-func (o *Console) showHistory(c *call) (answer, error) {
+func (o *Console) showHistory(c *request) (answer, error) {
 	p := personView{Subject: c.caller.Subject, Own: true}
 	all, err := o.Service.History(c, c.caller, p.Subject)
 	var unknown *consent.NotFoundError
@@ -202,7 +202,7 @@ type retrievalsPage struct {
 // maxRetrievals is how many single retrievals the page lists; the report has more.
 const maxRetrievals = 100
 
-func (o *Console) showRetrievals(c *call) (answer, error) {
+func (o *Console) showRetrievals(c *request) (answer, error) {
 	r, err := o.Service.Report(c, c.caller, access.ReportRequest{Interface: "console", MaxRetrievals: maxRetrievals,
 		OnlyDisplayed: true})
 	var unknown *consent.NotFoundError
@@ -220,8 +220,8 @@ func (o *Console) showRetrievals(c *call) (answer, error) {
 	return answer{template: "seen", title: "Who has seen your data", data: p}, nil
 }
 
-// change changes a consent in the name of the signed-in subject.
-func (o *Console) change(c *call, command consent.Command) (operations.Change, error) {
+// executeCommand changes a consent in the name of the signed-in subject.
+func (o *Console) executeCommand(c *request, command consent.Command) (operations.ConsentChange, error) {
 	command.Subject, command.Interface = c.caller.Subject, "console"
 	if g := c.form.Get("grantee"); g != "" {
 		command.Grantee = g
@@ -236,7 +236,7 @@ func (o *Console) change(c *call, command consent.Command) (operations.Change, e
 const giveAgainNote = " You can give it again below, with one click. The new consent is for new data: it does not bring back " +
 	"what this withdrawal has hidden."
 
-func (o *Console) withdrawConsent(c *call) (answer, error) {
+func (o *Console) withdrawConsent(c *request) (answer, error) {
 	if c.form.Get("all") != "" {
 		all, err := o.Service.Consents(c, c.caller, c.caller.Subject)
 		if err != nil {
@@ -256,7 +256,7 @@ func (o *Console) withdrawConsent(c *call) (answer, error) {
 			"From their next statement on, no agent sees your data by your consent." + giveAgainNote})
 		return answer{redirectPath: "me"}, nil
 	}
-	done, err := o.change(c, consent.Command{Action: consent.ActionRevoke})
+	done, err := o.executeCommand(c, consent.Command{Action: consent.ActionRevoke})
 	if err != nil {
 		return answer{}, err
 	}
@@ -270,7 +270,7 @@ func (o *Console) withdrawConsent(c *call) (answer, error) {
 }
 
 // giveConsentAgain gives a consent again that has ended: TEMPORARY, or one with the same grantee, scope and purposes.
-func (o *Console) giveConsentAgain(c *call) (answer, error) {
+func (o *Console) giveConsentAgain(c *request) (answer, error) {
 	command := consent.Command{Action: consent.ActionGrant, Stream: consent.StreamTemporary}
 	key := consent.Command{Subject: c.caller.Subject, Grantee: c.form.Get("grantee"), Scope: c.form.Get("scope")}.Key()
 	all, err := o.Service.History(c, c.caller, c.caller.Subject)
@@ -299,22 +299,22 @@ func (o *Console) giveConsentAgain(c *call) (answer, error) {
 	default:
 		command.Purposes = before.Purposes
 	}
-	done, err := o.change(c, command)
+	done, err := o.executeCommand(c, command)
 	if err != nil {
 		return answer{}, err
 	}
 	text := "It is active from now on."
 	if !done.Consent.ExpiresAt.IsZero() {
-		text = "It is active from now on, until " + date(done.Consent.ExpiresAt) + " unless it is renewed."
+		text = "It is active from now on, until " + dateText(done.Consent.ExpiresAt) + " unless it is renewed."
 	}
 	c.session.setFlash(flash{"done", "You have given your consent", text + " You can withdraw it at any time, with one click."})
 	return answer{redirectPath: "me"}, nil
 }
 
 // reduceConsent changes the relationship to a stream that shows less to agents.
-func (o *Console) reduceConsent(c *call) (answer, error) {
+func (o *Console) reduceConsent(c *request) (answer, error) {
 	to := consent.Stream(c.form.Get("to"))
-	if _, err := o.change(c, consent.Command{Action: consent.ActionDegrade, Stream: to}); err != nil {
+	if _, err := o.executeCommand(c, consent.Command{Action: consent.ActionDegrade, Stream: to}); err != nil {
 		return answer{}, err
 	}
 	text := "Agents see only what is essential. What the partnership has shown is hidden at once."
@@ -327,14 +327,14 @@ func (o *Console) reduceConsent(c *call) (answer, error) {
 	return answer{redirectPath: "me"}, nil
 }
 
-func (o *Console) askForPartnership(c *call) (answer, error) {
-	done, err := o.change(c, consent.Command{Action: consent.ActionUpgrade, Reason: c.form.Get("reason")})
+func (o *Console) askForPartnership(c *request) (answer, error) {
+	done, err := o.executeCommand(c, consent.Command{Action: consent.ActionUpgrade, Reason: c.form.Get("reason")})
 	if err != nil {
 		return answer{}, err
 	}
 	text := "The agent's side decides. Until then nothing changes."
 	if done.Task != nil {
-		text = "The agent's side decides, until " + instant(done.Task.DueAt) +
+		text = "The agent's side decides, until " + timeText(done.Task.DueAt) +
 			"; after that the request lapses. Until then nothing changes."
 	}
 	c.session.setFlash(flash{"done", "You have asked for a partnership",
@@ -342,8 +342,8 @@ func (o *Console) askForPartnership(c *call) (answer, error) {
 	return answer{redirectPath: "me"}, nil
 }
 
-// report sends the report to the data subject as a file.
-func (o *Console) report(c *call) (answer, error) {
+// sendReport sends the report to the data subject as a file.
+func (o *Console) sendReport(c *request) (answer, error) {
 	format := c.form.Get("format")
 	if format != "html" && format != "json" {
 		return answer{}, errUnreadableForm
@@ -354,7 +354,7 @@ func (o *Console) report(c *call) (answer, error) {
 		return answer{}, err
 	}
 	var b bytes.Buffer
-	f := &file{name: "access-report.html", kind: "text/html; charset=utf-8"}
+	f := &attachment{name: "access-report.html", kind: "text/html; charset=utf-8"}
 	write := r.WriteHTML
 	if format == "json" {
 		f.name, f.kind, write = "access-report.json", "application/json", r.WriteJSON

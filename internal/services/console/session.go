@@ -29,11 +29,11 @@ const (
 	maxHandlesPerSession = 5000             // how many handles a session may have
 )
 
-// sessions are the open sessions.
-type sessions struct {
-	now func() time.Time
-	mu  sync.Mutex
-	all map[[sha256.Size]byte]*session
+// sessionStore are the open sessions.
+type sessionStore struct {
+	now          func() time.Time
+	mu           sync.Mutex
+	bySecretHash map[[sha256.Size]byte]*session
 }
 
 // session is a signed-in user.
@@ -42,13 +42,13 @@ type session struct {
 	token          [sha256.Size]byte // SHA-256 of the token, by which the sessions of one token are counted
 	encryptedToken []byte
 	csrf           string
-	since          time.Time
+	startedAt      time.Time
 
 	mu           sync.Mutex
-	last         time.Time
+	lastUsedAt   time.Time
 	pendingFlash *flash
 	filter       registry.PeopleFilter
-	key          [16]byte
+	handleKey    [16]byte
 	handles      map[string]string
 }
 
@@ -59,8 +59,8 @@ type flash struct {
 	Text  string
 }
 
-func newSessions(now func() time.Time) *sessions {
-	return &sessions{now: now, all: map[[sha256.Size]byte]*session{}}
+func newSessions(now func() time.Time) *sessionStore {
+	return &sessionStore{now: now, bySecretHash: map[[sha256.Size]byte]*session{}}
 }
 
 // deriveKey derives a key or an id from the secret of a cookie. No derived value can be computed from another one.
@@ -81,7 +81,7 @@ func sessionCipher(secret []byte) (cipher.AEAD, error) {
 
 // begin makes a session, and returns the value of its cookie. If there are too many sessions, those that were idle
 // longest end.
-func (o *sessions) begin(token string) (*session, string, error) {
+func (o *sessionStore) begin(token string) (*session, string, error) {
 	secret := make([]byte, 32)
 	if _, err := rand.Read(secret); err != nil {
 		return nil, "", err
@@ -94,9 +94,10 @@ func (o *sessions) begin(token string) (*session, string, error) {
 	s := &session{
 		id: [sha256.Size]byte(deriveKey(secret, "id")), token: sha256.Sum256([]byte(token)), encryptedToken: seal.Seal(nil,
 			nil, []byte(token), nil),
-		csrf: base64.RawURLEncoding.EncodeToString(deriveKey(secret, "form")), since: now, last: now, handles: map[string]string{},
+		csrf: base64.RawURLEncoding.EncodeToString(deriveKey(secret, "form")), startedAt: now, lastUsedAt: now,
+		handles: map[string]string{},
 	}
-	if _, err := rand.Read(s.key[:]); err != nil {
+	if _, err := rand.Read(s.handleKey[:]); err != nil {
 		return nil, "", err
 	}
 	o.mu.Lock()
@@ -104,17 +105,17 @@ func (o *sessions) begin(token string) (*session, string, error) {
 	o.removeExpired(now)
 	o.makeRoom(func(*session) bool { return true }, maxSessions)
 	o.makeRoom(func(other *session) bool { return other.token == s.token }, maxSessionsPerToken)
-	o.all[s.id] = s
+	o.bySecretHash[s.id] = s
 	return s, base64.RawURLEncoding.EncodeToString(secret), nil
 }
 
 // makeRoom ends sessions for which meant returns true until there is room for one more.
-func (o *sessions) makeRoom(meant func(*session) bool, most int) {
+func (o *sessionStore) makeRoom(mayEnd func(*session) bool, limit int) {
 	for {
 		n := 0
 		var oldest *session
-		for _, s := range o.all {
-			if !meant(s) {
+		for _, s := range o.bySecretHash {
+			if !mayEnd(s) {
 				continue
 			}
 			n++
@@ -122,57 +123,57 @@ func (o *sessions) makeRoom(meant func(*session) bool, most int) {
 				oldest = s
 			}
 		}
-		if n < most {
+		if n < limit {
 			return
 		}
-		delete(o.all, oldest.id)
+		delete(o.bySecretHash, oldest.id)
 	}
 }
 
 // removeExpired removes the expired sessions.
-func (o *sessions) removeExpired(now time.Time) {
-	for id, s := range o.all {
-		if s.expired(now) {
-			delete(o.all, id)
+func (o *sessionStore) removeExpired(now time.Time) {
+	for id, s := range o.bySecretHash {
+		if s.hasExpired(now) {
+			delete(o.bySecretHash, id)
 		}
 	}
 }
 
-// expired reports whether the session has ended by a timeout.
-func (s *session) expired(now time.Time) bool {
-	return now.Sub(s.lastUsed()) > idleTimeout || now.Sub(s.since) > maxSessionLifetime
+// hasExpired reports whether the session has ended by a timeout.
+func (s *session) hasExpired(now time.Time) bool {
+	return now.Sub(s.lastUsed()) > idleTimeout || now.Sub(s.startedAt) > maxSessionLifetime
 }
 
 func (s *session) lastUsed() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.last
+	return s.lastUsedAt
 }
 
 // find returns the session whose cookie has this secret, and notes that it was used.
-func (o *sessions) find(secret []byte) *session {
+func (o *sessionStore) find(secret []byte) *session {
 	now := o.now()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	s, ok := o.all[[sha256.Size]byte(deriveKey(secret, "id"))]
+	s, ok := o.bySecretHash[[sha256.Size]byte(deriveKey(secret, "id"))]
 	if !ok {
 		return nil
 	}
-	if s.expired(now) {
-		delete(o.all, s.id)
+	if s.hasExpired(now) {
+		delete(o.bySecretHash, s.id)
 		return nil
 	}
 	s.mu.Lock()
-	s.last = now
+	s.lastUsedAt = now
 	s.mu.Unlock()
 	return s
 }
 
 // end ends a session.
-func (o *sessions) end(s *session) {
+func (o *sessionStore) end(s *session) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	delete(o.all, s.id)
+	delete(o.bySecretHash, s.id)
 }
 
 // verifyCaller verifies the session's token again and returns its caller.
@@ -223,7 +224,7 @@ func (s *session) takeFlash() *flash {
 
 // handleFor returns the handle that stands for an id in addresses of this session. Nobody else can make or resolve it.
 func (s *session) handleFor(id string) string {
-	m := hmac.New(sha256.New, s.key[:])
+	m := hmac.New(sha256.New, s.handleKey[:])
 	m.Write([]byte(id))
 	h := base64.RawURLEncoding.EncodeToString(m.Sum(nil)[:12])
 	s.mu.Lock()
@@ -256,7 +257,7 @@ func (s *session) setPeopleFilter(f registry.PeopleFilter) {
 }
 
 func (o *Console) cookieName() string {
-	if o.OverTLS {
+	if o.ServedOverTLS {
 		return "__Secure-pgconsent"
 	}
 	return "pgconsent"
@@ -265,7 +266,7 @@ func (o *Console) cookieName() string {
 // sessionCookie makes the session cookie. It is for these pages only, not sent by other sites or visible to scripts,
 // and gone with the browser.
 func (o *Console) sessionCookie(value string) *http.Cookie {
-	c := &http.Cookie{Name: o.cookieName(), Value: value, Path: Base, HttpOnly: true, Secure: o.OverTLS,
+	c := &http.Cookie{Name: o.cookieName(), Value: value, Path: Base, HttpOnly: true, Secure: o.ServedOverTLS,
 		SameSite: http.SameSiteStrictMode}
 	if value == "" {
 		c.MaxAge = -1

@@ -18,7 +18,7 @@ func (v verifier) Verify(_ context.Context, token string) (identity.Caller, erro
 	if c, ok := v[token]; ok {
 		return c, nil
 	}
-	return identity.Caller{}, identity.Refusal(errors.New("unknown"))
+	return identity.Caller{}, identity.NewRefusal(errors.New("unknown"))
 }
 
 func TestSessionsEnd(t *testing.T) {
@@ -92,7 +92,7 @@ func TestSessionsEnd(t *testing.T) {
 		now = now.Add(time.Millisecond)
 		open(fmt.Sprint(i))
 	}
-	if n := len(all.all); n > maxSessions {
+	if n := len(all.bySecretHash); n > maxSessions {
 		t.Errorf("%d sessions", n)
 	}
 }
@@ -126,17 +126,17 @@ func TestHandlesAreOfOneSession(t *testing.T) {
 func TestTriesAreSlowed(t *testing.T) {
 	now := time.Now()
 	tr := &loginLimiter{now: func() time.Time { return now }}
-	for i := range freeTries {
-		if !tr.countFailure() {
+	for i := range freeAttempts {
+		if !tr.isFailureAllowed() {
 			t.Fatalf("try %d is too many", i)
 		}
 	}
-	if tr.countFailure() {
+	if tr.isFailureAllowed() {
 		t.Error("any number is free")
 	}
 	now = now.Add(2 * time.Second)
 	for i, want := range []bool{true, true, false} {
-		if tr.countFailure() != want {
+		if tr.isFailureAllowed() != want {
 			t.Errorf("failure %d after two seconds: it is not one each second", i)
 		}
 	}

@@ -32,6 +32,6 @@ func Bearer(h http.Header) (string, bool) {
 
 // SplitBearer divides what [Bearer] returns into the caller's own token and the token of a user for whom it acts; acts is
 // false where it acts for nobody.
-func SplitBearer(bearer string) (own, user string, acts bool) {
+func SplitBearer(bearer string) (callerToken, user string, hasUser bool) {
 	return strings.Cut(bearer, userSeparator)
 }

@@ -38,33 +38,33 @@ type tokensFile struct {
 	Tokens []Token `yaml:"tokens"`
 }
 
-// maxSubject is the longest id that the consent registry takes.
-const maxSubject = 512
+// maxSubjectBytes is the longest id that the consent registry takes.
+const maxSubjectBytes = 512
 
 // tokenPrefix makes tokens easy to find where they should not be, as in a repository.
 const tokenPrefix = "pgct_"
 
-var validName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,99}$`)
+var tokenNamePattern = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,99}$`)
 
 // NewToken makes a token and its SHA-256.
-func NewToken() (token, sum string, err error) {
+func NewToken() (token, hash string, err error) {
 	random := make([]byte, 32)
 	if _, err := rand.Read(random); err != nil {
 		return "", "", err
 	}
 	token = tokenPrefix + base64.RawURLEncoding.EncodeToString(random)
-	return token, Sum(token), nil
+	return token, TokenHash(token), nil
 }
 
-// Sum returns the SHA-256 of a token, which the tokens file has in place of the token.
-func Sum(token string) string {
+// TokenHash returns the SHA-256 of a token, which the tokens file has in place of the token.
+func TokenHash(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:])
 }
 
 // Check validates an entry without the configuration.
 func (t Token) Check() error {
-	if !validName.MatchString(t.Name) {
+	if !tokenNamePattern.MatchString(t.Name) {
 		return fmt.Errorf("%q cannot be a token's name: letters, digits, and _ . : @ - after the first; at most 100", t.Name)
 	}
 	if !slices.Contains(Roles, t.Role) {
@@ -78,7 +78,7 @@ func (t Token) Check() error {
 	}
 	if !isValidSubject(t.Subject) {
 		return fmt.Errorf("token %s: the subject must be text of at most %d bytes without control characters, "+
-			"and not *", t.Name, maxSubject)
+			"and not *", t.Name, maxSubjectBytes)
 	}
 	if sum, err := hex.DecodeString(t.SHA256); err != nil || len(sum) != sha256.Size {
 		return fmt.Errorf("token %s: sha256 must be 64 hexadecimal digits", t.Name)
@@ -88,7 +88,8 @@ func (t Token) Check() error {
 
 // isValidSubject reports whether the consent registry takes the id.
 func isValidSubject(id string) bool {
-	return len(id) <= maxSubject && utf8.ValidString(id) && id != "*" && !slices.ContainsFunc([]rune(id), unicode.IsControl)
+	return len(id) <= maxSubjectBytes && utf8.ValidString(id) && id != "*" && !slices.ContainsFunc([]rune(id),
+		unicode.IsControl)
 }
 
 // caller returns the caller that the token stands for under this configuration.
@@ -131,10 +132,10 @@ func ReadTokens(path string) ([]Token, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parse(path, text)
+	return parseTokens(path, text)
 }
 
-func parse(path string, text []byte) ([]Token, error) {
+func parseTokens(path string, text []byte) ([]Token, error) {
 	wrong := func(err error) error {
 		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "%s: %v", path, err).
 			WithHint("pgconsent token add writes the file: tokens: [ { name, role, subject or agent, database, sha256 } ]")

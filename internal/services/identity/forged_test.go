@@ -175,7 +175,7 @@ func (f *forger) refuses(what, token string) {
 	c, err := f.v.Verify(f.Context(), token)
 	var e *sqlstate.Error
 	if !errors.As(err, &e) || e.Code != sqlstate.InvalidAuthorization ||
-		e.Message != Refusal(nil).(*sqlstate.Error).Message || c.Role != "" || c.Claims != nil {
+		e.Message != NewRefusal(nil).(*sqlstate.Error).Message || c.Role != "" || c.Claims != nil {
 		f.Errorf("%s: %+v, %v", what, c, err)
 		return
 	}
@@ -538,7 +538,7 @@ func TestProviderInTrouble(t *testing.T) {
 		}
 		answer.Store(good)
 		keysClient.Timeout = time.Minute
-		f.now = f.now.Add(keysPause)
+		f.now = f.now.Add(keysRetryPause)
 		f.takes(what+", and is mended", token("r"))
 	}
 
@@ -547,7 +547,7 @@ func TestProviderInTrouble(t *testing.T) {
 	f.takes("at first", token("r"))
 	asked, answered := make(chan struct{}), make(chan struct{})
 	answer.Store(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { close(asked); <-answered; good(w, r) }))
-	f.now = f.now.Add(keysPause)
+	f.now = f.now.Add(keysRetryPause)
 	waits := make(chan error)
 	unknown := token("x")
 	go func() { _, err := f.v.Verify(t.Context(), unknown); waits <- err }()
@@ -570,9 +570,9 @@ func TestProviderInTrouble(t *testing.T) {
 	for i := range 20 {
 		f.refuses("an unknown key", token(fmt.Sprint("x", i)))
 		f.takes("a known one between", token("r"))
-		f.now = f.now.Add(keysPause / 25)
+		f.now = f.now.Add(keysRetryPause / 25)
 	}
 	if n := questions.Load(); n != 1 {
-		t.Errorf("the provider was asked %d times within %v", n, keysPause)
+		t.Errorf("the provider was asked %d times within %v", n, keysRetryPause)
 	}
 }

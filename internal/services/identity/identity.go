@@ -29,13 +29,13 @@ var Roles = []Role{Subject, Admin, Agent, System, Operator}
 
 // Caller is the person or program that makes a call, as its token says.
 type Caller struct {
-	Name     string // the name of the token, or the subject of a JWT, for the audit
-	Role     Role
-	Subject  string            // data subject whose consents these are, with the role subject
-	Agent    string            // login of the configuration, with the role agent
-	Database string            // name of a database in the configuration; never empty
-	Claims   map[string]string // attributes of an agent from a JWT, by their names in the policy; nil for static tokens
-	Until    time.Time         // when a JWT expires; zero: never
+	Name      string // the name of the token, or the subject of a JWT, for the audit
+	Role      Role
+	Subject   string            // data subject whose consents these are, with the role subject
+	Agent     string            // login of the configuration, with the role agent
+	Database  string            // name of a database in the configuration; never empty
+	Claims    map[string]string // attributes of an agent from a JWT, by their names in the policy; nil for static tokens
+	ExpiresAt time.Time         // when a JWT expires; zero: never
 	// the token of the user for whom an agent calls, which was verified; "": it calls for nobody
 	UserToken string
 }
@@ -46,9 +46,9 @@ type Verifier interface {
 	Verify(ctx context.Context, bearer string) (Caller, error)
 }
 
-// Refusal is the error of every [Verifier] for every token that it does not accept. The cause is for the log and quotes
-// nothing of the token.
-func Refusal(cause error) error {
+// NewRefusal is the error of every [Verifier] for every token that it does not accept. The cause is for the log and
+// quotes nothing of the token.
+func NewRefusal(cause error) error {
 	return sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity, "a valid bearer token is required").
 		WithHint("Send \"Authorization: Bearer TOKEN\"; pgconsent token add makes one.").WithCause(cause)
 }
@@ -66,12 +66,12 @@ func FromContext(ctx context.Context) (Caller, bool) {
 	return c, ok
 }
 
-// Verifiers tries verifiers in turn; the first that knows the token decides.
-type Verifiers []Verifier
+// VerifierList tries verifiers in turn; the first that knows the token decides.
+type VerifierList []Verifier
 
 // Verify implements Verifier.
-func (e Verifiers) Verify(ctx context.Context, bearer string) (Caller, error) {
-	refused := Refusal(nil)
+func (e VerifierList) Verify(ctx context.Context, bearer string) (Caller, error) {
+	refused := NewRefusal(nil)
 	for _, v := range e {
 		c, err := v.Verify(ctx, bearer)
 		if err == nil {

@@ -47,7 +47,7 @@ func TestTokens(t *testing.T) {
 			t.Fatalf("%s: taken for %+v", why, got)
 		}
 		var e *sqlstate.Error
-		want := Refusal(nil).(*sqlstate.Error)
+		want := NewRefusal(nil).(*sqlstate.Error)
 		if !errors.As(err, &e) || e.Code != want.Code || e.Message != want.Message || e.Hint != want.Hint || e.Detail != "" {
 			t.Errorf("%s: the error tells more than others: %v", why, err)
 		}
@@ -68,7 +68,7 @@ func TestTokens(t *testing.T) {
 		}
 	}
 	refused(alice+"x", "another token")
-	refused(Sum(alice), "the sum that the file keeps")
+	refused(TokenHash(alice), "the sum that the file keeps")
 	if err := RevokeToken(path, "alice"); err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestTokens(t *testing.T) {
 	if _, err := v.Verify(context.Background(), again); err != nil {
 		t.Error(err)
 	}
-	if err := AddToken(path, c, Token{Name: "alice", Role: Admin, SHA256: Sum("x")}, false); err == nil {
+	if err := AddToken(path, c, Token{Name: "alice", Role: Admin, SHA256: TokenHash("x")}, false); err == nil {
 		t.Error("a valid token was replaced unasked")
 	}
 	delete(c.Agents, "chat")
@@ -107,7 +107,7 @@ func TestBrokenFile(t *testing.T) {
 	if _, err := v.Verify(context.Background(), admin); err != nil {
 		t.Fatal(err)
 	}
-	sum := Sum("x")
+	sum := TokenHash("x")
 	for name, text := range map[string]string{
 		"unknown key":       "tokens: [ { name: a, role: admin, sha256: " + sum + ", admin: true } ]",
 		"unknown role":      "tokens: [ { name: a, role: root, sha256: " + sum + " } ]",
@@ -119,7 +119,7 @@ func TestBrokenFile(t *testing.T) {
 		"admin's agent":     "tokens: [ { name: a, role: admin, agent: chat, sha256: " + sum + " } ]",
 		"no sum":            "tokens: [ { name: a, role: admin } ]",
 		"a token for a sum": "tokens: [ { name: a, role: admin, sha256: " + admin + " } ]",
-		"two of a name":     "tokens: [ { name: a, role: admin, sha256: " + sum + " }, { name: a, role: admin, sha256: " + Sum("y") + " } ]",
+		"two of a name":     "tokens: [ { name: a, role: admin, sha256: " + sum + " }, { name: a, role: admin, sha256: " + TokenHash("y") + " } ]",
 		"two of a sum":      "tokens: [ { name: a, role: admin, sha256: " + sum + " }, { name: b, role: admin, sha256: " + sum + " } ]",
 		"duplicate key":     "tokens: [ { name: a, role: admin, role: agent, sha256: " + sum + " } ]",
 		"no YAML":           "tokens: [",
@@ -138,7 +138,7 @@ func TestBrokenFile(t *testing.T) {
 		}
 	}
 	// A sum is one however its digits are written.
-	if err := os.WriteFile(path, []byte("tokens: [ { name: a, role: admin, sha256: "+strings.ToUpper(Sum(admin))+" } ]"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte("tokens: [ { name: a, role: admin, sha256: "+strings.ToUpper(TokenHash(admin))+" } ]"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if c, err := v.Verify(context.Background(), admin); err != nil || c.Name != "a" {

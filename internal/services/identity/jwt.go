@@ -37,14 +37,14 @@ func NewJWT(c func() *config.Config) *JWT {
 	j := c().JWT
 	secret := make([]byte, 32)
 	_, _ = rand.Read(secret) // rand.Read never returns an error.
-	return &JWT{config: c, keys: &keyCache{source: j.JWKS, remote: j.IsRemote()}, now: time.Now, secret: secret}
+	return &JWT{config: c, keys: &keyCache{source: j.JWKS, isRemote: j.IsRemote()}, now: time.Now, secret: secret}
 }
 
 // Verify implements Verifier.
 func (v *JWT) Verify(ctx context.Context, bearer string) (Caller, error) {
 	c, _, err := v.verifyToken(ctx, bearer)
 	if err != nil {
-		return Caller{}, Refusal(fmt.Errorf("jwt: %w", err))
+		return Caller{}, NewRefusal(fmt.Errorf("jwt: %w", err))
 	}
 	return c, nil
 }
@@ -66,18 +66,18 @@ func (v *JWT) VerifyAgent(ctx context.Context, password, agent, database string)
 
 func (v *JWT) verifyToken(ctx context.Context, token string) (Caller, time.Time, error) {
 	c := v.config()
-	given, until, err := v.verifiedClaims(ctx, c, token)
+	given, until, err := v.verifyAndParseClaims(ctx, c, token)
 	if err != nil {
 		return Caller{}, time.Time{}, err
 	}
 	out, err := v.callerOf(c, given)
-	out.Until = until
+	out.ExpiresAt = until
 	return out, until, err
 }
 
-// verifiedClaims returns the claims of a token whose signature, issuer, audience and times are right, and when it
+// verifyAndParseClaims returns the claims of a token whose signature, issuer, audience and times are right, and when it
 // expires.
-func (v *JWT) verifiedClaims(ctx context.Context, c *config.Config, token string) (jsonObject, time.Time, error) {
+func (v *JWT) verifyAndParseClaims(ctx context.Context, c *config.Config, token string) (jsonObject, time.Time, error) {
 	j := c.JWT
 	var none time.Time
 	if j == nil {
@@ -118,11 +118,11 @@ func (v *JWT) verifiedClaims(ctx context.Context, c *config.Config, token string
 }
 
 // callerOf returns the caller that the claims describe under the configuration.
-func (v *JWT) callerOf(c *config.Config, given jsonObject) (Caller, error) {
+func (v *JWT) callerOf(c *config.Config, claims jsonObject) (Caller, error) {
 	j := c.JWT
 	var wrong error
 	text := func(claim string) string {
-		said, err := given.stringMember(claim)
+		said, err := claims.stringMember(claim)
 		wrong = errors.Join(wrong, err)
 		return said
 	}
@@ -159,7 +159,7 @@ func (v *JWT) callerOf(c *config.Config, given jsonObject) (Caller, error) {
 	}
 	out.Claims = map[string]string{}
 	for attribute, claim := range j.Claims.Attributes {
-		value, there := given[claim]
+		value, there := claims[claim]
 		if !there {
 			continue
 		}

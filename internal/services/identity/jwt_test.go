@@ -120,7 +120,7 @@ func TestJWT(t *testing.T) {
 	v := NewJWT(func() *config.Config { return c })
 	got, err := v.Verify(t.Context(), p.token(nil))
 	if err != nil || got.Role != Subject || got.Subject != "alice" || got.Database != "app" ||
-		strings.Contains(got.Name, "alice") || got.Until.IsZero() {
+		strings.Contains(got.Name, "alice") || got.ExpiresAt.IsZero() {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	got, err = v.Verify(t.Context(), p.token(map[string]any{"role": "agent", "agent": "robot", "uid": "u1", "cats": []string{"A", `b"c\`}, "level": 7}))
@@ -199,7 +199,7 @@ func TestJWT(t *testing.T) {
 	} {
 		got, err := v.Verify(t.Context(), token)
 		var e *sqlstate.Error
-		if err == nil || !errors.As(err, &e) || e.Code != sqlstate.InvalidAuthorization || e.Message != Refusal(nil).(*sqlstate.Error).Message {
+		if err == nil || !errors.As(err, &e) || e.Code != sqlstate.InvalidAuthorization || e.Message != NewRefusal(nil).(*sqlstate.Error).Message {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
@@ -249,17 +249,17 @@ func TestRotation(t *testing.T) {
 		t.Errorf("the keys were asked for %d times", n)
 	}
 	text.Store(keySet(t, first, second))
-	now = now.Add(keysPause + time.Second)
+	now = now.Add(keysRetryPause + time.Second)
 	if !takes(second) || !takes(first) {
 		t.Error("a new key is not asked for")
 	}
 	text.Store(keySet(t, second))
-	now = now.Add(keysFreshTime + time.Second)
+	now = now.Add(keysRefreshAge + time.Second)
 	if takes(first) || !takes(second) {
 		t.Error("a key that is gone is still taken")
 	}
 	text.Store([]byte(nil))
-	now = now.Add(keysFreshTime + time.Second)
+	now = now.Add(keysRefreshAge + time.Second)
 	if !takes(second) {
 		t.Error("a provider that is down for a moment locks everybody out")
 	}

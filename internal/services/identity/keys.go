@@ -17,25 +17,25 @@ import (
 // keyCache caches the public keys of an identity provider. They are read again when they are old, or when a token names
 // an unknown key.
 type keyCache struct {
-	source string
-	remote bool
+	source   string
+	isRemote bool
 
-	mu        sync.Mutex
-	keys      []jwk.Key
-	readAt    time.Time // when the keys were read; zero: never
-	triedAt   time.Time
-	lastError error
-	inFlight  chan struct{} // closed when the request in progress is answered; nil: there is none
+	mu          sync.Mutex
+	keys        []jwk.Key
+	readAt      time.Time // when the keys were read; zero: never
+	lastAttempt time.Time
+	lastError   error
+	inFlight    chan struct{} // closed when the request in progress is answered; nil: there is none
 }
 
 // Lifetimes and limits of the keys.
 const (
-	keysFreshTime = 5 * time.Minute // how old keys may be before they are read again
-	keysMaxAge    = time.Hour       // how old keys may be used if reading them again has failed
-	keysPause     = 5 * time.Second // pause between two requests for keys
-	keysTimeout   = 5 * time.Second // timeout of a request for keys
-	maxKeysBytes  = 1 << 20         // largest answer with keys, in bytes
-	fileFreshTime = time.Second     // how old keys from a file may be: reading a file again is cheap
+	keysRefreshAge    = 5 * time.Minute // how old keys may be before they are read again
+	keysMaxAge        = time.Hour       // how old keys may be used if reading them again has failed
+	keysRetryPause    = 5 * time.Second // pause between two requests for keys
+	keysTimeout       = 5 * time.Second // timeout of a request for keys
+	maxKeysBytes      = 1 << 20         // largest answer with keys, in bytes
+	keyFileRefreshAge = time.Second     // how old keys from a file may be: reading a file again is cheap
 )
 
 var keysClient = &http.Client{
@@ -46,21 +46,21 @@ var keysClient = &http.Client{
 // find returns the key with the id that fits the algorithm; "" finds the only key. As long as the keys are fresh, a
 // known key is found without waiting.
 func (k *keyCache) find(ctx context.Context, id string, algorithm jwa.SignatureAlgorithm, now time.Time) (jwk.Key, error) {
-	fresh := keysFreshTime
-	if !k.remote {
-		fresh = fileFreshTime
+	fresh := keysRefreshAge
+	if !k.isRemote {
+		fresh = keyFileRefreshAge
 	}
-	set, got, trouble := k.cached()
+	set, got, trouble := k.cachedKeys()
 	if got.IsZero() || now.Sub(got) > fresh {
 		k.refresh(ctx, now, trouble == nil || now.Sub(got) > keysMaxAge)
-		set, got, trouble = k.cached()
+		set, got, trouble = k.cachedKeys()
 	}
 	// The id may be that of a new key, which the cached keys do not have.
-	if len(withID(set, id)) == 0 && now.Sub(got) > 0 {
+	if len(keysWithID(set, id)) == 0 && now.Sub(got) > 0 {
 		k.refresh(ctx, now, true)
-		set, got, trouble = k.cached()
+		set, got, trouble = k.cachedKeys()
 	}
-	named := withID(set, id)
+	named := keysWithID(set, id)
 	switch {
 	case got.IsZero() || now.Sub(got) > keysMaxAge || len(named) == 0 && trouble != nil:
 		if trouble == nil {
@@ -75,15 +75,15 @@ func (k *keyCache) find(ctx context.Context, id string, algorithm jwa.SignatureA
 	return singleKey(named, algorithm)
 }
 
-// cached returns the cached keys, when they were read, and the last error.
-func (k *keyCache) cached() ([]jwk.Key, time.Time, error) {
+// cachedKeys returns the cached keys, when they were read, and the last error.
+func (k *keyCache) cachedKeys() ([]jwk.Key, time.Time, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.keys, k.readAt, k.lastError
 }
 
-// withID returns the keys with the id.
-func withID(set []jwk.Key, id string) (out []jwk.Key) {
+// keysWithID returns the keys with the id.
+func keysWithID(set []jwk.Key, id string) (out []jwk.Key) {
 	if id == "" {
 		if len(set) != 1 {
 			return nil
@@ -100,9 +100,9 @@ func withID(set []jwk.Key, id string) (out []jwk.Key) {
 
 // singleKey returns the one key that fits the algorithm. Keys of several kinds may share an id; if two fit, it is not
 // known which is meant.
-func singleKey(named []jwk.Key, algorithm jwa.SignatureAlgorithm) (found jwk.Key, err error) {
+func singleKey(candidates []jwk.Key, algorithm jwa.SignatureAlgorithm) (found jwk.Key, err error) {
 	var reason error
-	for _, key := range named {
+	for _, key := range candidates {
 		if e := checkKey(key, algorithm); e != nil {
 			reason = e
 			continue
@@ -133,12 +133,12 @@ func (k *keyCache) refresh(ctx context.Context, now time.Time, wait bool) {
 		}
 		return
 	}
-	if k.remote && !k.triedAt.IsZero() && now.Sub(k.triedAt) < keysPause {
+	if k.isRemote && !k.lastAttempt.IsZero() && now.Sub(k.lastAttempt) < keysRetryPause {
 		k.mu.Unlock()
 		return
 	}
 	answered := make(chan struct{})
-	k.triedAt, k.inFlight = now, answered
+	k.lastAttempt, k.inFlight = now, answered
 	k.mu.Unlock()
 	set, err := []jwk.Key(nil), errors.New("nothing was read")
 	defer func() {
@@ -174,7 +174,7 @@ func parseKeys(text []byte) ([]jwk.Key, error) {
 }
 
 func (k *keyCache) fetchKeys(ctx context.Context) ([]byte, error) {
-	if !k.remote {
+	if !k.isRemote {
 		file, err := os.Open(k.source)
 		if err != nil {
 			return nil, err

@@ -52,16 +52,16 @@ func OpenTokens(path string, c func() *config.Config, log *slog.Logger) (*Tokens
 // Verify implements Verifier.
 func (t *Tokens) Verify(_ context.Context, bearer string) (Caller, error) {
 	// The hash is looked up, not the token, so that the time of the comparison reveals nothing of the token.
-	one, ok := t.currentTokens()[Sum(bearer)]
+	one, ok := t.currentTokens()[TokenHash(bearer)]
 	switch {
 	case !ok:
-		return Caller{}, Refusal(errors.New("no such token"))
+		return Caller{}, NewRefusal(errors.New("no such token"))
 	case one.Disabled:
-		return Caller{}, Refusal(fmt.Errorf("token %s was revoked", one.Name))
+		return Caller{}, NewRefusal(fmt.Errorf("token %s was revoked", one.Name))
 	}
 	c, err := one.caller(t.config())
 	if err != nil {
-		return Caller{}, Refusal(err)
+		return Caller{}, NewRefusal(err)
 	}
 	return c, nil
 }

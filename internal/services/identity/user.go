@@ -18,7 +18,7 @@ import (
 // user's.
 func (v *JWT) VerifyUser(ctx context.Context, token, agent, database string) (attributes map[string]string, until time.Time, err error) {
 	c := v.config()
-	given, until, err := v.verifiedClaims(ctx, c, token)
+	given, until, err := v.verifyAndParseClaims(ctx, c, token)
 	if err != nil {
 		return nil, until, fmt.Errorf("jwt: %w", err)
 	}
@@ -55,14 +55,14 @@ func (v *JWT) VerifyUser(ctx context.Context, token, agent, database string) (at
 // user's attributes. Only agents whose configuration says so act for others.
 func (v *JWT) CallerForUser(ctx context.Context, c Caller, token string) (Caller, error) {
 	if c.Role != Agent {
-		return Caller{}, Refusal(errors.New("only agents act for users"))
+		return Caller{}, NewRefusal(errors.New("only agents act for users"))
 	}
 	attributes, until, err := v.VerifyUser(ctx, token, c.Agent, c.Database)
 	if err != nil {
-		return Caller{}, Refusal(err)
+		return Caller{}, NewRefusal(err)
 	}
-	if c.Until.IsZero() || until.Before(c.Until) {
-		c.Until = until
+	if c.ExpiresAt.IsZero() || until.Before(c.ExpiresAt) {
+		c.ExpiresAt = until
 	}
 	user := ""
 	for _, name := range slices.Sorted(maps.Keys(attributes)) {

@@ -82,7 +82,7 @@ func TestUserTokens(t *testing.T) {
 	for _, sub := range []string{"alice", "bob", "alice"} {
 		c, err := v.CallerForUser(t.Context(), Caller{Name: "app", Role: Agent, Agent: "backend", Database: "app"},
 			p.token(map[string]any{"sub": sub}))
-		if err != nil || c.UserToken == "" || c.Until.IsZero() || strings.Contains(c.Name, sub) {
+		if err != nil || c.UserToken == "" || c.ExpiresAt.IsZero() || strings.Contains(c.Name, sub) {
 			t.Errorf("%+v, %v", c, err)
 		}
 		names[c.Name] = true

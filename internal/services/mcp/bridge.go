@@ -30,14 +30,14 @@ type Bridge struct {
 // bridgeSession is a running bridge.
 type bridgeSession struct {
 	Bridge
-	out chan []byte
+	output chan []byte
 
-	renewal sync.Mutex // held while a new session begins
+	renewalMu sync.Mutex // held while a new session begins
 
-	mu         sync.Mutex
-	session    string // "": none yet
-	version    string // the version of the protocol that both sides have agreed on
-	initialize []byte // the client's "initialize" message, which begins another session when the first has ended
+	mu                sync.Mutex
+	sessionID         string // "": none yet
+	version           string // the version of the protocol that both sides have agreed on
+	initializeMessage []byte // the client's "initialize" message, which begins another session when the first has ended
 }
 
 const (
@@ -48,11 +48,11 @@ const (
 // Run passes messages until in or ctx ends, and then ends the session on the server. Each line is a message, in both
 // directions.
 func (b Bridge) Run(ctx context.Context, in io.Reader, out io.Writer) error {
-	w := &bridgeSession{Bridge: b, out: make(chan []byte, maxConcurrentBridgeCalls)}
+	w := &bridgeSession{Bridge: b, output: make(chan []byte, maxConcurrentBridgeCalls)}
 	written := make(chan error, 1)
 	go func() {
 		var failed error
-		for line := range w.out {
+		for line := range w.output {
 			if failed == nil {
 				_, failed = out.Write(append(line, '\n'))
 			}
@@ -74,25 +74,25 @@ loop:
 		case err = <-ended:
 			break loop
 		case line := <-lines:
-			m, ok := w.check(line)
+			m, ok := w.parseLine(line)
 			if !ok {
 				continue
 			}
 			// Initialization and notifications are sent in order, calls side by side.
 			if m.Method == "initialize" || m.ID == nil {
-				w.send(ctx, m, line)
+				w.forwardMessage(ctx, m, line)
 				continue
 			}
 			room <- struct{}{}
 			calls.Go(func() {
-				w.send(ctx, m, line)
+				w.forwardMessage(ctx, m, line)
 				<-room
 			})
 		}
 	}
 	calls.Wait()
 	w.endSession()
-	close(w.out)
+	close(w.output)
 	return errors.Join(err, <-written)
 }
 
@@ -128,16 +128,18 @@ func readLines(ctx context.Context, in io.Reader, lines chan<- []byte) error {
 	}
 }
 
-// check answers messages whose id the server could not tell, and parses the others.
-func (w *bridgeSession) check(line []byte) (envelope, bool) {
+// parseLine answers messages whose id the server could not tell, and parses the others.
+func (w *bridgeSession) parseLine(line []byte) (jsonRPCMessage, bool) {
 	if len(line) > maxMessageBytes {
-		w.sendError(idOf(line), invalidRequest, refusal(fmt.Sprintf("the message is longer than %d bytes", maxMessageBytes),
+		w.sendError(messageID(line), invalidRequest, newRefusal(fmt.Sprintf("the message is longer than %d bytes",
+			maxMessageBytes),
 			"Send less at once."))
-		return envelope{}, false
+		return jsonRPCMessage{}, false
 	}
 	if err := strictjson.Check(line, strictjson.MaxDepth); err != nil {
-		w.sendError(idOf(line), parseError, refusal("the message is not JSON that is taken: "+err.Error(), "One message a line."))
-		return envelope{}, false
+		w.sendError(messageID(line), parseError, newRefusal("the message is not JSON that is taken: "+err.Error(),
+			"One message a line."))
+		return jsonRPCMessage{}, false
 	}
 	m, why := parseEnvelope(line)
 	if why != nil {
@@ -149,12 +151,12 @@ func (w *bridgeSession) check(line []byte) (envelope, bool) {
 
 // sendError answers a message of the client with an error.
 func (w *bridgeSession) sendError(id json.RawMessage, code int, e *sqlstate.Error) {
-	w.out <- errorMessage(id, code, e)
+	w.output <- errorMessage(id, code, e)
 }
 
-// send passes a message to the server and its answer back.
-func (w *bridgeSession) send(ctx context.Context, m envelope, line []byte) {
-	used := w.current()
+// forwardMessage passes a message to the server and its answer back.
+func (w *bridgeSession) forwardMessage(ctx context.Context, m jsonRPCMessage, line []byte) {
+	used := w.currentSession()
 	status, answer, err := w.postMessage(ctx, m, line)
 	switch {
 	case err != nil:
@@ -165,7 +167,7 @@ func (w *bridgeSession) send(ctx context.Context, m envelope, line []byte) {
 				WithHint("Does pgconsent serve run there? It is not known whether the call was made; make it again."))
 		}
 	case status == http.StatusNotFound && m.Method != "initialize":
-		w.renew(ctx, m, used)
+		w.renewSession(ctx, m, used)
 	case m.ID == nil:
 		if status >= 300 {
 			w.Log.Warn("mcp: a notification was refused", "status", status)
@@ -178,12 +180,12 @@ func (w *bridgeSession) send(ctx context.Context, m envelope, line []byte) {
 				WithHint("--url is the address of http.listen, without a path."))
 			return
 		}
-		w.out <- withID(compact.Bytes(), m.ID)
+		w.output <- answerWithID(compact.Bytes(), m.ID)
 	}
 }
 
-// withID adds the id of the request to an error answer that has none.
-func withID(answer []byte, id json.RawMessage) []byte {
+// answerWithID adds the id of the request to an error answer that has none.
+func answerWithID(answer []byte, id json.RawMessage) []byte {
 	var m map[string]json.RawMessage
 	if json.Unmarshal(answer, &m) != nil || string(m["id"]) != "null" {
 		return answer
@@ -195,7 +197,7 @@ func withID(answer []byte, id json.RawMessage) []byte {
 	return answer
 }
 
-func (w *bridgeSession) postMessage(ctx context.Context, m envelope, line []byte) (status int, answer []byte,
+func (w *bridgeSession) postMessage(ctx context.Context, m jsonRPCMessage, line []byte) (status int, answer []byte,
 	err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.URL, bytes.NewReader(line))
 	if err != nil {
@@ -205,8 +207,8 @@ func (w *bridgeSession) postMessage(ctx context.Context, m envelope, line []byte
 	r.Header.Set("Accept", "application/json, text/event-stream")
 	r.Header.Set("Authorization", "Bearer "+w.Token)
 	w.mu.Lock()
-	if m.Method != "initialize" && w.session != "" {
-		r.Header.Set(sessionHeader, w.session)
+	if m.Method != "initialize" && w.sessionID != "" {
+		r.Header.Set(sessionHeader, w.sessionID)
 		r.Header.Set(versionHeader, w.version)
 	}
 	w.mu.Unlock()
@@ -229,25 +231,25 @@ func (w *bridgeSession) postMessage(ctx context.Context, m envelope, line []byte
 			return 0, nil, err
 		}
 		w.mu.Lock()
-		w.session, w.version, w.initialize = id, begun.Result.Version, line
+		w.sessionID, w.version, w.initializeMessage = id, begun.Result.Version, line
 		w.mu.Unlock()
 	}
 	return resp.StatusCode, answer, nil
 }
 
-// renew begins a new session after the server's has ended. Its settings are lost, which the caller must know: therefore
-// the call is not made but answered with an error.
-func (w *bridgeSession) renew(ctx context.Context, m envelope, ended string) {
-	w.renewal.Lock()
-	defer w.renewal.Unlock()
+// renewSession begins a new session after the server's has ended. Its settings are lost, which the caller must know:
+// therefore the call is not made but answered with an error.
+func (w *bridgeSession) renewSession(ctx context.Context, m jsonRPCMessage, ended string) {
+	w.renewalMu.Lock()
+	defer w.renewalMu.Unlock()
 	w.mu.Lock()
-	begin := w.initialize
+	begin := w.initializeMessage
 	w.mu.Unlock()
-	begun := ended != w.current() // Another call has renewed the session already.
+	begun := ended != w.currentSession() // Another call has renewed the session already.
 	if !begun && begin != nil {
-		status, _, err := w.postMessage(ctx, envelope{Method: "initialize"}, begin)
+		status, _, err := w.postMessage(ctx, jsonRPCMessage{Method: "initialize"}, begin)
 		if begun = err == nil && status == http.StatusOK; begun {
-			_, _, err = w.postMessage(ctx, envelope{Method: "notifications/initialized"},
+			_, _, err = w.postMessage(ctx, jsonRPCMessage{Method: "notifications/initialized"},
 				[]byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`))
 			begun = err == nil
 		}
@@ -259,19 +261,19 @@ func (w *bridgeSession) renew(ctx context.Context, m envelope, ended string) {
 	if !begun {
 		hint = "Begin again with \"initialize\"."
 	}
-	w.sendError(m.ID, sessionNotFound, refusal("the session had ended", hint))
+	w.sendError(m.ID, sessionNotFound, newRefusal("the session had ended", hint))
 }
 
-// current returns the id of the session on the server.
-func (w *bridgeSession) current() string {
+// currentSession returns the id of the session on the server.
+func (w *bridgeSession) currentSession() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.session
+	return w.sessionID
 }
 
 // endSession ends the session on the server, if the server can be reached.
 func (w *bridgeSession) endSession() {
-	session := w.current()
+	session := w.currentSession()
 	if session == "" {
 		return
 	}

@@ -30,11 +30,11 @@ type Config struct {
 	Service   *operations.Service  // the operations that the other APIs have, too
 	Reminders *air.Tracker         // nil: interactions are not tracked
 
-	Version         string
-	Log             *slog.Logger  // nil: nothing is logged
-	Timeout         time.Duration // how long a call may take; 0: 30 s
-	IdleTimeout     time.Duration // how long a session may be unused before it ends; 0: 30 min
-	RevalidateEvery time.Duration // time between two checks of the sessions' tokens; 0: 2 s
+	Version            string
+	Log                *slog.Logger  // nil: nothing is logged
+	Timeout            time.Duration // how long a call may take; 0: 30 s
+	IdleTimeout        time.Duration // how long a session may be unused before it ends; 0: 30 min
+	TokenCheckInterval time.Duration // time between two checks of the sessions' tokens; 0: 2 s
 }
 
 // Database is what the tools of one database work with.
@@ -59,8 +59,8 @@ func (c Config) withDefaults() (Config, error) {
 	if c.IdleTimeout == 0 {
 		c.IdleTimeout = 30 * time.Minute
 	}
-	if c.RevalidateEvery == 0 {
-		c.RevalidateEvery = 2 * time.Second
+	if c.TokenCheckInterval == 0 {
+		c.TokenCheckInterval = 2 * time.Second
 	}
 	return c, nil
 }

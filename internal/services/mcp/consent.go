@@ -22,12 +22,12 @@ type relationship struct {
 	ExpiresAt    *string  `json:"expires_at" jsonschema:"RFC 3339; null where nothing expires"`
 	LastModified *string  `json:"last_modified" jsonschema:"RFC 3339"`
 
-	Task   *task   `json:"task,omitempty" jsonschema:"a requested partnership that waits for a decision"`
-	Grants []grant `json:"grants,omitempty" jsonschema:"consents to single grantees or about single scopes"`
+	Task   *partnershipTask `json:"task,omitempty" jsonschema:"a requested partnership that waits for a decision"`
+	Grants []scopedConsent  `json:"grants,omitempty" jsonschema:"consents to single grantees or about single scopes"`
 }
 
-// task is a requested partnership, with the same members as over HTTP.
-type task struct {
+// partnershipTask is a requested partnership, with the same members as over HTTP.
+type partnershipTask struct {
 	ID         string   `json:"id"`
 	UserID     string   `json:"user_id" jsonschema:"the user who asks"`
 	Stream     string   `json:"stream"`
@@ -37,17 +37,17 @@ type task struct {
 	Decisions  []string `json:"decisions" jsonschema:"the possible decisions"`
 }
 
-func newTask(t *operations.Task) *task {
+func newTask(t *operations.PartnershipTask) *partnershipTask {
 	if t == nil {
 		return nil
 	}
-	return &task{ID: t.ID, UserID: t.Subject, Stream: string(consent.StreamPartnered), Categories: t.Categories,
+	return &partnershipTask{ID: t.ID, UserID: t.Subject, Stream: string(consent.StreamPartnered), Categories: t.Categories,
 		Status: "pending",
-		DueAt:  instantText(t.DueAt), Decisions: []string{string(consent.DecisionApprove), string(consent.DecisionReject),
+		DueAt:  timestampText(t.DueAt), Decisions: []string{string(consent.DecisionApprove), string(consent.DecisionReject),
 			string(consent.DecisionDefer)}}
 }
 
-type grant struct {
+type scopedConsent struct {
 	Grantee    string   `json:"grantee" jsonschema:"the grantee; * is everybody"`
 	Scope      string   `json:"scope" jsonschema:"the scope; * is everything"`
 	State      string   `json:"state"`
@@ -59,18 +59,18 @@ type grant struct {
 
 // consentChange is the result of a change of consent.
 type consentChange struct {
-	UserID       string   `json:"user_id"`
-	State        string   `json:"state" jsonschema:"the state after the change"`
-	Stream       string   `json:"stream,omitempty"`
-	Categories   []string `json:"categories,omitempty"`
-	Purposes     []string `json:"purposes,omitempty"`
-	Grantee      string   `json:"grantee,omitempty"`
-	Scope        string   `json:"scope,omitempty"`
-	GrantedAt    *string  `json:"granted_at"`
-	ExpiresAt    *string  `json:"expires_at"`
-	LastModified *string  `json:"last_modified"`
-	Task         *task    `json:"task,omitempty" jsonschema:"a requested partnership that waits for the agent's side; nothing has changed yet"`
-	Record       int64    `json:"record" jsonschema:"the number of the newest record; 0 if nothing had to be changed"`
+	UserID       string           `json:"user_id"`
+	State        string           `json:"state" jsonschema:"the state after the change"`
+	Stream       string           `json:"stream,omitempty"`
+	Categories   []string         `json:"categories,omitempty"`
+	Purposes     []string         `json:"purposes,omitempty"`
+	Grantee      string           `json:"grantee,omitempty"`
+	Scope        string           `json:"scope,omitempty"`
+	GrantedAt    *string          `json:"granted_at"`
+	ExpiresAt    *string          `json:"expires_at"`
+	LastModified *string          `json:"last_modified"`
+	Task         *partnershipTask `json:"task,omitempty" jsonschema:"a requested partnership that waits for the agent's side; nothing has changed yet"`
+	Record       int64            `json:"record" jsonschema:"the number of the newest record; 0 if nothing had to be changed"`
 }
 
 type userInput struct {
@@ -124,7 +124,7 @@ func consentTools() []Tool {
 				"ConsentNotFoundError (PC404) means that no consent was ever recorded: no data of the user may be used.",
 		}, consentStatus),
 		NewTool(Tool{
-			Name: "upgrade_relationship", Title: "Ask for a partnership", Idempotent: true, IsOfferedFor: registered,
+			Name: "upgrade_relationship", Title: "Ask for a partnership", IsIdempotent: true, IsOfferedFor: registered,
 			Roles: subjects,
 			Description: "Asks, for the user, for a partnership: data are kept and used as long as the " +
 				"relationship lasts (ESSENTIAL, BEHAVIORAL, IMPROVEMENT). " +
@@ -133,7 +133,7 @@ func consentTools() []Tool {
 				"decision.",
 		}, requestPartnership),
 		NewTool(Tool{
-			Name: "degrade_relationship", Title: "Take consent back in part", Destructive: true, Idempotent: true,
+			Name: "degrade_relationship", Title: "Take consent back in part", IsDestructive: true, IsIdempotent: true,
 			IsOfferedFor: registered, Roles: subjects,
 			Description: "Changes the user's relationship to a stream that shows less, at once and without " +
 				"approval: PARTNERED to TEMPORARY or ANONYMOUS, TEMPORARY to ANONYMOUS. " +
@@ -141,14 +141,14 @@ func consentTools() []Tool {
 		}, degradeRelationship).RestrictMember("target_stream", string(consent.StreamTemporary),
 			string(consent.StreamAnonymous)),
 		NewTool(Tool{
-			Name: "consent_grant", Title: "Consent", Idempotent: true, IsOfferedFor: registered, Roles: subjects,
+			Name: "consent_grant", Title: "Consent", IsIdempotent: true, IsOfferedFor: registered, Roles: subjects,
 			Description: "Records the user's consent: to a stream, or, without stream, to one grantee or about " +
 				"one thing. Only when the user has said so. It takes effect at once, for every " +
 				"application and agent. Granting again renews; other categories replace the old ones.",
 		}, consentGrant).RestrictMember("stream", string(consent.StreamTemporary), string(consent.StreamPartnered),
 			string(consent.StreamAnonymous)),
 		NewTool(Tool{
-			Name: "consent_revoke", Title: "Withdraw consent", Destructive: true, Idempotent: true,
+			Name: "consent_revoke", Title: "Withdraw consent", IsDestructive: true, IsIdempotent: true,
 			IsOfferedFor: registered, Roles: subjects,
 			Description: "Withdraws the user's consent: the whole relationship, or only the consent to a grantee or " +
 				"about a scope. From the next statement on it shows nothing, " +
@@ -159,13 +159,13 @@ func consentTools() []Tool {
 
 // consentsOf returns the consents of a user about whom the caller may ask. An agent may ask about the user for whom it
 // acts.
-func (c *Call) consentsOf(ctx context.Context, user string) (string, []operations.Status, error) {
+func (c *Call) consentsOf(ctx context.Context, user string) (string, []operations.ConsentStatus, error) {
 	if c.Caller.Role != identity.Agent {
 		subject, err := operations.SubjectOf(c.Caller, user)
 		if err != nil {
 			return "", nil, err
 		}
-		c.About(subject)
+		c.AddAuditSubjects(subject)
 		all, err := c.server.Service.Consents(ctx, c.Caller, subject)
 		return subject, all, err
 	}
@@ -176,11 +176,11 @@ func (c *Call) consentsOf(ctx context.Context, user string) (string, []operation
 			WithHint("Leave user_id out. The policy (audit: subject) and the " +
 				"configuration say for whom an agent acts, if for anybody.")
 	}
-	c.About(own)
+	c.AddAuditSubjects(own)
 	records, now, err := c.Database.Registry.CurrentOfSubject(ctx, own)
-	var all []operations.Status
+	var all []operations.ConsentStatus
 	for _, r := range records {
-		all = append(all, operations.Status{Record: r, Now: now})
+		all = append(all, operations.ConsentStatus{Record: r, Now: now})
 	}
 	return own, all, err
 }
@@ -210,16 +210,17 @@ func consentStatus(ctx context.Context, c *Call, in userInput) (relationship, er
 	out := relationship{UserID: user, State: "none", Categories: []string{}}
 	for _, r := range all {
 		if r.Grantee != consent.AnyGrantee || r.Scope != consent.AnyScope {
-			out.Grants = append(out.Grants, grant{
+			out.Grants = append(out.Grants, scopedConsent{
 				Grantee: r.Grantee, Scope: r.Scope, State: string(r.StateAt(r.Now)), Categories: activeCategories(r.Consent,
 					r.Now, r.Categories), Purposes: activeCategories(r.Consent, r.Now, r.Purposes),
-				GrantedAt: instantText(r.GivenAt), ExpiresAt: instantText(r.EndsAt()),
+				GrantedAt: timestampText(r.GivenAt), ExpiresAt: timestampText(r.EndsAt()),
 			})
 			continue
 		}
 		out.State, out.Stream = string(r.StateAt(r.Now)), string(r.Stream)
 		out.Categories, out.Purposes = activeCategories(r.Consent, r.Now, r.Categories), activeCategories(r.Consent, r.Now, r.Purposes)
-		out.GrantedAt, out.ExpiresAt, out.LastModified = instantText(r.GivenAt), instantText(r.EndsAt()), instantText(r.At)
+		out.GrantedAt, out.ExpiresAt = timestampText(r.GivenAt), timestampText(r.EndsAt())
+		out.LastModified = timestampText(r.At)
 		out.Task = newTask(r.OpenTask())
 	}
 	return out, nil
@@ -275,7 +276,7 @@ func (c *Call) change(ctx context.Context, command consent.Command) (consentChan
 	if command.Subject == "" {
 		command.Subject = c.Caller.Subject
 	}
-	c.About(command.Subject)
+	c.AddAuditSubjects(command.Subject)
 	done, err := c.server.Service.Change(ctx, c.Caller, command)
 	if err != nil {
 		return consentChange{}, err
@@ -284,7 +285,7 @@ func (c *Call) change(ctx context.Context, command consent.Command) (consentChan
 	out := consentChange{
 		UserID: command.Subject, State: string(r.StateAt(at)), Stream: string(r.Stream), Categories: activeCategories(r,
 			at, r.Categories), Purposes: activeCategories(r, at, r.Purposes),
-		GrantedAt: instantText(r.GivenAt), ExpiresAt: instantText(r.EndsAt()), LastModified: instantText(at),
+		GrantedAt: timestampText(r.GivenAt), ExpiresAt: timestampText(r.EndsAt()), LastModified: timestampText(at),
 		Record: done.RecordNumber,
 		Task:   newTask(done.Task),
 	}
@@ -294,8 +295,8 @@ func (c *Call) change(ctx context.Context, command consent.Command) (consentChan
 	return out, nil
 }
 
-// instantText writes a time as it is written over HTTP.
-func instantText(t time.Time) *string {
+// timestampText writes a time as it is written over HTTP.
+func timestampText(t time.Time) *string {
 	if t.IsZero() {
 		return nil
 	}

@@ -12,7 +12,7 @@ import (
 // data.
 type plainErrorWriter struct {
 	http.ResponseWriter
-	message envelope
+	message jsonRPCMessage
 
 	hasBegun       bool
 	withheldStatus int // HTTP status of a plain text that is withheld; 0: no text is
@@ -50,8 +50,8 @@ func (w *plainErrorWriter) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// finish sends the text that was withheld, as a protocol error.
-func (w *plainErrorWriter) finish() {
+// writeWithheld sends the text that was withheld, as a protocol error.
+func (w *plainErrorWriter) writeWithheld() {
 	if w.withheldStatus == 0 {
 		return
 	}
@@ -79,6 +79,6 @@ func (w *plainErrorWriter) finish() {
 		}
 	}
 	w.Header().Del("Content-Length")
-	tellError(w.ResponseWriter, w.withheldStatus, w.message.ID, code,
-		refusal(truncateText(strings.TrimSpace(text)), "docs/reference/mcp.md says what is taken."))
+	writeError(w.ResponseWriter, w.withheldStatus, w.message.ID, code,
+		newRefusal(truncateText(strings.TrimSpace(text)), "docs/reference/mcp.md says what is taken."))
 }

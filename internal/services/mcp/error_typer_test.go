@@ -31,7 +31,7 @@ func TestTyped(t *testing.T) {
 		{"nothing", "", "", 202, ""},
 	} {
 		w := httptest.NewRecorder()
-		held := &plainErrorWriter{ResponseWriter: w, message: envelope{ID: json.RawMessage(`"x"`), Method: "tools/list"}}
+		held := &plainErrorWriter{ResponseWriter: w, message: jsonRPCMessage{ID: json.RawMessage(`"x"`), Method: "tools/list"}}
 		if c.kind != "" {
 			held.Header().Set("Content-Type", c.kind)
 		}
@@ -41,7 +41,7 @@ func TestTyped(t *testing.T) {
 		if c.body != "" {
 			_, _ = held.Write([]byte(c.body))
 		}
-		held.finish()
+		held.writeWithheld()
 		got := w.Body.String()
 		if w.Code != c.status || c.want == "" && got != c.body || !strings.Contains(got, c.want) ||
 			c.want != "" && !strings.Contains(got, `"id":"x"`) || strings.Contains(got, "secrets") && c.want != "" {

@@ -49,8 +49,8 @@ func newCallError(err error) callError {
 	return f
 }
 
-// text returns the error with its hint, for a model.
-func (f callError) text() string {
+// jsonText returns the error with its hint, for a model.
+func (f callError) jsonText() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "ERROR %s: ", f.SQLSTATE)
 	if f.Name != "" {
@@ -69,13 +69,13 @@ func (f callError) text() string {
 	return b.String()
 }
 
-// result is the error as the result of a tool.
-func (f callError) result() *sdk.CallToolResult {
+// toolResult is the error as the result of a tool.
+func (f callError) toolResult() *sdk.CallToolResult {
 	structured, err := json.Marshal(map[string]callError{"error": f})
 	if err != nil {
 		structured = []byte(`{"error":{"sqlstate":"XX000","message":"internal error in pgconsent"}}`)
 	}
-	return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: f.text()}},
+	return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: f.jsonText()}},
 		StructuredContent: json.RawMessage(structured)}
 }
 

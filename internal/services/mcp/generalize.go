@@ -27,23 +27,23 @@ type generalizeInput struct {
 type generalizeOutput struct {
 	Made     bool              `json:"made" jsonschema:"false: it was only checked"`
 	Repeated bool              `json:"repeated" jsonschema:"it was made before, from the same source"`
-	Memory   *memory           `json:"memory,omitempty" jsonschema:"the belief"`
+	Memory   *memoryInfo       `json:"memory,omitempty" jsonschema:"the belief"`
 	Report   generalize.Report `json:"report"`
 }
 
 func generalizeTools() []Tool {
 	return []Tool{NewTool(Tool{
-		Name: "memory_generalize", Title: "Share what was learned", Idempotent: true, RunsStatements: true,
+		Name: "memory_generalize", Title: "Share what was learned", IsIdempotent: true, RunsStatements: true,
 		Roles:        []identity.Role{identity.Agent},
 		IsOfferedFor: func(d *Database) bool { return privacySection(d) != nil && privacySection(d).Generalize != nil },
 		Description: "Makes a belief that others may see from a private memory of your own store. A text that " +
 			"names those whom the memory is about, or their aliases, in whatever form, is refused (PC422): say it " +
 			"in other words. Dates, places and rare details are warned of in the report: try with check first, " +
 			"and consider whether they identify the source. Only the owner of the store learns from which memory it was made.",
-	}, shareLearned)}
+	}, storeGeneralization)}
 }
 
-func shareLearned(ctx context.Context, c *Call, in generalizeInput) (out generalizeOutput, err error) {
+func storeGeneralization(ctx context.Context, c *Call, in generalizeInput) (out generalizeOutput, err error) {
 	g := privacy.Generalization{Source: in.Source, Kind: in.Kind, Belief: in.Belief, Note: in.AbstractionNote,
 		Context: in.Context, Reason: in.Reason, Accept: in.AcceptWarnings, OnlyJudge: in.Check}
 	if in.AccessGrants != nil {

@@ -37,14 +37,14 @@ const (
 	sessionlessVersion = "2026-07-28"
 )
 
-// methods are the methods of the protocol that the server supports; other notifications are ignored.
-var methods = map[string]bool{
+// supportedMethods are the methods of the protocol that the server supports; other notifications are ignored.
+var supportedMethods = map[string]bool{
 	"initialize": true, "ping": true, "tools/list": true, "tools/call": true, "server/discover": true,
 	"notifications/initialized": true, "notifications/cancelled": true,
 }
 
-// envelope has the members that every message has.
-type envelope struct {
+// jsonRPCMessage has the members that every message has.
+type jsonRPCMessage struct {
 	Version string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id"`
 	Method  string          `json:"method"`
@@ -58,17 +58,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	bearer, caller, ok := s.authenticate(r)
 	if !ok {
 		w.Header().Set("WWW-Authenticate", "Bearer")
-		tellError(w, http.StatusUnauthorized, nil, unauthenticatedCode, sqlstate.AsError(identity.Refusal(nil)))
+		writeError(w, http.StatusUnauthorized, nil, unauthenticatedCode, sqlstate.AsError(identity.NewRefusal(nil)))
 		return
 	}
-	if err := s.origin.Check(r); err != nil {
-		tellError(w, http.StatusForbidden, nil, invalidRequest,
-			refusal("requests of other sites are refused", "This address is not for pages in a browser."))
+	if err := s.crossOrigin.Check(r); err != nil {
+		writeError(w, http.StatusForbidden, nil, invalidRequest,
+			newRefusal("requests of other sites are refused", "This address is not for pages in a browser."))
 		return
 	}
-	if !s.open.sharedOf(caller).messageLimiter.Allow() {
+	if !s.openSessions.callerLimitsOf(caller).messageLimiter.Allow() {
 		w.Header().Set("Retry-After", "1")
-		tellError(w, http.StatusTooManyRequests, nil, tooManyCalls,
+		writeError(w, http.StatusTooManyRequests, nil, tooManyCalls,
 			sqlstate.New(sqlstate.LimitExceeded, sqlstate.ReasonLimit, "too many messages of this token").
 				WithHint("At most %d a second. Wait a moment, then send it again.", messagesPerSecond))
 		return
@@ -77,17 +77,18 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case http.MethodPost:
 		s.post(w, r, bearer, caller)
 	case http.MethodDelete:
-		one := s.open.find(r.Header.Get(sessionHeader), caller)
+		one := s.openSessions.find(r.Header.Get(sessionHeader), caller)
 		if one == nil {
-			unknownSession(w, nil)
+			writeUnknownSession(w, nil)
 			return
 		}
-		s.open.remove(one)
+		s.openSessions.remove(one)
 		w.WriteHeader(http.StatusNoContent)
 	default:
 		w.Header().Set("Allow", "POST, DELETE")
-		tellError(w, http.StatusMethodNotAllowed, nil, invalidRequest,
-			refusal("this address takes POST and DELETE", "The server sends no messages of its own: there is no stream to GET."))
+		writeError(w, http.StatusMethodNotAllowed, nil, invalidRequest,
+			newRefusal("this address takes POST and DELETE",
+				"The server sends no messages of its own: there is no stream to GET."))
 	}
 }
 
@@ -107,34 +108,35 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, bearer string, cal
 	if err != nil {
 		var long *http.MaxBytesError
 		if errors.As(err, &long) {
-			tellError(w, http.StatusRequestEntityTooLarge, nil, invalidRequest,
-				refusal(fmt.Sprintf("the message is longer than %d bytes", maxMessageBytes), "Send less at once."))
+			writeError(w, http.StatusRequestEntityTooLarge, nil, invalidRequest,
+				newRefusal(fmt.Sprintf("the message is longer than %d bytes", maxMessageBytes), "Send less at once."))
 		}
 		return // Without an answer the client has gone.
 	}
 	if err := strictjson.Check(body, strictjson.MaxDepth); err != nil {
-		tellError(w, http.StatusBadRequest, idOf(body), parseError,
-			refusal("the message is not JSON that is taken: "+err.Error(),
+		writeError(w, http.StatusBadRequest, messageID(body), parseError,
+			newRefusal("the message is not JSON that is taken: "+err.Error(),
 				fmt.Sprintf("UTF-8, no name twice, at most %d levels deep.", strictjson.MaxDepth)))
 		return
 	}
 	m, why := parseEnvelope(body)
 	if why != nil {
-		tellError(w, http.StatusBadRequest, m.ID, invalidRequest, why)
+		writeError(w, http.StatusBadRequest, m.ID, invalidRequest, why)
 		return
 	}
-	if m.ID != nil && !methods[m.Method] {
-		tellError(w, http.StatusOK, m.ID, methodNotFound,
-			refusal(fmt.Sprintf("there is no method %q", truncateText(m.Method)), "This server has tools: tools/list, tools/call."))
+	if m.ID != nil && !supportedMethods[m.Method] {
+		writeError(w, http.StatusOK, m.ID, methodNotFound,
+			newRefusal(fmt.Sprintf("there is no method %q", truncateText(m.Method)),
+				"This server has tools: tools/list, tools/call."))
 		return
 	}
-	if m.ID == nil && (!methods[m.Method] || !strings.HasPrefix(m.Method, "notifications/")) {
+	if m.ID == nil && (!supportedMethods[m.Method] || !strings.HasPrefix(m.Method, "notifications/")) {
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
 	if (m.Method == "initialize" || m.Method == "tools/call") && (len(m.Params) == 0 || m.Params[0] != '{') {
-		tellError(w, http.StatusBadRequest, m.ID, invalidParams,
-			refusal(fmt.Sprintf("%q has parameters, in an object", m.Method), "docs/reference/mcp.md has a whole session."))
+		writeError(w, http.StatusBadRequest, m.ID, invalidParams,
+			newRefusal(fmt.Sprintf("%q has parameters, in an object", m.Method), "docs/reference/mcp.md has a whole session."))
 		return
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
@@ -144,46 +146,47 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, bearer string, cal
 	if m.Method == "initialize" || id == "" && (m.Method == "server/discover" ||
 		r.Header.Get(versionHeader) >= sessionlessVersion) {
 		if id != "" {
-			tellError(w, http.StatusBadRequest, m.ID, invalidRequest,
-				refusal("the session has begun already", "Send \"initialize\" once, without "+sessionHeader+"."))
+			writeError(w, http.StatusBadRequest, m.ID, invalidRequest,
+				newRefusal("the session has begun already", "Send \"initialize\" once, without "+sessionHeader+"."))
 			return
 		}
 		s.initialize(w, r, m, bearer, caller)
 		return
 	}
 	if id == "" {
-		tellError(w, http.StatusBadRequest, m.ID, sessionNotFound,
-			refusal(fmt.Sprintf("%q needs a session", m.Method),
+		writeError(w, http.StatusBadRequest, m.ID, sessionNotFound,
+			newRefusal(fmt.Sprintf("%q needs a session", m.Method),
 				"Begin with \"initialize\", and send the "+sessionHeader+" of its answer with every later message."))
 		return
 	}
-	one := s.open.find(id, caller)
+	one := s.openSessions.find(id, caller)
 	if one == nil {
-		unknownSession(w, m.ID)
+		writeUnknownSession(w, m.ID)
 		return
 	}
-	one.touch()
+	one.setLastUsed()
 	switch m.Method {
 	case "notifications/initialized":
 		one.setReady()
 	case "tools/list", "tools/call":
 		if !one.isReady() {
-			tellError(w, http.StatusBadRequest, m.ID, invalidRequest,
-				refusal(fmt.Sprintf("%q comes after \"notifications/initialized\"", m.Method),
+			writeError(w, http.StatusBadRequest, m.ID, invalidRequest,
+				newRefusal(fmt.Sprintf("%q comes after \"notifications/initialized\"", m.Method),
 					"Send that notification when \"initialize\" was answered."))
 			return
 		}
 	}
 	s.passToSession(w, r, m, one)
-	one.touch()
+	one.setLastUsed()
 }
 
 // initialize begins a session.
-func (s *Server) initialize(w http.ResponseWriter, r *http.Request, m envelope, bearer string, caller identity.Caller) {
-	one := s.open.begin(caller, bearer)
+func (s *Server) initialize(w http.ResponseWriter, r *http.Request, m jsonRPCMessage, bearer string,
+	caller identity.Caller) {
+	one := s.openSessions.begin(caller, bearer)
 	one.sdkServer = s.newSession(one)
 	if m.Method == "initialize" {
-		s.open.add(one)
+		s.openSessions.add(one)
 	}
 	s.passToSession(w, r, m, one)
 	for begun := range one.sdkServer.Sessions() {
@@ -191,22 +194,22 @@ func (s *Server) initialize(w http.ResponseWriter, r *http.Request, m envelope, 
 			return
 		}
 	}
-	s.open.remove(one)
+	s.openSessions.remove(one)
 }
 
-func (s *Server) passToSession(w http.ResponseWriter, r *http.Request, m envelope, one *session) {
+func (s *Server) passToSession(w http.ResponseWriter, r *http.Request, m jsonRPCMessage, one *mcpSession) {
 	t := &plainErrorWriter{ResponseWriter: w, message: m}
 	s.sdkHandler.ServeHTTP(t, r.WithContext(withSession(r.Context(), one)))
-	t.finish()
+	t.writeWithheld()
 }
 
 // parseEnvelope parses a message.
-func parseEnvelope(body []byte) (m envelope, why *sqlstate.Error) {
+func parseEnvelope(body []byte) (m jsonRPCMessage, refused *sqlstate.Error) {
 	if trimmed := bytes.TrimLeft(body, " \t\r\n"); trimmed[0] != '{' {
-		return m, refusal("a message is an object", "Send one message in a request.")
+		return m, newRefusal("a message is an object", "Send one message in a request.")
 	}
 	if err := json.Unmarshal(body, &m); err != nil {
-		return envelope{}, refusal("the message is not one of JSON-RPC",
+		return jsonRPCMessage{}, newRefusal("the message is not one of JSON-RPC",
 			"It has jsonrpc, method, params, and an id if it wants an answer.")
 	}
 	var names map[string]json.RawMessage
@@ -215,32 +218,33 @@ func parseEnvelope(body []byte) (m envelope, why *sqlstate.Error) {
 		for _, known := range []string{"jsonrpc", "id", "method", "params"} {
 			// Parsers differ in whether they take such a name for the member.
 			if name != known && strings.EqualFold(name, known) {
-				return envelope{}, refusal(fmt.Sprintf("%q is written in another case", known), "Names of members are in lower case.")
+				return jsonRPCMessage{}, newRefusal(fmt.Sprintf("%q is written in another case", known),
+					"Names of members are in lower case.")
 			}
 		}
 	}
 	if m.ID != nil && !isID(m.ID) {
-		return envelope{}, refusal("an id is a text or a whole number", "Leave it out of notifications.")
+		return jsonRPCMessage{}, newRefusal("an id is a text or a whole number", "Leave it out of notifications.")
 	}
 	if m.Version != "2.0" || m.Method == "" {
-		return m, refusal("the message is not a request of JSON-RPC 2.0", "It has \"jsonrpc\": \"2.0\" and a method.")
+		return m, newRefusal("the message is not a request of JSON-RPC 2.0", "It has \"jsonrpc\": \"2.0\" and a method.")
 	}
 	return m, nil
 }
 
-// refusal is the error of a message that is not accepted.
-func refusal(message, hint string) *sqlstate.Error {
+// newRefusal is the error of a message that is not accepted.
+func newRefusal(message, hint string) *sqlstate.Error {
 	return sqlstate.New(sqlstate.ProtocolViolation, sqlstate.ReasonProtocol, "%s", message).WithHint("%s", hint)
 }
 
-// unknownSession answers a request for a session that does not exist or is somebody else's.
-func unknownSession(w http.ResponseWriter, id json.RawMessage) {
-	tellError(w, http.StatusNotFound, id, sessionNotFound,
-		refusal("there is no such session", "It has ended: begin again with \"initialize\"."))
+// writeUnknownSession answers a request for a session that does not exist or is somebody else's.
+func writeUnknownSession(w http.ResponseWriter, id json.RawMessage) {
+	writeError(w, http.StatusNotFound, id, sessionNotFound,
+		newRefusal("there is no such session", "It has ended: begin again with \"initialize\"."))
 }
 
-// tellError answers with an error of JSON-RPC.
-func tellError(w http.ResponseWriter, status int, id json.RawMessage, code int, e *sqlstate.Error) {
+// writeError answers with an error of JSON-RPC.
+func writeError(w http.ResponseWriter, status int, id json.RawMessage, code int, e *sqlstate.Error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(append(errorMessage(id, code, e), '\n'))

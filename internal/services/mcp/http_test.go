@@ -46,7 +46,7 @@ func (d *bareServer) Verify(_ context.Context, bearer string) (identity.Caller, 
 	if c, ok := d.tokens[bearer]; ok {
 		return c, nil
 	}
-	return identity.Caller{}, identity.Refusal(errors.New("no such token"))
+	return identity.Caller{}, identity.NewRefusal(errors.New("no such token"))
 }
 
 func (d *bareServer) record(_ context.Context, c audit.Call) error {
@@ -77,7 +77,7 @@ func openServer(t testing.TB) *bareServer {
 		"lost":  {Name: "lost", Role: identity.Agent, Agent: "chat", Database: "elsewhere"},
 	}}
 	s, err := mcp.NewServer(mcp.Config{
-		Verifier: d, Record: d.record, Reminders: air.New(air.Config{}), RevalidateEvery: 20 * time.Millisecond,
+		Verifier: d, Record: d.record, Reminders: air.New(air.Config{}), TokenCheckInterval: 20 * time.Millisecond,
 		Connect: func(context.Context, identity.Caller, func(*pgconn.Notice)) (*pgx.Conn, error) {
 			return nil, sqlstate.New(sqlstate.InvalidAuthorization, sqlstate.ReasonIdentity, "the agent cannot log in")
 		},
@@ -473,7 +473,7 @@ func TestRecorded(t *testing.T) {
 
 // Every name of ours is one that no policy may take.
 func TestOwnNamesAreReserved(t *testing.T) {
-	for _, name := range mcp.OwnNames() {
+	for _, name := range mcp.ReservedNames() {
 		if !slices.Contains(policy.BuiltinTools, name) {
 			t.Errorf("policy.BuiltinTools has no %s", name)
 		}

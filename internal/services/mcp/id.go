@@ -13,9 +13,9 @@ func isID(value json.RawMessage) bool {
 	return value[0] == '"' || (value[0] == '-' || value[0] >= '0' && value[0] <= '9') && !bytes.ContainsAny(value, ".eE")
 }
 
-// idOf returns the id of a message that is not valid JSON, so that a client which waits for an answer with its id gets
-// one. It returns nil if the message has no id or several.
-func idOf(message []byte) json.RawMessage {
+// messageID returns the id of a message that is not valid JSON, so that a client which waits for an answer with its id
+// gets one. It returns nil if the message has no id or several.
+func messageID(message []byte) json.RawMessage {
 	d := json.NewDecoder(bytes.NewReader(message))
 	d.UseNumber()
 	var id json.RawMessage

@@ -30,7 +30,7 @@ func TestIDOf(t *testing.T) {
 		`{"id":"` + strings.Repeat("i", 300) + `","x":"\ud800"}`:     ``,
 		`{"x":"` + strings.Repeat("long ", 60000) + `","id":"last"}`: `"last"`,
 	} {
-		if got := string(idOf([]byte(message))); got != want {
+		if got := string(messageID([]byte(message))); got != want {
 			t.Errorf("%.80s: %s, not %s", message, got, want)
 		}
 	}

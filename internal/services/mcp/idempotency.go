@@ -11,13 +11,14 @@ import (
 
 // callOnce runs a call that has an idempotency key, unless it was answered before: then it returns that answer. A
 // caller's sessions, and HTTP, share its keys.
-func callOnce[Out any](ctx context.Context, c *Call, operation, key string, asked any, do func() (Out, error)) (out Out,
+func callOnce[Out any](ctx context.Context, c *Call, operation, key string, arguments any, do func() (Out,
+	error)) (out Out,
 	repeated bool, err error) {
-	if len(key) > operations.LongestKey {
+	if len(key) > operations.MaxKeyBytes {
 		return out, false, sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonBounds,
-			"the request_key is longer than %d bytes", operations.LongestKey).WithHint("A UUID will do.")
+			"the request_key is longer than %d bytes", operations.MaxKeyBytes).WithHint("A UUID will do.")
 	}
-	text, err := json.Marshal(asked)
+	text, err := json.Marshal(arguments)
 	if err != nil {
 		return out, false, err
 	}
@@ -26,22 +27,22 @@ func callOnce[Out any](ctx context.Context, c *Call, operation, key string, aske
 		return out, false, err
 	}
 	answers := &c.server.Service.Answers
-	mine, known, err := answers.Begin(ctx, c.Caller, key, sum, time.Now())
+	mine, known, err := answers.BeginCall(ctx, c.Caller, key, sum, time.Now())
 	if err != nil {
 		return out, false, err
 	}
 	if known != nil {
-		c.About(known.About...)
+		c.AddAuditSubjects(known.Subjects...)
 		return out, true, json.Unmarshal(known.Body, &out)
 	}
 	var said *operations.Response
 	// The key is released also after a panic: what was done is not known.
-	defer func() { answers.End(c.Caller, mine, said) }()
+	defer func() { answers.EndCall(c.Caller, mine, said) }()
 	if out, err = do(); err != nil {
 		return out, false, err
 	}
 	if text, err = json.Marshal(out); err == nil {
-		said = &operations.Response{Status: 200, Kind: "application/json", Body: text, About: c.about}
+		said = &operations.Response{Status: 200, ContentType: "application/json", Body: text, Subjects: c.auditSubjects}
 	}
 	return out, false, err
 }

@@ -2,8 +2,8 @@ package mcp
 
 import "github.com/pgconsent/pgconsent/internal/services/identity"
 
-// instructions are sent to the model when a session begins.
-func instructions(r identity.Role) string {
+// roleInstructions are sent to the model when a session begins.
+func roleInstructions(r identity.Role) string {
 	switch r {
 	case identity.Agent:
 		return "Rows of a PostgreSQL database, as far as the people in them consent. Rows without consent " +

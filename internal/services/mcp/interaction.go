@@ -9,13 +9,13 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-type trackInput struct {
+type interactionInput struct {
 	UserID      string `json:"user_id" jsonschema:"the user who wrote the message"`
 	ChannelID   string `json:"channel_id" jsonschema:"the channel; time and messages are counted for each user and channel"`
 	ChannelType string `json:"channel_type,omitempty" jsonschema:"the type of the channel, if it cannot be inferred from channel_id"`
 }
 
-type trackOutput struct {
+type reminderOutput struct {
 	Reminder *string `json:"reminder" jsonschema:"a text to show to the user unchanged; null: none"`
 }
 
@@ -34,27 +34,27 @@ type sessionOutput struct {
 	ReminderSent      bool     `json:"reminder_sent"`
 }
 
-type endedOutput struct {
+type endSessionOutput struct {
 	Ended bool `json:"ended"`
 }
 
 func interactionTools() []Tool {
 	return []Tool{
 		NewTool(Tool{
-			Name: "track_interaction", Title: "Note a message of a user", Unrecorded: true,
+			Name: "track_interaction", Title: "Note a message of a user", SkipsAudit: true,
 			Roles: []identity.Role{identity.Agent, identity.System, identity.Subject},
 			Description: "Call it once for each message that a user sends. After long use it returns a reminder " +
 				"that they talk to a machine; show it to the user unchanged. Usually reminder is null. " +
 				"Only the time is stored, in memory, and nothing of the text. It renews no consent.",
 		}, trackInteraction),
 		NewTool(Tool{
-			Name: "interaction_session", Title: "A session of interactions", ReadOnly: true, Unrecorded: true,
+			Name: "interaction_session", Title: "A session of interactions", ReadOnly: true, SkipsAudit: true,
 			Roles: []identity.Role{identity.Agent, identity.System, identity.Subject},
 			Description: "Shows what is known of a user's session in a channel: when it began, the times of the last " +
 				"messages, and whether the reminder was given. 42704 means that there is none.",
 		}, interactionSession),
 		NewTool(Tool{
-			Name: "interaction_end", Title: "End a session of interactions", Destructive: true, Unrecorded: true,
+			Name: "interaction_end", Title: "End a session of interactions", IsDestructive: true, SkipsAudit: true,
 			Roles: []identity.Role{identity.Agent, identity.System, identity.Subject},
 			Description: "Ends a user's session in a channel: what is known of it is forgotten, and the next message " +
 				"begins a new one.",
@@ -70,23 +70,23 @@ func interactionSession(_ context.Context, c *Call, in sessionInput) (out sessio
 	if err != nil {
 		return out, err
 	}
-	out = sessionOutput{UserID: in.UserID, ChannelID: in.ChannelID, SessionStart: instantText(known.StartedAt),
-		LastInteraction: instantText(known.LastInteraction), MessageTimestamps: []string{}, ReminderSent: known.IsReminded}
+	out = sessionOutput{UserID: in.UserID, ChannelID: in.ChannelID, SessionStart: timestampText(known.StartedAt),
+		LastInteraction: timestampText(known.LastInteraction), MessageTimestamps: []string{}, ReminderSent: known.IsReminded}
 	if in.UserID == "" {
 		out.UserID = c.Caller.Subject
 	}
 	for _, at := range known.MessageTimes {
-		out.MessageTimestamps = append(out.MessageTimestamps, *instantText(at))
+		out.MessageTimestamps = append(out.MessageTimestamps, *timestampText(at))
 	}
 	return out, nil
 }
 
-func endInteraction(_ context.Context, c *Call, in sessionInput) (out endedOutput, err error) {
+func endInteraction(_ context.Context, c *Call, in sessionInput) (out endSessionOutput, err error) {
 	if err := requireTracker(c.server.Service.Reminders); err != nil {
 		return out, err
 	}
 	err = c.server.Service.EndInteractions(c.Caller, in.UserID, in.ChannelID)
-	return endedOutput{Ended: err == nil}, err
+	return endSessionOutput{Ended: err == nil}, err
 }
 
 // requireTracker returns an error where interactions are not tracked.
@@ -98,7 +98,7 @@ func requireTracker(t *air.Tracker) error {
 	return nil
 }
 
-func trackInteraction(_ context.Context, c *Call, in trackInput) (out trackOutput, err error) {
+func trackInteraction(_ context.Context, c *Call, in interactionInput) (out reminderOutput, err error) {
 	if err := requireTracker(c.server.Reminders); err != nil {
 		return out, err
 	}

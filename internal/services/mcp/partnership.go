@@ -9,7 +9,7 @@ import (
 )
 
 type pendingTasks struct {
-	Tasks []task `json:"tasks" jsonschema:"the requests that wait for a decision, the most urgent first"`
+	Tasks []partnershipTask `json:"tasks" jsonschema:"the requests that wait for a decision, the most urgent first"`
 }
 
 type decideInput struct {
@@ -31,7 +31,7 @@ func partnershipTools() []Tool {
 				"side, with its deadline. Decide with partnership_decide.",
 		}, partnershipPending),
 		NewTool(Tool{
-			Name: "partnership_decide", Title: "Decide about a partnership", Idempotent: true, IsOfferedFor: registered,
+			Name: "partnership_decide", Title: "Decide about a partnership", IsIdempotent: true, IsOfferedFor: registered,
 			Roles: agents,
 			Description: "Decides, as the agent's side, about a partnership that a user has asked for. " +
 				"Agents cannot ask for one. " +
@@ -42,9 +42,9 @@ func partnershipTools() []Tool {
 }
 
 func partnershipPending(ctx context.Context, c *Call, _ struct{}) (pendingTasks, error) {
-	c.AboutEverybody()
-	out := pendingTasks{Tasks: []task{}}
-	all, err := c.server.Service.Pending(ctx, c.Caller)
+	c.SetAboutEverybody()
+	out := pendingTasks{Tasks: []partnershipTask{}}
+	all, err := c.server.Service.PendingPartnerships(ctx, c.Caller)
 	for _, q := range all {
 		out.Tasks = append(out.Tasks, *newTask(&q))
 	}

@@ -25,12 +25,12 @@ type rememberInput struct {
 
 // rememberOutput is a memory that was made by this call or by an earlier one.
 type rememberOutput struct {
-	memory
+	memoryInfo
 	Repeated bool `json:"repeated,omitempty" jsonschema:"true: it was made before, with this request_key"`
 }
 
-// memory is a memory without its text.
-type memory struct {
+// memoryInfo is a memory without its text.
+type memoryInfo struct {
 	ID            string   `json:"id"`
 	Kind          string   `json:"kind"`
 	Store         string   `json:"store"`
@@ -50,7 +50,7 @@ type regrantInput struct {
 }
 
 type regrantOutput struct {
-	memory
+	memoryInfo
 	Granted []string `json:"granted" jsonschema:"ids that were added"`
 	Revoked []string `json:"revoked" jsonschema:"ids that were removed"`
 }
@@ -156,18 +156,18 @@ func memoryTools(d *Database) []Tool {
 				n.Access = append([]string{}, *in.AccessGrants...)
 			}
 			if in.RequestKey == "" {
-				out.memory, err = storeMemory(ctx, c, n)
+				out.memoryInfo, err = storeMemory(ctx, c, n)
 				return out, err
 			}
-			out.memory, out.Repeated, err = callOnce(ctx, c, "tool memory_"+m.Kind, in.RequestKey,
-				in, func() (memory, error) { return storeMemory(ctx, c, n) })
+			out.memoryInfo, out.Repeated, err = callOnce(ctx, c, "tool memory_"+m.Kind, in.RequestKey,
+				in, func() (memoryInfo, error) { return storeMemory(ctx, c, n) })
 			return out, err
 		}))
 	}
 	return out
 }
 
-func storeMemory(ctx context.Context, c *Call, n privacy.NewMemory) (out memory, err error) {
+func storeMemory(ctx context.Context, c *Call, n privacy.NewMemory) (out memoryInfo, err error) {
 	made, err := c.privacyService().AddMemory(ctx, c.Caller, n)
 	if err != nil {
 		return out, err
@@ -175,8 +175,8 @@ func storeMemory(ctx context.Context, c *Call, n privacy.NewMemory) (out memory,
 	return memoryOf(*made), nil
 }
 
-func memoryOf(m privacy.Memory) memory {
-	return memory{m.ID, m.Kind, m.Store, m.Source, m.ToldFrom, m.Subjects, m.Access, m.Consent}
+func memoryOf(m privacy.Memory) memoryInfo {
+	return memoryInfo{m.ID, m.Kind, m.Store, m.Source, m.ToldFrom, m.Subjects, m.Access, m.Consent}
 }
 
 func consentRecordOf(c privacy.Consent) consentRecord {
@@ -202,7 +202,7 @@ func privacyTools() []Tool {
 	records := func(d *Database) bool { return offered(d) && privacySection(d).Consents != nil }
 	return []Tool{
 		NewTool(Tool{
-			Name: "context_enter", Title: "Enter a context", Idempotent: true, RunsStatements: true, IsOfferedFor: contexts,
+			Name: "context_enter", Title: "Enter a context", IsIdempotent: true, RunsStatements: true, IsOfferedFor: contexts,
 			Roles: agents,
 			Description: "Enters a context, such as ctx:bella_health, for the rest of this session: memories that are granted to " +
 				"it show, and new memories get its grants. You must take part in it. " +
@@ -210,7 +210,7 @@ func privacyTools() []Tool {
 				"before you speak with others.",
 		}, enterContext),
 		NewTool(Tool{
-			Name: "context_leave", Title: "Leave the context", Idempotent: true, RunsStatements: true, IsOfferedFor: contexts,
+			Name: "context_leave", Title: "Leave the context", IsIdempotent: true, RunsStatements: true, IsOfferedFor: contexts,
 			Roles:       agents,
 			Description: "Leaves the context that was entered: memories that only the context showed are hidden again.",
 		}, leaveContext),
@@ -220,13 +220,13 @@ func privacyTools() []Tool {
 				"participants and the grants of new memories in them.",
 		}, listContexts),
 		NewTool(Tool{
-			Name: "privacy_grant", Title: "Grant a memory to more grantees", Idempotent: true, RunsStatements: true,
+			Name: "privacy_grant", Title: "Grant a memory to more grantees", IsIdempotent: true, RunsStatements: true,
 			IsOfferedFor: offered, Roles: agents,
 			Description: "Grants a memory of your own store to more grantees. Its subjects, and the entity that told it, " +
 				"must have consented to each of them (consent_grant); else it is refused (42501).",
 		}, grantMemory),
 		NewTool(Tool{
-			Name: "privacy_revoke", Title: "Remove grants from a memory", Idempotent: true, RunsStatements: true,
+			Name: "privacy_revoke", Title: "Remove grants from a memory", IsIdempotent: true, RunsStatements: true,
 			IsOfferedFor: offered, Roles: agents,
 			Description: "Removes grants from a memory of your own store: from the next statement on those grantees do not see it.",
 		}, revokeMemory),
@@ -239,18 +239,18 @@ func privacyTools() []Tool {
 				"(PC404). Texts are not shown.",
 		}, auditPrivacy),
 		NewTool(Tool{
-			Name: "consent_grant", Title: "Record a consent", Idempotent: true, RunsStatements: true, IsOfferedFor: records,
+			Name: "consent_grant", Title: "Record a consent", IsIdempotent: true, RunsStatements: true, IsOfferedFor: records,
 			Roles: agents,
 			Description: "Records that somebody lets a grantee see memories about them that are granted to " +
 				"it: all, those of a context, or one. Only the grantor itself or its guardian can record it, in its own " +
 				"session. Consent alone shows nothing: the memory must be granted as well.",
-		}, giveConsent),
+		}, recordConsent),
 		NewTool(Tool{
-			Name: "consent_revoke", Title: "Revoke a consent", Idempotent: true, RunsStatements: true, IsOfferedFor: records,
+			Name: "consent_revoke", Title: "Revoke a consent", IsIdempotent: true, RunsStatements: true, IsOfferedFor: records,
 			Roles: agents,
 			Description: "Revokes a consent of your own, or of somebody whose guardian you are: from the next " +
 				"statement on the grantee does not see those memories. A second call changes nothing.",
-		}, takeConsent),
+		}, withdrawConsent),
 	}
 }
 
@@ -260,12 +260,12 @@ func enterContext(ctx context.Context, c *Call, in enterInput) (out enterOutput,
 	if err != nil {
 		return out, err
 	}
-	c.Set(privacySection(c.Database).ContextSetting, entered.Setting)
+	c.SetAttribute(privacySection(c.Database).ContextSetting, entered.Setting)
 	return enterOutput{contextInfoOf(entered.Context), entered.Made, entered.Added, entered.Role, entered.RoleHeld}, nil
 }
 
 func leaveContext(_ context.Context, c *Call, _ noInput) (leaveOutput, error) {
-	c.Set(privacySection(c.Database).ContextSetting, "")
+	c.SetAttribute(privacySection(c.Database).ContextSetting, "")
 	return leaveOutput{}, nil
 }
 
@@ -302,16 +302,16 @@ func auditPrivacy(ctx context.Context, c *Call, in auditInput) (out privacy.Audi
 		return out, err
 	}
 	if in.Subject != "" {
-		c.About(in.Subject)
+		c.AddAuditSubjects(in.Subject)
 	} else {
 		for _, row := range report.Rows {
-			c.About(row.Subjects...)
+			c.AddAuditSubjects(row.Subjects...)
 		}
 	}
 	return *report, nil
 }
 
-func giveConsent(ctx context.Context, c *Call, in consentInput) (consentRecord, error) {
+func recordConsent(ctx context.Context, c *Call, in consentInput) (consentRecord, error) {
 	out, err := c.privacyService().RecordConsent(ctx, c.Caller,
 		privacy.ConsentRequest{Grantor: in.Grantor, Grantee: in.Grantee, Scope: in.Scope, Store: in.Store, Reason: in.Reason})
 	if err != nil {
@@ -320,7 +320,7 @@ func giveConsent(ctx context.Context, c *Call, in consentInput) (consentRecord, 
 	return consentRecordOf(*out), nil
 }
 
-func takeConsent(ctx context.Context, c *Call, in withdrawInput) (out withdrawOutput, err error) {
+func withdrawConsent(ctx context.Context, c *Call, in withdrawInput) (out withdrawOutput, err error) {
 	list, err := c.privacyService().WithdrawConsent(ctx, c.Caller,
 		privacy.ConsentRequest{ID: in.ID, Grantor: in.Grantor, Grantee: in.Grantee, Scope: in.Scope, Store: in.Store, Reason: in.Reason})
 	out.Consents = []consentRecord{}

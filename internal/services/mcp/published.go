@@ -35,7 +35,7 @@ func publishedTools(d *Database) []Tool {
 func publishFunction(f *policy.Function) Tool {
 	t := Tool{
 		Name: f.Tool.Name, Title: f.Tool.Name, Description: f.Tool.Description, Roles: []identity.Role{identity.Agent},
-		ReadOnly: f.Overloads[0].Volatility != 'v', Destructive: f.Overloads[0].Volatility == 'v', RunsStatements: true,
+		ReadOnly: f.Overloads[0].Volatility != 'v', IsDestructive: f.Overloads[0].Volatility == 'v', RunsStatements: true,
 		input: &jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{},
 			AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}}},
 		output: rowsSchema,
@@ -47,7 +47,7 @@ func publishFunction(f *policy.Function) Tool {
 			t.input.Required = append(t.input.Required, a.Name)
 		}
 	}
-	t.resolve()
+	t.resolveSchemas()
 	t.run = func(ctx context.Context, c *Call, arguments json.RawMessage) (any, error) {
 		given := map[string]json.RawMessage{}
 		if err := json.Unmarshal(arguments, &given); err != nil {
@@ -72,7 +72,7 @@ func publishFunction(f *policy.Function) Tool {
 }
 
 var rowsSchema = func() *jsonschema.Schema {
-	s, err := jsonschema.For[rows](nil)
+	s, err := jsonschema.For[queryResult](nil)
 	if err != nil {
 		panic(err)
 	}

@@ -22,10 +22,10 @@ import (
 type Server struct {
 	Config
 
-	tools      []Tool // sorted by name
-	open       *sessions
-	sdkHandler *sdk.StreamableHTTPHandler
-	origin     *http.CrossOriginProtection
+	tools        []Tool // sorted by name
+	openSessions *sessionTable
+	sdkHandler   *sdk.StreamableHTTPHandler
+	crossOrigin  *http.CrossOriginProtection
 }
 
 // NewServer makes a server.
@@ -34,7 +34,7 @@ func NewServer(c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{Config: c, open: newSessions(), origin: http.NewCrossOriginProtection()}
+	s := &Server{Config: c, openSessions: newSessions(), crossOrigin: http.NewCrossOriginProtection()}
 	for _, some := range toolSets {
 		s.tools = append(s.tools, some()...)
 	}
@@ -55,48 +55,48 @@ func NewServer(c Config) (*Server, error) {
 // Run ends sessions whose token is no longer valid or that are unused. It runs until ctx ends; then it ends all
 // sessions.
 func (s *Server) Run(ctx context.Context) {
-	tick := time.NewTicker(s.RevalidateEvery)
+	tick := time.NewTicker(s.TokenCheckInterval)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			for _, one := range s.open.list() {
-				s.open.remove(one)
+			for _, one := range s.openSessions.list() {
+				s.openSessions.remove(one)
 			}
 			return
 		case <-tick.C:
 		}
-		for _, one := range s.open.list() {
+		for _, one := range s.openSessions.list() {
 			if !s.isValid(ctx, one) || time.Since(one.lastUsed()) > s.IdleTimeout {
-				s.open.remove(one)
+				s.openSessions.remove(one)
 			}
 		}
-		s.open.forgetUnused()
+		s.openSessions.dropUnusedCallers()
 	}
 }
 
 // isValid checks whether the session's token still belongs to the same caller.
-func (s *Server) isValid(ctx context.Context, one *session) bool {
+func (s *Server) isValid(ctx context.Context, one *mcpSession) bool {
 	now, err := s.Verifier.Verify(ctx, one.bearer)
 	return err == nil && ownerOf(now) == ownerOf(one.caller) && now.Subject == one.caller.Subject && now.Agent == one.caller.Agent
 }
 
 type sessionKey struct{}
 
-func withSession(ctx context.Context, one *session) context.Context {
+func withSession(ctx context.Context, one *mcpSession) context.Context {
 	return context.WithValue(ctx, sessionKey{}, one)
 }
 
-func sessionOf(ctx context.Context) (*session, bool) {
-	one, ok := ctx.Value(sessionKey{}).(*session)
+func sessionOf(ctx context.Context) (*mcpSession, bool) {
+	one, ok := ctx.Value(sessionKey{}).(*mcpSession)
 	return one, ok
 }
 
 // newSession makes the SDK's server for one client.
-func (s *Server) newSession(one *session) *sdk.Server {
+func (s *Server) newSession(one *mcpSession) *sdk.Server {
 	out := sdk.NewServer(&sdk.Implementation{Name: "pgconsent", Title: "pgconsent: rows by consent",
 		Version: s.Version}, &sdk.ServerOptions{
-		Instructions: instructions(one.caller.Role),
+		Instructions: roleInstructions(one.caller.Role),
 		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}},
 		GetSessionID: func() string { return one.id },
 		Logger:       slog.New(slog.DiscardHandler),
@@ -124,7 +124,7 @@ func (s *Server) newSession(one *session) *sdk.Server {
 }
 
 // listTools returns the tools of a caller, in the order of their names; the tools of the policy come last.
-func (s *Server) listTools(one *session) *sdk.ListToolsResult {
+func (s *Server) listTools(one *mcpSession) *sdk.ListToolsResult {
 	out := &sdk.ListToolsResult{Tools: []*sdk.Tool{}}
 	out.CacheScope = "private" // The list depends on the token.
 	for _, t := range s.offeredTools(one.caller) {
@@ -151,7 +151,7 @@ func (s *Server) offeredTools(c identity.Caller) []Tool {
 	return out
 }
 
-func (s *Server) find(c identity.Caller, name string) (Tool, bool) {
+func (s *Server) findTool(c identity.Caller, name string) (Tool, bool) {
 	all := s.offeredTools(c)
 	i := slices.IndexFunc(all, func(t Tool) bool { return t.Name == name })
 	if i < 0 {
@@ -162,13 +162,13 @@ func (s *Server) find(c identity.Caller, name string) (Tool, bool) {
 
 // callTool runs a tool. Its errors are results, so that the model reads them; an unknown tool is an error of the
 // protocol.
-func (s *Server) callTool(ctx context.Context, one *session, p *sdk.CallToolParamsRaw) (*sdk.CallToolResult, error) {
+func (s *Server) callTool(ctx context.Context, one *mcpSession, p *sdk.CallToolParamsRaw) (*sdk.CallToolResult, error) {
 	c := &Call{Caller: one.caller, Database: s.Databases[one.caller.Database], server: s, session: one}
-	t, ok := s.find(one.caller, p.Name)
+	t, ok := s.findTool(one.caller, p.Name)
 	if !ok {
 		f := newCallError(sqlstate.New(sqlstate.UndefinedFunction, sqlstate.ReasonFunction, "there is no tool %q for you", truncateText(p.Name)).
 			WithHint("tools/list has those that a token of the role %s may call.", one.caller.Role))
-		if instead := s.record(ctx, c, Tool{Name: "unknown", ReadOnly: true}, &f); instead != nil {
+		if instead := s.recordCall(ctx, c, Tool{Name: "unknown", ReadOnly: true}, &f); instead != nil {
 			f = *instead
 		}
 		data, err := json.Marshal(f)
@@ -177,7 +177,7 @@ func (s *Server) callTool(ctx context.Context, one *session, p *sdk.CallToolPara
 		}
 		return nil, &jsonrpc.Error{Code: invalidParams, Message: f.Message, Data: data}
 	}
-	out, err := s.run(ctx, c, t, p.Arguments)
+	out, err := s.runTool(ctx, c, t, p.Arguments)
 	var f *callError
 	if err != nil {
 		made := newCallError(err)
@@ -185,30 +185,30 @@ func (s *Server) callTool(ctx context.Context, one *session, p *sdk.CallToolPara
 			s.Log.Error("mcp", "tool", t.Name, "database", one.caller.Database, "error", made.cause)
 		}
 	}
-	if !t.Unrecorded && !c.hasConnected {
-		if instead := s.record(ctx, c, t, f); instead != nil {
+	if !t.SkipsAudit && !c.hasConnected {
+		if instead := s.recordCall(ctx, c, t, f); instead != nil {
 			f = instead
 		}
 	}
 	if f == nil && !s.isValid(ctx, one) { // The token may have been revoked during the call.
-		made := newCallError(identity.Refusal(nil))
+		made := newCallError(identity.NewRefusal(nil))
 		f = &made
 	}
 	if f != nil {
-		out := f.result()
+		out := f.toolResult()
 		out.Content = append(out.Content, c.noticeContent()...)
 		return out, nil
 	}
 	text, err := json.Marshal(out)
 	if err != nil {
 		made := newCallError(err)
-		return made.result(), nil
+		return made.toolResult(), nil
 	}
 	content := append([]sdk.Content{&sdk.TextContent{Text: string(text)}}, c.noticeContent()...)
 	return &sdk.CallToolResult{Content: content, StructuredContent: json.RawMessage(text)}, nil
 }
 
-func (s *Server) run(ctx context.Context, c *Call, t Tool, arguments json.RawMessage) (any, error) {
+func (s *Server) runTool(ctx context.Context, c *Call, t Tool, arguments json.RawMessage) (any, error) {
 	arguments, err := t.checkArguments(arguments)
 	if err != nil {
 		return nil, err
@@ -226,12 +226,12 @@ func (s *Server) run(ctx context.Context, c *Call, t Tool, arguments json.RawMes
 	return t.run(ctx, c, arguments)
 }
 
-// record records a call; if that fails, the answer is a fault that says so.
-func (s *Server) record(ctx context.Context, c *Call, t Tool, f *callError) *callError {
+// recordCall records a call; if that fails, the answer is a fault that says so.
+func (s *Server) recordCall(ctx context.Context, c *Call, t Tool, f *callError) *callError {
 	made := audit.Call{
 		Interface: "mcp", CallerName: c.Caller.Name, Role: string(c.Caller.Role), Agent: c.Caller.Agent,
 		Database: c.Caller.Database, Operation: "tool " + t.Name,
-		MayChangeData: !t.ReadOnly && !t.ReadsOrWrites, Subjects: c.about, AboutEverybody: c.everybody,
+		MayChangeData: !t.ReadOnly && !t.ReadsOrWrites, Subjects: c.auditSubjects, AboutEverybody: c.aboutEverybody,
 		Outcome: audit.OutcomeDone,
 	}
 	if c.Caller.Role == identity.Subject {

@@ -28,8 +28,8 @@ const (
 	burstMessages      = 200 // messages that a caller may send at once
 )
 
-// session is a client that has sent "initialize".
-type session struct {
+// mcpSession is a client that has sent "initialize".
+type mcpSession struct {
 	id     string
 	caller identity.Caller
 	bearer string // the bearer token, to verify it again
@@ -39,39 +39,39 @@ type session struct {
 	sdkServer *sdk.Server
 	*callerLimits
 
-	mu         sync.Mutex
-	ready      bool // "notifications/initialized" has come
-	lastUsedAt time.Time
-	settings   map[string]string // statements that set attributes, by the setting that each one sets
+	mu            sync.Mutex
+	isInitialized bool // "notifications/initialized" has come
+	lastUsedAt    time.Time
+	settings      map[string]string // statements that set attributes, by the setting that each one sets
 }
 
-// touch notes that the session is used now.
-func (s *session) touch() {
+// setLastUsed notes that the session is used now.
+func (s *mcpSession) setLastUsed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lastUsedAt = time.Now()
 }
 
-func (s *session) lastUsed() time.Time {
+func (s *mcpSession) lastUsed() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.lastUsedAt
 }
 
-func (s *session) setReady() {
+func (s *mcpSession) setReady() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ready = true
+	s.isInitialized = true
 }
 
-func (s *session) isReady() bool {
+func (s *mcpSession) isReady() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.ready
+	return s.isInitialized
 }
 
 // rememberSetting keeps a statement that sets an attribute, for later connections.
-func (s *session) rememberSetting(setting, statement string) {
+func (s *mcpSession) rememberSetting(setting, statement string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if statement == "" {
@@ -81,7 +81,7 @@ func (s *session) rememberSetting(setting, statement string) {
 	s.settings[setting] = statement
 }
 
-func (s *session) setStatements() []string {
+func (s *mcpSession) setStatements() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out []string
@@ -97,19 +97,19 @@ type callerLimits struct {
 	messageLimiter *rate.Limiter
 }
 
-// sessions are the open sessions of the server.
-type sessions struct {
+// sessionTable are the open sessions of the server.
+type sessionTable struct {
 	mu      sync.Mutex
-	all     map[string]*session
+	byID    map[string]*mcpSession
 	callers map[string]*callerLimits // the callers of open sessions, by the owner of the session
 }
 
-func newSessions() *sessions {
-	return &sessions{all: map[string]*session{}, callers: map[string]*callerLimits{}}
+func newSessions() *sessionTable {
+	return &sessionTable{byID: map[string]*mcpSession{}, callers: map[string]*callerLimits{}}
 }
 
-// sharedOf returns what the sessions of a caller share.
-func (a *sessions) sharedOf(c identity.Caller) *callerLimits {
+// callerLimitsOf returns what the sessions of a caller share.
+func (a *sessionTable) callerLimitsOf(c identity.Caller) *callerLimits {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	one := a.callers[ownerOf(c)]
@@ -120,12 +120,12 @@ func (a *sessions) sharedOf(c identity.Caller) *callerLimits {
 	return one
 }
 
-// forgetUnused removes callers that have neither sessions nor calls.
-func (a *sessions) forgetUnused() {
+// dropUnusedCallers removes callers that have neither sessions nor calls.
+func (a *sessionTable) dropUnusedCallers() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	busy := map[string]bool{}
-	for _, s := range a.all {
+	for _, s := range a.byID {
 		busy[ownerOf(s.caller)] = true
 	}
 	for name, one := range a.callers {
@@ -139,20 +139,20 @@ func (a *sessions) forgetUnused() {
 func ownerOf(c identity.Caller) string { return c.Database + "\x00" + string(c.Role) + "\x00" + c.Name }
 
 // begin makes a session that is not registered yet.
-func (a *sessions) begin(c identity.Caller, bearer string) *session {
-	s := &session{id: rand.Text(), caller: c, callerLimits: a.sharedOf(c), bearer: bearer, lastUsedAt: time.Now(),
+func (a *sessionTable) begin(c identity.Caller, bearer string) *mcpSession {
+	s := &mcpSession{id: rand.Text(), caller: c, callerLimits: a.callerLimitsOf(c), bearer: bearer, lastUsedAt: time.Now(),
 		settings: map[string]string{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
 
 // add registers a session, and ends others if there are too many.
-func (a *sessions) add(s *session) {
+func (a *sessionTable) add(s *mcpSession) {
 	a.mu.Lock()
-	a.all[s.id] = s
-	var endedSessions []*session
-	var callerSessions []*session
-	for _, one := range a.all {
+	a.byID[s.id] = s
+	var endedSessions []*mcpSession
+	var callerSessions []*mcpSession
+	for _, one := range a.byID {
 		if ownerOf(one.caller) == ownerOf(s.caller) {
 			callerSessions = append(callerSessions, one)
 		}
@@ -160,14 +160,14 @@ func (a *sessions) add(s *session) {
 	crowd := callerSessions
 	for _, limit := range []int{maxSessionsPerCaller, maxSessions} {
 		for len(crowd) > limit {
-			oldest := slices.MinFunc(crowd, func(x, y *session) int {
+			oldest := slices.MinFunc(crowd, func(x, y *mcpSession) int {
 				return cmp.Compare(x.lastUsed().UnixNano(), y.lastUsed().UnixNano())
 			})
 			endedSessions = append(endedSessions, oldest)
-			delete(a.all, oldest.id)
-			crowd = slices.DeleteFunc(crowd, func(one *session) bool { return one == oldest })
+			delete(a.byID, oldest.id)
+			crowd = slices.DeleteFunc(crowd, func(one *mcpSession) bool { return one == oldest })
 		}
-		crowd = slices.Collect(maps.Values(a.all))
+		crowd = slices.Collect(maps.Values(a.byID))
 	}
 	a.mu.Unlock()
 	for _, one := range endedSessions {
@@ -176,10 +176,10 @@ func (a *sessions) add(s *session) {
 }
 
 // find returns the caller's session with the id; sessions of others are not found.
-func (a *sessions) find(id string, c identity.Caller) *session {
+func (a *sessionTable) find(id string, c identity.Caller) *mcpSession {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	s := a.all[id]
+	s := a.byID[id]
 	if s == nil || ownerOf(s.caller) != ownerOf(c) {
 		return nil
 	}
@@ -187,22 +187,22 @@ func (a *sessions) find(id string, c identity.Caller) *session {
 }
 
 // remove removes a session.
-func (a *sessions) remove(s *session) {
+func (a *sessionTable) remove(s *mcpSession) {
 	a.mu.Lock()
-	delete(a.all, s.id)
+	delete(a.byID, s.id)
 	a.mu.Unlock()
 	s.close()
 }
 
 // list returns the open sessions.
-func (a *sessions) list() []*session {
+func (a *sessionTable) list() []*mcpSession {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return slices.Collect(maps.Values(a.all))
+	return slices.Collect(maps.Values(a.byID))
 }
 
 // close ends the calls in progress, and then the SDK's session, which waits for them.
-func (s *session) close() {
+func (s *mcpSession) close() {
 	s.cancel()
 	if s.sdkServer == nil {
 		return

@@ -36,8 +36,8 @@ type queryInput struct {
 	ReadOnly   bool   `json:"read_only,omitempty" jsonschema:"true: refuse the statement (25006) if it would change anything"`
 }
 
-// rows are the result of a statement. Each row is an array, since two columns may have one name.
-type rows struct {
+// queryResult are the result of a statement. Each row is an array, since two columns may have one name.
+type queryResult struct {
 	Columns   []column `json:"columns"`
 	Rows      [][]any  `json:"rows" jsonschema:"one array for each row, its values in the order of columns. json and jsonb are JSON values; numbers that JSON parsers would round, and all other types, are texts."`
 	RowCount  int      `json:"row_count" jsonschema:"rows returned here"`
@@ -62,8 +62,8 @@ func statementTools() []Tool {
 				"before the first query: tables that are not listed do not exist here.",
 		}, listTables),
 		NewTool(Tool{
-			Name: "query", Title: "Run one SQL statement", Destructive: true, ReadsOrWrites: true, RunsStatements: true,
-			Roles: agents, adapt: setReadOnly,
+			Name: "query", Title: "Run one SQL statement", IsDestructive: true, ReadsOrWrites: true, RunsStatements: true,
+			Roles: agents, adaptToDatabase: setReadOnly,
 			Description: "Runs one SQL statement on the PostgreSQL database, as the agent of this session, and " +
 				"returns its rows. You see only rows whose people have consented; rows without consent do not exist: they are " +
 				"in no count, join or search. Use parameters ($1) for values, LIMIT and aggregates for large " +
@@ -81,7 +81,7 @@ func setReadOnly(t *Tool, d *Database) {
 	if p == nil || hasWritableTables(p) {
 		return
 	}
-	t.ReadOnly, t.Destructive = true, false
+	t.ReadOnly, t.IsDestructive = true, false
 	t.Description += " Agents change nothing in this database."
 }
 
@@ -106,20 +106,20 @@ func hasWritableTables(p *policy.Policy) bool {
 	return false
 }
 
-func runQuery(ctx context.Context, c *Call, in queryInput) (rows, error) {
+func runQuery(ctx context.Context, c *Call, in queryInput) (queryResult, error) {
 	most := in.MaxRows
 	switch {
 	case most == 0:
 		most = defaultRows
 	case most < 0 || most > maxRows:
-		return rows{}, sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonBounds, "max_rows is from 1 to %d",
+		return queryResult{}, sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonBounds, "max_rows is from 1 to %d",
 			maxRows).WithHint("Leave it out for %d.", defaultRows)
 	}
 	parameters := make([][]byte, len(in.Parameters))
 	for i, p := range in.Parameters {
 		text, err := parameterText(p)
 		if err != nil {
-			return rows{}, err
+			return queryResult{}, err
 		}
 		parameters[i] = text
 	}
@@ -131,53 +131,53 @@ const tablesSQL = `SELECT table_schema AS schema, table_name AS table, column_na
 FROM information_schema.columns WHERE table_schema NOT IN ('pg_catalog', 'information_schema') ` +
 	`ORDER BY table_schema, table_name, ordinal_position`
 
-func listTables(ctx context.Context, c *Call, _ noInput) (rows, error) {
+func listTables(ctx context.Context, c *Call, _ noInput) (queryResult, error) {
 	return c.runStatement(ctx, tablesSQL, nil, maxRows, true)
 }
 
 // runStatement runs one statement as the caller's agent.
-func (c *Call) runStatement(ctx context.Context, sql string, parameters [][]byte, most int, readOnly bool) (rows,
+func (c *Call) runStatement(ctx context.Context, sql string, parameters [][]byte, most int, readOnly bool) (queryResult,
 	error) {
 	conn, err := c.Connect(ctx)
 	if err != nil {
-		return rows{}, err
+		return queryResult{}, err
 	}
-	defer closeNow(conn)
+	defer closeConnection(conn)
 	if readOnly {
 		if _, err := conn.Exec(ctx, "BEGIN READ ONLY"); err != nil {
-			return rows{}, err
+			return queryResult{}, err
 		}
 	}
 	out, err := readResult(ctx, conn, sql, parameters, most)
 	var long *pgproto3.ExceededMaxBodyLenErr
 	if errors.As(err, &long) {
-		return rows{}, sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds,
+		return queryResult{}, sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds,
 			"a row of the result is longer than %d bytes", maxRowBytes).
 			WithHint("Select fewer columns, or part of a value: substr(column, 1, 1000).")
 	}
 	if ctx.Err() != nil {
-		return rows{}, ctx.Err()
+		return queryResult{}, ctx.Err()
 	}
 	return out, err
 }
 
 // readResult sends the statement without Sync, so that it is not committed if its result is not read to the end.
-func readResult(ctx context.Context, conn *pgx.Conn, sql string, parameters [][]byte, most int) (rows, error) {
+func readResult(ctx context.Context, conn *pgx.Conn, sql string, parameters [][]byte, most int) (queryResult, error) {
 	p := conn.PgConn().StartPipeline(ctx)
 	p.SendQueryParams(sql, parameters, nil, nil, nil)
 	p.SendFlushRequest()
 	if err := p.Flush(); err != nil {
-		return rows{}, err
+		return queryResult{}, err
 	}
 	result, err := p.GetResults()
 	if err != nil {
-		return rows{}, explainCopy(err)
+		return queryResult{}, explainCopy(err)
 	}
 	reader, ok := result.(*pgconn.ResultReader)
 	if !ok {
-		return rows{}, fmt.Errorf("mcp: a statement was answered with %T", result)
+		return queryResult{}, fmt.Errorf("mcp: a statement was answered with %T", result)
 	}
-	out := rows{Columns: []column{}, Rows: [][]any{}}
+	out := queryResult{Columns: []column{}, Rows: [][]any{}}
 	types := conn.TypeMap()
 	fields := reader.FieldDescriptions()
 	for _, f := range fields {
@@ -209,13 +209,13 @@ func readResult(ctx context.Context, conn *pgx.Conn, sql string, parameters [][]
 	}
 	tag, err := reader.Close()
 	if err != nil {
-		return rows{}, err
+		return queryResult{}, err
 	}
 	if err := p.Sync(); err != nil {
-		return rows{}, err
+		return queryResult{}, err
 	}
 	if _, err := p.GetResults(); err != nil { // Checks at the end of the transaction can fail, too.
-		return rows{}, err
+		return queryResult{}, err
 	}
 	out.RowCount, out.Command = len(out.Rows), tag.String()
 	return out, nil
@@ -232,8 +232,8 @@ func explainCopy(err error) error {
 	return err
 }
 
-// closeNow ends the connection, with the message Terminate if sending it takes no time.
-func closeNow(conn *pgx.Conn) {
+// closeConnection ends the connection, with the message Terminate if sending it takes no time.
+func closeConnection(conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_ = conn.Close(ctx)

@@ -24,20 +24,20 @@ type Tool struct {
 	Roles       []identity.Role // roles that are offered the tool, and may call it
 
 	ReadOnly       bool // the tool changes nothing
-	Destructive    bool // another call cannot undo its changes
-	Idempotent     bool // a repeated call changes nothing more
+	IsDestructive  bool // another call cannot undo its changes
+	IsIdempotent   bool // a repeated call changes nothing more
 	ReadsOrWrites  bool // whether the tool changes data depends on the call; the records of its statements tell
 	RunsStatements bool // the tool runs statements as the agent; the audit records these instead of the call
-	Unrecorded     bool // the audit must not record calls of the tool
+	SkipsAudit     bool // the audit must not record calls of the tool
 
-	adapt func(*Tool, *Database) // adapts the tool to a database; nil: nothing to adapt
+	adaptToDatabase func(*Tool, *Database) // adapts the tool to a database; nil: nothing to adapt
 
 	// IsOfferedFor reports whether a database has what the tool needs; nil: always.
 	IsOfferedFor func(*Database) bool
 
-	input, output *jsonschema.Schema
-	strict        *jsonschema.Resolved
-	run           func(context.Context, *Call, json.RawMessage) (any, error)
+	input, output  *jsonschema.Schema
+	argumentSchema *jsonschema.Resolved
+	run            func(context.Context, *Call, json.RawMessage) (any, error)
 }
 
 // Call is a tool call in progress.
@@ -45,21 +45,23 @@ type Call struct {
 	Caller   identity.Caller
 	Database *Database
 
-	server       *Server
-	session      *session
-	about        []string
-	everybody    bool
-	hasConnected bool
+	server         *Server
+	session        *mcpSession
+	auditSubjects  []string
+	aboutEverybody bool
+	hasConnected   bool
 
 	noticesLock sync.Mutex
 	notices     []string
 }
 
-// About adds the persons that the call is about to its record.
-func (c *Call) About(subjects ...string) { c.about = append(c.about, subjects...) }
+// AddAuditSubjects adds the persons that the call is about to its record.
+func (c *Call) AddAuditSubjects(subjects ...string) {
+	c.auditSubjects = append(c.auditSubjects, subjects...)
+}
 
-// AboutEverybody records that the call is about all persons of the database.
-func (c *Call) AboutEverybody() { c.everybody = true }
+// SetAboutEverybody records that the call is about all persons of the database.
+func (c *Call) SetAboutEverybody() { c.aboutEverybody = true }
 
 // Connect opens a session of the caller's agent, with the settings of [Call.Set]. The caller closes it. Its errors can
 // be shown as they are.
@@ -72,16 +74,16 @@ func (c *Call) Connect(ctx context.Context) (*pgx.Conn, error) {
 	conn.PgConn().Frontend().SetMaxBodyLen(maxRowBytes)
 	for _, s := range c.session.setStatements() {
 		if _, err := conn.Exec(ctx, s); err != nil {
-			closeNow(conn)
+			closeConnection(conn)
 			return nil, err
 		}
 	}
 	return conn, nil
 }
 
-// Set makes every later connection of this session run a statement first: a SET of an attribute that the policy lets
-// agents claim. An empty statement removes an earlier one.
-func (c *Call) Set(setting, statement string) { c.session.rememberSetting(setting, statement) }
+// SetAttribute makes every later connection of this session run a statement first: a SET of an attribute that the
+// policy lets agents claim. An empty statement removes an earlier one.
+func (c *Call) SetAttribute(setting, statement string) { c.session.rememberSetting(setting, statement) }
 
 // nonEmptyArguments are arguments that must not be empty if given: "" is not the same as left out, which may mean
 // everybody or everything.
@@ -106,7 +108,7 @@ func NewTool[In, Out any](t Tool, run func(ctx context.Context, c *Call, in In) 
 		}
 	}
 	t.input, t.output = in, answerSchema(out)
-	t.resolve()
+	t.resolveSchemas()
 	t.run = func(ctx context.Context, c *Call, arguments json.RawMessage) (any, error) {
 		var in In
 		d := json.NewDecoder(bytes.NewReader(arguments))
@@ -128,24 +130,24 @@ func (t Tool) RestrictMember(member string, values ...string) Tool {
 		of.Enum = append(of.Enum, v)
 	}
 	t.input = s
-	t.resolve()
+	t.resolveSchemas()
 	return t
 }
 
 // forDatabase returns the tool adapted to a database.
 func (t Tool) forDatabase(d *Database) Tool {
-	if t.adapt != nil {
-		t.adapt(&t, d)
+	if t.adaptToDatabase != nil {
+		t.adaptToDatabase(&t, d)
 	}
 	return t
 }
 
-func (t *Tool) resolve() {
+func (t *Tool) resolveSchemas() {
 	strict, err := t.input.Resolve(nil)
 	if err != nil {
 		panic(fmt.Sprintf("mcp: tool %s: %v", t.Name, err))
 	}
-	t.strict = strict
+	t.argumentSchema = strict
 }
 
 // answerSchema returns the schema of a tool's answer: that of its output, or an error.
@@ -155,12 +157,12 @@ func answerSchema(out *jsonschema.Schema) *jsonschema.Schema {
 	if s.Properties == nil {
 		s.Properties = map[string]*jsonschema.Schema{}
 	}
-	s.Properties["error"] = faultSchema()
+	s.Properties["error"] = errorSchema()
 	s.PropertyOrder = append(slices.Clone(s.PropertyOrder), "error")
 	return s
 }
 
-var faultSchema = sync.OnceValue(func() *jsonschema.Schema {
+var errorSchema = sync.OnceValue(func() *jsonschema.Schema {
 	s, err := jsonschema.For[callError](nil)
 	if err != nil {
 		panic(err)
@@ -187,7 +189,7 @@ func (t *Tool) checkArguments(arguments json.RawMessage) (json.RawMessage, error
 			return nil, t.invalidArguments(fmt.Errorf("%s is empty, which is not the same as left out", name))
 		}
 	}
-	if err := t.strict.Validate(v); err != nil {
+	if err := t.argumentSchema.Validate(v); err != nil {
 		return nil, t.invalidArguments(err)
 	}
 	return arguments, nil
@@ -197,7 +199,7 @@ func (t *Tool) checkArguments(arguments json.RawMessage) (json.RawMessage, error
 // schema, and may quote the arguments.
 func (t *Tool) invalidArguments(err error) error {
 	var argumentNames []string
-	for _, name := range t.names() {
+	for _, name := range t.argumentNames() {
 		p := t.input.Properties[name]
 		text := name + " (" + typeText(p)
 		if !slices.Contains(t.input.Required, name) {
@@ -217,8 +219,8 @@ func (t *Tool) invalidArguments(err error) error {
 		"the arguments are not those of %s: %s", t.Name, truncateText(why)).WithHint("%s", hint)
 }
 
-// names returns the names of the tool's arguments.
-func (t *Tool) names() []string {
+// argumentNames returns the names of the tool's arguments.
+func (t *Tool) argumentNames() []string {
 	names := slices.Clone(t.input.PropertyOrder)
 	if len(names) == 0 {
 		for name := range t.input.Properties {
@@ -263,10 +265,10 @@ func truncateText(text string) string {
 // describe returns the tool as tools/list has it.
 func (t *Tool) describe() *sdk.Tool {
 	closed := false
-	a := &sdk.ToolAnnotations{Title: t.Title, ReadOnlyHint: t.ReadOnly, IdempotentHint: t.Idempotent ||
+	a := &sdk.ToolAnnotations{Title: t.Title, ReadOnlyHint: t.ReadOnly, IdempotentHint: t.IsIdempotent ||
 		t.ReadOnly, OpenWorldHint: &closed}
 	if !t.ReadOnly {
-		destructive := t.Destructive
+		destructive := t.IsDestructive
 		a.DestructiveHint = &destructive
 	}
 	return &sdk.Tool{Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.input,

@@ -4,8 +4,8 @@ package mcp
 // names of all of them.
 var toolSets = []func() []Tool{consentTools, partnershipTools, statementTools, interactionTools, privacyTools, generalizeTools}
 
-// OwnNames returns the names of the tools that this package makes.
-func OwnNames() []string {
+// ReservedNames returns the names of the tools that this package makes.
+func ReservedNames() []string {
 	var out []string
 	for _, some := range toolSets {
 		for _, t := range some() {

@@ -29,11 +29,11 @@ type AdminService struct {
 
 	// Agents returns the agents of a database with the attributes of their credentials; Role returns the role that they
 	// share.
-	Agents func(database string) map[string]map[string]string
-	Role   func(database string) string
+	Agents    func(database string) map[string]map[string]string
+	AgentRole func(database string) string
 
-	// Logs returns the logs of a database's audit, and the log in which reports are recorded.
-	Logs func(database string) access.ReportSources
+	// ReportSources returns the logs of a database's audit, and the log in which reports are recorded.
+	ReportSources func(database string) access.ReportSources
 
 	Overview func(context.Context) Overview
 

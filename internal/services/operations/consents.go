@@ -14,45 +14,45 @@ import (
 	"github.com/pgconsent/pgconsent/internal/services/identity"
 )
 
-// Status is the present state of a subject's consent.
-type Status struct {
+// ConsentStatus is the present state of a subject's consent.
+type ConsentStatus struct {
 	consent.Record           // the newest record of the consent
 	Now            time.Time // the time by the database's clock
 }
 
-// Task is a requested partnership that waits for the agent's side.
-type Task struct {
+// PartnershipTask is a requested partnership that waits for the agent's side.
+type PartnershipTask struct {
 	ID         string
 	Subject    string
 	Categories []string
 	DueAt      time.Time
 }
 
-// Change is the result of a command that changes a consent.
-type Change struct {
+// ConsentChange is the result of a command that changes a consent.
+type ConsentChange struct {
 	registry.Result
-	Task *Task // the request for a partnership that is still open; nil: there is none
+	Task *PartnershipTask // the request for a partnership that is still open; nil: there is none
 }
 
 // Status returns the relationship of a subject: their consent to everybody, about everything. For an expired one it
 // returns a *consent.ExpiredError and the status.
-func (d *Service) Status(ctx context.Context, c identity.Caller, subject string) (Status, error) {
+func (d *Service) Status(ctx context.Context, c identity.Caller, subject string) (ConsentStatus, error) {
 	if err := RequireRole(c, identity.Subject, identity.Admin, identity.System); err != nil {
-		return Status{}, err
+		return ConsentStatus{}, err
 	}
 	r, err := d.registry(c)
 	if err != nil {
-		return Status{}, err
+		return ConsentStatus{}, err
 	}
 	if subject, err = SubjectOf(c, subject); err != nil {
-		return Status{}, err
+		return ConsentStatus{}, err
 	}
 	rec, now, err := r.CurrentRecord(ctx, consent.Key{Subject: subject, Grantee: consent.AnyGrantee,
 		Scope: consent.AnyScope})
 	if err != nil {
-		return Status{}, err
+		return ConsentStatus{}, err
 	}
-	s := Status{rec, now}
+	s := ConsentStatus{rec, now}
 	if rec.StateAt(now) == consent.StateExpired {
 		return s, consent.NewExpired("the consent has expired")
 	}
@@ -61,7 +61,7 @@ func (d *Service) Status(ctx context.Context, c identity.Caller, subject string)
 
 // Consents returns the newest record of each consent of a subject: the relationship, and consents to grantees and about
 // scopes.
-func (d *Service) Consents(ctx context.Context, c identity.Caller, subject string) ([]Status, error) {
+func (d *Service) Consents(ctx context.Context, c identity.Caller, subject string) ([]ConsentStatus, error) {
 	if err := RequireRole(c, identity.Subject, identity.Admin, identity.System); err != nil {
 		return nil, err
 	}
@@ -76,9 +76,9 @@ func (d *Service) Consents(ctx context.Context, c identity.Caller, subject strin
 	if err != nil {
 		return nil, err
 	}
-	out := make([]Status, len(records))
+	out := make([]ConsentStatus, len(records))
 	for i, rec := range records {
-		out[i] = Status{rec, now}
+		out[i] = ConsentStatus{rec, now}
 	}
 	return out, nil
 }
@@ -100,16 +100,16 @@ func (d *Service) History(ctx context.Context, c identity.Caller, subject string
 
 // Change makes a change in the name of the caller, who becomes its party. An empty subject is the caller itself;
 // another one can be named by a guardian.
-func (d *Service) Change(ctx context.Context, c identity.Caller, command consent.Command) (Change, error) {
+func (d *Service) Change(ctx context.Context, c identity.Caller, command consent.Command) (ConsentChange, error) {
 	if c.Role == identity.Admin || c.Role == identity.Operator {
-		return Change{}, newForbiddenError()
+		return ConsentChange{}, newForbiddenError()
 	}
 	r, err := d.registry(c)
 	if err != nil {
-		return Change{}, err
+		return ConsentChange{}, err
 	}
 	if command.Subject, command.Caller, err = PartyFor(c, command.Subject); err != nil {
-		return Change{}, err
+		return ConsentChange{}, err
 	}
 	if command.Action == consent.ActionInteract && c.Role == identity.System {
 		command.Caller.Role = consent.RoleApplication
@@ -120,7 +120,7 @@ func (d *Service) Change(ctx context.Context, c identity.Caller, command consent
 	}
 	// The role is checked before the registry looks up the subject.
 	if err := consent.CheckRole(command); err != nil {
-		return Change{}, newForbiddenError()
+		return ConsentChange{}, newForbiddenError()
 	}
 	result, err := r.Execute(ctx, command)
 	if err != nil {
@@ -128,13 +128,13 @@ func (d *Service) Change(ctx context.Context, c identity.Caller, command consent
 			// Agents know the subjects who have asked, and learn of nobody else whether there is a consent.
 			err = consent.NewNotFound()
 		}
-		return Change{}, uniformRefusal(err)
+		return ConsentChange{}, uniformRefusal(err)
 	}
-	return Change{result, requestedPartnership(result.Consent, result.RecordedAt)}, nil
+	return ConsentChange{result, requestedPartnership(result.Consent, result.RecordedAt)}, nil
 }
 
-// Pending returns the partnerships that wait for a decision: to agents, who decide, and admins, who read.
-func (d *Service) Pending(ctx context.Context, c identity.Caller) ([]Task, error) {
+// PendingPartnerships returns the partnerships that wait for a decision: to agents, who decide, and admins, who read.
+func (d *Service) PendingPartnerships(ctx context.Context, c identity.Caller) ([]PartnershipTask, error) {
 	if err := RequireRole(c, identity.Agent, identity.Admin); err != nil {
 		return nil, err
 	}
@@ -146,22 +146,22 @@ func (d *Service) Pending(ctx context.Context, c identity.Caller) ([]Task, error
 	if err != nil {
 		return nil, err
 	}
-	out := make([]Task, len(questions))
+	out := make([]PartnershipTask, len(questions))
 	for i, q := range questions {
-		out[i] = Task{taskID(q.Subject, q.DueAt), q.Subject, q.Categories, q.DueAt}
+		out[i] = PartnershipTask{taskID(q.Subject, q.DueAt), q.Subject, q.Categories, q.DueAt}
 	}
 	return out, nil
 }
 
 // OpenTask returns the open request of the subject for a partnership; nil: there is none.
-func (s Status) OpenTask() *Task { return requestedPartnership(s.Consent, s.Now) }
+func (s ConsentStatus) OpenTask() *PartnershipTask { return requestedPartnership(s.Consent, s.Now) }
 
 // requestedPartnership returns the requested partnership of a consent, and nil if there is none.
-func requestedPartnership(c consent.Consent, at time.Time) *Task {
+func requestedPartnership(c consent.Consent, at time.Time) *PartnershipTask {
 	if !c.IsPendingAt(at) {
 		return nil
 	}
-	return &Task{taskID(c.Subject, c.DueAt), c.Subject, c.RequestedCategories, c.DueAt}
+	return &PartnershipTask{taskID(c.Subject, c.DueAt), c.Subject, c.RequestedCategories, c.DueAt}
 }
 
 // taskID returns the id of an open request. Deferring the request does not change its deadline, and so not its id.

@@ -33,7 +33,7 @@ func (d *Service) Wards(ctx context.Context, c identity.Caller) ([]string, error
 
 // WardConsents returns the newest record of each consent of a ward of the caller. A stranger gets the same refusal,
 // whether such a person exists or not.
-func (d *Service) WardConsents(ctx context.Context, c identity.Caller, ward string) ([]Status, error) {
+func (d *Service) WardConsents(ctx context.Context, c identity.Caller, ward string) ([]ConsentStatus, error) {
 	wards, err := d.Wards(ctx, c)
 	if err != nil {
 		return nil, err
@@ -45,9 +45,9 @@ func (d *Service) WardConsents(ctx context.Context, c identity.Caller, ward stri
 	if err != nil {
 		return nil, err
 	}
-	out := make([]Status, len(records))
+	out := make([]ConsentStatus, len(records))
 	for i, rec := range records {
-		out[i] = Status{rec, now}
+		out[i] = ConsentStatus{rec, now}
 	}
 	return out, nil
 }

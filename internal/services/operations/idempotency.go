@@ -24,13 +24,13 @@ const (
 	// bytes of the answers to all callers; beyond that, the caller with the most bytes loses its oldest answers
 	maxAnswerBytes = 32 << 20
 
-	// LongestKey is how many characters an idempotency key may have.
-	LongestKey = 200
+	// MaxKeyBytes is how many characters an idempotency key may have.
+	MaxKeyBytes = 200
 )
 
-// Answers are the answers to calls with an idempotency key, of operations whose changes leave no record with the key.
-// HTTP and MCP share them. They are lost with the process. The zero value is ready.
-type Answers struct {
+// AnswerStore are the answers to calls with an idempotency key, of operations whose changes leave no record with the
+// key. HTTP and MCP share them. They are lost with the process. The zero value is ready.
+type AnswerStore struct {
 	mu       sync.Mutex
 	byCaller map[string]*callerAnswers // the answers of each caller
 	bytes    int
@@ -43,12 +43,12 @@ type callerAnswers struct {
 	bytes int
 }
 
-// Answer is the answer to a call with a key, or the call in progress.
-type Answer struct {
+// IdempotentAnswer is the answer to a call with a key, or the call in progress.
+type IdempotentAnswer struct {
 	key         string
 	requestHash [sha256.Size]byte
-	at          time.Time
-	done        chan struct{} // closed when the call has been answered
+	startedAt   time.Time
+	answered    chan struct{} // closed when the call has been answered
 
 	Response
 	isKnown bool // the call succeeded, and its answer is kept
@@ -56,10 +56,10 @@ type Answer struct {
 
 // Response is a successful answer, in the form of its API.
 type Response struct {
-	Status int
-	Kind   string
-	Body   []byte
-	About  []string
+	Status      int
+	ContentType string
+	Body        []byte
+	Subjects    []string
 }
 
 // RequestDigest identifies the request of a call, independent of the order of members and of spaces.
@@ -94,10 +94,10 @@ func NewKeyReusedError() error {
 		WithHint("Use a key of its own for each change.")
 }
 
-// Begin reserves a key for a call, or returns the earlier answer. While another call with the key is in progress, it
-// waits. End releases the key.
-func (a *Answers) Begin(ctx context.Context, c identity.Caller, key string, sum [sha256.Size]byte,
-	now time.Time) (mine, known *Answer, err error) {
+// BeginCall reserves a key for a call, or returns the earlier answer. While another call with the key is in progress,
+// it waits. End releases the key.
+func (a *AnswerStore) BeginCall(ctx context.Context, c identity.Caller, key string, sum [sha256.Size]byte,
+	now time.Time) (mine, known *IdempotentAnswer, err error) {
 	caller := callerKey(c)
 	for {
 		a.mu.Lock()
@@ -110,27 +110,27 @@ func (a *Answers) Begin(ctx context.Context, c identity.Caller, key string, sum 
 			a.byCaller[caller] = r
 		}
 		for first := r.order.Front(); first != nil &&
-			now.Sub(first.Value.(*Answer).at) > answerLifetime; first = r.order.Front() {
-			a.forget(caller, first)
+			now.Sub(first.Value.(*IdempotentAnswer).startedAt) > answerLifetime; first = r.order.Front() {
+			a.remove(caller, first)
 		}
 		element, ok := r.byKey[key]
 		if !ok {
 			a.byCaller[caller] = r // The removal of old answers may have removed the caller's entry.
-			mine = &Answer{key: key, requestHash: sum, at: now, done: make(chan struct{})}
+			mine = &IdempotentAnswer{key: key, requestHash: sum, startedAt: now, answered: make(chan struct{})}
 			r.byKey[key] = r.order.PushBack(mine)
 			for r.order.Len() > maxKeysPerCaller {
-				a.forget(caller, r.order.Front())
+				a.remove(caller, r.order.Front())
 			}
 			a.mu.Unlock()
 			return mine, nil, nil
 		}
-		known = element.Value.(*Answer)
+		known = element.Value.(*IdempotentAnswer)
 		a.mu.Unlock()
 		if known.requestHash != sum {
 			return nil, nil, NewKeyReusedError()
 		}
 		select {
-		case <-known.done:
+		case <-known.answered:
 			if known.isKnown {
 				return nil, known, nil
 			}
@@ -141,30 +141,31 @@ func (a *Answers) Begin(ctx context.Context, c identity.Caller, key string, sum 
 	}
 }
 
-// End stores a successful answer, and releases its key if there is none (nil).
-func (a *Answers) End(c identity.Caller, mine *Answer, said *Response) {
+// EndCall stores a successful answer, and releases its key if there is none (nil).
+func (a *AnswerStore) EndCall(c identity.Caller, answer *IdempotentAnswer, response *Response) {
 	caller := callerKey(c)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	defer close(mine.done)
+	defer close(answer.answered)
 	r := a.byCaller[caller]
 	var element *list.Element
 	if r != nil {
-		element = r.byKey[mine.key]
+		element = r.byKey[answer.key]
 	}
-	there := element != nil && element.Value == mine
-	if said == nil {
+	there := element != nil && element.Value == answer
+	if response == nil {
 		if there {
-			a.forget(caller, element)
+			a.remove(caller, element)
 		}
 		return
 	}
-	mine.isKnown, mine.Response = true, Response{said.Status, said.Kind, bytes.Clone(said.Body), slices.Clone(said.About)}
+	answer.isKnown, answer.Response = true, Response{response.Status, response.ContentType, bytes.Clone(response.Body),
+		slices.Clone(response.Subjects)}
 	if !there { // The answer was forgotten meanwhile.
 		return
 	}
-	r.bytes += len(mine.Body)
-	a.bytes += len(mine.Body)
+	r.bytes += len(answer.Body)
+	a.bytes += len(answer.Body)
 	for a.bytes > maxAnswerBytes {
 		most := ""
 		for name, one := range a.byCaller {
@@ -172,14 +173,14 @@ func (a *Answers) End(c identity.Caller, mine *Answer, said *Response) {
 				most = name
 			}
 		}
-		a.forget(most, a.byCaller[most].order.Front())
+		a.remove(most, a.byCaller[most].order.Front())
 	}
 }
 
-// forget removes an answer. The goroutine that calls it holds a.mu.
-func (a *Answers) forget(caller string, element *list.Element) {
+// remove removes an answer. The goroutine that calls it holds a.mu.
+func (a *AnswerStore) remove(caller string, element *list.Element) {
 	r := a.byCaller[caller]
-	one := element.Value.(*Answer)
+	one := element.Value.(*IdempotentAnswer)
 	r.order.Remove(element)
 	delete(r.byKey, one.key)
 	r.bytes -= len(one.Body)

@@ -22,24 +22,24 @@ func sumOf(t *testing.T, body string) [32]byte {
 }
 
 func TestOnce(t *testing.T) {
-	a, now := &Answers{}, time.Unix(1_000_000, 0)
+	a, now := &AnswerStore{}, time.Unix(1_000_000, 0)
 	one := sumOf(t, `{"content":"x","kind":"note"}`)
 	if one != sumOf(t, "{ \"kind\": \"note\",\n\"content\":\"\\u0078\" }") || one == sumOf(t, `{"content":"y","kind":"note"}`) || one == sumOf(t, "") {
 		t.Error("what is asked is told apart by how it is written, or not at all")
 	}
 	named := func(name string) identity.Caller { return identity.Caller{Name: name} }
-	begin := func(caller, key string, sum [32]byte) (mine, known *Answer, err error) {
+	begin := func(caller, key string, sum [32]byte) (mine, known *IdempotentAnswer, err error) {
 		t.Helper()
-		return a.Begin(t.Context(), named(caller), key, sum, now)
+		return a.BeginCall(t.Context(), named(caller), key, sum, now)
 	}
 	first, _, err := begin("ash", "k", one)
 	if err != nil || first == nil {
 		t.Fatal(err)
 	}
 	// Whoever sends it again meanwhile waits.
-	waited := make(chan *Answer)
+	waited := make(chan *IdempotentAnswer)
 	go func() {
-		_, known, err := a.Begin(context.Background(), named("ash"), "k", one, now)
+		_, known, err := a.BeginCall(context.Background(), named("ash"), "k", one, now)
 		if err != nil {
 			t.Error(err)
 		}
@@ -47,11 +47,11 @@ func TestOnce(t *testing.T) {
 	}()
 	impatient, stop := context.WithCancel(t.Context())
 	stop()
-	if _, _, err := a.Begin(impatient, named("ash"), "k", one, now); err == nil {
+	if _, _, err := a.BeginCall(impatient, named("ash"), "k", one, now); err == nil {
 		t.Error("a call that has ended waits")
 	}
-	a.End(named("ash"), first, &Response{201, "application/json", []byte(`{"id":"1"}`), []string{"dog:bella"}})
-	if known := <-waited; known != first || string(known.Body) != `{"id":"1"}` || known.Status != 201 || known.About[0] != "dog:bella" {
+	a.EndCall(named("ash"), first, &Response{201, "application/json", []byte(`{"id":"1"}`), []string{"dog:bella"}})
+	if known := <-waited; known != first || string(known.Body) != `{"id":"1"}` || known.Status != 201 || known.Subjects[0] != "dog:bella" {
 		t.Errorf("who has waited got %v", known)
 	}
 	var conflict *sqlstate.Error
@@ -63,7 +63,7 @@ func TestOnce(t *testing.T) {
 	}
 	// What has failed can be sent again, also otherwise.
 	failed, _, _ := begin("ash", "f", one)
-	a.End(named("ash"), failed, nil)
+	a.EndCall(named("ash"), failed, nil)
 	if mine, _, err := begin("ash", "f", sumOf(t, `{"content":"y"}`)); err != nil || mine == nil {
 		t.Errorf("after a failure: %v", err)
 	}
@@ -78,7 +78,7 @@ func TestOnce(t *testing.T) {
 		if err != nil || mine == nil {
 			t.Fatal(err)
 		}
-		a.End(named("many"), mine, &Response{Status: 200, Body: []byte("x")})
+		a.EndCall(named("many"), mine, &Response{Status: 200, Body: []byte("x")})
 	}
 	if n := a.byCaller[callerKey(named("many"))].order.Len(); n != maxKeysPerCaller {
 		t.Errorf("%d are remembered", n)
@@ -89,7 +89,7 @@ func TestOnce(t *testing.T) {
 	large := []byte(strings.Repeat("x", 1<<20))
 	for i := range 40 {
 		mine, _, _ := begin("large", strconv.Itoa(i), one)
-		a.End(named("large"), mine, &Response{Status: 200, Body: large})
+		a.EndCall(named("large"), mine, &Response{Status: 200, Body: large})
 	}
 	if _, known, _ := begin("many", strconv.Itoa(maxKeysPerCaller+9), one); a.bytes > maxAnswerBytes || known == nil {
 		t.Errorf("%d bytes, and who has little gives way: %v", a.bytes, known)

@@ -2,9 +2,9 @@ package operations
 
 import "github.com/pgconsent/pgconsent/internal/services/identity"
 
-// KeepsMemories reports whether the caller's database keeps memories with grants, and whether it keeps beliefs drawn
+// HasMemories reports whether the caller's database keeps memories with grants, and whether it keeps beliefs drawn
 // from memories.
-func (d *Service) KeepsMemories(c identity.Caller) (kept, general bool) {
+func (d *Service) HasMemories(c identity.Caller) (kept, general bool) {
 	db, err := d.Database(c)
 	if err != nil || db.Privacy == nil || db.Policy == nil {
 		return false, false

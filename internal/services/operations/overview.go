@@ -50,7 +50,7 @@ type AuditState struct {
 
 // SweepState is the result of the last sweep, which removes expired data.
 type SweepState struct {
-	Every               time.Duration
+	Interval            time.Duration
 	At                  time.Time // when the sweep ran; zero: not since the start of the process
 	Deleted, Anonymised int64
 	Recorded            map[string]int

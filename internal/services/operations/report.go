@@ -53,7 +53,7 @@ func (o *AdminService) Report(ctx context.Context, c identity.Caller, q access.R
 		return nil, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	from := o.Logs(c.Database)
+	from := o.ReportSources(c.Database)
 	from.Conn, from.Policy, from.Registry = conn, p, db.Registry
 	return access.MakeReport(ctx, from, q)
 }

@@ -32,7 +32,7 @@ type Service struct {
 
 	Reminders *air.Tracker
 
-	Answers Answers // answers to calls with an idempotency key
+	Answers AnswerStore // answers to calls with an idempotency key
 
 	// Record records a call. No byte of an answer is sent before it has returned nil.
 	Record func(context.Context, audit.Call) error
@@ -68,9 +68,9 @@ func (d *Service) registry(c identity.Caller) (*registry.Registry, error) {
 	return db.Registry, nil
 }
 
-// Party returns the party that the caller is in matters of consent. Admins and operators are no party: they change
-// nothing.
-func Party(c identity.Caller) consent.Party {
+// PartyOfCaller returns the party that the caller is in matters of consent. Admins and operators are no party: they
+// change nothing.
+func PartyOfCaller(c identity.Caller) consent.Party {
 	switch c.Role {
 	case identity.Subject:
 		return consent.Party{Role: consent.RoleSubject, ID: c.Subject}
@@ -104,27 +104,27 @@ func RoleList(all []identity.Role) string {
 
 // SubjectOf returns the subject of an operation: the named one, or else the caller. A subject may name no other; the
 // refusal does not depend on whether that other exists.
-func SubjectOf(c identity.Caller, named string) (string, error) {
+func SubjectOf(c identity.Caller, requested string) (string, error) {
 	switch {
-	case c.Role == identity.Subject && (named == "" || named == c.Subject):
+	case c.Role == identity.Subject && (requested == "" || requested == c.Subject):
 		return c.Subject, nil
 	case c.Role == identity.Subject:
 		return "", newForbiddenError()
-	case named == "":
+	case requested == "":
 		return "", consent.Command{Action: consent.ActionNoteReport}.Check()
 	default:
-		return named, nil
+		return requested, nil
 	}
 }
 
 // PartyFor returns the party that a caller is for a subject: a subject acts for itself and, as a guardian, for others.
 // Package consent decides whether it is a guardian; a stranger gets the same refusal.
-func PartyFor(c identity.Caller, named string) (subject string, by consent.Party, err error) {
-	by = Party(c)
-	if c.Role == identity.Subject && named != "" && named != c.Subject {
-		return named, consent.Party{Role: consent.RoleGuardian, ID: c.Subject}, nil
+func PartyFor(c identity.Caller, requested string) (subject string, by consent.Party, err error) {
+	by = PartyOfCaller(c)
+	if c.Role == identity.Subject && requested != "" && requested != c.Subject {
+		return requested, consent.Party{Role: consent.RoleGuardian, ID: c.Subject}, nil
 	}
-	subject, err = SubjectOf(c, named)
+	subject, err = SubjectOf(c, requested)
 	return subject, by, err
 }
 

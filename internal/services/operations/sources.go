@@ -17,8 +17,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Source is the full text of a row. A value that is null, or is not text, is nil.
-type Source struct {
+// SourceRecord is the full text of a row. A value that is null, or is not text, is nil.
+type SourceRecord struct {
 	Names  []string // the names of the fields, in the order of the policy
 	Values []*string
 	Body   string
@@ -27,7 +27,8 @@ type Source struct {
 // ReadSource reads a row by its id, as the agent, through the proxy. For an id that does not exist, that the agent may
 // not read or that is invalid, it sends one statement of the same form and returns the same error. The statement counts
 // for limits.
-func (d *Service) ReadSource(ctx context.Context, c identity.Caller, s *policy.Sources, id string) (*Source, error) {
+func (d *Service) ReadSource(ctx context.Context, c identity.Caller, s *policy.Sources, id string) (*SourceRecord,
+	error) {
 	if err := RequireRole(c, identity.Agent); err != nil {
 		return nil, err
 	}
@@ -38,7 +39,7 @@ func (d *Service) ReadSource(ctx context.Context, c identity.Caller, s *policy.S
 		return nil, err
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	out := &Source{}
+	out := &SourceRecord{}
 	columns, into := []string{catalog.QuoteIdent(s.Body) + "::pg_catalog.text"}, []any{new(*string)}
 	for _, f := range s.Fields {
 		column := catalog.QuoteIdent(f.Column)
@@ -86,15 +87,15 @@ var uuidPattern = regexp.MustCompile(`^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-
 
 // keyValue converts an id to the type of the key. For an invalid id it returns a value with which the statement can
 // run.
-func keyValue(of, id string) (any, bool) {
+func keyValue(sqlType, id string) (any, bool) {
 	switch {
-	case of == "uuid":
+	case sqlType == "uuid":
 		if !uuidPattern.MatchString(id) {
 			return "00000000-0000-0000-0000-000000000000", false
 		}
 		return id, true
-	case strings.Contains(of, "int"):
-		bits := map[string]int{"smallint": 16, "integer": 32}[of]
+	case strings.Contains(sqlType, "int"):
+		bits := map[string]int{"smallint": 16, "integer": 32}[sqlType]
 		if bits == 0 {
 			bits = 64
 		}

@@ -83,7 +83,7 @@ func (o *AdminService) ExplainRow(ctx context.Context, c identity.Caller, agent,
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	q := why.Question{Policy: p, Snapshot: snapshot, Agent: agent, Attributes: attributes, Table: table, Key: key,
-		AgentRole: o.Role(c.Database)}
+		AgentRole: o.AgentRole(c.Database)}
 	if o.ConnectAgent != nil {
 		q.AsAgent = func(ctx context.Context) (*pgx.Conn, error) { return o.ConnectAgent(ctx, c.Database) }
 	}
