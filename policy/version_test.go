@@ -51,7 +51,7 @@ func TestVersionsTellPoliciesApart(t *testing.T) {
 		}, cmp.Ignore()),
 	}
 	for i, file := range descriptionOf {
-		if !tier.Turn(i, 2) {
+		if !tier.IsPicked(i, 2) {
 			continue
 		}
 		t.Run(filepath.Base(filepath.Dir(file))+"/"+filepath.Base(file), func(t *testing.T) {

@@ -335,7 +335,7 @@ func TestCutAtEveryByte(t *testing.T) {
 				f.user = "wire_owner"
 			}
 			n := int(tier.Seed()) - 1
-			turn := func() bool { n++; return tier.Turn(n, every) }
+			turn := func() bool { n++; return tier.IsPicked(n, every) }
 			for _, atOnce := range []bool{false, true} {
 				clientBytes, serverBytes := f.learnAnswers(t, atOnce)
 				for _, closeMode := range []network.CloseMode{network.Close, network.Reset, network.HalfClose} {

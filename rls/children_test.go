@@ -141,7 +141,7 @@ func TestNewPartitions(t *testing.T) {
 		t.Error("a partition that migrate has not seen can be named")
 	}
 	examine := func() []doctor.Finding {
-		found, err := doctor.Examine(context.Background(), w.super, doctor.Target{Policy: w.pol, Snapshot: w.snap, Plan: w.plan})
+		found, err := doctor.RunChecks(context.Background(), w.super, doctor.Target{Policy: w.pol, Snapshot: w.snap, Plan: w.plan})
 		if err != nil {
 			t.Fatal(err)
 		}

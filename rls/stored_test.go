@@ -77,7 +77,7 @@ func TestStored(t *testing.T) {
 		}
 		w.want(agent, result.Text, visible)
 	}
-	found, err := doctor.Examine(context.Background(), w.super, doctor.Target{Policy: w.pol, Snapshot: w.snap, Plan: w.plan})
+	found, err := doctor.RunChecks(context.Background(), w.super, doctor.Target{Policy: w.pol, Snapshot: w.snap, Plan: w.plan})
 	if err != nil {
 		t.Fatal(err)
 	}

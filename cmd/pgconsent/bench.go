@@ -28,8 +28,8 @@ type benchCmd struct {
 	Table        string        `xor:"what" placeholder:"NAME" help:"Look up rows of this table by its primary key, one at a time."`
 	Query        string        `xor:"what" placeholder:"SQL" help:"Measure this query, which may only read."`
 	Clients      int           `default:"8" placeholder:"N" help:"How many clients send at a time. Default: ${default}."`
-	Time         time.Duration `default:"2s" placeholder:"TIME" help:"How long a turn lasts. Default: ${default}."`
-	Rounds       int           `default:"3" placeholder:"N" help:"How many turns each way has with each protocol. Default: ${default}."`
+	Time         time.Duration `default:"2s" placeholder:"TIME" help:"How long a round lasts. Default: ${default}."`
+	Rounds       int           `default:"3" placeholder:"N" help:"How many rounds each way has with each protocol. Default: ${default}."`
 	Protocol     []string      `enum:"simple,extended,prepared" default:"simple,extended,prepared" placeholder:"NAME" help:"simple, extended or prepared; may be repeated. Default: all."`
 	PasswordFile string        `placeholder:"FILE" help:"The agent's password, in a file with mode 0600."`
 	Address      string        `placeholder:"ADDRESS" help:"Where serve listens. Default: the first address of listen in the configuration."`
@@ -48,7 +48,7 @@ figures are medians of the rounds. simple: the values are in the text; extended:
 parameters each time; prepared: it is prepared once.
 
 Nothing is written to tables: the connections are read-only. The agent's statements are decided, limited and recorded
-as always, so the audit grows; with strict records each statement waits for the disk. Before a turn counts, it runs for a
+as always, so the audit grows; with strict records each statement waits for the disk. Before a round counts, it runs for a
 quarter of --time. A busy machine gives figures of little worth: lowest and highest tell how far the ratios are apart.
 
   pgconsent agent add bench --password-file bench.pw
@@ -77,7 +77,7 @@ type benchLine struct {
 	Ratio    float64            `json:"ratio"` // transactions per second relative to a direct connection
 	Low      float64            `json:"ratio_low"`
 	High     float64            `json:"ratio_high"`
-	Turns    []benchRoundResult `json:"turns"`
+	Rounds   []benchRoundResult `json:"turns"`
 }
 
 type benchRoundResult struct {
@@ -114,7 +114,7 @@ func (b benchCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	plan := bench.Plan{Targets: targets, Statement: statement, Clients: b.Clients, Time: b.Time, Rounds: b.Rounds}
+	plan := bench.Plan{Targets: targets, Statement: statement, Clients: b.Clients, RoundTime: b.Time, Rounds: b.Rounds}
 	for _, p := range b.Protocol {
 		if !slices.Contains(plan.Protocols, bench.Protocol(p)) {
 			plan.Protocols = append(plan.Protocols, bench.Protocol(p))
@@ -122,8 +122,8 @@ func (b benchCmd) Run(s *session) error {
 	}
 	if isTerminal(s.err) {
 		fmt.Fprintf(s.err, "%s\n%d clients, records: %s\n", statement.Text, b.Clients, c.Audit.Mode)
-		plan.Report = func(step bench.Step) {
-			left := time.Duration(step.Of-step.Number+1) * plan.Turn()
+		plan.ReportStep = func(step bench.RoundStep) {
+			left := time.Duration(step.Total-step.Number+1) * plan.RoundDuration()
 			fmt.Fprintf(s.err, "round %d of %d: %s, %s (%s left)\n", step.Round, b.Rounds, step.Protocol, step.Target,
 				max(left.Round(time.Second), time.Second))
 		}
@@ -233,7 +233,7 @@ func pinnedTLS(file string) (*tls.Config, error) {
 func (b benchCmd) statement(s *session, targets []bench.Target) (bench.Statement, error) {
 	var conns []*pgconn.PgConn
 	for _, w := range targets {
-		conn, err := bench.Connect(s.ctx, w.Connect)
+		conn, err := bench.ConnectTo(s.ctx, w.Connect)
 		if err != nil {
 			return bench.Statement{}, explainBench(fmt.Errorf("%s: %w", w.Name, err))
 		}
@@ -243,7 +243,7 @@ func (b benchCmd) statement(s *session, targets []bench.Target) (bench.Statement
 	if b.Query != "" {
 		return bench.Statement{Text: b.Query, Texts: []string{b.Query}}, nil
 	}
-	statement, err := bench.Lookup(s.ctx, conns[0], conns[len(conns)-1], b.Table)
+	statement, err := bench.PrimaryKeyStatement(s.ctx, conns[0], conns[len(conns)-1], b.Table)
 	switch {
 	case errors.Is(err, bench.ErrNoTable):
 		return statement, sqlstate.New(sqlstate.UndefinedTable, sqlstate.ReasonNone, "there is no table %s", b.Table).
@@ -298,9 +298,9 @@ func (b benchCmd) json(c *config.Config, statement bench.Statement, results []be
 		Audit: c.Audit.Mode, Seconds: b.Time.Seconds(), Rounds: b.Rounds}
 	for _, r := range results {
 		line := benchLine{Protocol: string(r.Protocol), Way: r.Target, TPS: r.TPS, P50: milliseconds(r.P50),
-			P99: milliseconds(r.P99), Ratio: r.Ratio, Low: r.Low, High: r.High}
-		for _, t := range r.Turns {
-			line.Turns = append(line.Turns, benchRoundResult{t.TPS, milliseconds(t.P50), milliseconds(t.P99)})
+			P99: milliseconds(r.P99), Ratio: r.Ratio, Low: r.LowestRatio, High: r.HighestRatio}
+		for _, t := range r.Rounds {
+			line.Rounds = append(line.Rounds, benchRoundResult{t.TPS, milliseconds(t.P50), milliseconds(t.P99)})
 		}
 		out.Results = append(out.Results, line)
 	}
@@ -313,7 +313,7 @@ func (b benchCmd) print(s *session, results []bench.Result) error {
 	lines := []string{header}
 	for _, r := range results {
 		lines = append(lines, fmt.Sprintf("%s\t%s\t%.0f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f", r.Protocol, r.Target, r.TPS,
-			milliseconds(r.P50), milliseconds(r.P99), r.Ratio, r.Low, r.High))
+			milliseconds(r.P50), milliseconds(r.P99), r.Ratio, r.LowestRatio, r.HighestRatio))
 	}
 	if !s.stdoutIsTerminal {
 		_, err := fmt.Fprintln(s.out, strings.Join(lines, "\n"))

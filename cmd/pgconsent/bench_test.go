@@ -32,7 +32,7 @@ func TestBench(t *testing.T) {
 	var lines []string
 	for _, r := range got.Results {
 		lines = append(lines, r.Protocol+" "+r.Way)
-		if r.TPS <= 0 || r.P50 <= 0 || r.P99 < r.P50 || r.Ratio <= 0 || r.Low > r.Ratio || r.High < r.Ratio || len(r.Turns) != 2 ||
+		if r.TPS <= 0 || r.P50 <= 0 || r.P99 < r.P50 || r.Ratio <= 0 || r.Low > r.Ratio || r.High < r.Ratio || len(r.Rounds) != 2 ||
 			r.Way == "direct" && r.Ratio != 1 {
 			t.Errorf("%+v", r)
 		}

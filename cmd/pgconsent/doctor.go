@@ -48,7 +48,7 @@ func (d doctorCmd) Run(s *session) error {
 		if errors.As(err, &policyProblems) {
 			for _, m := range policyProblems {
 				reports = append(reports, databaseFinding{t.name,
-					doctor.Finding{ID: "policy", Severity: doctor.Unsafe, Problem: m.Error(),
+					doctor.Finding{ID: "policy", Severity: doctor.SeverityUnsafe, Problem: m.Error(),
 						Fix: "Correct the policy or the database, and run pgconsent doctor again: the other checks could not be made."}})
 			}
 			return nil
@@ -60,7 +60,7 @@ func (d doctorCmd) Run(s *session) error {
 		subject := doctor.Target{AgentRole: roles.Agent, ControlRole: roles.Control, ReaderRole: roles.Reader,
 			RowsRole: roles.Rows, Owners: append([]string{}, t.config.Owners...),
 			Policy: built.policy, Snapshot: built.snapshot, Plan: built.plan}
-		findings, err := doctor.Examine(s.ctx, t.conn, subject)
+		findings, err := doctor.RunChecks(s.ctx, t.conn, subject)
 		if err != nil {
 			return err
 		}
@@ -87,7 +87,8 @@ func (d doctorCmd) Run(s *session) error {
 		if err != nil {
 			// The findings so far may be the cause of the error.
 			loginFindings = append(loginFindings, doctor.Finding{
-				ID: "probe", Severity: doctor.Unknown, Problem: "it could not be tried whether the policy is enforced: " + errorText(err),
+				ID: "probe", Severity: doctor.SeverityUnknown, Problem: "it could not be tried whether the policy is enforced: " +
+					errorText(err),
 				Fix: "Correct the findings above, if there are any; upstream, roles and secrets of the " +
 					"configuration say how pgconsent logs in."})
 		}
@@ -105,9 +106,9 @@ func (d doctorCmd) Run(s *session) error {
 	unsafe, unknown := 0, 0
 	for _, r := range reports {
 		switch r.Severity {
-		case doctor.Unsafe:
+		case doctor.SeverityUnsafe:
 			unsafe++
-		case doctor.Unknown:
+		case doctor.SeverityUnknown:
 			unknown++
 		}
 	}
@@ -145,11 +146,11 @@ func findMissingIndexes(t targetDatabase, built compiledPolicy) ([]doctor.Findin
 	}
 	var findings []doctor.Finding
 	for _, w := range warnings {
-		findings = append(findings, doctor.Finding{ID: "indexes", Severity: doctor.Warning, Problem: w.Message,
+		findings = append(findings, doctor.Finding{ID: "indexes", Severity: doctor.SeverityWarning, Problem: w.Message,
 			Fix: w.Suggestion})
 	}
 	if len(findings) == 0 {
-		findings = []doctor.Finding{{ID: "indexes", Severity: doctor.OK, Problem: "every lookup of a rule has an index"}}
+		findings = []doctor.Finding{{ID: "indexes", Severity: doctor.SeverityOK, Problem: "every lookup of a rule has an index"}}
 	}
 	return findings, nil
 }
@@ -174,11 +175,11 @@ func findFailingCalls(ctx context.Context, t targetDatabase, built compiledPolic
 	}
 	var findings []doctor.Finding
 	for _, w := range warnings {
-		findings = append(findings, doctor.Finding{ID: "calls", Severity: doctor.Warning,
+		findings = append(findings, doctor.Finding{ID: "calls", Severity: doctor.SeverityWarning,
 			Problem: fmt.Sprintf("%s:%d:%d: %s", w.File, w.Line, w.Column, w.Message), Fix: w.Suggestion})
 	}
 	if len(findings) == 0 {
-		findings = []doctor.Finding{{ID: "calls", Severity: doctor.OK,
+		findings = []doctor.Finding{{ID: "calls", Severity: doctor.SeverityOK,
 			Problem: "no function or trigger is known to reach for what agents may not"}}
 	}
 	return findings, nil
@@ -209,7 +210,7 @@ func findWorthMaterializing(ctx context.Context, t targetDatabase, built compile
 	}
 	var findings []doctor.Finding
 	for _, w := range worth {
-		findings = append(findings, doctor.Finding{ID: "could_materialize", Severity: doctor.Advice,
+		findings = append(findings, doctor.Finding{ID: "could_materialize", Severity: doctor.SeverityAdvice,
 			Problem: fmt.Sprintf("%s:%d:%d: %s", w.File, w.Line, w.Column, w.Message),
 			Fix:     w.Suggestion + " and run pgconsent migrate (docs/reference/policy-materialize.md says what writers pay)"})
 	}
@@ -232,7 +233,7 @@ func (doctorCmd) tryLogins(s *session, c *config.Config, t targetDatabase, subje
 	if err != nil {
 		return findings, err
 	}
-	probed, err := doctor.Probe(s.ctx, t.conn, agent, subject)
+	probed, err := doctor.RunProbes(s.ctx, t.conn, agent, subject)
 	return append(findings, probed...), err
 }
 
@@ -247,21 +248,21 @@ func (s *session) printFindings(reports []databaseFinding) {
 		lastDatabase = r.Database
 		mark, colour := "ok", "32"
 		switch r.Severity {
-		case doctor.Unsafe:
+		case doctor.SeverityUnsafe:
 			mark, colour = "UNSAFE", "31;1"
-		case doctor.Unknown:
+		case doctor.SeverityUnknown:
 			mark, colour = "UNKNOWN", "31;1"
-		case doctor.NoSignedPath:
+		case doctor.SeverityNoSignedPath:
 			mark, colour = "UNSIGNED", "31"
-		case doctor.Warning:
+		case doctor.SeverityWarning:
 			mark, colour = "warning", "33"
-		case doctor.Hardening:
+		case doctor.SeverityHardening:
 			mark, colour = "harden", "36"
-		case doctor.Advice:
+		case doctor.SeverityAdvice:
 			mark, colour = "advice", "36"
 		}
 		fmt.Fprintf(s.out, "  %s  %s: %s\n", s.paint(colour, fmt.Sprintf("%-7s", mark)), r.ID, r.Problem)
-		if r.Fix != "" && r.Severity != doctor.OK {
+		if r.Fix != "" && r.Severity != doctor.SeverityOK {
 			fmt.Fprintf(s.out, "           fix: %s\n", r.Fix)
 		}
 	}

@@ -46,7 +46,7 @@ func checkAudit(ctx context.Context, c *config.Config) []doctor.Finding {
 	u := &auditCheck{ctx: ctx, c: c}
 	switch {
 	case c.Audit.Mode == string(audit.ModeOff):
-		u.add(doctor.Warning, "audit: { mode: strict, file: audit/ }",
+		u.add(doctor.SeverityWarning, "audit: { mode: strict, file: audit/ }",
 			"there is no audit: nobody can tell afterwards what agents have read")
 		return u.found
 	case c.Audit.Sink == config.SinkDatabase:
@@ -63,9 +63,9 @@ func checkAudit(ctx context.Context, c *config.Config) []doctor.Finding {
 	}
 	if sound && len(u.found) == 0 {
 		if chainEnds.Records == 0 {
-			u.add(doctor.OK, "", "the audit has no record yet; it can be written")
+			u.add(doctor.SeverityOK, "", "the audit has no record yet; it can be written")
 		} else {
-			u.add(doctor.OK, "", "the audit can be written, and ends as it was anchored: record %d, of %s",
+			u.add(doctor.SeverityOK, "", "the audit can be written, and ends as it was anchored: record %d, of %s",
 				chainEnds.NewestHead.Seq, chainEnds.NewestTime.UTC().Format(time.RFC3339))
 		}
 	}
@@ -84,34 +84,35 @@ func (u *auditCheck) checkFolder(checkFolder string) {
 	case errors.Is(err, fs.ErrNotExist): // serve creates the folder
 		return
 	case err != nil:
-		u.add(doctor.Warning, "Run pgconsent doctor as the user that serve runs as.",
+		u.add(doctor.SeverityWarning, "Run pgconsent doctor as the user that serve runs as.",
 			"the folder of the audit cannot be looked at: %v", err)
 		return
 	case !info.IsDir():
-		u.add(doctor.Unsafe, "audit.file must be a folder: name another one.",
+		u.add(doctor.SeverityUnsafe, "audit.file must be a folder: name another one.",
 			"%s is not a folder: serve cannot write records there", checkFolder)
 		return
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		u.add(doctor.Warning, "chmod 700 "+checkFolder,
+		u.add(doctor.SeverityWarning, "chmod 700 "+checkFolder,
 			"others than the owner can get into %s, which has records of who read what (mode %04o)", checkFolder, mode)
 	}
 	files, err := os.ReadDir(checkFolder)
 	if err != nil {
-		u.add(doctor.Warning, "Run pgconsent doctor as the user that serve runs as.",
+		u.add(doctor.SeverityWarning, "Run pgconsent doctor as the user that serve runs as.",
 			"the folder of the audit cannot be read: %v", err)
 		return
 	}
 	for _, file := range files {
 		if info, err := file.Info(); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
-			u.add(doctor.Warning, "chmod 600 "+checkFolder+"/*", "others than the owner can read or write %s (mode %04o)",
+			u.add(doctor.SeverityWarning, "chmod 600 "+checkFolder+"/*",
+				"others than the owner can read or write %s (mode %04o)",
 				filepath.Join(checkFolder, file.Name()), info.Mode().Perm())
 			break
 		}
 	}
 	const writeAccess = 2 // the mode W_OK of access(2)
 	if err := syscall.Access(checkFolder, writeAccess); err != nil {
-		u.add(doctor.Unsafe,
+		u.add(doctor.SeverityUnsafe,
 			"Make it writable for the user that serve runs as; or run pgconsent doctor as that user, if it is.",
 			"records cannot be written to %s: %v", checkFolder, err)
 	}
@@ -125,7 +126,7 @@ func (u *auditCheck) checkFreeSpace(a config.Audit) {
 	}
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(place, &disk); err != nil {
-		u.add(doctor.Warning, "Run pgconsent doctor as the user that serve runs as.",
+		u.add(doctor.SeverityWarning, "Run pgconsent doctor as the user that serve runs as.",
 			"it cannot be told how much room %s has: %v", place, err)
 		return
 	}
@@ -135,12 +136,12 @@ func (u *auditCheck) checkFreeSpace(a config.Audit) {
 	segment, _, _ := a.SegmentBounds()
 	switch {
 	case disk.Files > 0 && disk.Ffree < 2*freeSegments:
-		u.add(doctor.Unsafe, "Remove files, or keep the records on another disk (audit.file).",
+		u.add(doctor.SeverityUnsafe, "Remove files, or keep the records on another disk (audit.file).",
 			"the disk of the audit has room for %d files more", disk.Ffree)
 	case free < minFreeBytes:
-		u.add(doctor.Unsafe, roomHint, "the disk of the audit is full: %s are left for %s", bytesText(free), a.File)
+		u.add(doctor.SeverityUnsafe, roomHint, "the disk of the audit is full: %s are left for %s", bytesText(free), a.File)
 	case free < freeSegments*segment:
-		u.add(doctor.Warning, roomHint,
+		u.add(doctor.SeverityWarning, roomHint,
 			"the disk of the audit has %s left for %s, which is less than %d segments (audit.rotate.size)",
 			bytesText(free), a.File, freeSegments)
 	default:
@@ -165,7 +166,7 @@ func (u *auditCheck) checkFillRate(a config.Audit, free int64, fix string) {
 		return // if expired records are removed already, the log does not grow any more
 	}
 	if days := float64(free) / (float64(writtenBytes) / span.Hours() * 24); days < freeDays {
-		u.add(doctor.Warning, fix,
+		u.add(doctor.SeverityWarning, fix,
 			"at the rate until now the disk of the audit is full in %.1f days: %s are left, %s a day are written",
 			days, bytesText(free), bytesText(int64(float64(writtenBytes)/span.Hours()*24)))
 	}
@@ -187,7 +188,7 @@ func bytesText(n int64) string {
 func (u *auditCheck) checkDatabase() {
 	a := u.c.Audit
 	if err := serve.TryAudit(u.ctx, u.c, a); err != nil {
-		u.add(doctor.Unsafe,
+		u.add(doctor.SeverityUnsafe,
 			"Agents are refused until it takes records. If pgconsent.audit_append is missing or not allowed, run "+
 				"pgconsent migrate; the server's log says more.",
 			"database %s takes no record of the audit: %s", a.Database, strings.TrimPrefix(errorText(err), "audit: "))
@@ -195,11 +196,11 @@ func (u *auditCheck) checkDatabase() {
 	}
 	loose, err := serve.MissingAuditGuards(u.ctx, u.c, a)
 	if err != nil {
-		u.add(doctor.Warning, "Run pgconsent migrate.",
+		u.add(doctor.SeverityWarning, "Run pgconsent migrate.",
 			"it could not be looked at what keeps the records as they are: %s", errorText(err))
 	}
 	for _, l := range loose {
-		u.add(doctor.Warning,
+		u.add(doctor.SeverityWarning,
 			"Run pgconsent audit verify, which tells whether somebody used it; then put it back as superuser: "+
 				"ALTER TABLE … ENABLE ALWAYS TRIGGER, or DROP what was added.", "%s", l)
 	}
@@ -209,7 +210,7 @@ func (u *auditCheck) checkDatabase() {
 func (u *auditCheck) loadKey() audit.Key {
 	key, err := audit.LoadKey(u.c.Audit.Key)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		u.add(doctor.Unsafe, "serve does not start with it. Put back what was there, with mode 0600.", "%v", err)
+		u.add(doctor.SeverityUnsafe, "serve does not start with it. Put back what was there, with mode 0600.", "%v", err)
 	}
 	return key
 }
@@ -221,10 +222,10 @@ func (u *auditCheck) checkChain(a config.Audit, key audit.Key, label string) (ch
 	anchored, err := audit.ReadAnchor(a.Anchor, key)
 	unanchored := errors.Is(err, fs.ErrNotExist)
 	if err != nil && !unanchored {
-		u.add(doctor.Unsafe, brokenChainFix, "%v", err)
+		u.add(doctor.SeverityUnsafe, brokenChainFix, "%v", err)
 	}
 	if info, err := os.Stat(a.Anchor); err == nil && info.Mode().Perm()&0o022 != 0 {
-		u.add(doctor.Warning, "chmod 600 "+a.Anchor, "others than the owner can write the anchor %s (mode %04o)",
+		u.add(doctor.SeverityWarning, "chmod 600 "+a.Anchor, "others than the owner can write the anchor %s (mode %04o)",
 			a.Anchor, info.Mode().Perm())
 	}
 	err = serve.AuditSource(u.ctx, u.c, a, false, func(source audit.Source) (err error) {
@@ -234,28 +235,28 @@ func (u *auditCheck) checkChain(a config.Audit, key audit.Key, label string) (ch
 	var broken *audit.ChainError
 	switch {
 	case errors.As(err, &broken):
-		u.add(doctor.Unsafe, brokenChainFix, "%s is not as it was written, and serve does not go on with it: %v", label,
+		u.add(doctor.SeverityUnsafe, brokenChainFix, "%s is not as it was written, and serve does not go on with it: %v", label,
 			broken)
 		return chainEnds, false
 	case err != nil && a.Sink == config.SinkDatabase && len(u.found) > 0: // the error was reported already
 		return chainEnds, false
 	case err != nil:
-		u.add(doctor.Warning, "Run pgconsent doctor as the user that serve runs as.", "%s cannot be read: %s", label,
+		u.add(doctor.SeverityWarning, "Run pgconsent doctor as the user that serve runs as.", "%s cannot be read: %s", label,
 			errorText(err))
 		return chainEnds, false
 	case chainEnds.Records == 0:
 		return chainEnds, len(u.found) == countBefore
 	}
 	if key.ID() == "" && !fileExists(a.Key) {
-		u.add(doctor.Unsafe, "Put the key back: serve does not make another one for records that need it.",
+		u.add(doctor.SeverityUnsafe, "Put the key back: serve does not make another one for records that need it.",
 			"the key %s of %s is missing", a.Key, label)
 	}
 	if unanchored {
-		u.add(doctor.Warning,
+		u.add(doctor.SeverityWarning,
 			"Put the anchor back from your copy; serve begins a new one otherwise, and says so in the chain.",
 			"nothing anchors the newest records of %s: nobody could tell if they were cut off", label)
 	} else if chainEnds.NewestHead.Seq > anchored.Seq+maxAnchorLag {
-		u.add(doctor.Warning, "Look into the log of serve, which says why the anchor cannot be written.",
+		u.add(doctor.SeverityWarning, "Look into the log of serve, which says why the anchor cannot be written.",
 			"the anchor of %s names record %d, and record %d is the newest: newer ones could be cut off", label,
 			anchored.Seq, chainEnds.NewestHead.Seq)
 	}
@@ -266,7 +267,7 @@ func (u *auditCheck) checkChain(a config.Audit, key audit.Key, label string) (ch
 			oldest = chainEnds.OldestTime
 		}
 		if overdue := chainEnds.NewestTime.Sub(oldest) - retention; !oldest.IsZero() && overdue > 24*time.Hour {
-			u.add(doctor.Warning, "Look into the log of serve, which says why they are not removed.",
+			u.add(doctor.SeverityWarning, "Look into the log of serve, which says why they are not removed.",
 				"%s has records whose time (audit.retention) was over for %s when it was last written", label,
 				overdue.Round(time.Hour))
 		}

@@ -27,7 +27,7 @@ func checkAuditFindings(t *testing.T, file, situation string, want ...string) {
 	var lines []string
 	for _, f := range checkAudit(t.Context(), c) {
 		lines = append(lines, fmt.Sprintf("%s: %s", f.Severity, f.Problem))
-		if f.Severity != doctor.OK && f.Fix == "" {
+		if f.Severity != doctor.SeverityOK && f.Fix == "" {
 			t.Errorf("%s: no fix for: %s", situation, f.Problem)
 		}
 	}

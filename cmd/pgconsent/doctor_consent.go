@@ -26,7 +26,7 @@ func checkConsent(ctx context.Context, c *config.Config, database string, sweeps
 	}
 	r, err := serve.OpenRegistry(c, database)
 	if err != nil {
-		addFinding(doctor.Unsafe, hintOr(err,
+		addFinding(doctor.SeverityUnsafe, hintOr(err,
 			"Run pgconsent migrate, which makes the key of a new registry; restore that of an old one from your copy."),
 			"the consent registry cannot be opened: %s", errorText(err))
 		return out
@@ -34,34 +34,34 @@ func checkConsent(ctx context.Context, c *config.Config, database string, sweeps
 	defer r.Close()
 	inspection, err := r.Inspect(ctx)
 	if err != nil {
-		addFinding(doctor.Warning, hintOr(err, "Run pgconsent migrate."),
+		addFinding(doctor.SeverityWarning, hintOr(err, "Run pgconsent migrate."),
 			"the consent registry could not be looked at: %s", errorText(err))
 		return out
 	}
 	const verify = "Run pgconsent audit verify, which says where; then see docs/reference/consent.md."
 	for _, f := range inspection.Findings {
-		addFinding(doctor.Warning, verify, "the consent registry is not what was acknowledged: %s", f)
+		addFinding(doctor.SeverityWarning, verify, "the consent registry is not what was acknowledged: %s", f)
 	}
 	if inspection.MissingRecord != "" {
-		addFinding(doctor.Unsafe,
+		addFinding(doctor.SeverityUnsafe,
 			"Put the newest copy of the database in its place, or record again what was withdrawn since; "+
 				"docs/reference/consent.md says how (\"After an older backup\").",
 			"the consent registry is not what was acknowledged: %s; withdrawals may have gone with it", inspection.MissingRecord)
 	}
 	if inspection.NoAnchor {
-		addFinding(doctor.Warning,
+		addFinding(doctor.SeverityWarning,
 			"Restore consent.anchor from your copy; the next change makes one, if every record is right.",
 			"nothing anchors the newest consent records: nobody could tell if they were cut off")
 	}
 	if inspection.AnchorLag > 0 {
-		addFinding(doctor.Warning, "Set the clock of the database's server right: until then nobody can grant anything.",
+		addFinding(doctor.SeverityWarning, "Set the clock of the database's server right: until then nobody can grant anything.",
 			"the database's clock is %s behind the last consent record", inspection.AnchorLag.Round(time.Second))
 	}
 	if sweeps {
 		checkSweeper(ctx, c, r, addFinding)
 	}
 	if len(out) == 0 {
-		addFinding(doctor.OK, "", "the consent registry ends as it was anchored, and nothing waits for the sweeper")
+		addFinding(doctor.SeverityOK, "", "the consent registry ends as it was anchored, and nothing waits for the sweeper")
 	}
 	return out
 }
@@ -75,16 +75,16 @@ func checkSweeper(ctx context.Context, c *config.Config, r *registry.Registry,
 	lag := time.Duration(n.LagSeconds * float64(time.Second))
 	switch {
 	case err != nil:
-		addFinding(doctor.Warning, hintOr(err, "Run pgconsent migrate."),
+		addFinding(doctor.SeverityWarning, hintOr(err, "Run pgconsent migrate."),
 			"it could not be looked at what waits for the sweeper: %s", errorText(err))
 	case lag > time.Hour:
-		addFinding(doctor.Warning, run,
+		addFinding(doctor.SeverityWarning, run,
 			"what was withdrawn, has expired or was erased waits for its deletion for %s; agents do not see it",
 			lag.Round(time.Minute))
 	case n.SweptAt == 0:
-		addFinding(doctor.Warning, run, "the sweeper has never run here")
+		addFinding(doctor.SeverityWarning, run, "the sweeper has never run here")
 	case time.Since(time.Unix(int64(n.SweptAt), 0)) > 2*period:
-		addFinding(doctor.Warning, run, "the sweeper ran last at %s, and is to run every %s",
+		addFinding(doctor.SeverityWarning, run, "the sweeper ran last at %s, and is to run every %s",
 			time.Unix(int64(n.SweptAt), 0).UTC().Format(time.RFC3339), period)
 	}
 }

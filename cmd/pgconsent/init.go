@@ -62,7 +62,7 @@ func (c initCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	snap, err := pgcatalog.Load(s.ctx, conn, server.Path)
+	snap, err := pgcatalog.Load(s.ctx, conn, server.SearchPath)
 	if err != nil {
 		return err
 	}
@@ -115,8 +115,8 @@ func (c initCmd) Run(s *session) error {
 }
 
 // readServer asks the server about the connection, for the configuration.
-func readServer(ctx context.Context, conn *pgx.Conn, parsed *pgx.ConnConfig) (starter.Server, error) {
-	server := starter.Server{Database: parsed.Database, Host: parsed.Host, Port: int(parsed.Port), TLS: "disable",
+func readServer(ctx context.Context, conn *pgx.Conn, parsed *pgx.ConnConfig) (starter.Connection, error) {
+	server := starter.Connection{Database: parsed.Database, Host: parsed.Host, Port: int(parsed.Port), TLS: "disable",
 		Role: parsed.User, HasPassword: parsed.Password != ""}
 	if tls := parsed.TLSConfig; tls != nil && !strings.HasPrefix(parsed.Host, "/") {
 		server.TLS = "verify-full"
@@ -129,17 +129,17 @@ func readServer(ctx context.Context, conn *pgx.Conn, parsed *pgx.ConnConfig) (st
 		COALESCE((SELECT s.ssl FROM pg_catalog.pg_stat_ssl AS s WHERE s.pid = pg_catalog.pg_backend_pid()), false),
 		pg_catalog.to_regnamespace('pgconsent') IS NULL AND EXISTS (SELECT FROM pg_catalog.pg_roles AS r WHERE r.rolname IN ($1, $2))`,
 		migrations.DefaultAgentRole, migrations.DefaultControlRole).
-		Scan(&server.Database, &server.Path, &usesTLS, &server.ServesOthers); err != nil {
+		Scan(&server.Database, &server.SearchPath, &usesTLS, &server.ServesOthers); err != nil {
 		return server, fmt.Errorf("ask the server who it is: %w", err)
 	}
 	if !usesTLS { // with sslmode=prefer the connection may have no TLS
 		server.TLS = "disable"
 	}
-	server.Path = slices.DeleteFunc(server.Path, func(schema string) bool {
+	server.SearchPath = slices.DeleteFunc(server.SearchPath, func(schema string) bool {
 		return strings.HasPrefix(schema, "pg_") || strings.HasPrefix(schema, "pgconsent")
 	})
-	if len(server.Path) == 0 {
-		server.Path = []string{"public"}
+	if len(server.SearchPath) == 0 {
+		server.SearchPath = []string{"public"}
 	}
 	return server, nil
 }
@@ -180,7 +180,7 @@ func proposePolicy(snap *catalog.Snapshot, policies []starter.RowPolicy, databas
 		case !errors.As(err, &problems):
 			return nil, "", err
 		}
-		name, ok := proposal.RelationAt(text, problems[0].Line)
+		name, ok := proposal.RelationAtLine(text, problems[0].Line)
 		if !ok || rejected[name] != "" {
 			return nil, "", fmt.Errorf("the proposal does not compile: %w", err)
 		}

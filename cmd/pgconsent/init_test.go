@@ -52,7 +52,7 @@ func TestInit(t *testing.T) {
 	}
 	for i, name := range slices.Sorted(maps.Keys(sources)) {
 		schema := sources[name]
-		if !tier.Turn(i, 2) {
+		if !tier.IsPicked(i, 2) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {

@@ -43,7 +43,7 @@ func (r observeReportCmd) Run(s *session) error {
 	}
 	var report *observe.Report
 	if err := s.withAuditSource(c, c.Audit, func(source audit.Source) (err error) {
-		report, err = observe.Read(source, since)
+		report, err = observe.ReadReport(source, since)
 		return err
 	}); err != nil {
 		return err
@@ -56,7 +56,7 @@ func (r observeReportCmd) Run(s *session) error {
 		report.Print(s.out)
 	}
 	for _, t := range report.Tables {
-		if t.Refused+t.Columns+t.Differs > 0 {
+		if t.Refused+t.ColumnChanges+t.DifferingExecutions > 0 {
 			return errSilent
 		}
 	}
@@ -150,7 +150,7 @@ func (r observeReplayCmd) Run(s *session) error {
 			if err != nil {
 				return err
 			}
-			replay.AskContractsAs(values)
+			replay.UseAttributes(values)
 		}
 		if err := observe.EachStatement(in, replay.Add); err != nil {
 			return err
@@ -206,7 +206,7 @@ func (r observeReplayCmd) judgeAudit(s *session, c *config.Config, database stri
 		} else {
 			recall.Print(s.out)
 		}
-		if recall.Counts[observe.BecomesRefused] > 0 {
+		if recall.Counts[observe.OutcomeBecomesRefused] > 0 {
 			return errSilent
 		}
 		return nil

@@ -83,7 +83,7 @@ func TestObserveReplayOfTheAudit(t *testing.T) {
 	check := func(of string, got map[string]observe.StatementClass, want map[string][2]string) {
 		t.Helper()
 		for fingerprint, w := range want {
-			if c := got[fingerprint]; c.Now != w[0] || !strings.Contains(c.Why, w[1]) || c.Count != 1 {
+			if c := got[fingerprint]; c.NewOutcome != w[0] || !strings.Contains(c.Reason, w[1]) || c.Count != 1 {
 				t.Errorf("%s: %q: %+v, want %q", of, fingerprint, c, w)
 			}
 		}
@@ -93,17 +93,17 @@ func TestObserveReplayOfTheAudit(t *testing.T) {
 	}
 	got := replay(exitError)
 	check("the world's policy", got, map[string][2]string{
-		"unlisted":               {observe.BecomesRefused, "public.nowhere does not exist any more"},
-		"writes":                 {observe.BecomesRefused, "agents may not write public.Session"},
-		"unlisted function":      {observe.BecomesRefused, "the policy does not list the function public.nothing"},
-		"events of nobody":       {observe.Undecided, "of which the record has no value"},
-		"events in stage 2":      {observe.Undecided, "contract intent asks for intent"},
-		"events in stage 4":      {observe.BecomesRefused, "contract retrieval, stage 4: event is not allowed"},
-		"events, known":          {observe.StaysAllowed, ""},
-		"events without a stage": {observe.StaysRefused, "the session has no stage"},
-		"synthesis of an agent":  {observe.BecomesRefused, "contract role, role agent: synthesis is not allowed"},
-		"synthesis":              {observe.Undecided, "of which the record has no value"},
-		"":                       {observe.Undecided, "0A000 unsupported"},
+		"unlisted":               {observe.OutcomeBecomesRefused, "public.nowhere does not exist any more"},
+		"writes":                 {observe.OutcomeBecomesRefused, "agents may not write public.Session"},
+		"unlisted function":      {observe.OutcomeBecomesRefused, "the policy does not list the function public.nothing"},
+		"events of nobody":       {observe.OutcomeUnknown, "of which the record has no value"},
+		"events in stage 2":      {observe.OutcomeUnknown, "contract intent asks for intent"},
+		"events in stage 4":      {observe.OutcomeBecomesRefused, "contract retrieval, stage 4: event is not allowed"},
+		"events, known":          {observe.OutcomeStaysAllowed, ""},
+		"events without a stage": {observe.OutcomeStaysRefused, "the session has no stage"},
+		"synthesis of an agent":  {observe.OutcomeBecomesRefused, "contract role, role agent: synthesis is not allowed"},
+		"synthesis":              {observe.OutcomeUnknown, "of which the record has no value"},
+		"":                       {observe.OutcomeUnknown, "0A000 unsupported"},
 	})
 	// A policy without contracts, which hides a column.
 	plainPolicy := filepath.Join(filepath.Dir(config), "plain.yaml")
@@ -118,11 +118,11 @@ tables:
 	}
 	got = replay(exitError, "--policy", plainPolicy)
 	check("a plain policy", got, map[string][2]string{
-		"counts":            {observe.StaysAllowed, ""},
-		"events in stage 2": {observe.LosesColumns, "no column public.UserEvent.content"},
-		"events of nobody":  {observe.LosesColumns, "no column public.UserEvent.content"},
-		"synthesis":         {observe.BecomesAllowed, ""},
-		"":                  {observe.Undecided, ""},
+		"counts":            {observe.OutcomeStaysAllowed, ""},
+		"events in stage 2": {observe.OutcomeLosesColumns, "no column public.UserEvent.content"},
+		"events of nobody":  {observe.OutcomeLosesColumns, "no column public.UserEvent.content"},
+		"synthesis":         {observe.OutcomeBecomesAllowed, ""},
+		"":                  {observe.OutcomeUnknown, ""},
 	})
 	if out, _, code := call(t, "", "observe", "replay", "--audit", "-c", config, "--policy", plainPolicy, "--since",
 		"1ns"); code != exitOK || !strings.Contains(out, "no decision") {

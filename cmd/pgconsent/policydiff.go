@@ -76,7 +76,7 @@ func (p policyDiffCmd) Run(s *session) error {
 	revealed := false
 	err = s.forEachDatabase(c, name, asMigrate, func(t targetDatabase) error {
 		report, err := p.comparePolicies(s, t, policydiff.Options{
-			Agents: agents, Values: values, Samples: p.Samples, Progress: s.percentProgress()}, settings)
+			Agents: agents, AttributeValues: values, SampleSize: p.Samples, ReportProgress: s.percentProgress()}, settings)
 		if err != nil {
 			return err
 		}
@@ -84,7 +84,7 @@ func (p policyDiffCmd) Run(s *session) error {
 		if s.jsonOutput {
 			return s.printJSON(report)
 		}
-		policydiff.Printer{Out: s.out, Colours: s.stdoutIsTerminal}.Print(report)
+		policydiff.Printer{Out: s.out, UsesColours: s.stdoutIsTerminal}.Print(report)
 		return nil
 	})
 	var problems policy.Errors
@@ -130,7 +130,7 @@ func (p policyDiffCmd) comparePolicies(s *session, t targetDatabase, o policydif
 	if len(paths) == 1 {
 		paths = []string{t.config.Policy, paths[0]}
 	}
-	var sides [2]policydiff.Side
+	var sides [2]policydiff.PolicyVersion
 	for i, path := range paths {
 		target, config := t, *t.config
 		config.Policy = path
@@ -139,7 +139,7 @@ func (p policyDiffCmd) comparePolicies(s *session, t targetDatabase, o policydif
 		if err != nil {
 			return nil, err
 		}
-		sides[i] = policydiff.Side{Path: path, Policy: built.policy}
+		sides[i] = policydiff.PolicyVersion{Path: path, Policy: built.policy}
 	}
 	installed, err := migrations.ReadInstalled(s.ctx, t.conn)
 	if err != nil && !errors.Is(err, migrations.ErrNotInstalled) {
@@ -157,7 +157,7 @@ func (p policyDiffCmd) comparePolicies(s *session, t targetDatabase, o policydif
 			}
 		}
 	}
-	o.Old, o.New, o.Live = sides[0], sides[1], live
+	o.Old, o.New, o.LiveAttributes = sides[0], sides[1], live
 	report, err := policydiff.Compare(s.ctx, t.conn, o)
 	if err != nil {
 		return nil, err

@@ -142,7 +142,7 @@ func (policyTestCmd) schemaReader(s *session) func(context.Context, string) (pol
 		if err != nil {
 			return policytest.Schema{}, err
 		}
-		return policytest.Dump(ctx, []string{
+		return policytest.DumpSchema(ctx, []string{
 			"PGHOST=" + c.Upstream.Host, "PGPORT=" + strconv.Itoa(c.Upstream.Port), "PGSSLMODE=" +
 				c.Upstream.TLS, "PGSSLROOTCERT=" + c.Upstream.CA,
 			"PGDATABASE=" + db.Name, "PGUSER=" + db.Roles.Migrate, "PGPASSWORD=" + password,
@@ -155,10 +155,10 @@ func (p policyTestCmd) runOnce(s *session, server *policytest.Server, files []st
 	match *regexp.Regexp) (allPassed bool,
 	err error) {
 	allPassed = true
-	printer := policytest.Printer{Out: s.out, Colours: s.stdoutIsTerminal}
-	o := policytest.Options{Match: match, Dump: p.schemaReader(s)}
+	printer := policytest.Printer{Out: s.out, UsesColours: s.stdoutIsTerminal}
+	o := policytest.Options{TestNames: match, Dump: p.schemaReader(s)}
 	if !s.jsonOutput {
-		o.OnStart, o.Finished = printer.PrintStart, printer.PrintTest
+		o.OnStart, o.OnFinish = printer.PrintStart, printer.PrintTest
 	}
 	reports := []policytest.Report{}
 	for _, file := range files {
@@ -177,7 +177,7 @@ func (p policyTestCmd) runOnce(s *session, server *policytest.Server, files []st
 		if err != nil {
 			return false, err
 		}
-		if err := errors.Join(policytest.JUnit(out, reports), out.Close()); err != nil {
+		if err := errors.Join(policytest.WriteJUnit(out, reports), out.Close()); err != nil {
 			return false, err
 		}
 	}
@@ -202,7 +202,7 @@ func (p policyTestCmd) runOnChanges(s *session, server *policytest.Server, files
 			}
 		}
 		fmt.Fprintln(s.err, s.paint("2", "watching; Ctrl-C ends"))
-		if err := policytest.Watch(s.ctx, watchedFiles); err != nil || s.ctx.Err() != nil {
+		if err := policytest.WaitForChange(s.ctx, watchedFiles); err != nil || s.ctx.Err() != nil {
 			return err
 		}
 		_, tourErr = p.runOnce(s, server, files, match)

@@ -41,7 +41,7 @@ func TestKeysOfADiffDoNotActOnTheTerminal(t *testing.T) {
 	report := &policydiff.Report{Database: "d", Tables: []policydiff.Table{{Name: "notes", Rows: []policydiff.Rows{{
 		Agents: []string{"chat"}, Key: []string{"id"}, New: 1, Appear: 1, Appearing: [][]string{{"\x1b[2J\x1b[1;1Hagents gain nothing"}},
 	}}}}}
-	policydiff.Printer{Out: &plainWriter{writer: &out}, Colours: true}.Print(report)
+	policydiff.Printer{Out: &plainWriter{writer: &out}, UsesColours: true}.Print(report)
 	if bytes.Contains(out.Bytes(), []byte("\x1b[2J")) {
 		t.Errorf("%q", out.String())
 	}

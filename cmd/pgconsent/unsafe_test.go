@@ -205,7 +205,7 @@ func TestUnsafeDatabases(t *testing.T) {
 		{"key_readable", "GRANT EXECUTE ON FUNCTION pgconsent.seal_key() TO PUBLIC",
 			"REVOKE EXECUTE ON FUNCTION pgconsent.seal_key() FROM PUBLIC", "REVOKE ALL ON FUNCTION pgconsent.seal_key()", ""},
 	} {
-		if !tier.Turn(n, 8) { // the tests of package doctor try each of them
+		if !tier.IsPicked(n, 8) { // the tests of package doctor try each of them
 			continue
 		}
 		t.Run(c.id, func(t *testing.T) {
@@ -258,7 +258,7 @@ func checkRefused(t *testing.T, config, id, fix, serve string) {
 			t.Errorf("doctor --json: %v in %s %s", err, out, stderr)
 		}
 		for _, r := range reports {
-			if r.ID == id && r.Severity == doctor.Unsafe && r.Database == "app" && strings.Contains(r.Fix, fix) && code == exitError {
+			if r.ID == id && r.Severity == doctor.SeverityUnsafe && r.Database == "app" && strings.Contains(r.Fix, fix) && code == exitError {
 				return
 			}
 		}

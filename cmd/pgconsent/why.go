@@ -53,10 +53,10 @@ func (w whyCmd) Run(s *session) error {
 			return err
 		}
 		answer, err := why.Explain(s.ctx, t.conn, why.Question{
-			Policy: built.policy, Snapshot: built.snapshot, Agent: w.As, Attributes: attributes, Set: settings,
+			Policy: built.policy, Snapshot: built.snapshot, Agent: w.As, Attributes: attributes, Settings: settings,
 			Table: w.Table, Key: w.Key,
 			AgentRole: t.config.Roles.Agent,
-			AsAgent: func(ctx context.Context) (*pgx.Conn, error) {
+			ConnectAgent: func(ctx context.Context) (*pgx.Conn, error) {
 				dsn, err := c.ConnString(t.config, t.config.Roles.Agent, t.config.Secrets.Agent)
 				if err != nil {
 					return nil, err
@@ -76,7 +76,7 @@ func (w whyCmd) Run(s *session) error {
 				return err
 			}
 		} else {
-			why.Printer{Out: s.out, Colours: s.stdoutIsTerminal}.Print(answer)
+			why.Printer{Out: s.out, UsesColours: s.stdoutIsTerminal}.Print(answer)
 		}
 		if len(answer.Rows) == 0 || !answer.AgreesWithRowSecurity() {
 			return errSilent

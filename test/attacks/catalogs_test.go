@@ -31,7 +31,7 @@ func TestConditionsOnCatalogs(t *testing.T) {
 	var statements []string
 	cases := 0
 	add := func(relation, condition string) {
-		if cases++; tier.Turn(cases, 10) {
+		if cases++; tier.IsPicked(cases, 10) {
 			statements = append(statements, fmt.Sprintf("SELECT count(*) FROM %s AS c WHERE %s", relation, condition))
 		}
 	}

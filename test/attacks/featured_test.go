@@ -90,7 +90,7 @@ func TestWritesOfTablesWithFeaturesTellNothing(t *testing.T) {
 		policy += "  " + table.name + ": { " + strings.ReplaceAll(table.policy, "WRITE", featuredWrite) + " }\n"
 		for w, write := range featuredWrites {
 			for f, fails := range featuredFails {
-				if tier.Turn(k+w+f, 24) {
+				if tier.IsPicked(k+w+f, 24) {
 					statements = append(statements, strings.ReplaceAll(called(write, table.name), "{}", fails))
 				}
 			}

@@ -207,7 +207,7 @@ func TestSearchesOnTheSignedPathAreNotDeep(t *testing.T) {
 					t.Fatal(sql, err)
 				}
 				for v, value := range values {
-					if !tier.Turn(n+v, 8) {
+					if !tier.IsPicked(n+v, 8) {
 						continue
 					}
 					r := c.ExecPrepared(t.Context(), name, [][]byte{[]byte(value)}, nil, nil).Read()

@@ -537,17 +537,17 @@ func TestHiddenRowsReachNothing(t *testing.T) {
 	tier.All(t)
 	for m, mode := range signedFirst() {
 		for k, f := range reachedBy {
-			if pgtest.Binaries().Major < f.least || !tier.Turn(m+k, 24) { // in the nightly run each in all modes
+			if pgtest.Binaries().Major < f.least || !tier.IsPicked(m+k, 24) { // in the nightly run each in all modes
 				continue
 			}
 			policies := []string{reachedDear}
 			if f.cheap {
 				policies = append(policies, reachedCheap())
 			}
-			if tier.Turn(k, 6) {
+			if tier.IsPicked(k, 6) {
 				policies = append(policies, reachedSought())
 			}
-			if tier.Turn(k, 30) {
+			if tier.IsPicked(k, 30) {
 				policies = append(policies, reachedObserved())
 			}
 			for i, policy := range policies {

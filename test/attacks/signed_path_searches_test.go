@@ -105,13 +105,13 @@ func TestTheSignedPathWhereFewAreSought(t *testing.T) {
 	tier.All(t)
 	odd := "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300, ts = '4714-11-24 BC', body = 'zz', ta = '{zz}'"
 	for r, rule := range soughtRules {
-		if !tier.Turn(r, 2*len(soughtRules)) {
+		if !tier.IsPicked(r, 2*len(soughtRules)) {
 			continue
 		}
 		var cases []signedCase
 		for p, place := range soughtPlaces {
 			for f, fails := range soughtFails {
-				if tier.Turn(p+f, 8) {
+				if tier.IsPicked(p+f, 8) {
 					cases = append(cases, signedSQL(predicate.UseIndexHint+strings.ReplaceAll(place, "{}", fails)))
 				}
 			}
@@ -120,7 +120,7 @@ func TestTheSignedPathWhereFewAreSought(t *testing.T) {
 			t.Run(rule.name+", "+mode.Name, func(t *testing.T) {
 				var plans []string
 				for k, plan := range signedPlans {
-					if tier.Turn(k, 2*len(signedPlans)) {
+					if tier.IsPicked(k, 2*len(signedPlans)) {
 						plans = append(plans, plan)
 					}
 				}

@@ -47,7 +47,7 @@ func TestTablesThatGetUserCode(t *testing.T) {
 	schema, policy := reached+probing, reachedDear
 	for k, ddl := range unquiet {
 		for o, order := range unquietOrders {
-			if !tier.Turn(k+o, 6) {
+			if !tier.IsPicked(k+o, 6) {
 				continue
 			}
 			name := fmt.Sprintf("t%d_%d", k, o)

@@ -39,7 +39,7 @@ func TestWritesAskAsReadsDo(t *testing.T) {
 	for m, mode := range modesOf(instance.Auto, instance.Both) {
 		unhardened, asked := 0, 0
 		for k, f := range reachedBy {
-			if pgtest.Binaries().Major < f.least || !tier.Turn(m+k, 36) || strings.Contains(f.sql, "fcomp") {
+			if pgtest.Binaries().Major < f.least || !tier.IsPicked(m+k, 36) || strings.Contains(f.sql, "fcomp") {
 				continue
 			}
 			var statements []string

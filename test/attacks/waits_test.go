@@ -89,7 +89,7 @@ func TestNoWriteWaitsForHiddenRows(t *testing.T) {
 						t.Fatal(change, a.Err)
 					}
 					for k, write := range waitingWrites {
-						if !tier.Turn(k+n, 6) || level == "REPEATABLE READ" && k%3 != 0 {
+						if !tier.IsPicked(k+n, 6) || level == "REPEATABLE READ" && k%3 != 0 {
 							continue
 						}
 						if i == 0 {

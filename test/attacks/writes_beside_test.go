@@ -130,7 +130,7 @@ func TestWritesBesideReadsTellNothing(t *testing.T) {
 				statements = append(statements, place)
 				break
 			}
-			if tier.Turn(p+f, 6) {
+			if tier.IsPicked(p+f, 6) {
 				statements = append(statements, strings.ReplaceAll(place, "{}", fails))
 			}
 		}
@@ -139,7 +139,7 @@ func TestWritesBesideReadsTellNothing(t *testing.T) {
 		"SELECT id, note, t FROM big ORDER BY id", "SELECT n, note FROM small ORDER BY n, note", "SELECT count(*) FROM open")
 	for m, mode := range modesOf(instance.Auto, instance.Both, instance.SignedViews) {
 		for r, rule := range besideRules {
-			if !tier.Turn(3*m+r, 10) {
+			if !tier.IsPicked(3*m+r, 10) {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s, rule %d", mode.Name, r), func(t *testing.T) {

@@ -116,7 +116,7 @@ func TestStatementsOfClients(t *testing.T) {
 		t.Fatal(code)
 	}
 	for i, file := range files {
-		if !tier.Turn(i, 2) {
+		if !tier.IsPicked(i, 2) {
 			continue
 		}
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".sql"), func(t *testing.T) {

@@ -206,7 +206,7 @@ func (m *requestMaker) operation(method, path string, o map[string]any) {
 	}
 	wrongValues := m.wrongValues(schema)
 	for i, description := range slices.Sorted(maps.Keys(wrongValues)) {
-		if !tier.Turn(i+m.operations, 2) {
+		if !tier.IsPicked(i+m.operations, 2) {
 			continue
 		}
 		value := wrongValues[description]

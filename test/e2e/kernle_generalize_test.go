@@ -62,7 +62,7 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 		"the source's id": "see episode:private_health_incident",
 	}
 	for i, description := range slices.Sorted(maps.Keys(names)) {
-		if !tier.Turn(i, 2) { // package generalize tests each case
+		if !tier.IsPicked(i, 2) { // package generalize tests each case
 			continue
 		}
 		text := names[description]

@@ -275,7 +275,7 @@ func TestKernleA_GrantsShowAndTheOwnerSeesItsOwn(t *testing.T) {
 			{"tutor_b", "si:tutor_b", "role:tutor"}, {"specialist", "si:reading_specialist", ""}, {
 				"parent", "human:parent_456", ""}, {"mallory", "si:mallory", ""},
 		} {
-			if !tier.Turn(i+j, 2) {
+			if !tier.IsPicked(i+j, 2) {
 				continue
 			}
 			entity := entity{user: e.user}

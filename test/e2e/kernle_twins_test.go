@@ -85,7 +85,7 @@ func TestKernleH_TwinsAnswerAlike(t *testing.T) {
 		}
 		questions := 0
 		ask := func(step string, call func() (any, error)) {
-			if questions++; !tier.Turn(questions-1, 8) {
+			if questions++; !tier.IsPicked(questions-1, 8) {
 				return
 			}
 			answer, err := call()

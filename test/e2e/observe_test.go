@@ -89,16 +89,17 @@ func TestObserve(t *testing.T) {
 			var counted, joined *observe.Statement
 			for deadline := time.Now().Add(tier.Patience); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 				var err error
-				if report, err = observe.Read(audit.Folder(in.audit), time.Time{}); err != nil {
+				if report, err = observe.ReadReport(audit.Folder(in.audit), time.Time{}); err != nil {
 					t.Fatal(err)
 				}
-				counted = find("public.memory_participants", func(s *observe.Statement) bool { return s.Compared > 0 })
+				counted = find("public.memory_participants", func(s *observe.Statement) bool { return s.ComparedExecutions > 0 })
 				joined = find("public.memory_participants public.people", func(s *observe.Statement) bool { return len(s.Masked) > 0 && s.Executions > 0 })
 				if counted != nil && joined != nil {
 					break
 				}
 			}
-			if counted == nil || counted.Executions != 1 || counted.Rows != 1 || counted.Differs != 1 || counted.RowsLost != 0 || counted.Agent != "caregiver" {
+			if counted == nil || counted.Executions != 1 || counted.Rows != 1 || counted.DifferingExecutions != 1 || counted.RowsLost != 0 ||
+				counted.Agent != "caregiver" {
 				t.Errorf("the count of participants: %+v", counted)
 			}
 			if joined == nil || strings.Join(joined.Masked, " ") != "public.people.name" || len(joined.Hidden) != 0 {
@@ -159,7 +160,7 @@ tables:
 	var report *observe.Report
 	find := func(table string) *observe.Statement {
 		for _, s := range report.Statements {
-			if s.Compared > 0 && strings.Join(s.Tables, " ") == table {
+			if s.ComparedExecutions > 0 && strings.Join(s.Tables, " ") == table {
 				return s
 			}
 		}
@@ -169,16 +170,16 @@ tables:
 	for deadline := time.Now().Add(tier.Patience); time.Now().Before(deadline) &&
 		(memories == nil || people == nil); time.Sleep(100 * time.Millisecond) {
 		var err error
-		if report, err = observe.Read(audit.Folder(in.audit), time.Time{}); err != nil {
+		if report, err = observe.ReadReport(audit.Folder(in.audit), time.Time{}); err != nil {
 			t.Fatal(err)
 		}
 		memories, people = find("public.memories"), find("public.people")
 	}
-	if memories == nil || memories.Differs != 1 || strconv.FormatInt(memories.Rows-memories.RowsLost, 10) != visible ||
+	if memories == nil || memories.DifferingExecutions != 1 || strconv.FormatInt(memories.Rows-memories.RowsLost, 10) != visible ||
 		strconv.FormatInt(memories.Rows, 10) != all {
 		t.Errorf("memories: %+v; %s of %s are visible", memories, visible, all)
 	}
-	if people == nil || people.Differs != 0 || people.RowsLost != 0 {
+	if people == nil || people.DifferingExecutions != 0 || people.RowsLost != 0 {
 		t.Errorf("people: %+v", people)
 	}
 	for _, table := range report.Tables {
@@ -259,18 +260,18 @@ func TestObservedClaims(t *testing.T) {
 	}
 	for deadline := time.Now().Add(tier.Patience); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		var err error
-		if report, err = observe.Read(audit.Folder(auditFolder), time.Time{}); err != nil {
+		if report, err = observe.ReadReport(audit.Folder(auditFolder), time.Time{}); err != nil {
 			t.Fatal(err)
 		}
-		if find("Relationship").Compared > 0 && find("UserEvent").Compared > 0 && len(find("Agreement").Refusals) > 0 {
+		if find("Relationship").ComparedExecutions > 0 && find("UserEvent").ComparedExecutions > 0 && len(find("Agreement").Refusals) > 0 {
 			break
 		}
 	}
-	if s := find("Relationship"); s.Compared != 1 || s.Differs != 0 {
+	if s := find("Relationship"); s.ComparedExecutions != 1 || s.DifferingExecutions != 0 {
 		t.Errorf("a row that shows in this session: %+v", s)
 	}
 	own := oneText(harness.ConnectSuperuser(t, b.db), `SELECT count(*) FROM "UserEvent" WHERE `+ownVessels)
-	if s := find("UserEvent"); s.Compared != 1 || s.Differs != 1 || strconv.FormatInt(s.Rows-s.RowsLost, 10) != own {
+	if s := find("UserEvent"); s.ComparedExecutions != 1 || s.DifferingExecutions != 1 || strconv.FormatInt(s.Rows-s.RowsLost, 10) != own {
 		t.Errorf("%s events are ana's: %+v", own, s)
 	}
 	if s := find("Agreement"); s.Refusals["42501 contract retrieval"] != 1 {

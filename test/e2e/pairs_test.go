@@ -26,7 +26,7 @@ func TestTwinsAnswerAlike(t *testing.T) {
 		statements = append(statements, q.sql)
 	}
 	for i, sql := range statements {
-		if !tier.Turn(i, 8) {
+		if !tier.IsPicked(i, 8) {
 			continue
 		}
 		// A connection each: a statement may end the session, and what one leaves behind must not hide the next.
@@ -80,7 +80,7 @@ func TestTwinWithoutHiddenRows(t *testing.T) {
 	runAsSuperuser(t, emptied, "ANALYZE")
 	secondTwin := serveOn(t, emptied, options{})
 	for i, sql := range hostileStatements(t) {
-		if !tier.Turn(i, 4) {
+		if !tier.IsPicked(i, 4) {
 			continue
 		}
 		a, b := askOnce(t, firstTwin, sql), askOnce(t, secondTwin, sql)

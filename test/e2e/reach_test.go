@@ -277,7 +277,7 @@ func TestWhatIsAcceptedTells(t *testing.T) {
 		if c.tellingWrite == "" {
 			continue
 		}
-		if accepted++; !tier.Turn(accepted-1, 8) {
+		if accepted++; !tier.IsPicked(accepted-1, 8) {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {

@@ -44,7 +44,7 @@ func TestTextIsUntouched(t *testing.T) {
 		r := rewrite.New(m.Snapshot, m.Policy, mode)
 		answered, tried := 0, 0
 		for i, sql := range all {
-			if !tier.Turn(i+n, len(modes)) {
+			if !tier.IsPicked(i+n, len(modes)) {
 				continue
 			}
 			tried++
@@ -124,7 +124,7 @@ func TestShapesAnswerAsTheFilteredCopy(t *testing.T) {
 		agent := proxy.Agent(t, "agent", s.Name)
 		answered, refused, failed, sensitive := 0, 0, 0, 0
 		for i, sql := range every() {
-			if !tier.Turn(i, 12) {
+			if !tier.IsPicked(i, 12) {
 				continue
 			}
 			want, tells := truth(sql)

@@ -55,8 +55,8 @@ func TestRuns(t *testing.T) {
 				turns[i] = true
 			}
 			for i := range 24 {
-				if Turn(i, 3) != turns[i] {
-					t.Errorf("%s: case %d runs: %t", c.run, i, Turn(i, 3))
+				if IsPicked(i, 3) != turns[i] {
+					t.Errorf("%s: case %d runs: %t", c.run, i, IsPicked(i, 3))
 				}
 			}
 		})

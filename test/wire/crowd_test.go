@@ -41,18 +41,18 @@ func (m *measurement) crowd(all []contender) string {
 		"| protocol | between | transactions per second | / PgBouncer, transaction | process between, µs | p50, µs | p99, µs |\n"+
 		"|---|---|---:|---:|---:|---:|---:|\n", activeCrowd, poolSize, idleCrowd)
 	for _, p := range protocols {
-		turns := m.rounded(pooled, p, activeCrowd)
+		rounds := m.runRounds(pooled, p, activeCrowd)
 		for _, c := range pooled {
-			out += turns.crowdLine(p, c)
+			out += rounds.crowdLine(p, c)
 		}
 	}
 	return out
 }
 
-func (turns turnsByName) crowdLine(p protocol, c contender) string {
-	if len(turns[c.name]) == 0 {
+func (rounds roundsByName) crowdLine(p protocol, c contender) string {
+	if len(rounds[c.name]) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("| %s | %s | %.0f | %s | %.0f | %.0f | %.0f |\n", p.name, c.name, turns.median(c, tps), turns.ratio(c, bouncerT),
-		turns.median(c, func(u turn) float64 { return u.between })*1e6, turns.median(c, p50), turns.median(c, p99))
+	return fmt.Sprintf("| %s | %s | %.0f | %s | %.0f | %.0f | %.0f |\n", p.name, c.name, rounds.median(c, tps), rounds.ratio(c, bouncerT),
+		rounds.median(c, func(u roundResult) float64 { return u.between })*1e6, rounds.median(c, p50), rounds.median(c, p99))
 }

@@ -24,8 +24,8 @@ func streamTable(t *testing.T, all []contender, rounds int) string {
 // streams are rows of so many bytes, 64 MiB of them, by COPY.
 func streams(t *testing.T, all []contender, size, rounds int) []string {
 	t.Helper()
-	type turn struct{ rate, cpu float64 }
-	turns := map[string][]turn{}
+	type streamRound struct{ rate, cpu float64 }
+	results := map[string][]streamRound{}
 	var owners []contender // an agent's COPY has other rows, so it is not compared
 	for _, c := range all {
 		if !c.agent {
@@ -41,16 +41,16 @@ func streams(t *testing.T, all []contender, size, rounds int) []string {
 			if err := stream(t.Context(), conn, sql); err != nil {
 				t.Fatalf("%s: %v", c.name, err)
 			}
-			turns[c.name] = append(turns[c.name], turn{1 / time.Since(began).Seconds(), cpu(t, c.pid) - before})
+			results[c.name] = append(results[c.name], streamRound{1 / time.Since(began).Seconds(), cpu(t, c.pid) - before})
 			_ = conn.Close(t.Context())
 		}
 	}
 	var lines []string
 	for _, c := range owners {
 		var rate, spent []float64
-		for i, mine := range turns[c.name] {
-			rate = append(rate, mine.rate/turns[direct][i].rate)
-			if b := turns[bouncer]; c.pid != 0 && len(b) > 0 {
+		for i, mine := range results[c.name] {
+			rate = append(rate, mine.rate/results[direct][i].rate)
+			if b := results[bouncer]; c.pid != 0 && len(b) > 0 {
 				spent = append(spent, mine.cpu/b[i].cpu)
 			}
 		}

@@ -140,9 +140,9 @@ func (m *measurement) eight(all []contender) string {
 		"| protocol | between | transactions per second | / PgBouncer, session | server | process between | client | p50, µs | p99, µs |\n" +
 		"|---|---|---:|---:|---:|---:|---:|---:|---:|\n"
 	for _, p := range protocols {
-		turns := m.rounded(all, p, 8)
+		rounds := m.runRounds(all, p, 8)
 		for _, c := range all {
-			out += turns.line(p, c)
+			out += rounds.line(p, c)
 		}
 	}
 	return out
@@ -154,9 +154,9 @@ func (m *measurement) fewerAndMore(all []contender) string {
 		"|---|---:|---|---:|---:|---:|---:|\n"
 	for _, clients := range []int{1, 32} {
 		for _, p := range protocols {
-			turns := m.rounded(all, p, clients)
+			rounds := m.runRounds(all, p, clients)
 			for _, c := range all {
-				out += turns.shortLine(p, clients, c)
+				out += rounds.shortLine(p, clients, c)
 			}
 		}
 	}
@@ -168,25 +168,25 @@ func (m *measurement) records(audits []contender) string {
 	out := "Eight clients of an agent:\n\n| protocol | records | transactions per second | / buffered | process between, µs | p50, µs | p99, µs |\n" +
 		"|---|---|---:|---:|---:|---:|---:|\n"
 	for _, p := range protocols {
-		turns := m.rounded(audits, p, 8)
+		rounds := m.runRounds(audits, p, 8)
 		for _, c := range audits {
-			out += turns.auditLine(p, c)
+			out += rounds.auditLine(p, c)
 		}
 	}
 	return out
 }
 
-// rounded lets each contender have its turn in each round.
-func (m *measurement) rounded(all []contender, p protocol, clients int) turnsByName {
-	turns := turnsByName{}
+// runRounds lets each contender run once in each round.
+func (m *measurement) runRounds(all []contender, p protocol, clients int) roundsByName {
+	rounds := roundsByName{}
 	for round := range m.rounds {
 		fmt.Printf("wire: %s, %d clients, round %d of %d\n", p.name, clients, round+1, m.rounds)
 		for _, c := range all {
 			if c.name == bouncerT && p.mode == "prepared" {
 				continue // before version 1.21 PgBouncer does not support prepared statements of clients
 			}
-			turns[c.name] = append(turns[c.name], m.turn(c, p, clients))
+			rounds[c.name] = append(rounds[c.name], m.runRound(c, p, clients))
 		}
 	}
-	return turns
+	return rounds
 }

@@ -99,7 +99,7 @@ func (v *verifier) storeFindings(err error) {
 		e.Problem = err.Error()
 	}
 	for _, f := range slices.Concat(v.loginFound, v.probes.found) {
-		if f.Severity != doctor.OK {
+		if f.Severity != doctor.SeverityOK {
 			e.Found = append(e.Found, f)
 		}
 	}
@@ -123,7 +123,7 @@ func (v *verifier) check(ctx context.Context, conn *pgx.Conn, t enforce.Target) 
 		}
 		v.loadTime = loadTime
 	}
-	unsafe := doctor.Check(ctx, conn, target)
+	unsafe := doctor.CheckServing(ctx, conn, target)
 	if unsafe != nil && !errors.As(unsafe, new(*doctor.UnsafeTables)) {
 		return unsafe
 	}
@@ -174,7 +174,7 @@ func (v *verifier) runProbes(ctx context.Context, conn *pgx.Conn, db *config.Dat
 		p.passedVersions = versions
 	}
 	for _, f := range found {
-		if f.Severity == doctor.OK {
+		if f.Severity == doctor.SeverityOK {
 			p.passedParts[f.ID] = true
 		}
 	}
@@ -191,11 +191,11 @@ func (v *verifier) runProbes(ctx context.Context, conn *pgx.Conn, db *config.Dat
 // row security, and only take longer.
 func closedReason(passed map[string]bool, found []doctor.Finding) string {
 	for _, f := range found {
-		if f.Severity == doctor.NoSignedPath {
+		if f.Severity == doctor.SeverityNoSignedPath {
 			return f.Problem
 		}
 	}
-	if passed[doctor.SignedPath] {
+	if passed[doctor.SignedPathProbe] {
 		return ""
 	}
 	return "its probe was not finished"
@@ -208,7 +208,7 @@ func (s *signedPath) setSignedPath(hash string, passed map[string]bool, found []
 	switch {
 	case s.closedReason == "":
 		s.passedPlan = hash
-	case slices.ContainsFunc(found, func(f doctor.Finding) bool { return f.Severity == doctor.NoSignedPath }):
+	case slices.ContainsFunc(found, func(f doctor.Finding) bool { return f.Severity == doctor.SeverityNoSignedPath }):
 		s.passedPlan = ""
 	case s.passedPlan == hash:
 		s.closedReason = ""
@@ -260,12 +260,12 @@ func (v *verifier) probeAsAgent(ctx context.Context, conn *pgx.Conn, db *config.
 			cancel()
 		}
 	})()
-	return doctor.Probe(probing, conn, agent, target)
+	return doctor.RunProbes(probing, conn, agent, target)
 }
 
 func (v *verifier) warn(found []doctor.Finding) {
 	for _, f := range found {
-		if f.Severity == doctor.Warning {
+		if f.Severity == doctor.SeverityWarning {
 			v.log.Warn(f.Problem, "finding", f.ID, "fix", f.Fix)
 		}
 	}

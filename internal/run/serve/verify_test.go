@@ -8,7 +8,7 @@ import (
 
 // Statements take the signed path only once its probe has passed.
 func TestSignedPathIsClosedUntilItsProbePassed(t *testing.T) {
-	pooler := doctor.Finding{ID: "pooler", Severity: doctor.OK}
+	pooler := doctor.Finding{ID: "pooler", Severity: doctor.SeverityOK}
 	for _, c := range []struct {
 		name   string
 		passed map[string]bool
@@ -16,11 +16,11 @@ func TestSignedPathIsClosedUntilItsProbePassed(t *testing.T) {
 		closed bool
 	}{
 		{"nothing was tried", nil, nil, true},
-		{"it passed", map[string]bool{doctor.SignedPath: true}, []doctor.Finding{pooler}, false},
+		{"it passed", map[string]bool{doctor.SignedPathProbe: true}, []doctor.Finding{pooler}, false},
 		{"another one passed", map[string]bool{"pooler": true}, []doctor.Finding{pooler}, true},
-		{"it ran out of time", nil, []doctor.Finding{pooler, {ID: "probe_timeout", Severity: doctor.Warning}}, true},
-		{"it failed", map[string]bool{doctor.SignedPath: true},
-			[]doctor.Finding{{ID: doctor.SignedPath, Severity: doctor.NoSignedPath, Problem: "it answers"}, pooler}, true},
+		{"it ran out of time", nil, []doctor.Finding{pooler, {ID: "probe_timeout", Severity: doctor.SeverityWarning}}, true},
+		{"it failed", map[string]bool{doctor.SignedPathProbe: true},
+			[]doctor.Finding{{ID: doctor.SignedPathProbe, Severity: doctor.SeverityNoSignedPath, Problem: "it answers"}, pooler}, true},
 	} {
 		if why := closedReason(c.passed, c.found); (why != "") != c.closed {
 			t.Errorf("%s: %q", c.name, why)
@@ -43,11 +43,11 @@ func TestLastProbeResultCounts(t *testing.T) {
 		{"a", false, nil, false},
 		{"b", false, nil, true},
 		{"a", false, nil, false},
-		{"a", false, []doctor.Finding{{ID: doctor.SignedPath, Severity: doctor.NoSignedPath, Problem: "it answers"}}, true},
+		{"a", false, []doctor.Finding{{ID: doctor.SignedPathProbe, Severity: doctor.SeverityNoSignedPath, Problem: "it answers"}}, true},
 		{"a", false, nil, true},
 		{"a", true, nil, false},
 	} {
-		done := map[string]bool{doctor.SignedPath: c.done}
+		done := map[string]bool{doctor.SignedPathProbe: c.done}
 		if s.setSignedPath(c.hash, done, c.found); (s.closedReason != "") != c.closed {
 			t.Errorf("%d: %q", i, s.closedReason)
 		}

@@ -17,7 +17,7 @@ func TestWorldsInABrowser(t *testing.T) {
 	tier.All(t)
 	all := append(slices.Clone(world.List()), "../../../examples/air")
 	for i, name := range all {
-		if tier.Turn(i, 4) {
+		if tier.IsPicked(i, 4) {
 			t.Run(name, func(t *testing.T) {
 				if name == "kernle" { // which other tests have running: a server has one demo of a world
 					looksThrough(t, kernle.world(t, name), name)

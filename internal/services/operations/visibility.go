@@ -85,7 +85,7 @@ func (o *AdminService) ExplainRow(ctx context.Context, c identity.Caller, agent,
 	q := why.Question{Policy: p, Snapshot: snapshot, Agent: agent, Attributes: attributes, Table: table, Key: key,
 		AgentRole: o.AgentRole(c.Database)}
 	if o.ConnectAgent != nil {
-		q.AsAgent = func(ctx context.Context) (*pgx.Conn, error) { return o.ConnectAgent(ctx, c.Database) }
+		q.ConnectAgent = func(ctx context.Context) (*pgx.Conn, error) { return o.ConnectAgent(ctx, c.Database) }
 	}
 	return why.Explain(ctx, conn, q)
 }

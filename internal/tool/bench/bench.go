@@ -38,32 +38,32 @@ type Target struct {
 // Statement is the statement to measure. Texts[i] has the values of Values[i] as literals.
 type Statement struct {
 	Text   string     // text with parameters, for Extended and Prepared
-	Texts  []string   // texts with literals, for Simple, which are sent in turn
-	Values [][][]byte // the parameters of Text, which take turns; empty: it has none
+	Texts  []string   // texts with literals, for Simple, which are sent one after the other
+	Values [][][]byte // the values of Text's parameters, one set for each execution in turn; empty: it has none
 }
 
 // Plan says what to measure. Every field but Report is required. The first target is the one with which others are
 // compared.
 type Plan struct {
-	Targets   []Target
-	Protocols []Protocol
-	Statement Statement
-	Clients   int
-	Time      time.Duration // how long a turn lasts
-	Rounds    int
-	Report    func(Step) // called before each turn; nil: turns are not reported
+	Targets    []Target
+	Protocols  []Protocol
+	Statement  Statement
+	Clients    int
+	RoundTime  time.Duration // how long a round lasts for one target
+	Rounds     int
+	ReportStep func(RoundStep) // called before each target of a round; nil: nothing is reported
 }
 
-// Step is a turn that begins.
-type Step struct {
-	Number, Of int
-	Round      int
-	Protocol   Protocol
-	Target     string
+// RoundStep is a target's part of a round that begins.
+type RoundStep struct {
+	Number, Total int
+	Round         int
+	Protocol      Protocol
+	Target        string
 }
 
-// Turn is the result of a target in one turn.
-type Turn struct {
+// RoundResult is the result of a target in one round.
+type RoundResult struct {
 	TPS      float64 // transactions per second
 	P50, P99 time.Duration
 }
@@ -72,10 +72,10 @@ type Turn struct {
 type Result struct {
 	Protocol Protocol
 	Target   string
-	Turn
-	Ratio     float64 // ratio of TPS to that of the first target in the same round
-	Low, High float64 // the smallest and the largest such ratio
-	Turns     []Turn  // the turns, one for each round
+	RoundResult
+	Ratio                     float64       // ratio of TPS to that of the first target in the same round
+	LowestRatio, HighestRatio float64       // the smallest and the largest such ratio
+	Rounds                    []RoundResult // the results, one for each round
 }
 
 // Run measures. An error names the target and the protocol that failed.
@@ -84,43 +84,43 @@ func Run(ctx context.Context, p Plan) ([]Result, error) {
 		protocol Protocol
 		way      int
 	}
-	turns := map[key][]Turn{}
-	step := Step{Of: p.Rounds * len(p.Protocols) * len(p.Targets)}
+	rounds := map[key][]RoundResult{}
+	step := RoundStep{Total: p.Rounds * len(p.Protocols) * len(p.Targets)}
 	for round := range p.Rounds {
 		for _, protocol := range p.Protocols {
 			for i := range p.Targets {
 				w := (i + round) % len(p.Targets) // a different target is first in each round
 				step.Number, step.Round, step.Protocol, step.Target = step.Number+1, round+1, protocol, p.Targets[w].Name
-				if p.Report != nil {
-					p.Report(step)
+				if p.ReportStep != nil {
+					p.ReportStep(step)
 				}
-				t, err := p.turn(ctx, p.Targets[w], protocol)
+				t, err := p.runRound(ctx, p.Targets[w], protocol)
 				if err != nil {
 					return nil, fmt.Errorf("%s, %s: %w", p.Targets[w].Name, protocol, err)
 				}
-				turns[key{protocol, w}] = append(turns[key{protocol, w}], t)
+				rounds[key{protocol, w}] = append(rounds[key{protocol, w}], t)
 			}
 		}
 	}
 	var out []Result
 	for _, protocol := range p.Protocols {
 		for w := range p.Targets {
-			out = append(out, newResult(protocol, p.Targets[w].Name, turns[key{protocol, w}], turns[key{protocol, 0}]))
+			out = append(out, newResult(protocol, p.Targets[w].Name, rounds[key{protocol, w}], rounds[key{protocol, 0}]))
 		}
 	}
 	return out, nil
 }
 
-// newResult forms the medians of the turns, and ratios to the turns of the first target.
-func newResult(protocol Protocol, way string, turns, first []Turn) Result {
-	r := Result{Protocol: protocol, Target: way, Turns: turns}
+// newResult forms the medians of the rounds, and ratios to the rounds of the first target.
+func newResult(protocol Protocol, way string, rounds, baseline []RoundResult) Result {
+	r := Result{Protocol: protocol, Target: way, Rounds: rounds}
 	var tps, p50, p99, ratios []float64
-	for i, t := range turns {
+	for i, t := range rounds {
 		tps, p50, p99 = append(tps, t.TPS), append(p50, float64(t.P50)), append(p99, float64(t.P99))
-		ratios = append(ratios, t.TPS/first[i].TPS)
+		ratios = append(ratios, t.TPS/baseline[i].TPS)
 	}
 	r.TPS, r.P50, r.P99 = median(tps), time.Duration(median(p50)), time.Duration(median(p99))
-	r.Ratio, r.Low, r.High = median(ratios), slices.Min(ratios), slices.Max(ratios)
+	r.Ratio, r.LowestRatio, r.HighestRatio = median(ratios), slices.Min(ratios), slices.Max(ratios)
 	return r
 }
 
@@ -136,24 +136,24 @@ func quantile(sorted []time.Duration, q float64) time.Duration {
 	return sorted[max(0, int(math.Ceil(q*float64(len(sorted))))-1)]
 }
 
-// errNoTransactions is the error of a turn in which no transaction was finished.
+// errNoTransactions is the error of a round in which no transaction was finished.
 var errNoTransactions = errors.New("no transaction was finished in time: give it more --time, or a shorter query")
 
-// warmUp is how much longer a turn lasts because what comes first is not counted: servers make plans, and caches fill.
-func (p Plan) warmUp() time.Duration { return min(p.Time/4, time.Second) }
+// warmUp is how much longer a round lasts because what comes first is not counted: servers make plans, and caches fill.
+func (p Plan) warmUp() time.Duration { return min(p.RoundTime/4, time.Second) }
 
-// Turn returns how long a turn lasts without logins.
-func (p Plan) Turn() time.Duration { return p.warmUp() + p.Time }
+// RoundDuration returns how long a turn lasts without logins.
+func (p Plan) RoundDuration() time.Duration { return p.warmUp() + p.RoundTime }
 
-// turn lets a target run as fast as it can. Logins and preparations come before the time is taken.
-func (p Plan) turn(ctx context.Context, w Target, protocol Protocol) (Turn, error) {
+// runRound lets a target run as fast as it can. Logins and preparations come before the time is taken.
+func (p Plan) runRound(ctx context.Context, w Target, protocol Protocol) (RoundResult, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	clients := make([]*client, p.Clients)
+	clients := make([]*benchClient, p.Clients)
 	for i := range clients {
 		c, err := connect(ctx, w, p.Statement, protocol, i)
 		if err != nil {
-			return Turn{}, err
+			return RoundResult{}, err
 		}
 		defer c.close()
 		clients[i] = c
@@ -162,7 +162,7 @@ func (p Plan) turn(ctx context.Context, w Target, protocol Protocol) (Turn, erro
 	began := time.Now().Add(p.warmUp())
 	for _, c := range clients {
 		go func() {
-			err := c.run(ctx, began, began.Add(p.Time))
+			err := c.run(ctx, began, began.Add(p.RoundTime))
 			if err != nil {
 				cancel() // the others need not go on
 			}
@@ -177,15 +177,15 @@ func (p Plan) turn(ctx context.Context, w Target, protocol Protocol) (Turn, erro
 	}
 	took := time.Since(began)
 	if err != nil {
-		return Turn{}, err
+		return RoundResult{}, err
 	}
 	var all []time.Duration
 	for _, c := range clients {
 		all = append(all, c.durations...)
 	}
 	if len(all) == 0 {
-		return Turn{}, errNoTransactions
+		return RoundResult{}, errNoTransactions
 	}
 	slices.Sort(all)
-	return Turn{float64(len(all)) / took.Seconds(), quantile(all, 0.5), quantile(all, 0.99)}, nil
+	return RoundResult{float64(len(all)) / took.Seconds(), quantile(all, 0.5), quantile(all, 0.99)}, nil
 }

@@ -8,19 +8,19 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// client is a connection that sends the statement again and again.
-type client struct {
-	conn      *pgconn.PgConn
-	statement Statement
-	protocol  Protocol
-	next      int // index of the next text or values
-	durations []time.Duration
+// benchClient is a connection that sends the statement again and again.
+type benchClient struct {
+	conn          *pgconn.PgConn
+	statement     Statement
+	protocol      Protocol
+	nextStatement int // index of the next text or values
+	durations     []time.Duration
 }
 
 const preparedName = "pgconsent_bench"
 
-// Connect opens a connection on which nothing can be written.
-func Connect(ctx context.Context, to *pgconn.Config) (*pgconn.PgConn, error) {
+// ConnectTo opens a connection on which nothing can be written.
+func ConnectTo(ctx context.Context, to *pgconn.Config) (*pgconn.PgConn, error) {
 	c := to.Copy()
 	c.RuntimeParams = maps.Clone(c.RuntimeParams)
 	if c.RuntimeParams == nil {
@@ -32,12 +32,12 @@ func Connect(ctx context.Context, to *pgconn.Config) (*pgconn.PgConn, error) {
 }
 
 // connect logs a client in, prepares the statement and runs it once.
-func connect(ctx context.Context, w Target, s Statement, protocol Protocol, number int) (*client, error) {
-	conn, err := Connect(ctx, w.Connect)
+func connect(ctx context.Context, w Target, s Statement, protocol Protocol, number int) (*benchClient, error) {
+	conn, err := ConnectTo(ctx, w.Connect)
 	if err != nil {
 		return nil, err
 	}
-	c := &client{conn: conn, statement: s, protocol: protocol, next: number}
+	c := &benchClient{conn: conn, statement: s, protocol: protocol, nextStatement: number}
 	if protocol == Prepared {
 		_, err = conn.Prepare(ctx, preparedName, s.Text, nil)
 	}
@@ -51,20 +51,20 @@ func connect(ctx context.Context, w Target, s Statement, protocol Protocol, numb
 	return c, nil
 }
 
-func (c *client) close() {
+func (c *benchClient) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_ = c.conn.Close(ctx)
 }
 
 // run sends the statement until then, and counts what ends after this moment.
-func (c *client) run(ctx context.Context, counted, until time.Time) error {
+func (c *benchClient) run(ctx context.Context, countFrom, until time.Time) error {
 	for now := time.Now(); now.Before(until); {
 		if err := c.runOnce(ctx); err != nil {
 			return err
 		}
 		end := time.Now()
-		if end.After(counted) {
+		if end.After(countFrom) {
 			c.durations = append(c.durations, end.Sub(now))
 		}
 		now = end
@@ -73,9 +73,9 @@ func (c *client) run(ctx context.Context, counted, until time.Time) error {
 }
 
 // runOnce sends the statement and reads its answer to the end.
-func (c *client) runOnce(ctx context.Context) error {
-	n := c.next
-	c.next++
+func (c *benchClient) runOnce(ctx context.Context) error {
+	n := c.nextStatement
+	c.nextStatement++
 	if c.protocol == Simple {
 		return c.conn.Exec(ctx, c.statement.Texts[n%len(c.statement.Texts)]).Close()
 	}

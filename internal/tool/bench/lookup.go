@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// mostKeys is the number of keys by which rows are looked up, and so the number of different texts.
-const mostKeys = 100
+// maxKeys is the number of keys by which rows are looked up, and so the number of different texts.
+const maxKeys = 100
 
 // Errors of [Lookup].
 var (
@@ -20,10 +20,10 @@ var (
 	ErrNoRows  = errors.New("the agent sees no row of the table")
 )
 
-// Lookup returns a statement that looks up one row of a table by its primary key, for keys of rows that the agent sees.
-// It reads the columns that the agent has, so that all ways read the same ones. The table is named as in SQL; owner and
-// agent are connections of these.
-func Lookup(ctx context.Context, owner, agent *pgconn.PgConn, table string) (Statement, error) {
+// PrimaryKeyStatement returns a statement that looks up one row of a table by its primary key, for keys of rows that
+// the agent sees. It reads the columns that the agent has, so that all ways read the same ones. The table is named as
+// in SQL; owner and agent are connections of these.
+func PrimaryKeyStatement(ctx context.Context, owner, agent *pgconn.PgConn, table string) (Statement, error) {
 	keys, name, err := primaryKey(ctx, owner, table)
 	if err != nil {
 		return Statement{}, err
@@ -41,7 +41,7 @@ func Lookup(ctx context.Context, owner, agent *pgconn.PgConn, table string) (Sta
 	for i, k := range keys {
 		list[i], conditions[i] = quote(k), fmt.Sprintf("%s = $%d", quote(k), i+1)
 	}
-	seen := agent.ExecParams(ctx, fmt.Sprintf("SELECT %s FROM %s LIMIT %d", strings.Join(list, ", "), name, mostKeys),
+	seen := agent.ExecParams(ctx, fmt.Sprintf("SELECT %s FROM %s LIMIT %d", strings.Join(list, ", "), name, maxKeys),
 		nil, nil, nil, nil).Read()
 	if seen.Err != nil {
 		return Statement{}, seen.Err

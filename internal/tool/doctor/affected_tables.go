@@ -11,20 +11,20 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// UnsafeTables is the error of [Check] where every unsafe finding is about certain tables: the rest of the database is
-// safe.
+// UnsafeTables is the error of [CheckServing] where every unsafe finding is about certain tables: the rest of the
+// database is safe.
 type UnsafeTables struct {
 	Relations []uint32 // OIDs of the tables
-	Err       error
+	Cause     error
 }
 
-func (e *UnsafeTables) Error() string { return e.Err.Error() }
+func (e *UnsafeTables) Error() string { return e.Cause.Error() }
 
 // Unwrap returns the error of [UnsafeError].
-func (e *UnsafeTables) Unwrap() error { return e.Err }
+func (e *UnsafeTables) Unwrap() error { return e.Cause }
 
-// findEachWithTable is like findEach, for a query that also returns the OID of the table that a row is about.
-func (x *examination) findEachWithTable(ctx context.Context, f Finding, sql string, args ...any) ([]Finding, error) {
+// findingsWithTable is like findingsOfQuery, for a query that also returns the OID of the table that a row is about.
+func (x *examination) findingsWithTable(ctx context.Context, f Finding, sql string, args ...any) ([]Finding, error) {
 	rows, err := x.conn.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (x *examination) findEachWithTable(ctx context.Context, f Finding, sql stri
 func (x *examination) affectedTables(found []Finding) []uint32 {
 	var out []uint32
 	for _, f := range found {
-		if f.Severity != Unsafe && f.Severity != Unknown {
+		if f.Severity != SeverityUnsafe && f.Severity != SeverityUnknown {
 			continue
 		}
 		oids := x.findingTables[f]

@@ -35,7 +35,7 @@ func TestWhatIsUnsafeOfOneTable(t *testing.T) {
 			"ALTER TABLE public.memories ENABLE ROW LEVEL SECURITY; ALTER ROLE pgconsent_agent NOBYPASSRLS", false},
 	} {
 		exec(t, super, q.sql)
-		err := doctor.Check(context.Background(), control, s)
+		err := doctor.CheckServing(context.Background(), control, s)
 		var confined *doctor.UnsafeTables
 		switch is := errors.As(err, &confined); {
 		case err == nil:
@@ -47,13 +47,13 @@ func TestWhatIsUnsafeOfOneTable(t *testing.T) {
 		}
 		exec(t, super, q.undo)
 	}
-	if err := doctor.Check(context.Background(), control, s); err != nil {
+	if err := doctor.CheckServing(context.Background(), control, s); err != nil {
 		t.Error(err)
 	}
 	// A view of ours is one table's by its name, whatever it reads.
 	view := predicate.LookupView(catalog.Name{Schema: "public", Name: "people"}).SQL()
 	exec(t, super, "CREATE OR REPLACE VIEW "+view+" WITH (security_barrier) AS "+one(t, super, "SELECT pg_get_viewdef('"+view+"'::regclass)"))
-	err := doctor.Check(context.Background(), control, s)
+	err := doctor.CheckServing(context.Background(), control, s)
 	var confined *doctor.UnsafeTables
 	if !errors.As(err, &confined) || !slices.Equal(confined.Relations, []uint32{oidOf(t, super, "public.people")}) {
 		t.Errorf("a view over people that was altered: %v", err)

@@ -12,7 +12,7 @@ func checkBuiltin(ctx context.Context, x *examination) ([]Finding, error) {
 	if err != nil || len(names) == 0 {
 		return nil, err
 	}
-	return []Finding{{"planted", Unsafe,
+	return []Finding{{"planted", SeverityUnsafe,
 		"this is not PostgreSQL's own, and would be taken for it by rules, seals and triggers: " + nameList(names),
 		"As superuser: DROP what was added; take what was altered (a function's language, say) from another " +
 			"database of the same version. Then run pgconsent migrate, and ask who has done it."}}, nil
@@ -29,7 +29,7 @@ func checkLeakproof(ctx context.Context, x *examination) ([]Finding, error) {
 	if err != nil || len(names) == 0 {
 		return nil, err
 	}
-	return []Finding{{"leakproof", Unsafe,
+	return []Finding{{"leakproof", SeverityUnsafe,
 		"somebody has marked functions LEAKPROOF that agents' statements may run, so that these see hidden rows " +
 			"before row security does, and their errors and notices tell of them: " + nameList(names),
 		"As superuser: ALTER FUNCTION … NOT LEAKPROOF. With enforcement: auto an index serves without it."}}, nil

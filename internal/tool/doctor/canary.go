@@ -58,7 +58,7 @@ var canaryPlans = []string{"", "enable_seqscan", "enable_nestloop", "enable_hash
 // checkRowSecurityPath tests the canary under row security: no statement fails, and only the first row shows.
 func (p *probe) checkRowSecurityPath(ctx context.Context) ([]Finding, error) {
 	finding := func(what string) Finding {
-		return Finding{"row_security_path", Unsafe, "row security does not hold on this server as it should: " + what,
+		return Finding{"row_security_path", SeverityUnsafe, "row security does not hold on this server as it should: " + what,
 			"Report it with the version of the server; agents are not served."}
 	}
 	var found []Finding
@@ -85,8 +85,9 @@ func (p *probe) checkSignedPath(ctx context.Context) ([]Finding, error) {
 		return nil, nil
 	}
 	finding := func(what string) Finding {
-		return Finding{SignedPath, NoSignedPath, "the signed path is off, statements take the row security path: " +
-			what, "Report it with the version of the server."}
+		return Finding{SignedPathProbe, SeverityNoSignedPath,
+			"the signed path is off, statements take the row security path: " +
+				what, "Report it with the version of the server."}
 	}
 	var found []Finding
 	err := p.runCanary(ctx, rls.CanarySignedView(), []string{""}, func(sql, _ string, err error) error {
@@ -104,7 +105,7 @@ func (p *probe) checkSignedPath(ctx context.Context) ([]Finding, error) {
 	if err != nil {
 		return found, err
 	}
-	if _, err := p.sealAccepted(ctx, p.keys.Newest().Seal(p.emptyClaims(ctx))); err != nil {
+	if _, err := p.isSealAccepted(ctx, p.keys.Newest().Seal(p.emptyClaims(ctx))); err != nil {
 		return found, err
 	}
 	var statements []string
@@ -131,12 +132,12 @@ func (p *probe) checkSignedPath(ctx context.Context) ([]Finding, error) {
 }
 
 // eachSetting runs a statement for each setting of a plan.
-func (p *probe) eachSetting(ctx context.Context, plan, how string) error {
+func (p *probe) eachSetting(ctx context.Context, plan, planSettings string) error {
 	for _, setting := range strings.Split(plan, ", ") {
 		if setting == "" {
 			continue
 		}
-		if _, err := p.conn.Exec(ctx, fmt.Sprintf(how, setting)); err != nil {
+		if _, err := p.conn.Exec(ctx, fmt.Sprintf(planSettings, setting)); err != nil {
 			return err
 		}
 	}
@@ -153,7 +154,7 @@ func (p *probe) runCanary(ctx context.Context, relation string, hints []string,
 			statements = append(statements, hint+strings.ReplaceAll(shape, "%s", relation))
 		}
 	}
-	if _, err := p.sealAccepted(ctx, p.keys.Newest().Seal(p.emptyClaims(ctx))); err != nil {
+	if _, err := p.isSealAccepted(ctx, p.keys.Newest().Seal(p.emptyClaims(ctx))); err != nil {
 		return err
 	}
 	for _, plan := range canaryPlans {

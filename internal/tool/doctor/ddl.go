@@ -10,7 +10,7 @@ func checkDDL(ctx context.Context, x *examination) ([]Finding, error) {
 	if err != nil || n >= 2 {
 		return nil, err
 	}
-	return []Finding{{"ddl", Hardening,
+	return []Finding{{"ddl", SeverityHardening,
 		"no event trigger tells of the owner's DDL: it is noticed within two seconds, not before the next statement",
 		"Run pgconsent migrate as a superuser that owns what migrate made, or do nothing: " +
 			"docs/explanation/security.md says what it means."}}, nil

@@ -49,7 +49,7 @@ func checkDirectLogins(ctx context.Context, x *examination) ([]Finding, error) {
 	}
 	var found []Finding
 	for _, login := range logins {
-		found = append(found, Finding{"direct_login", Warning,
+		found = append(found, Finding{"direct_login", SeverityWarning,
 			fmt.Sprintf("%s can log in on the server and read %s past the proxy, every row of them", login, nameList(reads[login])),
 			"Where it is an agent's, give the agent a DSN of the proxy, and REVOKE SELECT. Where it is the application's, list it " +
 				"under owners, so that it passes through the proxy, or leave it as it is."})

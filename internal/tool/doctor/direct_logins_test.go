@@ -30,7 +30,7 @@ func TestDirectLogins(t *testing.T) {
 		s.Owners = owners
 		out := ""
 		for _, f := range examine(t, db, s) {
-			if f.ID == "direct_login" && f.Severity == doctor.Warning && strings.HasPrefix(f.Problem, "beside_") {
+			if f.ID == "direct_login" && f.Severity == doctor.SeverityWarning && strings.HasPrefix(f.Problem, "beside_") {
 				out += f.Problem + "\n"
 			}
 		}

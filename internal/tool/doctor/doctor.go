@@ -1,8 +1,8 @@
 // Package doctor checks whether a database can enforce a policy.
 //
-// Each [Finding] of severity [Unsafe] names a state in which an agent could read rows that the policy hides; pgconsent
-// does not serve such a database. A check that fails counts as unsafe. [Examine] reads only catalogs, and changes
-// nothing; [Probe] logs in as the agent role and tests.
+// Each [Finding] of severity [SeverityUnsafe] names a state in which an agent could read rows that the policy hides;
+// pgconsent does not serve such a database. A check that fails counts as unsafe. [RunChecks] reads only catalogs, and
+// changes nothing; [RunProbes] logs in as the agent role and tests.
 //
 // [CheckLogins] tests whether the server asks the clients that are relayed to it for a password.
 //
@@ -30,17 +30,17 @@ type Severity string
 
 // The severities, worst first.
 const (
-	Unsafe       Severity = "unsafe"         // agents are not served
-	Unknown      Severity = "unknown"        // the check failed, so it may be unsafe: agents are not served
-	NoSignedPath Severity = "no_signed_path" // agents are served, on the row security path only
-	Warning      Severity = "warning"        // the policy is enforced, something else may be wrong
-	Hardening    Severity = "hardening"      // a superuser can reduce what a failure of an enforcement layer would show
-	Advice       Severity = "advice"         // nothing is wrong, but something could be faster
-	OK           Severity = "ok"             // nothing is wrong
+	SeverityUnsafe       Severity = "unsafe"         // agents are not served
+	SeverityUnknown      Severity = "unknown"        // the check failed, so it may be unsafe: agents are not served
+	SeverityNoSignedPath Severity = "no_signed_path" // agents are served, on the row security path only
+	SeverityWarning      Severity = "warning"        // the policy is enforced, something else may be wrong
+	SeverityHardening    Severity = "hardening"      // a superuser can limit what a failed enforcement layer would show
+	SeverityAdvice       Severity = "advice"         // nothing is wrong, but something could be faster
+	SeverityOK           Severity = "ok"             // nothing is wrong
 )
 
-// SignedPath is the ID of the finding about the signed path: without it statements read under row security.
-const SignedPath = "signed_path"
+// SignedPathProbe is the ID of the finding about the signed path: without it statements read under row security.
+const SignedPathProbe = "signed_path"
 
 // Finding is a result of a check.
 type Finding struct {
@@ -62,37 +62,37 @@ type Target struct {
 	Owners []string // logins that pass through the proxy unchanged; nil: other logins are not looked at
 
 	PassedProbes map[string]bool // probes, by ID, that have passed already and are left out
-	ProbeTime    time.Duration   // how long each statement of [Probe] may take; 0: 30 s
+	ProbeTime    time.Duration   // how long each statement of [RunProbes] may take; 0: 30 s
 
-	forRunningProxy bool // true while [Check] repeats the checks for a running proxy
+	forRunningProxy bool // true while [CheckServing] repeats the checks for a running proxy
 }
 
 // examination is one run of the checks.
 type examination struct {
 	Target
 	conn          *pgx.Conn
-	roles         map[string]role
+	roles         map[string]roleAttributes
 	findingTables map[Finding][]uint32 // the tables that findings are about, where that is known
 }
 
-// check is one check. run returns what is wrong; no finding means that whenOK is true.
-type check struct {
+// databaseCheck is one check. run returns what is wrong; no finding means that okText is true.
+type databaseCheck struct {
 	id     string
-	whenOK string
+	okText string
 	run    func(ctx context.Context, x *examination) ([]Finding, error)
 }
 
-var checks = []check{
+var checks = []databaseCheck{
 	{"server", "the server's version and encoding are supported", checkServer},
 	{"roles", "the roles have no rights beyond their purpose", checkRoles},
-	{"create", "the agent role may create nothing", checkCreate},
-	{"access", "the agent role may read what the policy lists and write nothing", checkAccess},
+	{"create", "the agent role may create nothing", checkCreatePrivileges},
+	{"access", "the agent role may read what the policy lists and write nothing", checkPrivileges},
 	{"row_security", "row security is on, and not forced, for every protected table", checkRowSecurity},
 	{"policies", "no row policy of others bears on our roles", checkPolicies},
 	{"views", "our views of protected tables belong to the reader", checkViews},
 	{"functions", "functions run with the rights they should", checkFunctions},
 	{"logins", "no login but the owners' reads protected tables past the proxy", checkDirectLogins},
-	{"reach", "nothing of others is in reach of agents", checkReach},
+	{"reach", "nothing of others is in reach of agents", checkReachableFunctions},
 	{"installed", "the configured policy is the one installed", checkInstalled},
 	{"drift", "what is installed has not been altered", checkDrift},
 	{"builtin", "what our functions call is PostgreSQL's own", checkBuiltin},
@@ -101,14 +101,14 @@ var checks = []check{
 	{"materialized", "materialized rules are up to date", checkMaterialized},
 	{"observed", "every table of the policy is enforced", checkObserved},
 	{"ddl", "an event trigger tells of DDL before the next statement", checkDDL},
-	{"waiting", "no table has columns that wait for pgconsent migrate", checkWaiting},
-	{"hardening", "nothing is left to harden", checkHardening},
-	{"hardened_plan", "no table of the policy needs hardened plans", checkHardened},
+	{"waiting", "no table has columns that wait for pgconsent migrate", checkWaitingColumns},
+	{"hardening", "nothing is left to harden", checkServerHardening},
+	{"hardened_plan", "no table of the policy needs hardened plans", checkHardenedPlans},
 }
 
-// Examine runs every check on a connection of the control role, the owner or a superuser. It returns an error only
+// RunChecks runs every check on a connection of the control role, the owner or a superuser. It returns an error only
 // where the connection breaks.
-func Examine(ctx context.Context, conn *pgx.Conn, s Target) ([]Finding, error) {
+func RunChecks(ctx context.Context, conn *pgx.Conn, s Target) ([]Finding, error) {
 	return (&examination{Target: s.withDefaultRoles(), conn: conn, findingTables: map[Finding][]uint32{}}).examine(ctx)
 }
 
@@ -122,11 +122,12 @@ func (x *examination) examine(ctx context.Context) ([]Finding, error) {
 			if !errors.As(err, &pg) || conn.IsClosed() {
 				return found, fmt.Errorf("check %s: %w", c.id, err)
 			}
-			f = append(f, Finding{c.id, Unknown, fmt.Sprintf("this could not be checked: %s (SQLSTATE %s)", pg.Message, pg.Code),
+			f = append(f, Finding{c.id, SeverityUnknown, fmt.Sprintf("this could not be checked: %s (SQLSTATE %s)", pg.Message,
+				pg.Code),
 				"Run pgconsent migrate; if that does not help, run pgconsent doctor as the database's owner."})
 		}
 		if len(f) == 0 {
-			f = []Finding{{ID: c.id, Severity: OK, Problem: c.whenOK}}
+			f = []Finding{{ID: c.id, Severity: SeverityOK, Problem: c.okText}}
 		}
 		found = append(found, f...)
 	}
@@ -148,7 +149,7 @@ func (s Target) withDefaultRoles() Target {
 func UnsafeError(found []Finding) error {
 	var lines []string
 	for _, f := range found {
-		if f.Severity == Unsafe || f.Severity == Unknown {
+		if f.Severity == SeverityUnsafe || f.Severity == SeverityUnknown {
 			lines = append(lines, f.ID+": "+f.Problem+" → "+f.Fix)
 		}
 	}
@@ -160,9 +161,9 @@ func UnsafeError(found []Finding) error {
 		WithHint("pgconsent doctor shows every finding.")
 }
 
-// Check does what Examine does, for a running proxy, which repeats it. It returns an error unless the database is safe,
-// an [UnsafeTables] where all but some tables are. It leaves out checks that would read large tables.
-func Check(ctx context.Context, conn *pgx.Conn, s Target) error {
+// CheckServing does what Examine does, for a running proxy, which repeats it. It returns an error unless the database
+// is safe, an [UnsafeTables] where all but some tables are. It leaves out checks that would read large tables.
+func CheckServing(ctx context.Context, conn *pgx.Conn, s Target) error {
 	s.forRunningProxy = true
 	x := &examination{Target: s.withDefaultRoles(), conn: conn, findingTables: map[Finding][]uint32{}}
 	found, err := x.examine(ctx)
@@ -185,8 +186,8 @@ func (x *examination) queryStrings(ctx context.Context, sql string, args ...any)
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// findEach makes a finding of every row of a query; %s in the finding's texts is the row's text.
-func (x *examination) findEach(ctx context.Context, f Finding, sql string, args ...any) ([]Finding, error) {
+// findingsOfQuery makes a finding of every row of a query; %s in the finding's texts is the row's text.
+func (x *examination) findingsOfQuery(ctx context.Context, f Finding, sql string, args ...any) ([]Finding, error) {
 	names, err := x.queryStrings(ctx, sql, args...)
 	if err != nil {
 		return nil, err

@@ -108,7 +108,7 @@ func exec(t *testing.T, conn *pgx.Conn, sql string) {
 
 func examine(t *testing.T, db *pgtest.DB, s doctor.Target) []doctor.Finding {
 	t.Helper()
-	found, err := doctor.Examine(t.Context(), db.Connect(t, "pgconsent_control"), s)
+	found, err := doctor.RunChecks(t.Context(), db.Connect(t, "pgconsent_control"), s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func examine(t *testing.T, db *pgtest.DB, s doctor.Target) []doctor.Finding {
 
 func probe(t *testing.T, db *pgtest.DB, s doctor.Target) []doctor.Finding {
 	t.Helper()
-	found, err := doctor.Probe(t.Context(), db.Connect(t, "pgconsent_control"), db.DSN("pgconsent_agent", ""), s)
+	found, err := doctor.RunProbes(t.Context(), db.Connect(t, "pgconsent_control"), db.DSN("pgconsent_agent", ""), s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func TestSignedPathProbe(t *testing.T) {
 	if err := migrations.Up(t.Context(), conn, migrations.Options{}, s.Plan); err != nil {
 		t.Fatal(err)
 	}
-	if found := probe(t, db, s); !has(found, doctor.SignedPath, doctor.OK) || !has(found, "row_security_path", doctor.OK) {
+	if found := probe(t, db, s); !has(found, doctor.SignedPathProbe, doctor.SeverityOK) || !has(found, "row_security_path", doctor.SeverityOK) {
 		t.Errorf("%+v", found)
 	}
 	for name, where := range map[string]string{
@@ -162,13 +162,13 @@ func TestSignedPathProbe(t *testing.T) {
 	} {
 		exec(t, conn, "CREATE OR REPLACE VIEW "+rls.CanarySignedView()+" AS SELECT id, consent, secret FROM pgconsent_signed.canary "+where)
 		found := probe(t, db, s)
-		if !has(found, doctor.SignedPath, doctor.NoSignedPath) {
+		if !has(found, doctor.SignedPathProbe, doctor.SeverityNoSignedPath) {
 			t.Errorf("%s: %+v", name, found)
 		}
 	}
 	// A row policy that is evaluated after the expressions of a statement.
 	exec(t, conn, "DROP POLICY pgconsent_select ON pgconsent_signed.canary")
-	if found := probe(t, db, s); !has(found, "row_security_path", doctor.Unsafe) {
+	if found := probe(t, db, s); !has(found, "row_security_path", doctor.SeverityUnsafe) {
 		t.Errorf("%+v", found)
 	}
 }
@@ -178,15 +178,15 @@ func TestSafeDatabase(t *testing.T) {
 	s := subject(t, db)
 	for _, f := range append(examine(t, db, s), probe(t, db, s)...) {
 		switch f.Severity {
-		case doctor.OK, doctor.Hardening:
+		case doctor.SeverityOK, doctor.SeverityHardening:
 		default:
 			t.Errorf("%s: %s: %s", f.Severity, f.ID, f.Problem)
 		}
-		if f.Severity != doctor.OK && f.Fix == "" {
+		if f.Severity != doctor.SeverityOK && f.Fix == "" {
 			t.Errorf("%s says no fix", f.ID)
 		}
 	}
-	if err := doctor.Check(t.Context(), db.Connect(t, "pgconsent_control"), s); err != nil {
+	if err := doctor.CheckServing(t.Context(), db.Connect(t, "pgconsent_control"), s); err != nil {
 		t.Error(err)
 	}
 }
@@ -272,7 +272,7 @@ func TestUnsafeDatabases(t *testing.T) {
 		{"key_readable", "GRANT EXECUTE ON FUNCTION pgconsent.seal_key() TO PUBLIC", ""},
 		{"key_readable", "GRANT SELECT ON pgconsent.keys TO pgconsent_agent", ""},
 	} {
-		if !tier.Turn(i, 2) || tier.Quick() && i%8 != 0 {
+		if !tier.IsPicked(i, 2) || tier.Quick() && i%8 != 0 {
 			continue
 		}
 		t.Run(tc.want, func(t *testing.T) {
@@ -288,7 +288,7 @@ func TestUnsafeDatabases(t *testing.T) {
 				})
 			}
 			found := examine(t, db, s)
-			if !has(found, tc.want, doctor.Unsafe) {
+			if !has(found, tc.want, doctor.SeverityUnsafe) {
 				t.Errorf("after %q: no unsafe finding %s in %v", tc.sql, tc.want, found)
 			}
 			if doctor.UnsafeError(found) == nil {
@@ -333,7 +333,7 @@ func TestHarmless(t *testing.T) {
 				t.Error(err)
 			}
 			for _, f := range found {
-				if strings.HasPrefix(f.ID, "reach") && f.Severity != doctor.OK {
+				if strings.HasPrefix(f.ID, "reach") && f.Severity != doctor.SeverityOK {
 					t.Errorf("%+v", f)
 				}
 			}
@@ -349,11 +349,11 @@ func TestEncoding(t *testing.T) {
 	}
 	latin := &pgtest.DB{Name: "latin", SocketDir: db.SocketDir, Port: db.Port}
 	t.Cleanup(func() { _, _ = pgtestExec(db, "DROP DATABASE latin WITH (FORCE)") })
-	found, err := doctor.Examine(t.Context(), latin.Connect(t, "postgres"), s)
+	found, err := doctor.RunChecks(t.Context(), latin.Connect(t, "postgres"), s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !has(found, "server_encoding", doctor.Unsafe) {
+	if !has(found, "server_encoding", doctor.SeverityUnsafe) {
 		t.Errorf("no finding server_encoding in %v", found)
 	}
 }
@@ -376,7 +376,7 @@ func TestWarnings(t *testing.T) {
 			"sql AS 'SELECT NULL::point'; CREATE CAST (text AS point) WITH FUNCTION attic.f(text) AS IMPLICIT",
 	}
 	for i, want := range slices.Sorted(maps.Keys(all)) {
-		if !tier.Turn(i, 2) {
+		if !tier.IsPicked(i, 2) {
 			continue
 		}
 		sql := all[want]
@@ -388,7 +388,7 @@ func TestWarnings(t *testing.T) {
 				t.Cleanup(func() { _, _ = pgtestExec(db, "REVOKE pgconsent_control FROM pg_monitor") })
 			}
 			found := examine(t, db, s)
-			if !has(found, want, doctor.Warning) {
+			if !has(found, want, doctor.SeverityWarning) {
 				t.Errorf("no warning %s in %v", want, found)
 			}
 			if err := doctor.UnsafeError(append(found, probe(t, db, s)...)); err != nil {
@@ -419,7 +419,7 @@ func TestSearchingFunctions(t *testing.T) {
 		{"ALTER FUNCTION count_memories RESET enable_indexscan", true},
 	} {
 		exec(t, conn, step.sql)
-		if found := examine(t, db, s); has(found, "function_search", doctor.Warning) != step.want {
+		if found := examine(t, db, s); has(found, "function_search", doctor.SeverityWarning) != step.want {
 			t.Errorf("%s: %v", step.sql, found)
 		}
 	}
@@ -428,11 +428,11 @@ func TestSearchingFunctions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found := examine(t, db, accepted); has(found, "function_search", doctor.Warning) {
+	if found := examine(t, db, accepted); has(found, "function_search", doctor.SeverityWarning) {
 		t.Errorf("of a table with approximate: accept: %v", found)
 	}
 	exec(t, conn, "CREATE INDEX ON people USING other (box(point(0, 0), point(1, 1)) others)")
-	if found := examine(t, db, accepted); !has(found, "function_search", doctor.Warning) {
+	if found := examine(t, db, accepted); !has(found, "function_search", doctor.SeverityWarning) {
 		t.Errorf("nothing of a table without approximate: accept: %v", found)
 	}
 }
@@ -448,7 +448,7 @@ func TestTriggersOffForAll(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for until := time.Now().Add(tier.Patience); has(examine(t, db, s), "triggers_off", doctor.Warning) != want; time.Sleep(50 * time.Millisecond) {
+		for until := time.Now().Add(tier.Patience); has(examine(t, db, s), "triggers_off", doctor.SeverityWarning) != want; time.Sleep(50 * time.Millisecond) {
 			if time.Now().After(until) {
 				t.Fatalf("after %q: a warning triggers_off: want %v", sql, want)
 			}
@@ -482,14 +482,14 @@ func TestDefinersWithoutAName(t *testing.T) {
 			s := subject(t, db)
 			exec(t, db.Connect(t, "postgres"), tc.sql)
 			found := examine(t, db, s)
-			if !has(found, tc.want, doctor.Unsafe) {
+			if !has(found, tc.want, doctor.SeverityUnsafe) {
 				t.Errorf("no finding %s in %v", tc.want, found)
 			}
-			if tc.name == "a range" && has(found, "reachable_cast", doctor.Warning) {
+			if tc.name == "a range" && has(found, "reachable_cast", doctor.SeverityWarning) {
 				t.Error("the cast that PostgreSQL makes for a range's own multirange is reported")
 			}
 			exec(t, db.Connect(t, "postgres"), tc.undo)
-			if found := examine(t, db, s); has(found, tc.want, doctor.Unsafe) {
+			if found := examine(t, db, s); has(found, tc.want, doctor.SeverityUnsafe) {
 				t.Errorf("%s is still found after %s", tc.want, tc.undo)
 			}
 		})
@@ -499,11 +499,11 @@ func TestDefinersWithoutAName(t *testing.T) {
 func TestHardening(t *testing.T) {
 	db := safe(t)
 	s := subject(t, db)
-	if !has(examine(t, db, s), "pg_terminate_backend", doctor.Hardening) {
+	if !has(examine(t, db, s), "pg_terminate_backend", doctor.SeverityHardening) {
 		t.Error("pg_terminate_backend is not reported")
 	}
 	exec(t, db.Connect(t, "postgres"), "REVOKE EXECUTE ON FUNCTION pg_catalog.pg_terminate_backend(integer, bigint) FROM PUBLIC")
-	if has(examine(t, db, s), "pg_terminate_backend", doctor.Hardening) {
+	if has(examine(t, db, s), "pg_terminate_backend", doctor.SeverityHardening) {
 		t.Error("pg_terminate_backend is still reported")
 	}
 }
@@ -529,7 +529,7 @@ func TestProbes(t *testing.T) {
 			s := subject(t, db)
 			exec(t, db.Connect(t, "postgres"), tc.sql)
 			found := probe(t, db, s)
-			if !has(found, tc.want, doctor.Unsafe) {
+			if !has(found, tc.want, doctor.SeverityUnsafe) {
 				t.Errorf("no unsafe finding %s in %v", tc.want, found)
 			}
 		})
@@ -570,7 +570,7 @@ func TestSlowProbe(t *testing.T) {
 	exec(t, holder, "BEGIN; LOCK TABLE public.memories IN ACCESS EXCLUSIVE MODE")
 	s.ProbeTime = 3 * time.Second // the others are probed within it
 	found := probe(t, db, s)
-	if !has(found, "probe_timeout", doctor.Warning) || !doctor.HasUnfinished(found) {
+	if !has(found, "probe_timeout", doctor.SeverityWarning) || !doctor.HasUnfinished(found) {
 		t.Errorf("no warning probe_timeout in %v", found)
 	}
 	for _, table := range []string{"public.memories", "public.memory_participants"} {
@@ -584,21 +584,21 @@ func TestSlowProbe(t *testing.T) {
 			t.Errorf("%s was given up, and tried again %d times", table, given-1)
 		}
 	}
-	if !has(found, "leak", doctor.Unsafe) {
+	if !has(found, "leak", doctor.SeverityUnsafe) {
 		t.Errorf("after a table that takes too long the next was not tried: %v", found)
 	}
 	// The time of all of them.
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	s.ProbeTime = time.Minute
-	found, err := doctor.Probe(ctx, db.Connect(t, "pgconsent_control"), db.DSN("pgconsent_agent", ""), s)
+	found, err := doctor.RunProbes(ctx, db.Connect(t, "pgconsent_control"), db.DSN("pgconsent_agent", ""), s)
 	if err != nil || !doctor.HasUnfinished(found) || doctor.UnsafeError(found) != nil {
 		t.Errorf("%v %v", found, err)
 	}
 	// Whoever ends the process does not wait, and is told nothing else.
 	ctx, cancel = context.WithCancel(t.Context())
 	time.AfterFunc(200*time.Millisecond, cancel)
-	if found, err := doctor.Probe(ctx, db.Connect(t, "pgconsent_control"), db.DSN("pgconsent_agent", ""), s); !errors.Is(err, context.Canceled) {
+	if found, err := doctor.RunProbes(ctx, db.Connect(t, "pgconsent_control"), db.DSN("pgconsent_agent", ""), s); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v %v", found, err)
 	}
 }
@@ -607,12 +607,12 @@ func TestPooler(t *testing.T) {
 	db := safe(t)
 	s := subject(t, db)
 	addr := pooler(t, filepath.Join(db.SocketDir, fmt.Sprintf(".s.PGSQL.%d", db.Port)))
-	found, err := doctor.Probe(t.Context(), db.Connect(t, "pgconsent_control"),
+	found, err := doctor.RunProbes(t.Context(), db.Connect(t, "pgconsent_control"),
 		fmt.Sprintf("host=127.0.0.1 port=%d user=pgconsent_agent dbname=%s sslmode=disable", addr.Port, db.Name), s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !has(found, "pooler", doctor.Unsafe) {
+	if !has(found, "pooler", doctor.SeverityUnsafe) {
 		t.Errorf("no finding pooler in %v", found)
 	}
 }
@@ -667,25 +667,25 @@ func TestConnectionLost(t *testing.T) {
 	s := subject(t, db)
 	conn := db.Connect(t, "pgconsent_control")
 	_ = conn.Close(t.Context())
-	if _, err := doctor.Examine(t.Context(), conn, s); err == nil {
+	if _, err := doctor.RunChecks(t.Context(), conn, s); err == nil {
 		t.Error("a closed connection examined well")
 	}
-	if err := doctor.Check(t.Context(), conn, s); err == nil {
+	if err := doctor.CheckServing(t.Context(), conn, s); err == nil {
 		t.Error("a closed connection checked well")
 	}
-	if _, err := doctor.Probe(t.Context(), db.Connect(t, "pgconsent_control"), "host="+filepath.Join(os.TempDir(), "nowhere"), s); err == nil {
+	if _, err := doctor.RunProbes(t.Context(), db.Connect(t, "pgconsent_control"), "host="+filepath.Join(os.TempDir(), "nowhere"), s); err == nil {
 		t.Error("a server that is not there was probed")
 	}
 }
 
 // Every finding's fix is SQL or a command; its words name no row.
 func TestRefuseNamesTheFix(t *testing.T) {
-	err := doctor.UnsafeError([]doctor.Finding{{ID: "rls_off", Severity: doctor.Unsafe, Problem: "off",
+	err := doctor.UnsafeError([]doctor.Finding{{ID: "rls_off", Severity: doctor.SeverityUnsafe, Problem: "off",
 		Fix: "ALTER TABLE t ENABLE ROW LEVEL SECURITY"}})
 	if err == nil || !strings.Contains(err.Error(), "ALTER TABLE t ENABLE") {
 		t.Errorf("Refuse: %v", err)
 	}
-	if err := doctor.UnsafeError([]doctor.Finding{{ID: "x", Severity: doctor.Warning}}); err != nil {
+	if err := doctor.UnsafeError([]doctor.Finding{{ID: "x", Severity: doctor.SeverityWarning}}); err != nil {
 		t.Errorf("Refuse of a warning: %v", err)
 	}
 }
@@ -704,11 +704,11 @@ func TestExamineGivesWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	exec(t, migrate, "BEGIN; ALTER VIEW "+view+" RENAME TO locked")
-	if f := find(examine(t, db, s), "drift"); f.Severity != doctor.Unknown || !strings.Contains(f.Problem, "55P03") {
+	if f := find(examine(t, db, s), "drift"); f.Severity != doctor.SeverityUnknown || !strings.Contains(f.Problem, "55P03") {
 		t.Errorf("while %s is locked: %+v", view, f)
 	}
 	exec(t, migrate, "ROLLBACK")
-	if f := find(examine(t, db, s), "drift"); f.Severity != doctor.OK {
+	if f := find(examine(t, db, s), "drift"); f.Severity != doctor.SeverityOK {
 		t.Errorf("afterwards: %+v", f)
 	}
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// checkHardened names the tables for which PostgreSQL may run functions of other roles, while it plans to read them or
-// compares their values. Such a function might tell about hidden rows, so statements that read the table take the row
-// security path with a hardened plan. That is safe, but slow where a search needs an index.
-func checkHardened(_ context.Context, x *examination) ([]Finding, error) {
+// checkHardenedPlans names the tables for which PostgreSQL may run functions of other roles, while it plans to read
+// them or compares their values. Such a function might tell about hidden rows, so statements that read the table take
+// the row security path with a hardened plan. That is safe, but slow where a search needs an index.
+func checkHardenedPlans(_ context.Context, x *examination) ([]Finding, error) {
 	var found []Finding
 	for _, t := range x.Policy.Tables() {
 		by, runs := x.Snapshot.ReadRunsUserCode(t.Relation)
@@ -27,10 +27,10 @@ func checkHardened(_ context.Context, x *examination) ([]Finding, error) {
 }
 
 // hardenedFinding is the finding about one such table.
-func hardenedFinding(r *catalog.Relation, by string) Finding {
-	return Finding{"hardened_plan", Advice,
+func hardenedFinding(r *catalog.Relation, source string) Finding {
+	return Finding{"hardened_plan", SeverityAdvice,
 		fmt.Sprintf("statements about %s get hardened plans and take no signed path, since a function may run there "+
-			"that is neither PostgreSQL's own nor of a known extension: %s", r.Name, by),
+			"that is neither PostgreSQL's own nor of a known extension: %s", r.Name, source),
 		"Nothing, unless searches are too slow: docs/explanation/performance.md, \"Tables with hardened " +
 			"plans\", says which functions do not count."}
 }

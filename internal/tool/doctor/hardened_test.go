@@ -11,7 +11,7 @@ import (
 func TestTablesThatNeedHardenedPlans(t *testing.T) {
 	t.Parallel()
 	db := safe(t)
-	if found := examine(t, db, subject(t, db)); !has(found, "hardened_plan", doctor.OK) {
+	if found := examine(t, db, subject(t, db)); !has(found, "hardened_plan", doctor.SeverityOK) {
 		t.Errorf("hardened_plan: %v", found)
 	}
 	exec(t, db.Connect(t, "postgres"), `CREATE FUNCTION public.normal(text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN lower($1); END';
@@ -38,7 +38,7 @@ func TestTablesThatNeedHardenedPlans(t *testing.T) {
 			continue
 		}
 		for table, by := range want {
-			if f.Severity == doctor.Advice && strings.HasPrefix(f.Problem, "statements about "+table) &&
+			if f.Severity == doctor.SeverityAdvice && strings.HasPrefix(f.Problem, "statements about "+table) &&
 				strings.HasSuffix(f.Problem, ": "+by) {
 				delete(want, table)
 			}

@@ -14,7 +14,7 @@ var publicFunctions = []struct{ id, function, why string }{
 	{"large_objects_from", "pg_catalog.lo_from_bytea(oid, bytea)", "stores data that outlives the session"},
 }
 
-func checkHardening(ctx context.Context, x *examination) ([]Finding, error) {
+func checkServerHardening(ctx context.Context, x *examination) ([]Finding, error) {
 	if !x.rolesExist() {
 		return rolesMissing, nil
 	}
@@ -26,11 +26,13 @@ func checkHardening(ctx context.Context, x *examination) ([]Finding, error) {
 			return found, err
 		}
 		if mayExecute {
-			found = append(found, Finding{o.id, Hardening, "the agent role may execute " + o.function + ", which " + o.why,
+			found = append(found, Finding{o.id, SeverityHardening, "the agent role may execute " + o.function + ", which " +
+				o.why,
 				"As superuser: REVOKE EXECUTE ON FUNCTION " + o.function + " FROM PUBLIC, and grant it to the roles that need it."})
 		}
 	}
-	more, err := x.findEach(ctx, Finding{"language", Hardening, "the agent role may use the language %s, in DO blocks",
+	more, err := x.findingsOfQuery(ctx, Finding{"language", SeverityHardening,
+		"the agent role may use the language %s, in DO blocks",
 		"As superuser: REVOKE USAGE ON LANGUAGE %s FROM PUBLIC; functions that exist go on working."},
 		`SELECT pg_catalog.quote_ident(l.lanname) FROM pg_catalog.pg_language l
 			WHERE l.lanpltrusted AND pg_catalog.has_language_privilege($1, l.oid, 'USAGE') ORDER BY 1`, x.AgentRole)

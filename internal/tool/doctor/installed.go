@@ -17,13 +17,14 @@ func checkInstalled(ctx context.Context, x *examination) ([]Finding, error) {
 	in, err := migrations.ReadInstalled(ctx, x.conn)
 	switch {
 	case errors.Is(err, migrations.ErrNotInstalled):
-		return []Finding{{"not_installed", Unsafe, "pgconsent is not installed in this database", "Run pgconsent migrate."}}, nil
+		return []Finding{{"not_installed", SeverityUnsafe, "pgconsent is not installed in this database",
+			"Run pgconsent migrate."}}, nil
 	case err != nil:
 		return nil, err
 	}
 	if err := in.CheckPlan(x.Plan); err != nil {
 		what, _, _ := strings.Cut(err.Error(), ": ")
-		return []Finding{{"other_policy", Unsafe, what, "Run pgconsent migrate."}}, nil
+		return []Finding{{"other_policy", SeverityUnsafe, what, "Run pgconsent migrate."}}, nil
 	}
 	return nil, nil
 }
@@ -31,7 +32,8 @@ func checkInstalled(ctx context.Context, x *examination) ([]Finding, error) {
 func checkDrift(ctx context.Context, x *examination) ([]Finding, error) {
 	changed, err := migrations.Drift(ctx, x.conn)
 	if errors.Is(err, migrations.ErrNotInstalled) {
-		return []Finding{{"not_installed", Unsafe, "pgconsent is not installed in this database", "Run pgconsent migrate."}}, nil
+		return []Finding{{"not_installed", SeverityUnsafe, "pgconsent is not installed in this database",
+			"Run pgconsent migrate."}}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -63,7 +65,7 @@ func checkDrift(ctx context.Context, x *examination) ([]Finding, error) {
 	}
 	var found []Finding
 	if len(alterations) > 0 {
-		one := Finding{"drift", Unsafe, "what pgconsent migrate installed was altered: " + nameList(alterations),
+		one := Finding{"drift", SeverityUnsafe, "what pgconsent migrate installed was altered: " + nameList(alterations),
 			"Run pgconsent migrate, which puts back what is its own. What others have added stays: look at it first."}
 		if single {
 			x.findingTables[one] = among
@@ -71,12 +73,12 @@ func checkDrift(ctx context.Context, x *examination) ([]Finding, error) {
 		found = append(found, one)
 	}
 	if len(missingViews) > 0 {
-		found = append(found, Finding{"drift_signed_view", Warning,
+		found = append(found, Finding{"drift_signed_view", SeverityWarning,
 			"views that signed statements read are gone, which read under row security instead: " + nameList(missingViews),
 			"Run pgconsent migrate, which makes them anew."})
 	}
 	if len(tables) > 0 {
-		found = append(found, Finding{"drift_table", Warning,
+		found = append(found, Finding{"drift_table", SeverityWarning,
 			"grants or settings of protected tables changed since pgconsent migrate: " +
 				nameList(tables), "If that was meant, nothing; pgconsent migrate records it."})
 	}
@@ -88,25 +90,26 @@ func checkDrift(ctx context.Context, x *examination) ([]Finding, error) {
 		return found, err
 	}
 	if hasNoChanges && len(alterations) == 0 {
-		found = append(found, Finding{"changes", Warning,
+		found = append(found, Finding{"changes", SeverityWarning,
 			"pgconsent.change was emptied, or a trigger that fills it is off: everything that agents hold open " +
 				"ends with 40001", "Run pgconsent migrate, which puts it back."})
 	}
 	return found, nil
 }
 
-// newKeyHint says how to make a key; proxies use the newest key from their next probe of the database.
-const newKeyHint = "As the role that ran pgconsent migrate: SELECT pgconsent.make_key()"
+// makeKeyHint says how to make a key; proxies use the newest key from their next probe of the database.
+const makeKeyHint = "As the role that ran pgconsent migrate: SELECT pgconsent.make_key()"
 
 func checkKeys(ctx context.Context, x *examination) ([]Finding, error) {
 	var found []Finding
 	if _, err := seal.LoadKeyring(ctx, x.conn); err != nil {
-		found = append(found, Finding{"bad_key", Unsafe, "the keys of seals cannot be used: " + err.Error(), newKeyHint})
+		found = append(found, Finding{"bad_key", SeverityUnsafe, "the keys of seals cannot be used: " + err.Error(),
+			makeKeyHint})
 	}
 	if !x.rolesExist() {
 		return append(found, rolesMissing...), nil
 	}
-	more, err := x.findEach(ctx, Finding{"key_readable", Unsafe,
+	more, err := x.findingsOfQuery(ctx, Finding{"key_readable", SeverityUnsafe,
 		"the role " + x.AgentRole + " may read keys through %s, by itself or through PUBLIC",
 		"REVOKE ALL ON %s FROM PUBLIC, " + quoteIdent(x.AgentRole)},
 		`SELECT 'TABLE pgconsent.keys' WHERE pg_catalog.has_any_column_privilege($1, 'pgconsent.keys', 'SELECT, INSERT, UPDATE')

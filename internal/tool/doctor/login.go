@@ -43,7 +43,7 @@ func CheckLogins(ctx context.Context, u Upstream, owners []string, s Target) ([]
 			return found, fmt.Errorf("log in as %s without a password: %w", owner, err)
 		}
 		if got != loginRefused {
-			found = append(found, Finding{"owner_login", Unsafe,
+			found = append(found, Finding{"owner_login", SeverityUnsafe,
 				"the server lets the owner " + owner +
 					" in without a password: whoever reaches pgconsent's listener is the owner",
 				hbaLine(u, "\""+u.Database+"\"", owner)})
@@ -53,15 +53,16 @@ func CheckLogins(ctx context.Context, u Upstream, owners []string, s Target) ([]
 		if got, err = u.tryLogin(ctx, owner, true); err != nil {
 			return found, fmt.Errorf("log in as %s for replication without a password: %w", owner, err)
 		}
-		if got == loggedIn {
-			found = append(found, Finding{"owner_replication", Unsafe,
+		if got == loginSucceeded {
+			found = append(found, Finding{"owner_replication", SeverityUnsafe,
 				"the server lets the owner " + owner +
 					" replicate without a password: whoever reaches pgconsent's listener can copy the cluster", hbaLine(u,
 					"replication", owner)})
 		}
 	}
 	if len(found) == 0 {
-		found = append(found, Finding{ID: "owner_login", Severity: OK, Problem: "the server asks owners for a password"})
+		found = append(found, Finding{ID: "owner_login", Severity: SeverityOK,
+			Problem: "the server asks owners for a password"})
 	}
 	for _, r := range []struct{ id, role, effect string }{
 		{"agent_login", s.AgentRole, "ends other agents' sessions, and has only row security against it"},
@@ -72,7 +73,7 @@ func CheckLogins(ctx context.Context, u Upstream, owners []string, s Target) ([]
 			return found, fmt.Errorf("log in as %s without a password: %w", r.role, err)
 		}
 		if got != loginRefused {
-			found = append(found, Finding{r.id, Warning,
+			found = append(found, Finding{r.id, SeverityWarning,
 				"the server lets " + r.role +
 					" in without a password: what runs on this machine, if it is trusted like pgconsent, " + r.effect,
 				hbaLine(u, "\""+u.Database+"\"", r.role)})
@@ -94,9 +95,9 @@ func hbaLine(u Upstream, database, role string) string {
 type loginResult int
 
 const (
-	loginRefused  loginResult = iota // the server asks for a password, or refuses the login
-	loginAccepted                    // the server asked for nothing, but refused the login for another reason
-	loggedIn                         // the server accepted the login
+	loginRefused         loginResult = iota // the server asks for a password, or refuses the login
+	loginWithoutPassword                    // the server asked for nothing, but refused the login for another reason
+	loginSucceeded                          // the server accepted the login
 )
 
 // loginTimeout limits how long one login may take.
@@ -133,7 +134,7 @@ func (u Upstream) tryLogin(ctx context.Context, role string, replication bool) (
 		switch {
 		case err != nil:
 			return loginRefused, err
-		case kind == 'E' && got == loginAccepted:
+		case kind == 'E' && got == loginWithoutPassword:
 			return got, nil
 		case kind == 'E':
 			// Only a refusal of this login is a result: that a server is starting, or full, is an error.
@@ -143,13 +144,13 @@ func (u Upstream) tryLogin(ctx context.Context, role string, replication bool) (
 			return loginRefused, nil
 		case kind == 'Z':
 			_, _ = nc.Write([]byte{'X', 0, 0, 0, 4})
-			return loggedIn, nil
+			return loginSucceeded, nil
 		case kind == 'R' && len(body) >= 4 && binary.BigEndian.Uint32(body) != 0:
 			return loginRefused, nil // The server asks for something.
 		case kind == 'R' && len(body) == 4:
-			got = loginAccepted
+			got = loginWithoutPassword
 		// The message is a setting, the key for cancelling, or a notice.
-		case got == loginAccepted && slices.Contains([]byte("SKN"), kind):
+		case got == loginWithoutPassword && slices.Contains([]byte("SKN"), kind):
 		default:
 			return loginRefused, fmt.Errorf("the server answers a startup message with %q", kind)
 		}

@@ -80,14 +80,14 @@ func TestLogins(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, f := range found {
-				if f.Severity == doctor.Unsafe && f.ID != c.want || f.Severity != doctor.OK && f.Fix == "" {
+				if f.Severity == doctor.SeverityUnsafe && f.ID != c.want || f.Severity != doctor.SeverityOK && f.Fix == "" {
 					t.Errorf("found %+v", f)
 				}
 			}
-			if c.want != "" && !has(found, c.want, doctor.Unsafe) {
+			if c.want != "" && !has(found, c.want, doctor.SeverityUnsafe) {
 				t.Errorf("no unsafe finding %s in %v", c.want, found)
 			}
-			if c.want == "" && !has(found, "owner_login", doctor.OK) {
+			if c.want == "" && !has(found, "owner_login", doctor.SeverityOK) {
 				t.Errorf("no finding that all is well in %v", found)
 			}
 		})
@@ -96,7 +96,8 @@ func TestLogins(t *testing.T) {
 	t.Run("the agent and control roles", func(t *testing.T) {
 		configure(t, db, "host all pgconsent_agent,pgconsent_control all trust\n"+asks)
 		found, err := doctor.CheckLogins(t.Context(), byTCP(db), []string{"app"}, s)
-		if err != nil || doctor.UnsafeError(found) != nil || !has(found, "agent_login", doctor.Warning) || !has(found, "control_login", doctor.Warning) {
+		if err != nil || doctor.UnsafeError(found) != nil || !has(found, "agent_login", doctor.SeverityWarning) || !has(found, "control_login",
+			doctor.SeverityWarning) {
 			t.Errorf("%v %v", found, err)
 		}
 	})

@@ -29,7 +29,7 @@ func checkMaterialized(ctx context.Context, x *examination) ([]Finding, error) {
 		case !exists:
 			continue // The table is not installed, which another check reports.
 		case !ready:
-			out = append(out, Finding{"materialized", Warning,
+			out = append(out, Finding{"materialized", SeverityWarning,
 				fmt.Sprintf("the materialized rule of %s is not complete: statements work it out for each row",
 					f.Relation), "Run pgconsent migrate, which fills it in."})
 			continue
@@ -43,7 +43,7 @@ func checkMaterialized(ctx context.Context, x *examination) ([]Finding, error) {
 			}
 		}
 		if unsettledChanges > 0 {
-			out = append(out, Finding{"materialized", Unsafe,
+			out = append(out, Finding{"materialized", SeverityUnsafe,
 				fmt.Sprintf("the materialized rule of %s may be wrong: it depends on %d changes that were never applied",
 					f.Relation, unsettledChanges), "Run pgconsent migrate, which fills it in anew."})
 			continue
@@ -56,7 +56,7 @@ func checkMaterialized(ctx context.Context, x *examination) ([]Finding, error) {
 			return out, err
 		}
 		if n > 0 {
-			out = append(out, Finding{"materialized", Unsafe,
+			out = append(out, Finding{"materialized", SeverityUnsafe,
 				fmt.Sprintf("the materialized rule of %s is wrong for %d rows: somebody has changed it by hand, or has "+
 					"switched triggers off", f.Relation, n),
 				fmt.Sprintf("Run SELECT pgconsent.materialized_invalidate('%s') as the role that migrates, and then "+

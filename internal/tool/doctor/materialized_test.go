@@ -51,14 +51,14 @@ func TestMaterialized(t *testing.T) {
 		}
 		control := db.Connect(t, migrations.DefaultControlRole)
 		subject := doctor.Target{Policy: p, Snapshot: snap, Plan: plan}
-		served = doctor.Check(ctx, control, subject)
-		found, err := doctor.Examine(ctx, control, subject)
+		served = doctor.CheckServing(ctx, control, subject)
+		found, err := doctor.RunChecks(ctx, control, subject)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var out []string
 		for _, f := range found {
-			if f.Severity != doctor.OK && f.Severity != doctor.Hardening {
+			if f.Severity != doctor.SeverityOK && f.Severity != doctor.SeverityHardening {
 				out = append(out, string(f.Severity)+" "+f.ID+": "+f.Problem+" "+f.Fix)
 			}
 		}

@@ -11,7 +11,8 @@ func checkObserved(_ context.Context, x *examination) ([]Finding, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
-	return []Finding{{"observed", Warning, "NOT PROTECTED, since the policy only observes them: " + nameList(names) +
+	return []Finding{{"observed", SeverityWarning, "NOT PROTECTED, since the policy only observes them: " +
+		nameList(names) +
 		"; agents read every row of them",
 		"pgconsent observe report tells what enforcing them would change; then take observe out of the policy and " +
 			"run pgconsent migrate."}}, nil

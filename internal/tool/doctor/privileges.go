@@ -6,16 +6,16 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// checkCreate finds every place where the agent role could create an object. The names in pgconsent's own functions
-// could then resolve to the agent's type or function.
-func checkCreate(ctx context.Context, x *examination) ([]Finding, error) {
+// checkCreatePrivileges finds every place where the agent role could create an object. The names in pgconsent's own
+// functions could then resolve to the agent's type or function.
+func checkCreatePrivileges(ctx context.Context, x *examination) ([]Finding, error) {
 	agent := x.AgentRole
 	if !x.rolesExist() {
 		return rolesMissing, nil
 	}
 	return collectFindings(
 		func() ([]Finding, error) {
-			return x.findEach(ctx, Finding{"agent_temp", Unsafe,
+			return x.findingsOfQuery(ctx, Finding{"agent_temp", SeverityUnsafe,
 				"the role " + agent + " may create temporary objects in database %s, by itself or through PUBLIC",
 				"REVOKE TEMPORARY ON DATABASE %s FROM PUBLIC, " + quoteIdent(agent) +
 					", and grant it by name to the roles that need it (pgconsent migrate does)"},
@@ -23,15 +23,15 @@ func checkCreate(ctx context.Context, x *examination) ([]Finding, error) {
 					WHERE pg_catalog.has_database_privilege($1, pg_catalog.current_database(), 'TEMPORARY')`, agent)
 		},
 		func() ([]Finding, error) {
-			return x.findEach(ctx, Finding{"agent_create_database",
-				Unsafe, "the role " + agent + " may create schemas in database %s, by itself or through PUBLIC",
+			return x.findingsOfQuery(ctx, Finding{"agent_create_database",
+				SeverityUnsafe, "the role " + agent + " may create schemas in database %s, by itself or through PUBLIC",
 				"REVOKE CREATE ON DATABASE %s FROM PUBLIC, " + quoteIdent(agent)},
 				`SELECT pg_catalog.quote_ident(pg_catalog.current_database())
 					WHERE pg_catalog.has_database_privilege($1, pg_catalog.current_database(), 'CREATE')`, agent)
 		},
 		func() ([]Finding, error) {
-			return x.findEach(ctx, Finding{"agent_create_schema",
-				Unsafe, "the role " + agent + " may create objects in schema %s, by itself or through PUBLIC",
+			return x.findingsOfQuery(ctx, Finding{"agent_create_schema",
+				SeverityUnsafe, "the role " + agent + " may create objects in schema %s, by itself or through PUBLIC",
 				"REVOKE CREATE ON SCHEMA %s FROM PUBLIC, " + quoteIdent(agent)},
 				`SELECT pg_catalog.quote_ident(n.nspname) FROM pg_catalog.pg_namespace n
 				 WHERE pg_catalog.has_schema_privilege($1, n.oid, 'CREATE') ORDER BY 1`, agent)
@@ -39,8 +39,8 @@ func checkCreate(ctx context.Context, x *examination) ([]Finding, error) {
 	)
 }
 
-// checkAccess compares the agent role's rights with those that the policy gives it.
-func checkAccess(ctx context.Context, x *examination) ([]Finding, error) {
+// checkPrivileges compares the agent role's rights with those that the policy gives it.
+func checkPrivileges(ctx context.Context, x *examination) ([]Finding, error) {
 	agent := x.AgentRole
 	if !x.rolesExist() {
 		return rolesMissing, nil
@@ -72,27 +72,28 @@ func checkAccess(ctx context.Context, x *examination) ([]Finding, error) {
 			if len(newTables) == 0 {
 				return nil, nil
 			}
-			return []Finding{{"new_part", Warning,
+			return []Finding{{"new_part", SeverityWarning,
 					"parts of listed tables that agents cannot read by name yet: " + nameList(newTables), "Run pgconsent migrate."}},
 				nil
 		},
 		func() ([]Finding, error) {
-			return x.findEach(ctx, Finding{"agent_usage", Unsafe,
+			return x.findingsOfQuery(ctx, Finding{"agent_usage", SeverityUnsafe,
 				"the role " + agent + " has USAGE on schema %s, where keys and lookup views are",
 				"REVOKE ALL ON SCHEMA %s FROM PUBLIC, " + quoteIdent(agent)},
 				`SELECT n.nspname FROM pg_catalog.pg_namespace n
 					WHERE n.nspname = 'pgconsent' AND pg_catalog.has_schema_privilege($1, n.oid, 'USAGE')`, agent)
 		},
 		func() ([]Finding, error) {
-			return x.findEachWithTable(ctx, Finding{"agent_write", Unsafe,
+			return x.findingsWithTable(ctx, Finding{"agent_write", SeverityUnsafe,
 				"the role " + agent + " may change more of %s than the policy says, by itself or through PUBLIC",
 				"REVOKE INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER ON %s FROM PUBLIC, " + quoteIdent(agent) +
 					", and run pgconsent migrate"},
-				excessRights, agent, writes)
+				excessRightsQuery, agent, writes)
 		},
 		func() ([]Finding, error) {
-			return x.findEachWithTable(ctx, Finding{"agent_narrowed",
-				Unsafe, "the role " + agent + " may read %s, of which the policy hides columns, by itself or through PUBLIC",
+			return x.findingsWithTable(ctx, Finding{"agent_narrowed",
+				SeverityUnsafe, "the role " + agent +
+					" may read %s, of which the policy hides columns, by itself or through PUBLIC",
 				"REVOKE SELECT ON %s FROM PUBLIC, " + quoteIdent(agent) + ", and grant it by name to the roles that need it"},
 				`SELECT pg_catalog.format('%I.%I', n.nspname, c.relname), c.oid FROM pg_catalog.pg_class c
 				 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
@@ -100,14 +101,14 @@ func checkAccess(ctx context.Context, x *examination) ([]Finding, error) {
 				agent, tablesWithColumnRights)
 		},
 		func() ([]Finding, error) {
-			return x.findEachWithTable(ctx, Finding{"rows_write", Unsafe,
+			return x.findingsWithTable(ctx, Finding{"rows_write", SeverityUnsafe,
 				"the role " + x.RowsRole + " may change more of %s than the policy says, by itself or through PUBLIC",
 				"REVOKE INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER ON %s FROM PUBLIC, " +
 					quoteIdent(x.RowsRole) + ", and run pgconsent migrate"},
-				excessRights, x.RowsRole, ofRowsRole)
+				excessRightsQuery, x.RowsRole, ofRowsRole)
 		},
 		func() ([]Finding, error) {
-			return x.findEach(ctx, Finding{"agent_unlisted", Warning,
+			return x.findingsOfQuery(ctx, Finding{"agent_unlisted", SeverityWarning,
 				"the role " + agent + " may read or change %s, which the policy does not list: only the rewriter refuses it",
 				"REVOKE ALL ON %s FROM PUBLIC, " + quoteIdent(agent) + ", or list it in the policy"},
 				`SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c
@@ -126,11 +127,11 @@ func checkAccess(ctx context.Context, x *examination) ([]Finding, error) {
 // rolesExist reports whether all roles exist; if not, checkRoles has reported it.
 func (x *examination) rolesExist() bool { return len(x.roles) == len(x.roleNames()) }
 
-var rolesMissing = []Finding{{"role_missing", Unsafe, "this could not be checked without the roles",
+var rolesMissing = []Finding{{"role_missing", SeverityUnsafe, "this could not be checked without the roles",
 	"Run pgconsent migrate."}}
 
-// excessRights is a query for the tables of which a role may change more than the policy says.
-const excessRights = `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname), c.oid
+// excessRightsQuery is a query for the tables of which a role may change more than the policy says.
+const excessRightsQuery = `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname), c.oid
 				 FROM pg_catalog.jsonb_to_recordset($2::pg_catalog.jsonb) AS w (oid oid, insert text[], update text[], delete bool)
 				 JOIN pg_catalog.pg_class c ON c.oid = w.oid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 				 WHERE pg_catalog.has_table_privilege($1, c.oid, 'TRUNCATE, TRIGGER') OR pg_catalog.has_any_column_privilege($1, c.oid, 'REFERENCES')

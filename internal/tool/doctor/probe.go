@@ -18,15 +18,15 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Probe logs in as the agent role and tries what must not work. control is a connection that may read the keys; agent
-// is a connection string of the agent role. The error is that of a connection that fails.
+// RunProbes logs in as the agent role and tries what must not work. control is a connection that may read the keys;
+// agent is a connection string of the agent role. The error is that of a connection that fails.
 //
 // The probes for rows read tables until a row shows, a table without visible rows to its end. Each statement has
 // s.ProbeTime, all of them together as long as ctx lasts. An unfinished probe is a warning, probe_timeout: it found no
 // row that must not show, but has not read everything. That is acceptable since the probes are the second check:
-// [Examine], which must run before, has compared the definitions of policies, views and functions with those that
+// [RunChecks], which must run before, has compared the definitions of policies, views and functions with those that
 // migrate made. Without it, a Probe that only warns proves nothing.
-func Probe(ctx context.Context, control *pgx.Conn, agent string, s Target) ([]Finding, error) {
+func RunProbes(ctx context.Context, control *pgx.Conn, agent string, s Target) ([]Finding, error) {
 	if s.ProbeTime == 0 {
 		s.ProbeTime = 30 * time.Second
 	}
@@ -59,7 +59,7 @@ func Probe(ctx context.Context, control *pgx.Conn, agent string, s Target) ([]Fi
 		_ = conn.Close(closing)
 	}()
 	p := &probe{examination: examination{Target: s.withDefaultRoles(), conn: conn}, keys: keys,
-		timedOut: map[catalog.Name]bool{}}
+		timedOutTables: map[catalog.Name]bool{}}
 	var found []Finding
 	// The fast probes come first.
 	for _, c := range []struct {
@@ -69,7 +69,7 @@ func Probe(ctx context.Context, control *pgx.Conn, agent string, s Target) ([]Fi
 		{"pooler", "the connection leads to one server process", p.detectPooler},
 		{"seal", "a seal made with the newest key is accepted", p.tryValidSeal},
 		{"unsigned_text", "signed views refuse a text that is not signed", p.tryUnsignedReads},
-		{SignedPath, "the signed path runs no expression before it has verified the signature", p.checkSignedPath},
+		{SignedPathProbe, "the signed path runs no expression before it has verified the signature", p.checkSignedPath},
 		{"row_security_path", "row security lets no expression at a hidden row", p.checkRowSecurityPath},
 		{"leak", "without a seal no row shows", p.findRowsWithoutSeal},
 		{"forged_seal", "a forged seal opens nothing", p.tryForgedSeals},
@@ -86,12 +86,12 @@ func Probe(ctx context.Context, control *pgx.Conn, agent string, s Target) ([]Fi
 			case !isPg || conn.IsClosed():
 				return found, fmt.Errorf("probe %s: %w", c.id, err)
 			default:
-				f = append(f, Finding{c.id, Unsafe,
+				f = append(f, Finding{c.id, SeverityUnsafe,
 					fmt.Sprintf("the probe failed: %s (SQLSTATE %s)", pg.Message, pg.Code), "Run pgconsent migrate."})
 			}
 		}
 		if len(f) == 0 {
-			f = []Finding{{ID: c.id, Severity: OK, Problem: c.holds}}
+			f = []Finding{{ID: c.id, Severity: SeverityOK, Problem: c.holds}}
 		}
 		found = append(found, f...)
 	}
@@ -104,7 +104,7 @@ func HasUnfinished(found []Finding) bool {
 }
 
 func probeTimeout(probe, why string) Finding {
-	return Finding{"probe_timeout", Warning, "the probe " + probe + " was not finished: " + why +
+	return Finding{"probe_timeout", SeverityWarning, "the probe " + probe + " was not finished: " + why +
 		"; what is installed is as migrate made it, but it was not tried whether it works",
 		"Run pgconsent doctor at a quiet time: it waits 30 s for each table."}
 }
@@ -114,8 +114,8 @@ const queryCanceled = "57014"
 
 type probe struct {
 	examination
-	keys     *seal.Keyring
-	timedOut map[catalog.Name]bool // tables on which a statement timed out: they are skipped from then on
+	keys           *seal.Keyring
+	timedOutTables map[catalog.Name]bool // tables on which a statement timed out: they are skipped from then on
 }
 
 // detectPooler detects a connection pooler that assigns server processes by transaction.
@@ -132,7 +132,7 @@ func (p *probe) detectPooler(ctx context.Context) ([]Finding, error) {
 	if len(seen) == 1 {
 		return nil, nil
 	}
-	return []Finding{{"pooler", Unsafe,
+	return []Finding{{"pooler", SeverityUnsafe,
 		"there is a pooler between pgconsent and the server: the server process is not the one that was logged in to",
 		"Point upstream at PostgreSQL itself; a session's identity must not travel to another process."}}, nil
 }
@@ -163,12 +163,13 @@ func (p *probe) tryForgedSeals(ctx context.Context) ([]Finding, error) {
 		"with a seal that never expires":    p.keys.Newest().Seal(far),
 		"with a seal of nothing but digits": "v1|1|1|1|1|1#" + strings.Repeat("0", 64),
 	} {
-		sealed, err := p.sealAccepted(ctx, value)
+		sealed, err := p.isSealAccepted(ctx, value)
 		if err != nil {
 			return found, err
 		}
 		if sealed {
-			found = append(found, Finding{"forged_seal", Unsafe, "the database accepts a session " + what, "Run pgconsent migrate."})
+			found = append(found, Finding{"forged_seal", SeverityUnsafe, "the database accepts a session " + what,
+				"Run pgconsent migrate."})
 		}
 		f, err := p.findVisibleRows(ctx, "forged_seal", what)
 		found = append(found, f...)
@@ -183,16 +184,16 @@ func (p *probe) tryForgedSeals(ctx context.Context) ([]Finding, error) {
 // tryValidSeal tests that the database accepts a correct seal: it fails for a key whose stored pads do not match its
 // secret.
 func (p *probe) tryValidSeal(ctx context.Context) ([]Finding, error) {
-	ok, err := p.sealAccepted(ctx, p.keys.Newest().Seal(p.emptyClaims(ctx)))
+	ok, err := p.isSealAccepted(ctx, p.keys.Newest().Seal(p.emptyClaims(ctx)))
 	if err != nil || ok {
 		return nil, err
 	}
-	return []Finding{{"bad_key", Unsafe, "the database does not accept a seal made with its newest key",
-		newKeyHint + "; if that does not help, compare the clocks of both machines."}}, nil
+	return []Finding{{"bad_key", SeverityUnsafe, "the database does not accept a seal made with its newest key",
+		makeKeyHint + "; if that does not help, compare the clocks of both machines."}}, nil
 }
 
-// sealAccepted sets a seal, and reports whether the database takes it for valid.
-func (p *probe) sealAccepted(ctx context.Context, value string) (bool, error) {
+// isSealAccepted sets a seal, and reports whether the database takes it for valid.
+func (p *probe) isSealAccepted(ctx context.Context, value string) (bool, error) {
 	// As a parameter of the extended protocol: the value must not show in pg_stat_activity.
 	if _, err := p.conn.Exec(ctx, "SELECT pg_catalog.set_config('pgconsent.seal', $1, false)", pgx.QueryExecModeExec,
 		value); err != nil {
@@ -221,7 +222,7 @@ func (p *probe) findVisibleRows(ctx context.Context, id, what string) ([]Finding
 		if t.Columns != nil {
 			n = predicate.RowView(n)
 		}
-		if p.timedOut[n] {
+		if p.timedOutTables[n] {
 			continue
 		}
 		var shows bool
@@ -229,7 +230,7 @@ func (p *probe) findVisibleRows(ctx context.Context, id, what string) ([]Finding
 			quoteIdent(n.Name))).Scan(&shows)
 		var pg *pgconn.PgError
 		if errors.As(err, &pg) && pg.Code == queryCanceled {
-			p.timedOut[n] = true
+			p.timedOutTables[n] = true
 			found = append(found, probeTimeout(id, "reading "+n.String()+" took longer than "+p.ProbeTime.String()))
 			continue
 		}
@@ -237,7 +238,8 @@ func (p *probe) findVisibleRows(ctx context.Context, id, what string) ([]Finding
 			return found, err
 		}
 		if shows {
-			found = append(found, Finding{id, Unsafe, what + " the agent role sees rows of " + n.String(), "Run pgconsent migrate."})
+			found = append(found, Finding{id, SeverityUnsafe, what + " the agent role sees rows of " + n.String(),
+				"Run pgconsent migrate."})
 		}
 	}
 	return found, nil
@@ -246,7 +248,7 @@ func (p *probe) findVisibleRows(ctx context.Context, id, what string) ([]Finding
 // tryUnsignedReads reads every signed view without a signature, with a valid seal. The view must raise an error: if it
 // merely returned no rows, a NOT EXISTS over it would be true.
 func (p *probe) tryUnsignedReads(ctx context.Context) ([]Finding, error) {
-	if _, err := p.sealAccepted(ctx, p.keys.Newest().Seal(p.emptyClaims(ctx))); err != nil {
+	if _, err := p.isSealAccepted(ctx, p.keys.Newest().Seal(p.emptyClaims(ctx))); err != nil {
 		return nil, err
 	}
 	views, err := p.queryStrings(ctx, `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c
@@ -278,14 +280,15 @@ func (p *probe) tryUnsignedReads(ctx context.Context) ([]Finding, error) {
 		}
 		switch {
 		case err == nil:
-			found = append(found, Finding{"unsigned_text", Unsafe, "signed views answer a statement without a signature: " + sql,
+			found = append(found, Finding{"unsigned_text", SeverityUnsafe,
+				"signed views answer a statement without a signature: " + sql,
 				"Run pgconsent migrate."})
 		case !errors.As(err, &pg):
 			return found, err
 		case pg.Code == queryCanceled: // A lock on one table does not keep the other tables from being tested.
 			found = append(found, probeTimeout("unsigned_text", sql+" was not answered in time"))
 		case pg.Code != "42501":
-			found = append(found, Finding{"unsigned_text", Unsafe,
+			found = append(found, Finding{"unsigned_text", SeverityUnsafe,
 				"the check of signatures fails in an unexpected way (SQLSTATE " + pg.Code + "): " + sql, "Run pgconsent migrate."})
 		}
 	}

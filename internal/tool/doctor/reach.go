@@ -7,10 +7,10 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// checkReach finds functions of other roles that an agent could run by name, or through a cast or a domain's check. The
-// rewriter refuses the names, so these are warnings: they lack the second enforcement layer. A function that runs
-// without its name and with its owner's rights is past both layers, and unsafe.
-func checkReach(ctx context.Context, x *examination) ([]Finding, error) {
+// checkReachableFunctions finds functions of other roles that an agent could run by name, or through a cast or a
+// domain's check. The rewriter refuses the names, so these are warnings: they lack the second enforcement layer. A
+// function that runs without its name and with its owner's rights is past both layers, and unsafe.
+func checkReachableFunctions(ctx context.Context, x *examination) ([]Finding, error) {
 	if !x.rolesExist() {
 		return rolesMissing, nil
 	}
@@ -37,14 +37,14 @@ func checkReach(ctx context.Context, x *examination) ([]Finding, error) {
 		sql     string
 		path    bool
 	}{
-		{Finding{"reachable_definer", Warning,
+		{Finding{"reachable_definer", SeverityWarning,
 			"the agent role may execute SECURITY DEFINER functions that the policy does not list; only the rewriter refuses them: ",
 			"REVOKE EXECUTE ON FUNCTION … FROM PUBLIC, and grant it to the roles that need it."},
 			`SELECT p.oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc p
 			 JOIN pg_catalog.pg_namespace pn ON pn.oid = p.pronamespace
 			 WHERE p.prosecdef AND p.prorettype NOT IN ('pg_catalog.trigger'::pg_catalog.regtype, 'pg_catalog.event_trigger'::pg_catalog.regtype)
 			   AND pg_catalog.has_schema_privilege($1, pn.oid, 'USAGE') AND ` + foreign + ` ORDER BY 1`, false},
-		{Finding{"reachable_function", Warning,
+		{Finding{"reachable_function", SeverityWarning,
 			"the agent role may execute functions in its search path that the policy does not list; only the " +
 				"rewriter refuses them: ",
 			"REVOKE EXECUTE ON FUNCTION … FROM PUBLIC, and grant it to the roles that need it; or list them in the policy."},
@@ -52,21 +52,22 @@ func checkReach(ctx context.Context, x *examination) ([]Finding, error) {
 			 JOIN pg_catalog.pg_namespace pn ON pn.oid = p.pronamespace
 			 WHERE NOT p.prosecdef AND p.prorettype NOT IN ('pg_catalog.trigger'::pg_catalog.regtype, 'pg_catalog.event_trigger'::pg_catalog.regtype)
 			   AND pn.nspname = ANY ($4::pg_catalog.name[]) AND ` + foreign + ` ORDER BY 1`, true},
-		{Finding{"reachable_operator", Warning,
+		{Finding{"reachable_operator", SeverityWarning,
 			"the search path has operators of others; the rewriter refuses their names, for everybody's operators too: ",
 			"Move them to a schema that agents do not have in their path, or REVOKE EXECUTE on their functions FROM PUBLIC."},
 			`SELECT o.oid::pg_catalog.regoperator::pg_catalog.text FROM pg_catalog.pg_operator o
 			 JOIN pg_catalog.pg_namespace n ON n.oid = o.oprnamespace
 			 JOIN pg_catalog.pg_proc p ON p.oid = o.oprcode JOIN pg_catalog.pg_namespace pn ON pn.oid = p.pronamespace
 			 WHERE n.nspname = ANY ($4::pg_catalog.name[]) AND ` + foreign + ` ORDER BY 1`, true},
-		{Finding{"reachable_cast", Warning, "casts run functions of others, wherever these are, in agents' statements: ",
+		{Finding{"reachable_cast", SeverityWarning,
+			"casts run functions of others, wherever these are, in agents' statements: ",
 			"DROP CAST, or REVOKE EXECUTE on its function FROM PUBLIC."},
 			castsOf + `NOT p.prosecdef AND ` + foreign + ` ORDER BY 1`, false},
-		{Finding{"definer_cast", Unsafe,
+		{Finding{"definer_cast", SeverityUnsafe,
 			"casts run functions with their owner's rights, wherever these are, in agents' statements: ",
 			"DROP CAST, or REVOKE EXECUTE on its function FROM PUBLIC."},
 			castsOf + `p.prosecdef AND ` + foreign + ` ORDER BY 1`, false},
-		{Finding{"definer_check", Unsafe,
+		{Finding{"definer_check", SeverityUnsafe,
 			"checks of domains run functions with their owner's rights, on values that agents choose: ",
 			"REVOKE EXECUTE on the function FROM PUBLIC, or make it SECURITY INVOKER."},
 			`SELECT DISTINCT pg_catalog.format_type(k.contypid, NULL) FROM pg_catalog.pg_constraint k
@@ -76,7 +77,7 @@ func checkReach(ctx context.Context, x *examination) ([]Finding, error) {
 			 JOIN pg_catalog.pg_namespace pn ON pn.oid = p.pronamespace
 			 WHERE k.contypid <> 0 AND u.refclassid IN ('pg_catalog.pg_proc'::pg_catalog.regclass, 'pg_catalog.pg_operator'::pg_catalog.regclass)
 			   AND p.prosecdef AND ` + foreign + ` ORDER BY 1`, false},
-		{Finding{"definer_order", Unsafe,
+		{Finding{"definer_order", SeverityUnsafe,
 			"values are compared, hashed or rounded with the rights of a function's owner, by ORDER BY, GROUP BY " +
 				"and the like, which ask for no right to it: ",
 			"ALTER FUNCTION … SECURITY INVOKER."},

@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// role is a row of pg_roles.
-type role struct {
+// roleAttributes is a row of pg_roles.
+type roleAttributes struct {
 	OID                                                                 uint32
 	Name                                                                string
 	Super, Inherit, CreateRole, CreateDB, Login, Replication, BypassRLS bool
@@ -23,11 +23,11 @@ func checkRoles(ctx context.Context, x *examination) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[role])
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[roleAttributes])
 	if err != nil {
 		return nil, err
 	}
-	x.roles = map[string]role{}
+	x.roles = map[string]roleAttributes{}
 	for _, r := range list {
 		x.roles[r.Name] = r
 	}
@@ -35,12 +35,13 @@ func checkRoles(ctx context.Context, x *examination) ([]Finding, error) {
 	names := x.roleNames()
 	slices.Sort(names)
 	if len(slices.Compact(names)) != len(x.roleNames()) {
-		found = append(found, Finding{"role_shared", Unsafe,
+		found = append(found, Finding{"role_shared", SeverityUnsafe,
 			"two of the roles agent, control, reader and rows are one", "Configure different roles and run pgconsent migrate."})
 	}
 	for _, name := range x.roleNames() {
 		if _, ok := x.roles[name]; !ok {
-			found = append(found, Finding{"role_missing", Unsafe, "the role " + name + " does not exist", "Run pgconsent migrate."})
+			found = append(found, Finding{"role_missing", SeverityUnsafe, "the role " + name + " does not exist",
+				"Run pgconsent migrate."})
 		}
 	}
 	if len(found) > 0 {
@@ -49,17 +50,19 @@ func checkRoles(ctx context.Context, x *examination) ([]Finding, error) {
 	found = append(found, findRoleAttributes("agent", x.roles[x.AgentRole])...)
 	found = append(found, findRoleAttributes("reader", x.roles[x.ReaderRole])...)
 	if x.roles[x.ReaderRole].Login {
-		found = append(found, Finding{"reader_login", Unsafe,
+		found = append(found, Finding{"reader_login", SeverityUnsafe,
 			"the role " + x.ReaderRole + ", which reads every lookup table, can log in",
 			"ALTER ROLE " + quoteIdent(x.ReaderRole) + " NOLOGIN"})
 	}
 	found = append(found, findRoleAttributes("rows", x.roles[x.RowsRole])...)
 	if x.roles[x.RowsRole].Login {
-		found = append(found, Finding{"rows_login", Unsafe, "the role " + x.RowsRole + ", which reads hidden columns, can log in",
+		found = append(found, Finding{"rows_login", SeverityUnsafe, "the role " + x.RowsRole +
+			", which reads hidden columns, can log in",
 			"ALTER ROLE " + quoteIdent(x.RowsRole) + " NOLOGIN"})
 	}
 	if c := x.roles[x.ControlRole]; c.Super || c.BypassRLS || c.CreateRole {
-		found = append(found, Finding{"control_rights", Warning, "the role " + c.Name + " has more rights than it needs",
+		found = append(found, Finding{"control_rights", SeverityWarning, "the role " + c.Name +
+			" has more rights than it needs",
 			"ALTER ROLE " + quoteIdent(c.Name) + " NOSUPERUSER NOBYPASSRLS NOCREATEROLE"})
 	}
 	more, err := collectFindings(
@@ -67,7 +70,7 @@ func checkRoles(ctx context.Context, x *examination) ([]Finding, error) {
 		func() ([]Finding, error) { return x.findMemberships(ctx, "reader", x.ReaderRole) },
 		func() ([]Finding, error) { return x.findMemberships(ctx, "rows", x.RowsRole) },
 		func() ([]Finding, error) {
-			return x.findEach(ctx, Finding{"agent_owner", Unsafe,
+			return x.findingsOfQuery(ctx, Finding{"agent_owner", SeverityUnsafe,
 				"the role " + x.AgentRole + " owns objects in %s: row policies do not bind an owner",
 				"REASSIGN OWNED BY " + quoteIdent(x.AgentRole) + " TO the owner of the tables, in %s."},
 				`SELECT DISTINCT coalesce('database ' || pg_catalog.quote_ident(b.datname), 'the cluster')
@@ -75,7 +78,7 @@ func checkRoles(ctx context.Context, x *examination) ([]Finding, error) {
 				 WHERE d.refclassid = 'pg_catalog.pg_authid'::pg_catalog.regclass AND d.refobjid = $1 AND d.deptype = 'o'`, x.roles[x.AgentRole].OID)
 		},
 		func() ([]Finding, error) {
-			return x.findEach(ctx, Finding{"agent_members", Warning,
+			return x.findingsOfQuery(ctx, Finding{"agent_members", SeverityWarning,
 				"the role %s is a member of " + x.AgentRole + ": the agents' row policies bind it too",
 				"REVOKE " + quoteIdent(x.AgentRole) + " FROM %s"},
 				`SELECT pg_catalog.quote_ident(r.rolname) FROM pg_catalog.pg_auth_members m JOIN pg_catalog.pg_roles r ON r.oid = m.member
@@ -83,7 +86,7 @@ func checkRoles(ctx context.Context, x *examination) ([]Finding, error) {
 		},
 		// The creator of a role is a member with only the right to grant it.
 		func() ([]Finding, error) {
-			return x.findEach(ctx, Finding{"control_members", Warning,
+			return x.findingsOfQuery(ctx, Finding{"control_members", SeverityWarning,
 				"the role %s is a member of " + x.ControlRole + ": it reads the keys of seals, and records consent",
 				"REVOKE " + quoteIdent(x.ControlRole) + " FROM %s"},
 				`SELECT DISTINCT pg_catalog.quote_ident(r.rolname) FROM pg_catalog.pg_auth_members m
@@ -94,7 +97,7 @@ func checkRoles(ctx context.Context, x *examination) ([]Finding, error) {
 		},
 		// A setting of the role or the database in the seal's name would be the default of every session.
 		func() ([]Finding, error) {
-			return x.findEach(ctx, Finding{"role_settings", Unsafe,
+			return x.findingsOfQuery(ctx, Finding{"role_settings", SeverityUnsafe,
 				"a default of the setting pgconsent.seal is stored for a role or database",
 				"ALTER ROLE … RESET pgconsent.seal (see pg_db_role_setting)"},
 				`SELECT 'x' FROM pg_catalog.pg_db_role_setting s
@@ -102,7 +105,7 @@ func checkRoles(ctx context.Context, x *examination) ([]Finding, error) {
 		},
 		// In sessions with this setting, foreign keys and ordinary triggers do not fire.
 		func() ([]Finding, error) {
-			return x.findEach(ctx, Finding{"triggers_off", Warning,
+			return x.findingsOfQuery(ctx, Finding{"triggers_off", SeverityWarning,
 				"session_replication_role is stored for %s: foreign keys and triggers that are not ENABLE ALWAYS " +
 					"do not fire there", "ALTER … RESET session_replication_role, for %s (see pg_db_role_setting)"},
 				`SELECT concat_ws(' in ', CASE WHEN s.setrole <> 0 THEN 'role ' || pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(s.setrole)) END,
@@ -114,7 +117,7 @@ func checkRoles(ctx context.Context, x *examination) ([]Finding, error) {
 				     WHERE c LIKE 'session_replication_role=%' AND c <> 'session_replication_role=origin') ORDER BY 1`)
 		},
 		func() ([]Finding, error) {
-			return x.findEach(ctx, Finding{"triggers_off", Warning,
+			return x.findingsOfQuery(ctx, Finding{"triggers_off", SeverityWarning,
 				"session_replication_role is %s in the server's configuration: foreign keys and triggers that are " +
 					"not ENABLE ALWAYS do not fire", "ALTER SYSTEM RESET session_replication_role, and SELECT pg_reload_conf()."},
 				`SELECT s.reset_val FROM pg_catalog.pg_settings s
@@ -130,7 +133,7 @@ func (x *examination) roleNames() []string {
 }
 
 // findRoleAttributes finds attributes of a role that bypass row security, or let it create a role that does.
-func findRoleAttributes(kind string, r role) []Finding {
+func findRoleAttributes(kind string, r roleAttributes) []Finding {
 	var found []Finding
 	for _, a := range []struct {
 		has     bool
@@ -144,7 +147,8 @@ func findRoleAttributes(kind string, r role) []Finding {
 		{r.Replication, "replication", "REPLICATION", "it can read the whole cluster's changes"},
 	} {
 		if a.has {
-			found = append(found, Finding{kind + "_" + a.id, Unsafe, fmt.Sprintf("the role %s has %s: %s", r.Name, a.sql, a.why),
+			found = append(found, Finding{kind + "_" + a.id, SeverityUnsafe, fmt.Sprintf("the role %s has %s: %s", r.Name,
+				a.sql, a.why),
 				fmt.Sprintf("ALTER ROLE %s NO%s", quoteIdent(r.Name), a.sql)})
 		}
 	}
@@ -152,7 +156,7 @@ func findRoleAttributes(kind string, r role) []Finding {
 }
 
 func (x *examination) findMemberships(ctx context.Context, kind, name string) ([]Finding, error) {
-	return x.findEach(ctx, Finding{kind + "_member", Unsafe,
+	return x.findingsOfQuery(ctx, Finding{kind + "_member", SeverityUnsafe,
 		"the role " + name + " is a member of %s: it has, or can take, that role's rights and policies",
 		"REVOKE %s FROM " + quoteIdent(name)},
 		`SELECT pg_catalog.quote_ident(r.rolname) FROM pg_catalog.pg_auth_members m

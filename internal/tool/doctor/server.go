@@ -25,7 +25,7 @@ func checkServer(ctx context.Context, x *examination) ([]Finding, error) {
 	}
 	var found []Finding
 	if n, err := strconv.Atoi(version); err != nil || n < minVersion {
-		found = append(found, Finding{"server_version", Unsafe, "the server is older than PostgreSQL 15",
+		found = append(found, Finding{"server_version", SeverityUnsafe, "the server is older than PostgreSQL 15",
 			"Upgrade the server to version 15 or later."})
 	}
 	if n, err := strconv.Atoi(version); err == nil {
@@ -35,39 +35,40 @@ func checkServer(ctx context.Context, x *examination) ([]Finding, error) {
 			}))...)
 	}
 	if encoding != "UTF8" {
-		found = append(found, Finding{"server_encoding", Unsafe, "the database's encoding is " + encoding + ", not UTF8",
+		found = append(found, Finding{"server_encoding", SeverityUnsafe, "the database's encoding is " + encoding +
+			", not UTF8",
 			"Move the data to a database created with ENCODING 'UTF8'."})
 	}
 	if standby {
-		found = append(found, Finding{"standby", Unsafe,
+		found = append(found, Finding{"standby", SeverityUnsafe,
 			"the server is a standby: a withdrawal is in force on the primary, and acknowledged, before it has come here",
 			"Let upstream name the primary, or promote this server: SELECT pg_promote()."})
 	}
 	if strings != "on" {
-		found = append(found, Finding{"standard_conforming_strings", Warning,
+		found = append(found, Finding{"standard_conforming_strings", SeverityWarning,
 			"standard_conforming_strings is off by default; agents' sessions have it on, others read '\\' otherwise",
 			"ALTER DATABASE … RESET standard_conforming_strings, or set it on in postgresql.conf."})
 	}
 	return found, nil
 }
 
-// plannerFixedIn are the minor releases since which the planner runs no operator of a statement on statistics of hidden
-// rows (CVE-2025-8713). Before, it did so for partitions and children: LIKE with a pattern that raises an error told
-// about frequent values of hidden rows.
-var plannerFixedIn = map[int]int{15: 14, 16: 10, 17: 6}
+// fixedMinorVersions are the minor releases since which the planner runs no operator of a statement on statistics of
+// hidden rows (CVE-2025-8713). Before, it did so for partitions and children: LIKE with a pattern that raises an error
+// told about frequent values of hidden rows.
+var fixedMinorVersions = map[int]int{15: 14, 16: 10, 17: 6}
 
 func checkPlanner(version int, parts bool) []Finding {
 	major, minor := version/10000, version%10000
-	fixedIn, known := plannerFixedIn[major]
+	fixedIn, known := fixedMinorVersions[major]
 	if !known || minor >= fixedIn {
 		return nil
 	}
-	f := Finding{"server_minor", Warning,
+	f := Finding{"server_minor", SeverityWarning,
 		fmt.Sprintf("PostgreSQL %d.%d runs operators of agents on statistics of hidden rows where a table has "+
 			"partitions or children (CVE-2025-8713)", major, minor),
 		fmt.Sprintf("Upgrade the server to %d.%d or later.", major, fixedIn)}
 	if parts {
-		f.Severity = Unsafe
+		f.Severity = SeverityUnsafe
 	}
 	return []Finding{f}
 }

@@ -9,8 +9,8 @@ func TestPlannersThatLookAtHiddenRows(t *testing.T) {
 		parts   bool
 		want    Severity
 	}{
-		{150013, true, Unsafe}, {150013, false, Warning}, {150014, true, ""}, {160009, true, Unsafe}, {
-			160010, true, ""}, {170000, true, Unsafe}, {170005, false, Warning}, {170006, true, ""}, {180000, true, ""}, {190000, true, ""},
+		{150013, true, SeverityUnsafe}, {150013, false, SeverityWarning}, {150014, true, ""}, {160009, true, SeverityUnsafe}, {
+			160010, true, ""}, {170000, true, SeverityUnsafe}, {170005, false, SeverityWarning}, {170006, true, ""}, {180000, true, ""}, {190000, true, ""},
 	} {
 		found := checkPlanner(c.version, c.parts)
 		if len(found) > 1 || len(found) == 0 && c.want != "" ||

@@ -36,9 +36,9 @@ func (x *examination) protectedTables(withLookupTables bool) []uint32 {
 	return oids
 }
 
-// exactTables returns the tables with row security for which the policy does not accept the omissions of an approximate
-// index.
-func (x *examination) exactTables() []uint32 {
+// keyRecordedTables returns the tables with row security for which the policy does not accept the omissions of an
+// approximate index.
+func (x *examination) keyRecordedTables() []uint32 {
 	var oids []uint32
 	for _, t := range x.Policy.Tables() {
 		if !t.LacksRowSecurity() && !t.Approximate {
@@ -53,12 +53,12 @@ func checkRowSecurity(ctx context.Context, x *examination) ([]Finding, error) {
 		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = ANY ($1::pg_catalog.oid[])`
 	found, err := collectFindings(
 		func() ([]Finding, error) {
-			return x.findEachWithTable(ctx, Finding{"rls_off", Unsafe, "row security is off for the protected table %s",
+			return x.findingsWithTable(ctx, Finding{"rls_off", SeverityUnsafe, "row security is off for the protected table %s",
 				"ALTER TABLE %s ENABLE ROW LEVEL SECURITY"},
 				table+` AND NOT c.relrowsecurity ORDER BY 1`, x.protectedTables(false))
 		},
 		func() ([]Finding, error) {
-			return x.findEachWithTable(ctx, Finding{"force_rls", Unsafe,
+			return x.findingsWithTable(ctx, Finding{"force_rls", SeverityUnsafe,
 				"FORCE ROW LEVEL SECURITY is on for %s: it binds the owner, whose jobs then see other rows",
 				"ALTER TABLE %s NO FORCE ROW LEVEL SECURITY"},
 				table+` AND c.relforcerowsecurity ORDER BY 1`, x.protectedTables(true))
@@ -73,7 +73,7 @@ func checkRowSecurity(ctx context.Context, x *examination) ([]Finding, error) {
 		return found, err
 	}
 	if there != len(x.protectedTables(false)) {
-		found = append(found, Finding{"table_missing", Unsafe, "a protected table does not exist any more",
+		found = append(found, Finding{"table_missing", SeverityUnsafe, "a protected table does not exist any more",
 			"Adapt the policy and run pgconsent migrate."})
 	}
 	return found, nil
@@ -92,13 +92,14 @@ func checkPolicies(ctx context.Context, x *examination) ([]Finding, error) {
 		WHERE p.polname NOT LIKE 'pgconsent\_%'`
 	return collectFindings(
 		func() ([]Finding, error) {
-			return x.findEachWithTable(ctx, Finding{"foreign_policy",
-				Unsafe, "the row policy %s is not ours and names one of our roles", "DROP POLICY %s, or ALTER POLICY … TO other roles"},
+			return x.findingsWithTable(ctx, Finding{"foreign_policy",
+				SeverityUnsafe, "the row policy %s is not ours and names one of our roles",
+				"DROP POLICY %s, or ALTER POLICY … TO other roles"},
 				policy+` AND p.polroles && $1::pg_catalog.oid[] ORDER BY 1`, []uint32{
 					x.roles[x.AgentRole].OID, x.roles[x.ReaderRole].OID, x.roles[x.RowsRole].OID})
 		},
 		func() ([]Finding, error) {
-			return x.findEachWithTable(ctx, Finding{"foreign_restrictive", Unsafe,
+			return x.findingsWithTable(ctx, Finding{"foreign_restrictive", SeverityUnsafe,
 				"the restrictive row policy %s applies to PUBLIC, and so to " + x.ReaderRole + ": rules would miss rows that it hides",
 				"ALTER POLICY %s TO the roles it is meant for"},
 				policy+` AND NOT p.polpermissive AND 0 = ANY (p.polroles) AND p.polcmd IN ('*', 'r') AND c.oid = ANY ($1::pg_catalog.oid[])
@@ -127,33 +128,33 @@ func checkViews(ctx context.Context, x *examination) ([]Finding, error) {
 		ownSchemas     = `'pgconsent', 'pgconsent_signed', 'pgconsent_catalog'`
 	)
 	owner := func(role string) Finding {
-		return Finding{"view_owner", Unsafe, "the view %s does not belong to " + role +
+		return Finding{"view_owner", SeverityUnsafe, "the view %s does not belong to " + role +
 			": it shows what its owner may see", "ALTER VIEW %s OWNER TO " + quoteIdent(role)}
 	}
 	return collectFindings(
 		func() ([]Finding, error) {
-			return x.findEach(ctx, owner(x.ReaderRole),
+			return x.findingsOfQuery(ctx, owner(x.ReaderRole),
 				reads(ownSchemas, relationKinds)+` AND pg_catalog.pg_get_userbyid(c.relowner) <> $1 ORDER BY 1`, x.ReaderRole)
 		},
 		func() ([]Finding, error) {
-			return x.findEach(ctx, Finding{"view_invoker", Unsafe,
+			return x.findingsOfQuery(ctx, Finding{"view_invoker", SeverityUnsafe,
 				"the view %s is a security_invoker view: it shows what the agent may see, not what the rule must",
 				"ALTER VIEW %s RESET (security_invoker)"},
 				reads(ownSchemas, relationKinds)+readsAsInvoker+` ORDER BY 1`)
 		},
 		// Row security must apply in the views of tables, which it does not for the reader.
 		func() ([]Finding, error) {
-			return x.findEach(ctx, owner(x.RowsRole),
+			return x.findingsOfQuery(ctx, owner(x.RowsRole),
 				reads(`'pgconsent_rows'`, `'r', 'p'`)+definer+
 					` AND pg_catalog.pg_get_userbyid(c.relowner) <> $1 ORDER BY 1`, x.RowsRole)
 		},
 		func() ([]Finding, error) {
-			return x.findEach(ctx, owner(x.ReaderRole),
+			return x.findingsOfQuery(ctx, owner(x.ReaderRole),
 				reads(`'pgconsent_rows'`, `'v', 'm', 'f'`)+definer+
 					` AND pg_catalog.pg_get_userbyid(c.relowner) <> $1 ORDER BY 1`, x.ReaderRole)
 		},
 		func() ([]Finding, error) {
-			return x.findEach(ctx, Finding{"rows_exempt", Unsafe,
+			return x.findingsOfQuery(ctx, Finding{"rows_exempt", SeverityUnsafe,
 				"the role " + x.RowsRole +
 					", as which views of tables with hidden columns read, owns %s: row policies do not bind an owner",
 				"ALTER TABLE %s OWNER TO another role"},
@@ -174,7 +175,7 @@ func checkFunctions(ctx context.Context, x *examination) ([]Finding, error) {
 	}
 	return collectFindings(
 		func() ([]Finding, error) {
-			return x.findEach(ctx, Finding{"function_definer", Unsafe,
+			return x.findingsOfQuery(ctx, Finding{"function_definer", SeverityUnsafe,
 				"the function %s, which the policy lets agents call, itself, in an aggregate or for an argument " +
 					"that is left out, is SECURITY DEFINER: it runs past row security",
 				"ALTER FUNCTION %s SECURITY INVOKER, or take it out of the policy"},
@@ -190,7 +191,7 @@ func checkFunctions(ctx context.Context, x *examination) ([]Finding, error) {
 				     WHERE l.oid = ANY ($1::pg_catalog.oid[]) AND k[1]::pg_catalog.oid = p.oid)) ORDER BY 1`, listed)
 		},
 		func() ([]Finding, error) {
-			return x.findEach(ctx, Finding{"function_search", Warning,
+			return x.findingsOfQuery(ctx, Finding{"function_search", SeverityWarning,
 				"the function %s, which the policy lets agents call, may search by an approximate index: by " +
 					"hidden rows it returns fewer visible ones, or none", "ALTER FUNCTION %s SET enable_indexscan = off"},
 				`SELECT p.oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc p WHERE p.oid = ANY ($1::pg_catalog.oid[])
@@ -200,10 +201,11 @@ func checkFunctions(ctx context.Context, x *examination) ([]Finding, error) {
 				   AND EXISTS (SELECT 1 FROM pg_catalog.pg_index i
 				     JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid JOIN pg_catalog.pg_am m ON m.oid = c.relam
 				     WHERE i.indrelid = ANY ($2::pg_catalog.oid[]) AND m.oid >= 16384 AND m.amname <> 'bloom') ORDER BY 1`, listed,
-				x.exactTables())
+				x.keyRecordedTables())
 		},
 		func() ([]Finding, error) {
-			return x.findEach(ctx, Finding{"function_path", Unsafe, "our function %s has lost its fixed search_path",
+			return x.findingsOfQuery(ctx, Finding{"function_path", SeverityUnsafe,
+				"our function %s has lost its fixed search_path",
 				"Run pgconsent migrate."},
 				`SELECT p.oid::pg_catalog.regprocedure::pg_catalog.text FROM pg_catalog.pg_proc p
 				 JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace

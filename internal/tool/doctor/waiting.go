@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// checkWaiting names tables that got columns since pgconsent migrate. Agents do not see these columns.
-func checkWaiting(_ context.Context, x *examination) ([]Finding, error) {
+// checkWaitingColumns names tables that got columns since pgconsent migrate. Agents do not see these columns.
+func checkWaitingColumns(_ context.Context, x *examination) ([]Finding, error) {
 	var found []Finding
 	for _, r := range x.Snapshot.Relations() {
 		if len(r.WaitingColumns) > 0 {
-			found = append(found, Finding{"waiting", Warning,
+			found = append(found, Finding{"waiting", SeverityWarning,
 				fmt.Sprintf("%s has columns since the last pgconsent migrate, which do not exist for agents: %s",
 					r.Name, strings.Join(r.WaitingColumns, ", ")),
 				"Run pgconsent migrate, and agents see them as the policy says."})

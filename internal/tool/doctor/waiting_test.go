@@ -51,7 +51,7 @@ func TestColumnsThatComeAndGo(t *testing.T) {
 	s = read(true)
 	found := examine(t, db, s)
 	for _, want := range []string{"waiting", "drift_signed_view"} {
-		if !has(found, want, doctor.Warning) {
+		if !has(found, want, doctor.SeverityWarning) {
 			t.Errorf("no warning %s in %v", want, found)
 		}
 	}
@@ -61,7 +61,7 @@ func TestColumnsThatComeAndGo(t *testing.T) {
 	if err := migrations.Up(t.Context(), conn, migrations.Options{}, read(false).Plan); err != nil {
 		t.Fatal(err)
 	}
-	if found := examine(t, db, read(true)); has(found, "waiting", doctor.Warning) || has(found, "drift_signed_view", doctor.Warning) {
+	if found := examine(t, db, read(true)); has(found, "waiting", doctor.SeverityWarning) || has(found, "drift_signed_view", doctor.SeverityWarning) {
 		t.Errorf("after migrate: %v", found)
 	}
 }

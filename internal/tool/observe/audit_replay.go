@@ -18,24 +18,24 @@ import (
 
 // What a policy would do with a recorded statement now.
 const (
-	StaysAllowed   = "stays allowed"
-	BecomesRefused = "would be refused"
-	LosesColumns   = "would lose columns"
-	StaysRefused   = "stays refused"
-	BecomesAllowed = "would be allowed"
-	Undecided      = "cannot be told"
+	OutcomeStaysAllowed   = "stays allowed"
+	OutcomeBecomesRefused = "would be refused"
+	OutcomeLosesColumns   = "would lose columns"
+	OutcomeStaysRefused   = "stays refused"
+	OutcomeBecomesAllowed = "would be allowed"
+	OutcomeUnknown        = "cannot be told"
 )
 
 // StatementClass is what a policy says of the recorded statements of one class: of one agent, shape, and answer.
 type StatementClass struct {
-	Agent       string   `json:"agent"`
-	Tag         string   `json:"tag"`
-	Fingerprint string   `json:"fingerprint,omitempty"`
-	Tables      []string `json:"tables,omitempty"`
-	WasDecision string   `json:"was"` // decision that was recorded: allow or deny
-	Now         string   `json:"now"`
-	Why         string   `json:"why,omitempty"`
-	Count       int64    `json:"count"`
+	Agent           string   `json:"agent"`
+	Tag             string   `json:"tag"`
+	Fingerprint     string   `json:"fingerprint,omitempty"`
+	Tables          []string `json:"tables,omitempty"`
+	RecordedVerdict string   `json:"was"` // decision that was recorded: allow or deny
+	NewOutcome      string   `json:"now"`
+	Reason          string   `json:"why,omitempty"`
+	Count           int64    `json:"count"`
 }
 
 // AuditReplay is what a policy says of the decisions of an audit log. Records have the tables and columns that a
@@ -84,26 +84,30 @@ func (r *AuditReplay) Read(from audit.Source, since time.Time) error {
 	}); err != nil {
 		return err
 	}
-	ranks := []string{BecomesRefused, LosesColumns, BecomesAllowed, Undecided, StaysAllowed, StaysRefused}
+	ranks := []string{OutcomeBecomesRefused, OutcomeLosesColumns, OutcomeBecomesAllowed, OutcomeUnknown,
+		OutcomeStaysAllowed, OutcomeStaysRefused}
 	r.Classes = slices.SortedFunc(maps.Values(r.classesByKey), func(a, b *StatementClass) int {
-		return cmp.Or(slices.Index(ranks, a.Now)-slices.Index(ranks, b.Now), cmp.Compare(b.Count, a.Count),
-			strings.Compare(a.Agent, b.Agent), strings.Compare(a.Fingerprint, b.Fingerprint), strings.Compare(a.Why, b.Why))
+		return cmp.Or(slices.Index(ranks, a.NewOutcome)-slices.Index(ranks, b.NewOutcome), cmp.Compare(b.Count, a.Count),
+			strings.Compare(a.Agent, b.Agent), strings.Compare(a.Fingerprint, b.Fingerprint), strings.Compare(a.Reason,
+				b.Reason))
 	})
 	return nil
 }
 
 func (r *AuditReplay) add(d audit.Decision) {
-	now, why := r.judge(d)
+	now, why := r.newOutcome(d)
 	r.Decisions++
 	r.Counts[now]++
-	c := &StatementClass{Agent: d.Agent, Tag: d.Tag, Fingerprint: d.Fingerprint, WasDecision: d.Verdict, Now: now,
-		Why: why}
+	c := &StatementClass{Agent: d.Agent, Tag: d.Tag, Fingerprint: d.Fingerprint, RecordedVerdict: d.Verdict,
+		NewOutcome: now,
+		Reason:     why}
 	for _, t := range d.Tables {
 		if !slices.Contains(c.Tables, t.Name) {
 			c.Tables = append(c.Tables, t.Name)
 		}
 	}
-	key := strings.Join(append([]string{c.Agent, c.Tag, c.Fingerprint, c.WasDecision, c.Now, c.Why}, c.Tables...), "\x00")
+	key := strings.Join(append([]string{c.Agent, c.Tag, c.Fingerprint, c.RecordedVerdict, c.NewOutcome, c.Reason},
+		c.Tables...), "\x00")
 	if found := r.classesByKey[key]; found != nil {
 		found.Count++
 		return
@@ -112,43 +116,44 @@ func (r *AuditReplay) add(d audit.Decision) {
 	r.classesByKey[key] = c
 }
 
-// judge returns what the policy would do with a decision, and why.
-func (r *AuditReplay) judge(d audit.Decision) (now, why string) {
+// newOutcome returns what the policy would do with a decision, and why.
+func (r *AuditReplay) newOutcome(d audit.Decision) (now, why string) {
 	allowed := d.Verdict == "allow"
-	if why := r.whyAlwaysRefused(d); why != "" {
+	if why := r.alwaysRefusedReason(d); why != "" {
 		if allowed {
-			return BecomesRefused, why
+			return OutcomeBecomesRefused, why
 		}
-		return StaysRefused, why
+		return OutcomeStaysRefused, why
 	}
 	refused, unsure := r.evaluateContracts(d)
 	switch {
 	case refused != "" && allowed:
-		return BecomesRefused, refused
+		return OutcomeBecomesRefused, refused
 	case refused != "":
-		return StaysRefused, refused
+		return OutcomeStaysRefused, refused
 	case !allowed && d.Reason != "contract":
-		return Undecided, "it was refused for another reason than a contract (" +
+		return OutcomeUnknown, "it was refused for another reason than a contract (" +
 			strings.TrimSpace(d.SQLState+" "+d.Reason) + "), which depends on its text or its moment"
 	case unsure != "":
-		return Undecided, unsure
+		return OutcomeUnknown, unsure
 	}
 	for _, t := range d.Tables {
 		if table, ok := r.table(t.Name); ok && table.Aggregate != nil {
-			return Undecided, "rows of " + t.Name + " show in groups only: whether it asks for groups is not recorded"
+			return OutcomeUnknown, "rows of " + t.Name + " show in groups only: whether it asks for groups is not recorded"
 		}
 	}
 	if lost := r.missingColumns(d); lost != "" {
-		return LosesColumns, lost
+		return OutcomeLosesColumns, lost
 	}
 	if allowed {
-		return StaysAllowed, ""
+		return OutcomeStaysAllowed, ""
 	}
-	return BecomesAllowed, ""
+	return OutcomeBecomesAllowed, ""
 }
 
-// whyAlwaysRefused returns why every statement with these tables and functions is refused, and "" if not every one is.
-func (r *AuditReplay) whyAlwaysRefused(d audit.Decision) string {
+// alwaysRefusedReason returns why every statement with these tables and functions is refused, and "" if not every one
+// is.
+func (r *AuditReplay) alwaysRefusedReason(d audit.Decision) string {
 	for _, t := range d.Tables {
 		name, ok := nameOf(t.Name)
 		if !ok || name.Schema == "pg_catalog" || name.Schema == "information_schema" {
@@ -201,7 +206,7 @@ func (r *AuditReplay) table(text string) (*policy.Table, bool) {
 
 // evaluateContracts evaluates the contracts with the recorded attributes of the session. It returns which one refuses,
 // and which one cannot be evaluated.
-func (r *AuditReplay) evaluateContracts(d audit.Decision) (refused, unsure string) {
+func (r *AuditReplay) evaluateContracts(d audit.Decision) (refused, undecided string) {
 	values := map[string]string{}
 	for name, value := range d.Attributes {
 		if !strings.Contains(value, "ref:") {
@@ -231,11 +236,11 @@ func (r *AuditReplay) evaluateContracts(d audit.Decision) (refused, unsure strin
 		}
 		s.Accesses = append(s.Accesses, a)
 	}
-	err, unsure := r.policy.JudgeRecorded(s, values, missing)
+	err, undecided := r.policy.JudgeRecorded(s, values, missing)
 	if err != nil {
 		return err.Message, ""
 	}
-	return "", unsure
+	return "", undecided
 }
 
 // readsSource reports whether the statement reads the table as a source for the agent, as this policy classifies
@@ -299,7 +304,8 @@ func (r *AuditReplay) Print(out io.Writer) {
 	}
 	fmt.Fprintf(out, "%d decisions of %d classes, from %s to %s.\n", r.Decisions, len(r.Classes),
 		r.Since.UTC().Format(time.DateTime), r.Until.UTC().Format(time.DateTime))
-	for _, what := range []string{BecomesRefused, LosesColumns, BecomesAllowed, Undecided, StaysAllowed, StaysRefused} {
+	for _, what := range []string{OutcomeBecomesRefused, OutcomeLosesColumns, OutcomeBecomesAllowed, OutcomeUnknown,
+		OutcomeStaysAllowed, OutcomeStaysRefused} {
 		if n := r.Counts[what]; n > 0 {
 			fmt.Fprintf(out, "  %d %s\n", n, what)
 		}
@@ -310,7 +316,7 @@ func (r *AuditReplay) Print(out io.Writer) {
 	fmt.Fprintln(w, "COUNT\tAGENT\tSTATEMENT\t\tTABLES\tWAS\tWITH THE CANDIDATE\tWHY")
 	for _, c := range r.Classes {
 		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.Count, c.Agent, c.Tag, shortFingerprint(c.Fingerprint),
-			strings.Join(c.Tables, " "), c.WasDecision, c.Now, c.Why)
+			strings.Join(c.Tables, " "), c.RecordedVerdict, c.NewOutcome, c.Reason)
 	}
 	_ = w.Flush()
 }

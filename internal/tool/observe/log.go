@@ -26,11 +26,11 @@ func EachStatement(in io.Reader, f func(sql string) error) error {
 	line, _, _ := bytes.Cut(head, []byte("\n"))
 	switch {
 	case bytes.HasPrefix(bytes.TrimSpace(line), []byte("{")):
-		return fromJSON(r, f)
+		return readJSONLog(r, f)
 	case csvLine.Match(line):
-		return fromCSV(r, f)
+		return readCSVLog(r, f)
 	default:
-		return fromStderr(r, f)
+		return readTextLog(r, f)
 	}
 }
 
@@ -49,7 +49,7 @@ func loggedStatement(message string) (string, bool) {
 	return m[1], true
 }
 
-func fromJSON(r io.Reader, f func(string) error) error {
+func readJSONLog(r io.Reader, f func(string) error) error {
 	d := json.NewDecoder(r)
 	for {
 		var line struct {
@@ -71,7 +71,7 @@ func fromJSON(r io.Reader, f func(string) error) error {
 // messageField is the field of csvlog that holds the message.
 const messageField = 13
 
-func fromCSV(r io.Reader, f func(string) error) error {
+func readCSVLog(r io.Reader, f func(string) error) error {
 	c := csv.NewReader(r)
 	c.FieldsPerRecord, c.ReuseRecord = -1, true
 	for {
@@ -97,8 +97,8 @@ func fromCSV(r io.Reader, f func(string) error) error {
 var logLine = regexp.MustCompile(
 	`(?:^|[\s\]>:])(?:LOG|DETAIL|HINT|ERROR|STATEMENT|CONTEXT|WARNING|NOTICE|FATAL|PANIC|INFO|DEBUG\d?):  `)
 
-// fromStderr reads lines; PostgreSQL begins the continuation lines of a message with a tab.
-func fromStderr(r io.Reader, f func(string) error) error {
+// readTextLog reads lines; PostgreSQL begins the continuation lines of a message with a tab.
+func readTextLog(r io.Reader, f func(string) error) error {
 	in := bufio.NewScanner(r)
 	in.Buffer(make([]byte, 0, 64<<10), maxStatementBytes)
 	var message strings.Builder

@@ -46,23 +46,23 @@ type LogReplay struct {
 
 	rewriter   *rewrite.Rewriter
 	policy     *policy.Policy
-	values     map[string]string
+	attributes map[string]string
 	keepsTexts bool
 	classes    map[[2]string]*LogClass
 }
 
 // NewLogReplay judges statements by a policy over a catalog, including tables that the policy would only observe. It
 // keeps no literals of the statements, unless texts are wanted. A statement in a log belongs to no agent, so contracts,
-// which depend on the session, are evaluated only after [LogReplay.AskContractsAs].
+// which depend on the session, are evaluated only after [LogReplay.UseAttributes].
 func NewLogReplay(p *policy.Policy, snap *catalog.Snapshot, texts bool) *LogReplay {
 	enforced := p.Enforced()
 	return &LogReplay{rewriter: rewrite.New(snap, enforced, rewrite.RowSecurityMode), policy: enforced, keepsTexts: texts,
 		classes: map[[2]string]*LogClass{}}
 }
 
-// AskContractsAs evaluates contracts with these attributes, the same for every statement.
-func (r *LogReplay) AskContractsAs(values map[string]string) {
-	r.values, r.Contracts = values, r.policy.HasContracts()
+// UseAttributes evaluates contracts with these attributes, the same for every statement.
+func (r *LogReplay) UseAttributes(values map[string]string) {
+	r.attributes, r.Contracts = values, r.policy.HasContracts()
 }
 
 // checkContracts evaluates the contracts for each statement of a text.
@@ -71,7 +71,7 @@ func (r *LogReplay) checkContracts(result *rewrite.Result) *sqlstate.Error {
 		return nil
 	}
 	for _, s := range result.Statements {
-		if refused := r.policy.Judge(s, r.values); refused != nil {
+		if refused := r.policy.Judge(s, r.attributes); refused != nil {
 			return refused
 		}
 	}

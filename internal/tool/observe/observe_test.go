@@ -44,7 +44,7 @@ func TestWhatWouldChangeMostComesFirst(t *testing.T) {
 	if err := log.Close(ctx); err != nil {
 		t.Fatal(err)
 	}
-	r, err := Read(audit.Folder(dir), time.Time{})
+	r, err := ReadReport(audit.Folder(dir), time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}

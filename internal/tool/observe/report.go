@@ -28,50 +28,53 @@ type Report struct {
 
 // Table is what was observed of one table.
 type Table struct {
-	Database      string `json:"database"`
-	Name          string `json:"name"`
-	Executions    int64  `json:"executions"`
-	Refused       int64  `json:"refused"`  // executions that the policy would have refused
-	Columns       int64  `json:"columns"`  // executions that name, or take with *, columns that would be hidden or masked
-	Compared      int64  `json:"compared"` // how many executions of a sample were compared
-	Differs       int64  `json:"differs"`  // how many of the compared executions differ
-	RowsLost      int64  `json:"gone"`     // rows of the differing executions that the policy would have hidden
-	NeverCompared int64  `json:"unknown"`  // executions of shapes that were never compared and would not have been refused
+	Database   string `json:"database"`
+	Name       string `json:"name"`
+	Executions int64  `json:"executions"`
+	Refused    int64  `json:"refused"` // executions that the policy would have refused
+	// executions that name, or take with *, columns that would be hidden or masked
+	ColumnChanges       int64 `json:"columns"`
+	ComparedExecutions  int64 `json:"compared"` // how many executions of a sample were compared
+	DifferingExecutions int64 `json:"differs"`  // how many of the compared executions differ
+	RowsLost            int64 `json:"gone"`     // rows of the differing executions that the policy would have hidden
+	// executions of shapes that were never compared and would not have been refused
+	NeverCompared int64 `json:"unknown"`
 }
 
 // IsSafe reports whether nothing that was observed would have changed, and every observed statement was compared.
 func (t Table) IsSafe() bool {
-	return t.Executions > 0 && t.Refused == 0 && t.Columns == 0 && t.Differs == 0 && t.NeverCompared == 0
+	return t.Executions > 0 && t.Refused == 0 && t.ColumnChanges == 0 && t.DifferingExecutions == 0 && t.NeverCompared == 0
 }
 
 // Statement is what was observed of the statements of one shape, of one agent.
 type Statement struct {
-	Agent       string           `json:"agent"`
-	Database    string           `json:"database"`
-	Fingerprint string           `json:"fingerprint"`
-	Tag         string           `json:"tag"`
-	Tables      []string         `json:"tables"`
-	Hidden      []string         `json:"hidden,omitempty"`
-	Masked      []string         `json:"masked,omitempty"`
-	Executions  int64            `json:"executions"`
-	Rows        int64            `json:"rows"`
-	Refusals    map[string]int64 `json:"refusals,omitempty"` // the number of refusals, by SQLSTATE and reason
-	Compared    int64            `json:"compared"`
-	Differs     int64            `json:"differs"`
-	RowsLost    int64            `json:"gone"`
-	Skipped     map[string]int64 `json:"skipped,omitempty"` // number of executions that were not compared, by the reason
-	Last        time.Time        `json:"last"`
+	Agent               string           `json:"agent"`
+	Database            string           `json:"database"`
+	Fingerprint         string           `json:"fingerprint"`
+	Tag                 string           `json:"tag"`
+	Tables              []string         `json:"tables"`
+	Hidden              []string         `json:"hidden,omitempty"`
+	Masked              []string         `json:"masked,omitempty"`
+	Executions          int64            `json:"executions"`
+	Rows                int64            `json:"rows"`
+	Refusals            map[string]int64 `json:"refusals,omitempty"` // the number of refusals, by SQLSTATE and reason
+	ComparedExecutions  int64            `json:"compared"`
+	DifferingExecutions int64            `json:"differs"`
+	RowsLost            int64            `json:"gone"`
+	// number of executions that were not compared, by the reason
+	Skipped       map[string]int64 `json:"skipped,omitempty"`
+	LastExecution time.Time        `json:"last"`
 }
 
-func (s *Statement) refused() (n int64) {
+func (s *Statement) refusedExecutions() (n int64) {
 	for _, k := range s.Refusals {
 		n += k
 	}
 	return n
 }
 
-// Read reads the records of an audit from a time on, and verifies the chain of its records as it goes.
-func Read(from audit.Source, since time.Time) (*Report, error) {
+// ReadReport reads the records of an audit from a time on, and verifies the chain of its records as it goes.
+func ReadReport(from audit.Source, since time.Time) (*Report, error) {
 	type key struct{ agent, database, fingerprint string }
 	found := map[key]*Statement{}
 	r := &Report{}
@@ -102,7 +105,7 @@ func Read(from audit.Source, since time.Time) (*Report, error) {
 		return nil, err
 	}
 	r.Statements = slices.SortedFunc(maps.Values(found), func(a, b *Statement) int {
-		return cmp.Or(cmp.Compare(b.refused()+b.Differs, a.refused()+a.Differs),
+		return cmp.Or(cmp.Compare(b.refusedExecutions()+b.DifferingExecutions, a.refusedExecutions()+a.DifferingExecutions),
 			cmp.Compare(b.Executions, a.Executions), strings.Compare(a.Agent, b.Agent),
 			strings.Compare(a.Fingerprint, b.Fingerprint))
 	})
@@ -111,11 +114,11 @@ func Read(from audit.Source, since time.Time) (*Report, error) {
 }
 
 func (s *Statement) add(o audit.Observation, at time.Time) {
-	s.Last = at
+	s.LastExecution = at
 	if o.Compared != nil {
-		s.Compared++
+		s.ComparedExecutions++
 		if o.Compared.Differs {
-			s.Differs++
+			s.DifferingExecutions++
 		}
 		s.RowsLost += max(0, o.Compared.Rows-o.Compared.VisibleRows)
 		return
@@ -147,14 +150,16 @@ func tableReports(statements []*Statement) []Table {
 			}
 			t := found[k]
 			t.Executions += s.Executions
-			t.Refused += s.refused()
+			t.Refused += s.refusedExecutions()
 			if slices.ContainsFunc(append(slices.Clone(s.Hidden), s.Masked...),
 				func(c string) bool { return strings.HasPrefix(c, name+".") }) {
-				t.Columns += s.Executions
+				t.ColumnChanges += s.Executions
 			}
-			t.Compared, t.Differs, t.RowsLost = t.Compared+s.Compared, t.Differs+s.Differs, t.RowsLost+s.RowsLost
-			if s.Compared == 0 {
-				t.NeverCompared += s.Executions - s.refused()
+			t.ComparedExecutions += s.ComparedExecutions
+			t.DifferingExecutions += s.DifferingExecutions
+			t.RowsLost += s.RowsLost
+			if s.ComparedExecutions == 0 {
+				t.NeverCompared += s.Executions - s.refusedExecutions()
 			}
 		}
 	}
@@ -183,18 +188,20 @@ func (r *Report) Print(out io.Writer) {
 		switch {
 		case t.IsSafe():
 			verdict = "changes nothing that was seen"
-		case t.Refused == 0 && t.Columns == 0 && t.Differs == 0:
+		case t.Refused == 0 && t.ColumnChanges == 0 && t.DifferingExecutions == 0:
 			verdict = "is not known to change anything; not all was compared"
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\n", t.Name, t.Executions, t.Refused, t.Columns, t.Compared,
-			t.Differs, t.RowsLost, t.NeverCompared, verdict)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\n", t.Name, t.Executions, t.Refused, t.ColumnChanges,
+			t.ComparedExecutions,
+			t.DifferingExecutions, t.RowsLost, t.NeverCompared, verdict)
 	}
 	_ = w.Flush()
 	fmt.Fprintln(out)
 	fmt.Fprintln(w, "AGENT\tSTATEMENT\t\tTABLES\tEXECUTIONS\tCOMPARED\tDIFFER\tROWS GONE\tWHAT WOULD CHANGE")
 	for _, s := range r.Statements {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\n", s.Agent, s.Tag, shortFingerprint(s.Fingerprint),
-			strings.Join(s.Tables, " "), s.Executions, s.Compared, s.Differs, s.RowsLost, s.changeSummary())
+			strings.Join(s.Tables, " "), s.Executions, s.ComparedExecutions, s.DifferingExecutions, s.RowsLost,
+			s.changeSummary())
 	}
 	_ = w.Flush()
 	if skipped := r.notCompared(); len(skipped) > 0 {
@@ -232,12 +239,12 @@ func (s *Statement) changeSummary() string {
 	if len(s.Masked) > 0 {
 		parts = append(parts, "masked "+strings.Join(s.Masked, ", "))
 	}
-	if s.Differs > 0 {
+	if s.DifferingExecutions > 0 {
 		parts = append(parts, "other rows")
 	}
 	switch {
 	case len(parts) > 0:
-	case s.Compared == 0:
+	case s.ComparedExecutions == 0:
 		parts = append(parts, "not known")
 	default:
 		parts = append(parts, "nothing")

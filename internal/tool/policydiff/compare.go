@@ -17,26 +17,28 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Side is one of the two policies that are compared.
-type Side struct {
+// PolicyVersion is one of the two policies that are compared.
+type PolicyVersion struct {
 	Path   string
 	Policy *policy.Policy
 }
 
 // Options say what to compare. Old, New and Agents are required.
 type Options struct {
-	Old, New Side
+	Old, New PolicyVersion
 	Agents   map[string]map[string]string // attributes of each agent's credential, by the name of the agent
-	Values   map[string]string            // values that every agent gets for attributes which its credential does not give
-	Live     map[string]map[string]string // attributes that the database computes for each agent, by the name of the agent
-	Samples  int                          // how many keys of rows are shown of each kind of difference
-	Progress func(what string, part, of int64)
+	// values that every agent gets for attributes which its credential does not give
+	AttributeValues map[string]string
+	// attributes that the database computes for each agent, by the name of the agent
+	LiveAttributes map[string]map[string]string
+	SampleSize     int // how many keys of rows are shown of each kind of difference
+	ReportProgress func(what string, part, of int64)
 }
 
 // Compare evaluates both policies, as the owner of the tables.
 func Compare(ctx context.Context, conn *pgx.Conn, o Options) (*Report, error) {
-	if o.Progress == nil {
-		o.Progress = func(string, int64, int64) {}
+	if o.ReportProgress == nil {
+		o.ReportProgress = func(string, int64, int64) {}
 	}
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {
@@ -133,14 +135,14 @@ type agentGroup struct {
 
 func (o Options) groups(r *Report) []agentGroup {
 	var out []agentGroup
-	var missing missingValues
-	values := func(side Side, agent string) map[string]string {
+	var missing missingAttributeValues
+	values := func(side PolicyVersion, agent string) map[string]string {
 		out := map[string]string{}
 		for _, a := range side.Policy.Attributes() {
 			value, ok := o.Agents[agent][a.Name]
 			if a.Source != "credential" {
-				if value, ok = o.Values[a.Name]; !ok {
-					value, ok = o.Live[agent][a.Name]
+				if value, ok = o.AttributeValues[a.Name]; !ok {
+					value, ok = o.LiveAttributes[agent][a.Name]
 				}
 			}
 			if ok {
@@ -166,9 +168,9 @@ func (o Options) groups(r *Report) []agentGroup {
 }
 
 // relationsOf returns the relations of either policy, sorted by name.
-func relationsOf(old, now *policy.Policy) []*catalog.Relation {
+func relationsOf(oldPolicy, newPolicy *policy.Policy) []*catalog.Relation {
 	found := map[string]*catalog.Relation{}
-	for _, p := range []*policy.Policy{old, now} {
+	for _, p := range []*policy.Policy{oldPolicy, newPolicy} {
 		for _, t := range p.Tables() {
 			found[t.Relation.Name.String()] = t.Relation
 		}
@@ -195,15 +197,16 @@ func groupRowsCondition(t *policy.Table, attributes map[string]string) string {
 	return predicate.DirectCondition(t.Aggregate.Rows, "r", attributes)
 }
 
-// progressPages is how many pages are read between two reports of progress.
-var progressPages int64 = 4096
+// pagesPerPart is how many pages are read between two reports of progress.
+var pagesPerPart int64 = 4096
 
 // countRows evaluates both rules on every row of a table.
-func countRows(ctx context.Context, tx pgx.Tx, r *catalog.Relation, old, now string, o Options, agents []string) (Rows,
+func countRows(ctx context.Context, tx pgx.Tx, r *catalog.Relation, oldCondition, newCondition string, o Options,
+	agents []string) (Rows,
 	error) {
 	out := Rows{Agents: agents}
 	from := "FROM " + r.Name.SQL() + " AS r"
-	inner := "(SELECT (" + old + ") AS o, (" + now + ") AS n " + from
+	inner := "(SELECT (" + oldCondition + ") AS o, (" + newCondition + ") AS n " + from
 	sql := "SELECT count(*) FILTER (WHERE o), count(*) FILTER (WHERE n), count(*) FILTER (WHERE n AND NOT o), " +
 		"count(*) FILTER (WHERE o AND NOT n) FROM "
 	pages, err := pagesToRead(ctx, tx, r)
@@ -211,15 +214,15 @@ func countRows(ctx context.Context, tx pgx.Tx, r *catalog.Relation, old, now str
 		return out, err
 	}
 	what := r.Name.String() + " for " + strings.Join(agents, ", ")
-	for page := int64(0); ; page += progressPages {
-		o.Progress(what, min(page, pages), pages)
+	for page := int64(0); ; page += pagesPerPart {
+		o.ReportProgress(what, min(page, pages), pages)
 		part := inner
-		last := page+progressPages >= pages
+		last := page+pagesPerPart >= pages
 		switch {
-		case pages > progressPages && last:
+		case pages > pagesPerPart && last:
 			part += fmt.Sprintf(" WHERE r.ctid >= '(%d,0)'", page)
-		case pages > progressPages:
-			part += fmt.Sprintf(" WHERE r.ctid >= '(%d,0)' AND r.ctid < '(%d,0)'", page, page+progressPages)
+		case pages > pagesPerPart:
+			part += fmt.Sprintf(" WHERE r.ctid >= '(%d,0)' AND r.ctid < '(%d,0)'", page, page+pagesPerPart)
 		}
 		var a, b, c, d int64
 		if err := tx.QueryRow(ctx, sql+part+") AS t").Scan(&a, &b, &c, &d); err != nil {
@@ -230,18 +233,18 @@ func countRows(ctx context.Context, tx pgx.Tx, r *catalog.Relation, old, now str
 			break
 		}
 	}
-	o.Progress(what, pages, pages)
-	if o.Samples > 0 && len(r.PrimaryKey) > 0 {
+	o.ReportProgress(what, pages, pages)
+	if o.SampleSize > 0 && len(r.PrimaryKey) > 0 {
 		out.Key = r.PrimaryKey
 		if out.Appear > 0 {
-			if out.Appearing, err = readSampleKeys(ctx, tx, r, from+" WHERE ("+now+") AND NOT ("+old+")",
-				o.Samples); err != nil {
+			if out.Appearing, err = readSampleKeys(ctx, tx, r, from+" WHERE ("+newCondition+") AND NOT ("+oldCondition+")",
+				o.SampleSize); err != nil {
 				return out, err
 			}
 		}
 		if out.Disappear > 0 {
-			if out.Vanishing, err = readSampleKeys(ctx, tx, r, from+" WHERE ("+old+") AND NOT ("+now+")",
-				o.Samples); err != nil {
+			if out.Vanishing, err = readSampleKeys(ctx, tx, r, from+" WHERE ("+oldCondition+") AND NOT ("+newCondition+")",
+				o.SampleSize); err != nil {
 				return out, err
 			}
 		}

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// missingValues collects which agents have no value for which attribute. Each attribute gets one note, however many
-// agents there are and whether one policy needs it or both.
-type missingValues struct {
-	order  []attributeSource
-	agents map[attributeSource]*agentsWithout
+// missingAttributeValues collects which agents have no value for which attribute. Each attribute gets one note, however
+// many agents there are and whether one policy needs it or both.
+type missingAttributeValues struct {
+	sources        []attributeSource
+	agentsBySource map[attributeSource]*agentsWithoutValue
 }
 
 type attributeSource struct {
@@ -18,17 +18,17 @@ type attributeSource struct {
 	fromCredential bool // the attribute's value would come from the credential
 }
 
-type agentsWithout struct{ agents, paths []string }
+type agentsWithoutValue struct{ agents, paths []string }
 
-func (m *missingValues) add(path, agent string, l attributeSource) {
-	if m.agents == nil {
-		m.agents = map[attributeSource]*agentsWithout{}
+func (m *missingAttributeValues) add(path, agent string, l attributeSource) {
+	if m.agentsBySource == nil {
+		m.agentsBySource = map[attributeSource]*agentsWithoutValue{}
 	}
-	who := m.agents[l]
+	who := m.agentsBySource[l]
 	if who == nil {
-		who = &agentsWithout{}
-		m.agents[l] = who
-		m.order = append(m.order, l)
+		who = &agentsWithoutValue{}
+		m.agentsBySource[l] = who
+		m.sources = append(m.sources, l)
 	}
 	if !slices.Contains(who.agents, agent) {
 		who.agents = append(who.agents, agent)
@@ -41,10 +41,10 @@ func (m *missingValues) add(path, agent string, l attributeSource) {
 // maxNamedAgents is how many agents a note names.
 const maxNamedAgents = 6
 
-func (m *missingValues) notes() []string {
+func (m *missingAttributeValues) notes() []string {
 	var out []string
-	for _, l := range m.order {
-		agents, paths := m.agents[l].agents, m.agents[l].paths
+	for _, l := range m.sources {
+		agents, paths := m.agentsBySource[l].agents, m.agentsBySource[l].paths
 		who := "agent " + agents[0] + " has"
 		if n := len(agents); n > maxNamedAgents {
 			who = fmt.Sprintf("agents %s and %d more have", strings.Join(agents[:maxNamedAgents], ", "), n-maxNamedAgents)

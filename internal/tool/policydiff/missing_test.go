@@ -6,7 +6,7 @@ import (
 )
 
 func TestNotesOfWhatIsMissing(t *testing.T) {
-	var m missingValues
+	var m missingAttributeValues
 	for _, agent := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
 		for _, path := range []string{"old.yaml", "new.yaml"} {
 			m.add(path, agent, attributeSource{"context", false})

@@ -86,8 +86,8 @@ var agents = map[string]map[string]string{"north": {"team": "n"}, "also": {"team
 // of ours is in the database, and the comparison leaves nothing there.
 func TestCompareIsWhatHappens(t *testing.T) {
 	tier.All(t)
-	defer func(was int64) { progressPages = was }(progressPages)
-	progressPages = 2
+	defer func(was int64) { pagesPerPart = was }(pagesPerPart)
+	pagesPerPart = 2
 	db := pgtest.Database(t)
 	super := db.Connect(t, "postgres")
 	if _, err := super.Exec(t.Context(), schema); err != nil {
@@ -105,8 +105,8 @@ func TestCompareIsWhatHappens(t *testing.T) {
 	old, oldPlan := compile(t, super, before)
 	now, nowPlan := compile(t, super, after)
 	told := 0
-	r, err := Compare(t.Context(), super, Options{Old: Side{"old.yaml", old}, New: Side{"new.yaml", now}, Agents: agents, Samples: 2,
-		Progress: func(_ string, part, of int64) {
+	r, err := Compare(t.Context(), super, Options{Old: PolicyVersion{"old.yaml", old}, New: PolicyVersion{"new.yaml", now}, Agents: agents, SampleSize: 2,
+		ReportProgress: func(_ string, part, of int64) {
 			if part > of {
 				t.Errorf("%d of %d", part, of)
 			}
@@ -242,8 +242,8 @@ func TestNothingAppears(t *testing.T) {
 		now, _ := compile(t, super, text)
 		var read []string
 		r, err := Compare(t.Context(), super, Options{
-			Old: Side{"old", old}, New: Side{"new", now}, Agents: map[string]map[string]string{"north": {"team": "n"}},
-			Progress: func(what string, _, _ int64) {
+			Old: PolicyVersion{"old", old}, New: PolicyVersion{"new", now}, Agents: map[string]map[string]string{"north": {"team": "n"}},
+			ReportProgress: func(what string, _, _ int64) {
 				if !slices.Contains(read, what) {
 					read = append(read, what)
 				}
@@ -280,7 +280,7 @@ func TestNotTheOwner(t *testing.T) {
 	t.Cleanup(func() { _, _ = super.Exec(context.Background(), "DROP OWNED BY reads; DROP ROLE reads") })
 	old, _ := compile(t, super, before)
 	now, _ := compile(t, super, after)
-	_, err := Compare(t.Context(), db.Connect(t, "reads"), Options{Old: Side{"old", old}, New: Side{"new", now}, Agents: agents})
+	_, err := Compare(t.Context(), db.Connect(t, "reads"), Options{Old: PolicyVersion{"old", old}, New: PolicyVersion{"new", now}, Agents: agents})
 	if err == nil || !strings.Contains(err.Error(), "42501") {
 		t.Errorf("%v", err)
 	}

@@ -9,12 +9,12 @@ import (
 
 // Printer writes reports for people.
 type Printer struct {
-	Out     io.Writer
-	Colours bool
+	Out         io.Writer
+	UsesColours bool
 }
 
-func (p Printer) paint(colour, text string) string {
-	if !p.Colours {
+func (p Printer) colourText(colour, text string) string {
+	if !p.UsesColours {
 		return text
 	}
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
@@ -24,71 +24,71 @@ func (p Printer) paint(colour, text string) string {
 func (p Printer) Print(r *Report) {
 	fmt.Fprintf(p.Out, "database %s: %s → %s\n", r.Database, r.Old, r.New)
 	for _, note := range r.Notes {
-		fmt.Fprintf(p.Out, "  %s %s\n", p.paint("33", "note:"), note)
+		fmt.Fprintf(p.Out, "  %s %s\n", p.colourText("33", "note:"), note)
 	}
 	if r.IsEmpty() {
 		fmt.Fprintln(p.Out, "  agents see and may do what they did")
 		return
 	}
 	for _, t := range r.Tables {
-		fmt.Fprintf(p.Out, "\n%s\n", p.paint("1", t.Name))
+		fmt.Fprintf(p.Out, "\n%s\n", p.colourText("1", t.Name))
 		switch {
 		case t.IsListed && !t.WasListed:
-			p.line("32", "+", "table", "agents may name it")
+			p.printLine("32", "+", "table", "agents may name it")
 		case t.WasListed && !t.IsListed:
-			p.line("31", "-", "table", "agents may not name it any more")
+			p.printLine("31", "-", "table", "agents may not name it any more")
 		}
-		p.change("column", t.Columns)
-		p.change("write", t.Write)
-		p.rows("rows", t.Rows)
-		p.rows("grouped", t.Groups)
+		p.printChange("column", t.Columns)
+		p.printChange("write", t.Write)
+		p.printRows("rows", t.Rows)
+		p.printRows("grouped", t.Groups)
 	}
 	if !r.Functions.isEmpty() {
-		fmt.Fprintf(p.Out, "\n%s\n", p.paint("1", "functions"))
-		p.change("function", r.Functions)
+		fmt.Fprintf(p.Out, "\n%s\n", p.colourText("1", "functions"))
+		p.printChange("function", r.Functions)
 	}
 	if !r.Operators.isEmpty() {
-		fmt.Fprintf(p.Out, "\n%s\n", p.paint("1", "operators"))
-		p.change("of", r.Operators)
+		fmt.Fprintf(p.Out, "\n%s\n", p.colourText("1", "operators"))
+		p.printChange("of", r.Operators)
 	}
 	if !r.Views.isEmpty() {
-		fmt.Fprintf(p.Out, "\n%s\n", p.paint("1", "views"))
-		p.change("view", r.Views)
+		fmt.Fprintf(p.Out, "\n%s\n", p.colourText("1", "views"))
+		p.printChange("view", r.Views)
 	}
 	if len(r.Restrictions) > 0 {
-		fmt.Fprintf(p.Out, "\n%s\n", p.paint("1", "what bounds statements"))
+		fmt.Fprintf(p.Out, "\n%s\n", p.colourText("1", "what bounds statements"))
 		for _, what := range r.Restrictions {
-			fmt.Fprintf(p.Out, "  %s %s\n", p.paint("33", "~"), what)
+			fmt.Fprintf(p.Out, "  %s %s\n", p.colourText("33", "~"), what)
 		}
 	}
 	fmt.Fprintln(p.Out)
 	switch certain, possible := r.Gains(); {
 	case certain:
-		fmt.Fprintln(p.Out, p.paint("33", "agents gain something"))
+		fmt.Fprintln(p.Out, p.colourText("33", "agents gain something"))
 	case possible:
-		fmt.Fprintln(p.Out, p.paint("33", "agents may gain something by what is otherwise (~)"))
+		fmt.Fprintln(p.Out, p.colourText("33", "agents may gain something by what is otherwise (~)"))
 	default:
 		fmt.Fprintln(p.Out, "agents gain nothing")
 	}
 }
 
-func (p Printer) line(colour, sign, what, text string) {
-	fmt.Fprintf(p.Out, "  %s %-8s %s\n", p.paint(colour, sign), what, text)
+func (p Printer) printLine(colour, sign, what, text string) {
+	fmt.Fprintf(p.Out, "  %s %-8s %s\n", p.colourText(colour, sign), what, text)
 }
 
-func (p Printer) change(what string, c Change) {
+func (p Printer) printChange(what string, c Change) {
 	for _, text := range c.Gained {
-		p.line("32", "+", what, text)
+		p.printLine("32", "+", what, text)
 	}
 	for _, text := range c.Lost {
-		p.line("31", "-", what, text)
+		p.printLine("31", "-", what, text)
 	}
 	for _, text := range c.Altered {
-		p.line("33", "~", what, text)
+		p.printLine("33", "~", what, text)
 	}
 }
 
-func (p Printer) rows(what string, rows []Rows) {
+func (p Printer) printRows(what string, rows []Rows) {
 	width := 0
 	for _, r := range rows {
 		width = max(width, len(strings.Join(r.Agents, ", ")))
@@ -96,21 +96,21 @@ func (p Printer) rows(what string, rows []Rows) {
 	for _, r := range rows {
 		fmt.Fprintf(p.Out, "    %-8s %-*s  %d → %d", what, width, strings.Join(r.Agents, ", "), r.Old, r.New)
 		if r.Appear > 0 {
-			fmt.Fprintf(p.Out, "  %s", p.paint("32", fmt.Sprintf("+%d", r.Appear)))
+			fmt.Fprintf(p.Out, "  %s", p.colourText("32", fmt.Sprintf("+%d", r.Appear)))
 		}
 		if r.Disappear > 0 {
-			fmt.Fprintf(p.Out, "  %s", p.paint("31", fmt.Sprintf("-%d", r.Disappear)))
+			fmt.Fprintf(p.Out, "  %s", p.colourText("31", fmt.Sprintf("-%d", r.Disappear)))
 		}
 		if r.Appear+r.Disappear == 0 {
 			fmt.Fprint(p.Out, "  the same rows")
 		}
 		fmt.Fprintln(p.Out)
-		p.keys("32", "+", r, r.Appearing, r.Appear)
-		p.keys("31", "-", r, r.Vanishing, r.Disappear)
+		p.printKeys("32", "+", r, r.Appearing, r.Appear)
+		p.printKeys("31", "-", r, r.Vanishing, r.Disappear)
 	}
 }
 
-func (p Printer) keys(colour, sign string, r Rows, keys [][]string, of int64) {
+func (p Printer) printKeys(colour, sign string, r Rows, keys [][]string, of int64) {
 	for i, key := range keys {
 		text := printableValue(key[0])
 		if len(key) > 1 {
@@ -120,9 +120,9 @@ func (p Printer) keys(colour, sign string, r Rows, keys [][]string, of int64) {
 			}
 			text = "(" + strings.Join(parts, ", ") + ")"
 		}
-		fmt.Fprintf(p.Out, "             %s %s\n", p.paint(colour, sign), text)
+		fmt.Fprintf(p.Out, "             %s %s\n", p.colourText(colour, sign), text)
 		if i == len(keys)-1 && of > int64(len(keys)) {
-			fmt.Fprintf(p.Out, "             %s … and %d more\n", p.paint(colour, sign), of-int64(len(keys)))
+			fmt.Fprintf(p.Out, "             %s … and %d more\n", p.colourText(colour, sign), of-int64(len(keys)))
 		}
 	}
 }

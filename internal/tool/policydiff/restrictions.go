@@ -19,7 +19,7 @@ func compareByName(before, after map[string]string) Change {
 		case !there:
 			c.Gained = append(c.Gained, nameAndDescription(name, now))
 		case was != now:
-			c.Altered = append(c.Altered, fmt.Sprintf("%s: %s → %s", name, orDefault(was), orDefault(now)))
+			c.Altered = append(c.Altered, fmt.Sprintf("%s: %s → %s", name, textOrDefault(was), textOrDefault(now)))
 		}
 	}
 	for name := range before {
@@ -40,7 +40,7 @@ func nameAndDescription(name, what string) string {
 	return name + " (" + what + ")"
 }
 
-func orDefault(what string) string {
+func textOrDefault(what string) string {
 	if what == "" {
 		return "as it is"
 	}
@@ -199,7 +199,7 @@ func boundChanges(before, after *policy.Policy) []string {
 			case !is:
 				out = append(out, fmt.Sprintf("%s, %s (gone)", name, part))
 			default:
-				out = append(out, fmt.Sprintf("%s, %s: %s → %s", name, part, orNothing(then), orNothing(now)))
+				out = append(out, fmt.Sprintf("%s, %s: %s → %s", name, part, textOrNothing(then), textOrNothing(now)))
 			}
 		}
 		if len(out) == told {
@@ -221,7 +221,7 @@ func mergeMaps(a, b map[string]string) map[string]string {
 	return out
 }
 
-func orNothing(what string) string {
+func textOrNothing(what string) string {
 	if what == "" {
 		return "nothing"
 	}

@@ -40,7 +40,7 @@ func TestBounds(t *testing.T) {
 	).Replace(boundsBefore)
 	old, _ := compile(t, super, boundsBefore)
 	now, _ := compile(t, super, after)
-	r, err := Compare(t.Context(), super, Options{Old: Side{"old", old}, New: Side{"new", now},
+	r, err := Compare(t.Context(), super, Options{Old: PolicyVersion{"old", old}, New: PolicyVersion{"new", now},
 		Agents: map[string]map[string]string{"north": {"team": "n", "stage": "1", "turn": "1"}}})
 	if err != nil {
 		t.Fatal(err)

@@ -13,9 +13,9 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// makeChange makes a change of the owner: rows of a table, or SQL. The error is of type policy.Errors if the file is at
-// fault.
-func (b *template) makeChange(ctx context.Context, conn *pgx.Conn, changes []Change) error {
+// applyChanges makes a change of the owner: rows of a table, or SQL. The error is of type policy.Errors if the file is
+// at fault.
+func (b *templateDatabase) applyChanges(ctx context.Context, conn *pgx.Conn, changes []Change) error {
 	for _, c := range changes {
 		if c.Table == "" {
 			if _, err := conn.PgConn().Exec(ctx, c.SQL).ReadAll(); err != nil {
@@ -51,7 +51,7 @@ func withPlace(place Place, err error) error {
 }
 
 // findRelation finds a table by its name as written.
-func (b *template) findRelation(at Place, name string) (*catalog.Relation, error) {
+func (b *templateDatabase) findRelation(at Place, name string) (*catalog.Relation, error) {
 	schema, table := "", name
 	if before, after, ok := strings.Cut(name, "."); ok {
 		schema, table = before, after
@@ -70,7 +70,7 @@ func (b *template) findRelation(at Place, name string) (*catalog.Relation, error
 	return nil, policy.Errors{at.Errorf(policy.Suggest(name, names), "the schema has no table %q", name)}
 }
 
-func column(r *catalog.Relation, at Place, name string) (*catalog.Column, error) {
+func findColumn(r *catalog.Relation, at Place, name string) (*catalog.Column, error) {
 	if c := r.Column(name); c != nil {
 		return c, nil
 	}
@@ -87,20 +87,20 @@ func insertSQL(r *catalog.Relation, row *node) (string, error) {
 	}
 	var columns, values []string
 	for i, name := range row.Keys {
-		c, err := column(r, row.KeyAt[i], name)
+		c, err := findColumn(r, row.KeyAt[i], name)
 		if err != nil {
 			return "", err
 		}
 		columns = append(columns, catalog.QuoteIdent(name))
-		values = append(values, literal(c.Type, row.Values[i]))
+		values = append(values, literalOf(c.Type, row.Values[i]))
 	}
 	return "INSERT INTO " + r.Name.SQL() + " (" + strings.Join(columns, ", ") + ") VALUES (" +
 		strings.Join(values, ", ") + ")", nil
 }
 
-// literal returns a value as the input function of its column's type takes it. A list becomes an array, and a mapping
+// literalOf returns a value as the input function of its column's type takes it. A list becomes an array, and a mapping
 // or a list in a JSON column becomes JSON.
-func literal(sqlType string, n *node) string {
+func literalOf(sqlType string, n *node) string {
 	array := strings.HasSuffix(sqlType, "[]")
 	switch {
 	case n.Kind == yamlfile.Null:

@@ -31,12 +31,12 @@ func (c BlockCoverage) IsComplete() bool { return c.HasShown && (c.Hidden || c.B
 
 // coverage is the coverage of a file.
 type coverage struct {
-	rules map[catalog.Name][]*BlockCoverage
-	seen  map[string]bool // keys of the rows that the coverage has counted already
+	rules       map[catalog.Name][]*BlockCoverage
+	countedRows map[string]bool // keys of the rows that the coverage has counted already
 }
 
 func newCoverage(p *policy.Policy) *coverage {
-	c := &coverage{rules: map[catalog.Name][]*BlockCoverage{}, seen: map[string]bool{}}
+	c := &coverage{rules: map[catalog.Name][]*BlockCoverage{}, countedRows: map[string]bool{}}
 	for _, t := range p.Tables() {
 		for _, r := range t.Rule.WithoutContracts().Leaves() {
 			c.rules[t.Relation.Name] = append(c.rules[t.Relation.Name],
@@ -69,20 +69,20 @@ func (c *coverage) blocks() []BlockCoverage {
 // countCoverage counts the rows that an expectation has checked: those that it names, or all of a table; a query counts
 // for all rows of the tables that it reads. A query that a contract refuses counts for the hidden rows, since the
 // contract comes before the blocks.
-func (d *database) countCoverage(ctx context.Context, c *coverage, e Expectation, settings []Setting) error {
-	if e.As == "owner" {
+func (d *testDatabase) countCoverage(ctx context.Context, c *coverage, e Expectation, settings []Setting) error {
+	if e.Caller == "owner" {
 		return nil
 	}
-	for _, rows := range e.Sees {
+	for _, rows := range e.ExactRows {
 		id, err := d.rowIdentityOf(rows)
 		if err != nil {
 			return err
 		}
-		if err := d.coverRows(ctx, c, e.As, settings, id.relation.Name, "true", nil); err != nil {
+		if err := d.countRows(ctx, c, e.Caller, settings, id.relation.Name, "true", nil); err != nil {
 			return err
 		}
 	}
-	for _, rows := range slices.Concat(e.Shows, e.Hides) {
+	for _, rows := range slices.Concat(e.VisibleRows, e.HiddenRows) {
 		id, err := d.rowIdentityOf(rows)
 		if err != nil {
 			return err
@@ -97,7 +97,7 @@ func (d *database) countCoverage(ctx context.Context, c *coverage, e Expectation
 		}
 		condition := strings.Join(columns, " || ' | ' || ") + " = ANY (" +
 			catalog.QuoteLiteral(predicate.WriteArray(named)) + "::text[])"
-		if err := d.coverRows(ctx, c, e.As, settings, id.relation.Name, condition, nil); err != nil {
+		if err := d.countRows(ctx, c, e.Caller, settings, id.relation.Name, condition, nil); err != nil {
 			return err
 		}
 	}
@@ -116,23 +116,24 @@ func (d *database) countCoverage(ctx context.Context, c *coverage, e Expectation
 		}
 	}
 	for _, a := range result.Accesses {
-		if err := d.coverRows(ctx, c, e.As, settings, a.Relation, "true", failing); err != nil {
+		if err := d.countRows(ctx, c, e.Caller, settings, a.Relation, "true", failing); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// coverRows counts the coverage by rows of a table that meet a condition. A failed statement counts only if a contract
+// countRows counts the coverage by rows of a table that meet a condition. A failed statement counts only if a contract
 // refused it; then it shows no row.
-func (d *database) coverRows(ctx context.Context, c *coverage, as string, settings []Setting, table catalog.Name,
+func (d *testDatabase) countRows(ctx context.Context, c *coverage, caller string, settings []Setting,
+	table catalog.Name,
 	condition string, failed []policy.Statement) error {
 	t, ok := d.policy.Table(table)
-	id := fmt.Sprint(d.name, d.changeCount, as, settings, table, condition, failed)
-	if !ok || c.seen[id] {
+	id := fmt.Sprint(d.name, d.changeCount, caller, settings, table, condition, failed)
+	if !ok || c.countedRows[id] {
 		return nil
 	}
-	c.seen[id] = true
+	c.countedRows[id] = true
 	var open []*BlockCoverage
 	for _, r := range c.rules[table] {
 		if !r.IsComplete() {
@@ -148,10 +149,10 @@ func (d *database) coverRows(ctx context.Context, c *coverage, as string, settin
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
 	var set []why.Setting
-	for _, s := range slices.Concat(d.caller(as).Set, settings) {
+	for _, s := range slices.Concat(d.caller(caller).Settings, settings) {
 		set = append(set, why.Setting(s))
 	}
-	values, err := why.AttributeValues(ctx, tx, d.policy, d.caller(as).Attributes, set)
+	values, err := why.AttributeValues(ctx, tx, d.policy, d.caller(caller).Attributes, set)
 	if err != nil {
 		return err
 	}

@@ -29,8 +29,8 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// template is a file's schema, data and policy in a database that tests copy.
-type template struct {
+// templateDatabase is a file's schema, data and policy in a database that tests copy.
+type templateDatabase struct {
 	server   *Server
 	file     *File
 	owner    string
@@ -40,9 +40,10 @@ type template struct {
 }
 
 // build makes the database that tests copy. An error is of type policy.Errors where a file is at fault.
-func (s *Server) build(ctx context.Context, f *File, dump func(context.Context, string) (Schema, error)) (*template,
+func (s *Server) build(ctx context.Context, f *File, dump func(context.Context, string) (Schema,
+	error)) (*templateDatabase,
 	error) {
-	b := &template{server: s, file: f, owner: s.owner}
+	b := &templateDatabase{server: s, file: f, owner: s.owner}
 	if b.owner == "" {
 		if b.owner = f.Owner; b.owner == "" {
 			b.owner = "policy_test_owner"
@@ -86,10 +87,10 @@ func (s *Server) build(ctx context.Context, f *File, dump func(context.Context, 
 	if err := runFiles(ctx, conn, f.Extensions); err != nil {
 		return nil, err
 	}
-	if err := b.lendSchemas(ctx, conn); err != nil {
+	if err := b.grantSchemas(ctx, conn); err != nil {
 		return nil, err
 	}
-	if err := b.asOwner(ctx, conn); err != nil {
+	if err := b.setOwnerRole(ctx, conn); err != nil {
 		return nil, err
 	}
 	if err := runText(ctx, conn, "the schema of database "+f.Database, live.SQL); err != nil {
@@ -101,7 +102,7 @@ func (s *Server) build(ctx context.Context, f *File, dump func(context.Context, 
 	if b.snapshot, err = pgcatalog.Load(ctx, conn, f.SearchPath); err != nil {
 		return nil, err
 	}
-	if err := b.makeChange(ctx, conn, f.Given); err != nil {
+	if err := b.applyChanges(ctx, conn, f.InitialChanges); err != nil {
 		return nil, err
 	}
 	for _, sql := range []string{"RESET SESSION AUTHORIZATION", "ANALYZE"} {
@@ -122,14 +123,14 @@ func (s *Server) build(ctx context.Context, f *File, dump func(context.Context, 
 	if err := migrations.Up(ctx, conn, r, plan); err != nil {
 		return nil, err
 	}
-	if err := b.writeRegistry(ctx, conn, f.Given); err != nil {
+	if err := b.writeRegistry(ctx, conn, f.InitialChanges); err != nil {
 		return nil, err
 	}
 	return b, nil
 }
 
-// lendSchemas lets the owner use the schemas that the administrator has made for extensions.
-func (b *template) lendSchemas(ctx context.Context, conn *pgx.Conn) error {
+// grantSchemas lets the owner use the schemas that the administrator has made for extensions.
+func (b *templateDatabase) grantSchemas(ctx context.Context, conn *pgx.Conn) error {
 	if !b.server.superuser {
 		return nil
 	}
@@ -151,8 +152,8 @@ func (b *template) lendSchemas(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// asOwner switches a connection of the administrator to the owner's role.
-func (b *template) asOwner(ctx context.Context, conn *pgx.Conn) error {
+// setOwnerRole switches a connection of the administrator to the owner's role.
+func (b *templateDatabase) setOwnerRole(ctx context.Context, conn *pgx.Conn) error {
 	if !b.server.superuser {
 		return nil
 	}
@@ -161,7 +162,7 @@ func (b *template) asOwner(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // checkCallers checks the attributes of the callers, so that an error is reported before a login fails.
-func (b *template) checkCallers() error {
+func (b *templateDatabase) checkCallers() error {
 	var errs policy.Errors
 	declared := b.policy.Attributes()
 	var names []string
@@ -232,9 +233,9 @@ func sqlProblem(file, text string, err error) *policy.Error {
 	return at.Errorf(pg.Hint, "%s", what)
 }
 
-// database is a copy of the template, with a proxy in front of it.
-type database struct {
-	*template
+// testDatabase is a copy of the template, with a proxy in front of it.
+type testDatabase struct {
+	*templateDatabase
 	name        string
 	ownerConn   *pgx.Conn // connection of the owner
 	adminConn   *pgx.Conn // connection of the administrator
@@ -263,8 +264,9 @@ func newCredential(password string) (credential, error) {
 }
 
 // openCopy copies the database and serves it.
-func (b *template) openCopy(ctx context.Context, login credential, log *slog.Logger) (_ *database, err error) {
-	d := &database{template: b, sessions: map[string]*pgconn.PgConn{}}
+func (b *templateDatabase) openCopy(ctx context.Context, login credential, log *slog.Logger) (_ *testDatabase,
+	err error) {
+	d := &testDatabase{templateDatabase: b, sessions: map[string]*pgconn.PgConn{}}
 	defer func() {
 		if err != nil {
 			d.close(context.WithoutCancel(ctx))
@@ -276,7 +278,7 @@ func (b *template) openCopy(ctx context.Context, login credential, log *slog.Log
 	if d.ownerConn, err = b.server.connectAs(ctx, d.name, ""); err != nil {
 		return nil, err
 	}
-	if err := b.asOwner(ctx, d.ownerConn); err != nil {
+	if err := b.setOwnerRole(ctx, d.ownerConn); err != nil {
 		return nil, err
 	}
 	if d.adminConn, err = b.server.connectAs(ctx, d.name, ""); err != nil {
@@ -307,7 +309,7 @@ func (b *template) openCopy(ctx context.Context, login credential, log *slog.Log
 	if d.enforcer, err = enforce.New(ctx, cfg); err != nil {
 		var failed *sqlstate.Error
 		if errors.As(err, &failed) && failed.Code == sqlstate.ConnectionFailure && failed.Cause != nil {
-			return nil, cannotLogIn("as role %s, which was made for the tests: %v", control, failed.Cause).
+			return nil, newLoginError("as role %s, which was made for the tests: %v", control, failed.Cause).
 				WithHint("It must be possible to log in as such a role with a password, as --postgres says: see pg_hba.conf of the server.")
 		}
 		return nil, err
@@ -326,7 +328,7 @@ func (b *template) openCopy(ctx context.Context, login credential, log *slog.Log
 }
 
 // close ends the sessions and removes the database.
-func (d *database) close(ctx context.Context) error {
+func (d *testDatabase) close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	for _, c := range d.sessions {
@@ -350,7 +352,7 @@ func (d *database) close(ctx context.Context) error {
 	if d.name == "" {
 		return nil
 	}
-	return d.server.drop(ctx, d.name)
+	return d.server.dropDatabase(ctx, d.name)
 }
 
 // router connects enforcement and the proxy, as package serve does.
@@ -375,7 +377,7 @@ func (r router) Route(user, database string) proxy.Route {
 }
 
 // callerSession returns the connection of a caller, which lasts for the whole test.
-func (d *database) callerSession(ctx context.Context, name string, login credential) (*pgconn.PgConn, error) {
+func (d *testDatabase) callerSession(ctx context.Context, name string, login credential) (*pgconn.PgConn, error) {
 	if c := d.sessions[name]; c != nil && !c.IsClosed() {
 		return c, nil
 	}
@@ -387,7 +389,7 @@ func (d *database) callerSession(ctx context.Context, name string, login credent
 	address := d.listener.Addr().(*net.TCPAddr)
 	c.Host, c.Port, c.User, c.Password, c.Database, c.Fallbacks = "127.0.0.1", uint16(address.Port),
 		name, login.password, d.name, nil
-	for _, set := range caller.Set {
+	for _, set := range caller.Settings {
 		c.RuntimeParams[set.Name] = set.Value
 	}
 	c.OnNotice = func(*pgconn.PgConn, *pgconn.Notice) {}
@@ -408,7 +410,7 @@ func (f *File) caller(name string) *Caller {
 	return nil
 }
 
-func (d *database) caller(name string) *Caller { return d.file.caller(name) }
+func (d *testDatabase) caller(name string) *Caller { return d.file.caller(name) }
 
 // shortPath returns a path in the form that is shortest for people.
 func shortPath(path string) string {

@@ -19,9 +19,9 @@ import (
 // Schema is the schema of a database, without its rows.
 type Schema struct{ Extensions, SQL string }
 
-// Dump reads the schema of a database with pg_dump, whose PG… variables say how to log in. It leaves out what pgconsent
-// has installed in the database.
-func Dump(ctx context.Context, environment []string) (Schema, error) {
+// DumpSchema reads the schema of a database with pg_dump, whose PG… variables say how to log in. It leaves out what
+// pgconsent has installed in the database.
+func DumpSchema(ctx context.Context, environment []string) (Schema, error) {
 	bin, err := pgcluster.Find(ctx)
 	if err != nil {
 		return Schema{}, err

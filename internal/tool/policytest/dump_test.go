@@ -56,7 +56,7 @@ INSERT INTO people VALUES (1, 'HIDDENMARK');
 	if err := migrations.Up(t.Context(), super, migrations.Options{}, rls.Generate(p, snap, rls.Options{})); err != nil {
 		t.Fatal(err)
 	}
-	schema, err := Dump(t.Context(), []string{"PGHOST=" + db.SocketDir, "PGPORT=" + strconv.Itoa(db.Port), "PGUSER=postgres", "PGDATABASE=" + db.Name})
+	schema, err := DumpSchema(t.Context(), []string{"PGHOST=" + db.SocketDir, "PGPORT=" + strconv.Itoa(db.Port), "PGUSER=postgres", "PGDATABASE=" + db.Name})
 	if err != nil {
 		t.Fatal(err)
 	}

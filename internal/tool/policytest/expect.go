@@ -24,8 +24,8 @@ type Failure struct {
 	Got     []string `json:"got,omitempty"`
 }
 
-// answer is the server's answer to the last statement of a text.
-type answer struct {
+// statementAnswer is the server's answer to the last statement of a text.
+type statementAnswer struct {
 	columns     []string
 	rows        [][]*string
 	tag         pgconn.CommandTag
@@ -33,19 +33,19 @@ type answer struct {
 }
 
 // runAs sends a text as a caller, or as the owner.
-func (d *database) runAs(ctx context.Context, as, sql string, login credential) (answer, error) {
+func (d *testDatabase) runAs(ctx context.Context, caller, sql string, login credential) (statementAnswer, error) {
 	conn := d.ownerConn.PgConn()
-	if as != "owner" {
+	if caller != "owner" {
 		var err error
-		if conn, err = d.callerSession(ctx, as, login); err != nil {
-			var a answer
+		if conn, err = d.callerSession(ctx, caller, login); err != nil {
+			var a statementAnswer
 			if errors.As(err, &a.serverError) {
 				return a, nil
 			}
-			return a, fmt.Errorf("log in as %s: %w", as, err)
+			return a, fmt.Errorf("log in as %s: %w", caller, err)
 		}
 	}
-	var a answer
+	var a statementAnswer
 	results := conn.Exec(ctx, sql)
 	for results.NextResult() {
 		a = readResult(results.ResultReader())
@@ -57,8 +57,8 @@ func (d *database) runAs(ctx context.Context, as, sql string, login credential) 
 	return a, nil
 }
 
-func readResult(r *pgconn.ResultReader) answer {
-	var a answer
+func readResult(r *pgconn.ResultReader) statementAnswer {
+	var a statementAnswer
 	for _, f := range r.FieldDescriptions() {
 		a.columns = append(a.columns, f.Name)
 	}
@@ -78,7 +78,7 @@ func readResult(r *pgconn.ResultReader) answer {
 	return a
 }
 
-func (a answer) error() string {
+func (a statementAnswer) errorText() string {
 	out := fmt.Sprintf("%s: %s", a.serverError.Code, a.serverError.Message)
 	if a.serverError.Hint != "" {
 		out += " (" + a.serverError.Hint + ")"
@@ -87,23 +87,24 @@ func (a answer) error() string {
 }
 
 // checkExpectation checks an expectation; an error is of type policy.Errors if it is an error in the file.
-func (d *database) checkExpectation(ctx context.Context, e Expectation, login credential) ([]Failure, error) {
-	for _, set := range e.Set {
-		a, err := d.runAs(ctx, e.As, "SET "+quoteSetting(set.Name)+" = "+catalog.QuoteLiteral(set.Value), login)
+func (d *testDatabase) checkExpectation(ctx context.Context, e Expectation, login credential) ([]Failure, error) {
+	for _, set := range e.Settings {
+		a, err := d.runAs(ctx, e.Caller, "SET "+quoteSetting(set.Name)+" = "+catalog.QuoteLiteral(set.Value), login)
 		if err != nil {
 			return nil, err
 		}
 		if a.serverError != nil {
-			return []Failure{{Place: e.Place, As: e.As, What: "SET " + set.Name, Problem: "it is refused",
-				Got: []string{a.error()}}}, nil
+			return []Failure{{Place: e.Place, As: e.Caller, What: "SET " + set.Name, Problem: "it is refused",
+				Got: []string{a.errorText()}}}, nil
 		}
 	}
 	var failures []Failure
 	for _, group := range []struct {
 		what string
-		rows []Rows
-		f    func(context.Context, Expectation, Rows, credential) (*Failure, error)
-	}{{"sees", e.Sees, d.checkSees}, {"shows", e.Shows, d.checkShows}, {"hides", e.Hides, d.checkHides},
+		rows []RowExpectation
+		f    func(context.Context, Expectation, RowExpectation, credential) (*Failure, error)
+	}{{"sees", e.ExactRows, d.checkExactRows}, {"shows", e.VisibleRows, d.checkVisibleRows}, {"hides", e.HiddenRows,
+		d.checkHiddenRows},
 		{"columns", e.Columns, d.checkColumns}} {
 		for _, rows := range group.rows {
 			failure, err := group.f(ctx, e, rows, login)
@@ -111,18 +112,18 @@ func (d *database) checkExpectation(ctx context.Context, e Expectation, login cr
 				return nil, err
 			}
 			if failure != nil {
-				failure.Place, failure.As, failure.What = rows.Place, e.As, group.what+" "+rows.Table
+				failure.Place, failure.As, failure.What = rows.Place, e.Caller, group.what+" "+rows.Table
 				failures = append(failures, *failure)
 			}
 		}
 	}
 	if e.Query != "" {
-		a, err := d.runAs(ctx, e.As, e.Query, login)
+		a, err := d.runAs(ctx, e.Caller, e.Query, login)
 		if err != nil {
 			return nil, err
 		}
 		if failure := e.checkAnswer(a); failure != nil {
-			failure.Place, failure.As, failure.What = e.Place, e.As, oneLine(e.Query)
+			failure.Place, failure.As, failure.What = e.Place, e.Caller, singleLine(e.Query)
 			failures = append(failures, *failure)
 		}
 	}
@@ -137,7 +138,7 @@ func quoteSetting(name string) string {
 	return strings.Join(parts, ".")
 }
 
-func oneLine(sql string) string {
+func singleLine(sql string) string {
 	s := strings.Join(strings.Fields(sql), " ")
 	if len(s) > 120 {
 		s = strings.ToValidUTF8(s[:117], "") + "…"
@@ -146,7 +147,7 @@ func oneLine(sql string) string {
 }
 
 // checkAnswer compares an answer with the expectation of a query.
-func (e Expectation) checkAnswer(a answer) *Failure {
+func (e Expectation) checkAnswer(a statementAnswer) *Failure {
 	if e.Error != "" {
 		switch {
 		case a.serverError == nil:
@@ -155,12 +156,12 @@ func (e Expectation) checkAnswer(a answer) *Failure {
 		case e.Error != "any" && a.serverError.Code != e.Error,
 			!strings.Contains(a.serverError.Message+"\n"+a.serverError.Hint+"\n"+a.serverError.Detail, e.Message):
 			return &Failure{Problem: "it fails otherwise", Want: []string{strings.TrimSpace(e.Error + " " + e.Message)},
-				Got: []string{a.error()}}
+				Got: []string{a.errorText()}}
 		}
 		return nil
 	}
 	if a.serverError != nil {
-		return &Failure{Problem: "it fails and should be answered", Got: []string{a.error()}}
+		return &Failure{Problem: "it fails and should be answered", Got: []string{a.errorText()}}
 	}
 	switch {
 	case e.Value != nil:
@@ -177,14 +178,14 @@ func (e Expectation) checkAnswer(a answer) *Failure {
 	case e.Count >= 0 && len(a.rows) != e.Count:
 		return &Failure{Problem: "the number of rows is another", Want: []string{fmt.Sprint(e.Count)},
 			Got: append([]string{fmt.Sprint(len(a.rows))}, a.rowTexts()...)}
-	case e.Changes >= 0 && a.tag.RowsAffected() != int64(e.Changes):
-		return &Failure{Problem: "the number of changed rows is another", Want: []string{fmt.Sprint(e.Changes)},
+	case e.ChangedRows >= 0 && a.tag.RowsAffected() != int64(e.ChangedRows):
+		return &Failure{Problem: "the number of changed rows is another", Want: []string{fmt.Sprint(e.ChangedRows)},
 			Got: []string{a.tag.String()}}
 	}
 	return nil
 }
 
-func (e Expectation) compareRows(a answer) *Failure {
+func (e Expectation) compareRows(a statementAnswer) *Failure {
 	got, want := a.rowTexts(), []string{}
 	for _, row := range e.Rows.Items {
 		var values []string
@@ -197,7 +198,7 @@ func (e Expectation) compareRows(a answer) *Failure {
 		}
 		want = append(want, strings.Join(values, " | "))
 	}
-	if !e.Ordered {
+	if !e.InOrder {
 		slices.Sort(got)
 		slices.Sort(want)
 	}
@@ -208,7 +209,7 @@ func (e Expectation) compareRows(a answer) *Failure {
 }
 
 // rowTexts returns the rows of an answer as texts, for comparing and for reading.
-func (a answer) rowTexts() []string {
+func (a statementAnswer) rowTexts() []string {
 	out := []string{}
 	for _, row := range a.rows {
 		var values []string
@@ -258,7 +259,7 @@ type rowIdentity struct {
 
 // rowIdentityOf chooses the columns that tell rows apart: the primary key if the caller can read it, else the columns
 // that the test names.
-func (d *database) rowIdentityOf(rows Rows) (rowIdentity, error) {
+func (d *testDatabase) rowIdentityOf(rows RowExpectation) (rowIdentity, error) {
 	r, err := d.findRelation(rows.Place, rows.Table)
 	if err != nil {
 		return rowIdentity{}, err
@@ -303,7 +304,7 @@ func (id rowIdentity) selectSQL() string {
 
 // findRows finds the rows that a test names, as the owner: by a value of the key, a list for a key of several columns,
 // or { column: value }. A row that does not exist is an error: a test that it is hidden would test nothing.
-func (d *database) findRows(ctx context.Context, id rowIdentity, keys []*node) ([]string, error) {
+func (d *testDatabase) findRows(ctx context.Context, id rowIdentity, keys []*node) ([]string, error) {
 	out := []string{}
 	for _, key := range keys {
 		var names []string
@@ -322,7 +323,7 @@ func (d *database) findRows(ctx context.Context, id rowIdentity, keys []*node) (
 		}
 		var conditions []string
 		for i, name := range names {
-			c, err := column(id.relation, key.Place, name)
+			c, err := findColumn(id.relation, key.Place, name)
 			if err != nil {
 				return nil, err
 			}
@@ -330,7 +331,7 @@ func (d *database) findRows(ctx context.Context, id rowIdentity, keys []*node) (
 				conditions = append(conditions, catalog.QuoteIdent(name)+" IS NULL")
 				continue
 			}
-			conditions = append(conditions, catalog.QuoteIdent(name)+" = "+literal(c.Type, values[i]))
+			conditions = append(conditions, catalog.QuoteIdent(name)+" = "+literalOf(c.Type, values[i]))
 		}
 		a, err := d.runAs(ctx, "owner", id.selectSQL()+" WHERE "+strings.Join(conditions, " AND "), credential{})
 		switch {
@@ -349,31 +350,33 @@ func (d *database) findRows(ctx context.Context, id rowIdentity, keys []*node) (
 }
 
 // visibleRows reads the rows that a caller sees.
-func (d *database) visibleRows(ctx context.Context, as string, id rowIdentity, login credential) ([]string, *Failure,
+func (d *testDatabase) visibleRows(ctx context.Context, caller string, id rowIdentity, login credential) ([]string,
+	*Failure,
 	error) {
-	a, err := d.runAs(ctx, as, id.selectSQL(), login)
+	a, err := d.runAs(ctx, caller, id.selectSQL(), login)
 	if err != nil {
 		return nil, nil, err
 	}
 	if a.serverError != nil {
-		return nil, &Failure{Problem: "the table cannot be read", Got: []string{a.error()}}, nil
+		return nil, &Failure{Problem: "the table cannot be read", Got: []string{a.errorText()}}, nil
 	}
 	got := a.rowTexts()
 	slices.Sort(got)
 	return got, nil, nil
 }
 
-func (d *database) checkSees(ctx context.Context, e Expectation, rows Rows, login credential) (*Failure, error) {
+func (d *testDatabase) checkExactRows(ctx context.Context, e Expectation, rows RowExpectation,
+	login credential) (*Failure, error) {
 	id, err := d.rowIdentityOf(rows)
 	if err != nil {
 		return nil, err
 	}
-	got, failure, err := d.visibleRows(ctx, e.As, id, login)
+	got, failure, err := d.visibleRows(ctx, e.Caller, id, login)
 	if err != nil || failure != nil {
 		return failure, err
 	}
 	switch {
-	case rows.All:
+	case rows.AllRows:
 		a, err := d.runAs(ctx, "owner", id.selectSQL(), login)
 		if err != nil {
 			return nil, err
@@ -433,7 +436,8 @@ func difference(a, b []string) []string {
 	return out
 }
 
-func (d *database) checkShows(ctx context.Context, e Expectation, rows Rows, login credential) (*Failure, error) {
+func (d *testDatabase) checkVisibleRows(ctx context.Context, e Expectation, rows RowExpectation,
+	login credential) (*Failure, error) {
 	got, named, failure, err := d.visibleAndNamedRows(ctx, e, rows, login)
 	if err != nil || failure != nil {
 		return failure, err
@@ -441,7 +445,8 @@ func (d *database) checkShows(ctx context.Context, e Expectation, rows Rows, log
 	return compareRowTexts(nil, difference(named, got)), nil
 }
 
-func (d *database) checkHides(ctx context.Context, e Expectation, rows Rows, login credential) (*Failure, error) {
+func (d *testDatabase) checkHiddenRows(ctx context.Context, e Expectation, rows RowExpectation,
+	login credential) (*Failure, error) {
 	got, named, failure, err := d.visibleAndNamedRows(ctx, e, rows, login)
 	if err != nil {
 		return failure, err
@@ -457,7 +462,8 @@ func (d *database) checkHides(ctx context.Context, e Expectation, rows Rows, log
 		Want: []string{}, Got: shown}, nil
 }
 
-func (d *database) visibleAndNamedRows(ctx context.Context, e Expectation, rows Rows, login credential) (got, named []string,
+func (d *testDatabase) visibleAndNamedRows(ctx context.Context, e Expectation, rows RowExpectation,
+	login credential) (got, named []string,
 	failure *Failure, err error) {
 	id, err := d.rowIdentityOf(rows)
 	if err != nil {
@@ -466,29 +472,30 @@ func (d *database) visibleAndNamedRows(ctx context.Context, e Expectation, rows 
 	if named, err = d.findRows(ctx, id, rows.Keys); err != nil {
 		return nil, nil, nil, err
 	}
-	got, failure, err = d.visibleRows(ctx, e.As, id, login)
+	got, failure, err = d.visibleRows(ctx, e.Caller, id, login)
 	return got, named, failure, err
 }
 
 // checkColumns compares the columns that exist for a caller with the expected ones.
-func (d *database) checkColumns(ctx context.Context, e Expectation, rows Rows, login credential) (*Failure, error) {
+func (d *testDatabase) checkColumns(ctx context.Context, e Expectation, rows RowExpectation,
+	login credential) (*Failure, error) {
 	r, err := d.findRelation(rows.Place, rows.Table)
 	if err != nil {
 		return nil, err
 	}
 	var want []string
 	for _, key := range rows.Keys {
-		if _, err := column(r, key.Place, key.Value); err != nil {
+		if _, err := findColumn(r, key.Place, key.Value); err != nil {
 			return nil, err
 		}
 		want = append(want, key.Value)
 	}
-	a, err := d.runAs(ctx, e.As, "SELECT * FROM "+r.Name.SQL()+" LIMIT 0", login)
+	a, err := d.runAs(ctx, e.Caller, "SELECT * FROM "+r.Name.SQL()+" LIMIT 0", login)
 	if err != nil {
 		return nil, err
 	}
 	if a.serverError != nil {
-		return &Failure{Problem: "the table cannot be read", Got: []string{a.error()}}, nil
+		return &Failure{Problem: "the table cannot be read", Got: []string{a.errorText()}}, nil
 	}
 	missing, extra := difference(want, a.columns), difference(a.columns, want)
 	if len(missing)+len(extra) == 0 {

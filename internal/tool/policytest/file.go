@@ -23,20 +23,20 @@ const FileName = "policy_test.yaml"
 
 // File is a file of tests as its author wrote it.
 type File struct {
-	Path        string
-	Policy      string   // path of the policy's file or folder
-	PolicyAt    Place    // where the file names the policy
-	Extensions  []string // SQL files that the server's administrator runs
-	Schema      []string // SQL files that the owner runs
-	Data        []string // SQL files that the owner runs after those of Schema
-	Database    string   // a database of the configuration, whose schema is copied; "": the files of Schema make it
-	DatabaseAt  Place    // where the file names the database
-	Owner       string
-	SearchPath  []string
-	Enforcement string // auto or both
-	Callers     []*Caller
-	Given       []Change
-	Tests       []*Test
+	Path           string
+	Policy         string   // path of the policy's file or folder
+	PolicyAt       Place    // where the file names the policy
+	Extensions     []string // SQL files that the server's administrator runs
+	Schema         []string // SQL files that the owner runs
+	Data           []string // SQL files that the owner runs after those of Schema
+	Database       string   // a database of the configuration, whose schema is copied; "": the files of Schema make it
+	DatabaseAt     Place    // where the file names the database
+	Owner          string
+	SearchPath     []string
+	Enforcement    string // auto or both
+	Callers        []*Caller
+	InitialChanges []Change
+	Tests          []*Test
 }
 
 // Caller is an agent that sends the statements of tests.
@@ -44,7 +44,7 @@ type Caller struct {
 	Place
 	Name       string
 	Attributes map[string]string
-	Set        []Setting // settings sent as the session begins, as in a DSN
+	Settings   []Setting // settings sent as the session begins, as in a DSN
 }
 
 // Setting is a setting and its value.
@@ -53,15 +53,15 @@ type Setting struct{ Name, Value string }
 // Test is one test.
 type Test struct {
 	Place
-	Name  string
-	As    string // the caller for expectations that name none
-	Steps []Step
+	Name   string
+	Caller string // the caller for expectations that name none
+	Steps  []Step
 }
 
 // Step is a step of a test: what the owner changes, and what callers are expected to see afterwards.
 type Step struct {
-	Given, When []Change
-	Then        []Expectation
+	Preparation, Actions []Change
+	Expectations         []Expectation
 }
 
 // Change is something that the owner does: rows of a table, or SQL.
@@ -75,29 +75,29 @@ type Change struct {
 // Expectation is what a caller is expected to see, or how its statement is expected to be answered.
 type Expectation struct {
 	Place
-	As  string
-	Set []Setting // settings that the caller makes before, for the rest of the test
+	Caller   string
+	Settings []Setting // settings that the caller makes before, for the rest of the test
 
-	Sees, Shows, Hides []Rows
-	Columns            []Rows // for each table the expected names of its columns
+	ExactRows, VisibleRows, HiddenRows []RowExpectation
+	Columns                            []RowExpectation // for each table the expected names of its columns
 
-	Query   string
-	Value   *node
-	Rows    *node
-	Count   int // the expected number of rows; -1: no number is expected
-	Changes int // number of rows that the statement changes; -1: the file does not say
-	Ordered bool
-	Error   string // the expected SQLSTATE, or "any"
-	Message string
+	Query       string
+	Value       *node
+	Rows        *node
+	Count       int // the expected number of rows; -1: no number is expected
+	ChangedRows int // number of rows that the statement changes; -1: the file does not say
+	InOrder     bool
+	Error       string // the expected SQLSTATE, or "any"
+	Message     string
 }
 
-// Rows are the expected rows of a table: by their keys, their number, or all of them.
-type Rows struct {
+// RowExpectation are the expected rows of a table: by their keys, their number, or all of them.
+type RowExpectation struct {
 	Place
-	Table string
-	Keys  []*node
-	Count int // the expected number of rows; -1: the rows are named by their keys
-	All   bool
+	Table   string
+	Keys    []*node
+	Count   int // the expected number of rows; -1: the rows are named by their keys
+	AllRows bool
 }
 
 var callerName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$`)
@@ -248,7 +248,7 @@ func (r *fileReader) readRoot(f *File, n *node) {
 				f.Callers = append(f.Callers, r.readCaller(v.KeyAt[i], name, v.Values[i]))
 			}
 		},
-		"given": func(v *node) { f.Given = r.readChanges(v, "given") },
+		"given": func(v *node) { f.InitialChanges = r.readChanges(v, "given") },
 		"tests": func(v *node) {
 			if !r.requireKind(v, yamlfile.List, "tests") {
 				return
@@ -300,7 +300,7 @@ func (r *fileReader) readCaller(at Place, name string, n *node) *Caller {
 				}
 			}
 		},
-		"set": func(v *node) { c.Set = r.readSettings(v) },
+		"set": func(v *node) { c.Settings = r.readSettings(v) },
 	})
 	return c
 }
@@ -361,10 +361,10 @@ func (r *fileReader) readTest(f *File, n *node) *Test {
 	step := Step{}
 	r.readFields(n, "the test", map[string]func(*node){
 		"name":  r.wordReader(&t.Name, "name"),
-		"as":    func(v *node) { t.As = r.readCallerOrOwner(f, v) },
-		"given": func(v *node) { step.Given = r.readChanges(v, "given") },
-		"when":  func(v *node) { step.When = r.readChanges(v, "when") },
-		"then":  func(v *node) { step.Then = r.readExpectations(f, t, v) },
+		"as":    func(v *node) { t.Caller = r.readCallerOrOwner(f, v) },
+		"given": func(v *node) { step.Preparation = r.readChanges(v, "given") },
+		"when":  func(v *node) { step.Actions = r.readChanges(v, "when") },
+		"then":  func(v *node) { step.Expectations = r.readExpectations(f, t, v) },
 		"steps": func(v *node) {
 			if !r.requireKind(v, yamlfile.List, "steps") {
 				return
@@ -372,9 +372,9 @@ func (r *fileReader) readTest(f *File, n *node) *Test {
 			for _, s := range v.Items {
 				next := Step{}
 				r.readFields(s, "a step", map[string]func(*node){
-					"given": func(v *node) { next.Given = r.readChanges(v, "given") },
-					"when":  func(v *node) { next.When = r.readChanges(v, "when") },
-					"then":  func(v *node) { next.Then = r.readExpectations(f, t, v) },
+					"given": func(v *node) { next.Preparation = r.readChanges(v, "given") },
+					"when":  func(v *node) { next.Actions = r.readChanges(v, "when") },
+					"then":  func(v *node) { next.Expectations = r.readExpectations(f, t, v) },
 				})
 				t.Steps = append(t.Steps, next)
 			}
@@ -386,13 +386,13 @@ func (r *fileReader) readTest(f *File, n *node) *Test {
 	t.Steps = append([]Step{step}, t.Steps...)
 	expects := false
 	for _, s := range t.Steps {
-		for i := range s.Then {
+		for i := range s.Expectations {
 			expects = true
-			if s.Then[i].As == "" {
-				s.Then[i].As = t.As
+			if s.Expectations[i].Caller == "" {
+				s.Expectations[i].Caller = t.Caller
 			}
-			if s.Then[i].As == "" {
-				r.fail(s.Then[i].Place, "as: "+strings.Join(f.callers(), "|"), "nobody is said to be the caller")
+			if s.Expectations[i].Caller == "" {
+				r.fail(s.Expectations[i].Place, "as: "+strings.Join(f.callers(), "|"), "nobody is said to be the caller")
 			}
 		}
 	}
@@ -437,8 +437,8 @@ func (r *fileReader) readExpectations(f *File, t *Test, n *node) []Expectation {
 }
 
 func (r *fileReader) readExpectation(f *File, n *node) Expectation {
-	e := Expectation{Place: n.Place, Count: -1, Changes: -1}
-	tables := func(into *[]Rows) func(*node) { return func(v *node) { *into = r.readRows(v) } }
+	e := Expectation{Place: n.Place, Count: -1, ChangedRows: -1}
+	tables := func(into *[]RowExpectation) func(*node) { return func(v *node) { *into = r.readRows(v) } }
 	number := func(into *int, what string) func(*node) {
 		return func(v *node) {
 			i, err := strconv.Atoi(v.Value)
@@ -451,20 +451,20 @@ func (r *fileReader) readExpectation(f *File, n *node) Expectation {
 	}
 	answers := []string{"value", "rows", "count", "changes", "error"}
 	if !r.readFields(n, "then", map[string]func(*node){
-		"as":      func(v *node) { e.As = r.readCallerOrOwner(f, v) },
-		"set":     func(v *node) { e.Set = r.readSettings(v) },
-		"sees":    tables(&e.Sees),
-		"shows":   tables(&e.Shows),
-		"hides":   tables(&e.Hides),
+		"as":      func(v *node) { e.Caller = r.readCallerOrOwner(f, v) },
+		"set":     func(v *node) { e.Settings = r.readSettings(v) },
+		"sees":    tables(&e.ExactRows),
+		"shows":   tables(&e.VisibleRows),
+		"hides":   tables(&e.HiddenRows),
 		"columns": tables(&e.Columns),
 		"query":   r.wordReader(&e.Query, "query"),
 		"value":   func(v *node) { e.Value = v },
 		"rows":    func(v *node) { e.Rows = v },
 		"count":   number(&e.Count, "count"),
-		"changes": number(&e.Changes, "changes"),
+		"changes": number(&e.ChangedRows, "changes"),
 		"error":   r.wordReader(&e.Error, "error"),
 		"message": r.wordReader(&e.Message, "message"),
-		"ordered": func(v *node) { e.Ordered = v.Value == "true" },
+		"ordered": func(v *node) { e.InOrder = v.Value == "true" },
 	}) {
 		return e
 	}
@@ -480,7 +480,8 @@ func (r *fileReader) readExpectation(f *File, n *node) Expectation {
 	switch {
 	case e.Query != "" && said != 1:
 		r.fail(n.Place, "one of: "+strings.Join(answers, ", "), "a query needs one answer that is expected")
-	case e.Query == "" && len(e.Sees)+len(e.Shows)+len(e.Hides)+len(e.Columns) == 0 && len(e.Set) == 0:
+	case e.Query == "" && len(e.ExactRows)+len(e.VisibleRows)+len(e.HiddenRows)+len(e.Columns) == 0 &&
+		len(e.Settings) == 0:
 		r.fail(n.Place, "sees, shows, hides, columns, or query with its answer", "nothing is expected")
 	}
 	if e.Value != nil && e.Value.Kind != yamlfile.Scalar && e.Value.Kind != yamlfile.Null {
@@ -497,8 +498,8 @@ func (r *fileReader) readExpectation(f *File, n *node) Expectation {
 	if e.Message != "" && e.Error == "" {
 		r.fail(n.Get("message").Place, "error: 42501", "a message is that of an error")
 	}
-	for _, rows := range slices.Concat(e.Shows, e.Hides) {
-		if rows.Count >= 0 || rows.All {
+	for _, rows := range slices.Concat(e.VisibleRows, e.HiddenRows) {
+		if rows.Count >= 0 || rows.AllRows {
 			r.fail(rows.Place, "sees takes numbers, all and none", "shows and hides take keys")
 		}
 	}
@@ -507,18 +508,18 @@ func (r *fileReader) readExpectation(f *File, n *node) Expectation {
 
 var sqlState = regexp.MustCompile(`^[0-9A-Z]{5}$`)
 
-func (r *fileReader) readRows(n *node) []Rows {
+func (r *fileReader) readRows(n *node) []RowExpectation {
 	if !r.requireKind(n, yamlfile.Mapping, "the tables") {
 		return nil
 	}
-	var out []Rows
+	var out []RowExpectation
 	for i, table := range n.Keys {
-		rows := Rows{Place: n.KeyAt[i], Table: table, Count: -1}
+		rows := RowExpectation{Place: n.KeyAt[i], Table: table, Count: -1}
 		switch v := n.Values[i]; {
 		case v.Kind == yamlfile.List:
 			rows.Keys = v.Items
 		case v.Kind == yamlfile.Scalar && v.Value == "all":
-			rows.All = true
+			rows.AllRows = true
 		case v.Kind == yamlfile.Scalar && v.Value == "none":
 			rows.Count = 0
 		case v.Kind == yamlfile.Scalar:

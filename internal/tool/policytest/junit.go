@@ -8,56 +8,56 @@ import (
 	"time"
 )
 
-type suites struct {
-	XMLName xml.Name `xml:"testsuites"`
-	Suites  []suite  `xml:"testsuite"`
+type junitSuites struct {
+	XMLName xml.Name     `xml:"testsuites"`
+	Suites  []junitSuite `xml:"testsuite"`
 }
 
-type suite struct {
-	Name     string     `xml:"name,attr"`
-	Tests    int        `xml:"tests,attr"`
-	Failures int        `xml:"failures,attr"`
-	Errors   int        `xml:"errors,attr"`
-	Time     string     `xml:"time,attr"`
-	Cases    []testCase `xml:"testcase"`
+type junitSuite struct {
+	Name     string      `xml:"name,attr"`
+	Tests    int         `xml:"tests,attr"`
+	Failures int         `xml:"failures,attr"`
+	Errors   int         `xml:"errors,attr"`
+	Time     string      `xml:"time,attr"`
+	Cases    []junitCase `xml:"testcase"`
 }
 
-type testCase struct {
-	Name    string   `xml:"name,attr"`
-	Class   string   `xml:"classname,attr"`
-	File    string   `xml:"file,attr"`
-	Line    int      `xml:"line,attr"`
-	Time    string   `xml:"time,attr"`
-	Failure *outcome `xml:"failure"`
-	Error   *outcome `xml:"error"`
+type junitCase struct {
+	Name    string        `xml:"name,attr"`
+	Class   string        `xml:"classname,attr"`
+	File    string        `xml:"file,attr"`
+	Line    int           `xml:"line,attr"`
+	Time    string        `xml:"time,attr"`
+	Failure *junitOutcome `xml:"failure"`
+	Error   *junitOutcome `xml:"error"`
 }
 
-type outcome struct {
+type junitOutcome struct {
 	Message string `xml:"message,attr"`
 	Text    string `xml:",chardata"`
 }
 
-// JUnit writes reports in the form that CI systems read: a suite for each file.
-func JUnit(w io.Writer, reports []Report) error {
-	var all suites
+// WriteJUnit writes reports in the form that CI systems read: a suite for each file.
+func WriteJUnit(w io.Writer, reports []Report) error {
+	var all junitSuites
 	for _, r := range reports {
-		s := suite{Name: r.File, Time: seconds(r.Duration)}
+		s := junitSuite{Name: r.File, Time: seconds(r.Duration)}
 		if len(r.Problems) > 0 {
-			s.Cases = append(s.Cases, testCase{Name: "file", Class: r.File, File: r.File, Line: r.Problems[0].Line,
-				Time: "0", Error: &outcome{r.Problems[0].Message, r.Problems.Error()}})
+			s.Cases = append(s.Cases, junitCase{Name: "file", Class: r.File, File: r.File, Line: r.Problems[0].Line,
+				Time: "0", Error: &junitOutcome{r.Problems[0].Message, r.Problems.Error()}})
 		}
 		for _, t := range r.Results {
-			c := testCase{Name: t.Name, Class: r.File, File: t.File, Line: t.Line, Time: seconds(t.Duration)}
+			c := junitCase{Name: t.Name, Class: r.File, File: t.File, Line: t.Line, Time: seconds(t.Duration)}
 			switch {
 			case len(t.Problems) > 0:
-				c.Error = &outcome{t.Problems[0].Message, t.Problems.Error()}
+				c.Error = &junitOutcome{t.Problems[0].Message, t.Problems.Error()}
 			case !t.HasPassed:
 				var b strings.Builder
 				for _, f := range t.Failures {
 					fmt.Fprintf(&b, "%s: as %s, %s: %s\nexpected: %s\ngot: %s\n", f.Place, f.As, f.What, f.Problem,
 						strings.Join(f.Want, ", "), strings.Join(f.Got, ", "))
 				}
-				c.Failure = &outcome{t.Failures[0].Problem, b.String()}
+				c.Failure = &junitOutcome{t.Failures[0].Problem, b.String()}
 			}
 			s.Cases = append(s.Cases, c)
 		}

@@ -51,9 +51,9 @@ func readServerNames(ctx context.Context, conn *pgx.Conn) (serverNames, error) {
 	return h, err
 }
 
-// lacksNameIn reports whether a line, a statement of its own, names a role or setting that the server lacks. Such a
-// line is left out.
-func (h serverNames) lacksNameIn(line string) bool {
+// namesUnknownRoleOrSetting reports whether a line, a statement of its own, names a role or setting that the server
+// lacks. Such a line is left out.
+func (h serverNames) namesUnknownRoleOrSetting(line string) bool {
 	if m := setLine.FindStringSubmatch(line); m != nil {
 		return !h.settings[strings.ToLower(m[1])]
 	}
@@ -100,11 +100,11 @@ type scriptPiece struct {
 
 // splitPieces divides a file of SQL into pieces. Parts that are left out are replaced by blanks, so that positions stay
 // the same.
-func splitPieces(text string, lacks func(string) bool) []scriptPiece {
+func splitPieces(text string, isSkipped func(string) bool) []scriptPiece {
 	var out []scriptPiece
 	var sql strings.Builder
 	from := 0
-	var state lexer
+	var state scriptLexer
 	for at := 0; at < len(text); {
 		end := len(text)
 		if i := strings.IndexByte(text[at:], '\n'); i >= 0 {
@@ -129,10 +129,10 @@ func splitPieces(text string, lacks func(string) bool) []scriptPiece {
 				end = len(text)
 			}
 			from = end
-		case state.isBetweenStatements() && (psqlLine.MatchString(trimmed) || lacks(trimmed)):
+		case state.isBetweenStatements() && (psqlLine.MatchString(trimmed) || isSkipped(trimmed)):
 			sql.WriteString(strings.Repeat(" ", utf8.RuneCountInString(trimmed)) + line[len(trimmed):])
 		default:
-			state.read(line)
+			state.readLine(line)
 			sql.WriteString(line)
 		}
 		at = end
@@ -140,44 +140,45 @@ func splitPieces(text string, lacks func(string) bool) []scriptPiece {
 	return append(out, scriptPiece{offset: from, sql: sql.String()})
 }
 
-// lexer knows whether a line begins between two statements.
-type lexer struct {
-	insideStatement bool   // the line begins inside a statement
-	closing         string // text that ends a quoted text or a comment
-	escapes         bool   // a backslash quotes the next character
-	depth           int    // how deep comments are nested
+// scriptLexer knows whether a line begins between two statements.
+type scriptLexer struct {
+	insideStatement     bool   // the line begins inside a statement
+	closingQuote        string // text that ends a quoted text or a comment
+	hasBackslashEscapes bool   // a backslash quotes the next character
+	depth               int    // how deep comments are nested
 }
 
-func (l *lexer) isBetweenStatements() bool { return !l.insideStatement && l.closing == "" }
+func (l *scriptLexer) isBetweenStatements() bool { return !l.insideStatement && l.closingQuote == "" }
 
 var dollarQuote = regexp.MustCompile(`^\$([\pL_][\pL\pN_]*)?\$`)
 
-func (l *lexer) read(line string) {
+func (l *scriptLexer) readLine(line string) {
 	for i := 0; i < len(line); i++ {
 		rest := line[i:]
 		switch {
-		case l.closing == "*/" && strings.HasPrefix(rest, "/*"):
+		case l.closingQuote == "*/" && strings.HasPrefix(rest, "/*"):
 			l.depth++
 			i++
-		case l.closing != "" && l.escapes && line[i] == '\\':
+		case l.closingQuote != "" && l.hasBackslashEscapes && line[i] == '\\':
 			i++
-		case l.closing != "" && strings.HasPrefix(rest, l.closing):
-			i += len(l.closing) - 1
+		case l.closingQuote != "" && strings.HasPrefix(rest, l.closingQuote):
+			i += len(l.closingQuote) - 1
 			if l.depth--; l.depth <= 0 {
-				l.closing, l.escapes, l.depth = "", false, 0
+				l.closingQuote, l.hasBackslashEscapes, l.depth = "", false, 0
 			}
-		case l.closing != "":
+		case l.closingQuote != "":
 		case strings.HasPrefix(rest, "--"):
 			return
 		case strings.HasPrefix(rest, "/*"):
-			l.closing, l.depth = "*/", 1
+			l.closingQuote, l.depth = "*/", 1
 			i++
 		case line[i] == '\'' || line[i] == '"':
-			l.insideStatement, l.closing = true, line[i:i+1]
-			l.escapes = line[i] == '\'' && i > 0 && (line[i-1] == 'E' || line[i-1] == 'e') && (i < 2 || !isWord(line[i-2]))
+			l.insideStatement, l.closingQuote = true, line[i:i+1]
+			l.hasBackslashEscapes = line[i] == '\'' && i > 0 && (line[i-1] == 'E' || line[i-1] == 'e') && (i < 2 ||
+				!isWord(line[i-2]))
 		case line[i] == '$' && (i == 0 || !isWord(line[i-1])) && dollarQuote.MatchString(rest):
-			l.insideStatement, l.closing = true, dollarQuote.FindString(rest)
-			i += len(l.closing) - 1
+			l.insideStatement, l.closingQuote = true, dollarQuote.FindString(rest)
+			i += len(l.closingQuote) - 1
 		case line[i] == ';':
 			l.insideStatement = false
 		case line[i] > ' ':
@@ -196,7 +197,7 @@ func runPieces(ctx context.Context, conn *pgx.Conn, text string) error {
 	if err != nil {
 		return err
 	}
-	for _, p := range splitPieces(text, h.lacksNameIn) {
+	for _, p := range splitPieces(text, h.namesUnknownRoleOrSetting) {
 		if p.rows != nil {
 			_, err = conn.PgConn().CopyFrom(ctx, strings.NewReader(*p.rows), p.sql)
 		} else {

@@ -98,7 +98,7 @@ GRANT SELECT ON notes TO dumped_reader WITH GRANT OPTION; GRANT USAGE ON SCHEMA 
 	}
 	plain, created := dump(), dump("-C")
 	environment := []string{"PGHOST=" + db.SocketDir, "PGPORT=" + strconv.Itoa(db.Port), "PGUSER=postgres", "PGDATABASE=" + db.Name}
-	live, err := Dump(t.Context(), environment)
+	live, err := DumpSchema(t.Context(), environment)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestTLSModes(t *testing.T) {
 		s, err := NewServerOn(t.Context(), fmt.Sprintf("host=127.0.0.1 port=%d user=tls_ci password=secret dbname=postgres %s", pgtest.TCPPort(), mode))
 		var r Report
 		if err == nil {
-			r, err = Run(t.Context(), s, filepath.Join("testdata", "small", FileName), Options{Match: regexp.MustCompile("the other tenant")})
+			r, err = Run(t.Context(), s, filepath.Join("testdata", "small", FileName), Options{TestNames: regexp.MustCompile("the other tenant")})
 			if err := s.Close(context.Background()); err != nil {
 				t.Error(err)
 			}

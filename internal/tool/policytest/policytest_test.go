@@ -46,7 +46,7 @@ func TestWorlds(t *testing.T) {
 	}
 	dir := s.dir
 	for i, file := range files {
-		if !tier.Turn(i, 1) {
+		if !tier.IsPicked(i, 1) {
 			continue
 		}
 		t.Run(filepath.Base(filepath.Dir(file)), func(t *testing.T) {
@@ -130,7 +130,7 @@ func TestReport(t *testing.T) {
 		t.Errorf("the report is\n%s\nwant\n%s", got, want)
 	}
 	var x bytes.Buffer
-	if err := JUnit(&x, []Report{r}); err != nil {
+	if err := WriteJUnit(&x, []Report{r}); err != nil {
 		t.Fatal(err)
 	}
 	for _, part := range []string{`tests="5" failures="2" errors="1"`, `<failure message="the number of rows is another">`, `line="31"`} {
@@ -299,7 +299,7 @@ func TestWatch(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)
 	defer cancel()
 	done := make(chan error, 1)
-	go func() { done <- Watch(ctx, []string{file}) }()
+	go func() { done <- WaitForChange(ctx, []string{file}) }()
 	for {
 		select {
 		case err := <-done:

@@ -9,12 +9,12 @@ import (
 
 // Printer writes the results for people, as tests end.
 type Printer struct {
-	Out     io.Writer
-	Colours bool
+	Out         io.Writer
+	UsesColours bool
 }
 
-func (p Printer) paint(colour, text string) string {
-	if !p.Colours {
+func (p Printer) colourText(colour, text string) string {
+	if !p.UsesColours {
 		return text
 	}
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
@@ -22,8 +22,8 @@ func (p Printer) paint(colour, text string) string {
 
 // PrintStart prints which file begins.
 func (p Printer) PrintStart(f *File, tests int) {
-	fmt.Fprintf(p.Out, "%s  %s\n", p.paint("1", shortPath(f.Path)),
-		p.paint("2", fmt.Sprintf("%d tests of %s", tests, shortPath(f.Policy))))
+	fmt.Fprintf(p.Out, "%s  %s\n", p.colourText("1", shortPath(f.Path)),
+		p.colourText("2", fmt.Sprintf("%d tests of %s", tests, shortPath(f.Policy))))
 }
 
 // PrintTest prints the result of one test.
@@ -32,23 +32,24 @@ func (p Printer) PrintTest(r Result) {
 	if !r.HasPassed {
 		mark, colour = "FAIL", "31;1"
 	}
-	fmt.Fprintf(p.Out, "  %s  %s %s\n", p.paint(colour, mark), r.Name, p.paint("2", fmt.Sprintf("(%s)", roundForPeople(r.Duration))))
+	fmt.Fprintf(p.Out, "  %s  %s %s\n", p.colourText(colour, mark), r.Name, p.colourText("2", fmt.Sprintf("(%s)",
+		roundForPeople(r.Duration))))
 	for _, problem := range r.Problems {
 		fmt.Fprintf(p.Out, "        %s\n", problem.Error())
 	}
 	for _, f := range r.Failures {
 		at := f.Place
 		at.File = shortPath(at.File)
-		fmt.Fprintf(p.Out, "        %s: as %s, %s: %s\n", at, f.As, p.paint("1", f.What), f.Problem)
-		p.list("expected", "32", f.Want)
-		p.list("got", "31", f.Got)
+		fmt.Fprintf(p.Out, "        %s: as %s, %s: %s\n", at, f.As, p.colourText("1", f.What), f.Problem)
+		p.printRows("expected", "32", f.Want)
+		p.printRows("got", "31", f.Got)
 	}
 }
 
 // maxListedRows is how many rows of a failure are printed; --json has them all.
 const maxListedRows = 12
 
-func (p Printer) list(what, colour string, rows []string) {
+func (p Printer) printRows(what, colour string, rows []string) {
 	if rows == nil {
 		return
 	}
@@ -61,17 +62,17 @@ func (p Printer) list(what, colour string, rows []string) {
 			label = what
 		}
 		if i == maxListedRows {
-			fmt.Fprintf(p.Out, "          %-9s %s\n", "", p.paint("2", fmt.Sprintf("… and %d more", len(rows)-i)))
+			fmt.Fprintf(p.Out, "          %-9s %s\n", "", p.colourText("2", fmt.Sprintf("… and %d more", len(rows)-i)))
 			break
 		}
-		fmt.Fprintf(p.Out, "          %-9s %s\n", label, p.paint(colour, row))
+		fmt.Fprintf(p.Out, "          %-9s %s\n", label, p.colourText(colour, row))
 	}
 }
 
 // PrintFile prints the result of a whole file: its problems, and which blocks no test depends on.
 func (p Printer) PrintFile(r Report) {
 	for _, problem := range r.Problems {
-		fmt.Fprintf(p.Out, "  %s  %s\n", p.paint("31;1", "FAIL"), problem.Error())
+		fmt.Fprintf(p.Out, "  %s  %s\n", p.colourText("31;1", "FAIL"), problem.Error())
 	}
 	if len(r.Problems) > 0 {
 		return
@@ -96,11 +97,11 @@ func (p Printer) PrintFile(r Report) {
 	if passed < len(r.Results) {
 		colour = "31;1"
 	}
-	line := p.paint(colour, fmt.Sprintf("%d of %d tests passed", passed, len(r.Results)))
+	line := p.colourText(colour, fmt.Sprintf("%d of %d tests passed", passed, len(r.Results)))
 	if r.Coverage != nil {
 		line += fmt.Sprintf(", %d of %d blocks of %d tables covered", whole, len(r.Coverage), len(tables))
 	}
-	fmt.Fprintf(p.Out, "  %s %s\n", line, p.paint("2", fmt.Sprintf("(%s)", roundForPeople(r.Duration))))
+	fmt.Fprintf(p.Out, "  %s %s\n", line, p.colourText("2", fmt.Sprintf("(%s)", roundForPeople(r.Duration))))
 	for _, c := range r.Coverage {
 		if c.IsComplete() {
 			continue
@@ -114,7 +115,7 @@ func (p Printer) PrintFile(r Report) {
 		}
 		at := c.Place
 		at.File = shortPath(at.File)
-		fmt.Fprintf(p.Out, "  %s %-*s  %s: no test has %s\n", p.paint("33", "not covered"), width,
+		fmt.Fprintf(p.Out, "  %s %-*s  %s: no test has %s\n", p.colourText("33", "not covered"), width,
 			c.Table+": "+c.Block, at, strings.Join(missing, ", nor "))
 	}
 }

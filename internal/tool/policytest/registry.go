@@ -17,7 +17,7 @@ import (
 // of that name.
 const registryTable = "registry"
 
-func (b *template) isRegistry(c Change) bool {
+func (b *templateDatabase) isRegistry(c Change) bool {
 	if c.Table != registryTable {
 		return false
 	}
@@ -27,7 +27,7 @@ func (b *template) isRegistry(c Change) bool {
 
 // writeRegistry writes the records of the registry, as its administrator: the last record of each subject, grantee and
 // scope.
-func (b *template) writeRegistry(ctx context.Context, conn *pgx.Conn, changes []Change) error {
+func (b *templateDatabase) writeRegistry(ctx context.Context, conn *pgx.Conn, changes []Change) error {
 	for _, c := range changes {
 		if !b.isRegistry(c) {
 			continue
@@ -58,11 +58,11 @@ func upsertSQL(row *node) (string, error) {
 	}
 	var said []string
 	for i, name := range row.Keys {
-		c, err := column(r, row.KeyAt[i], name)
+		c, err := findColumn(r, row.KeyAt[i], name)
 		if err != nil {
 			return "", err
 		}
-		value := literal(c.Type, row.Values[i])
+		value := literalOf(c.Type, row.Values[i])
 		if m := relativeTime.FindStringSubmatch(row.Values[i].Value); m != nil && c.TypeOID == 1184 {
 			sign := map[string]string{"ago": "-", "ahead": "+"}[m[3]]
 			value = "statement_timestamp() " + sign + " " + m[1] + " * " +

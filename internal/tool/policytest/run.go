@@ -15,12 +15,12 @@ import (
 
 // Options say how to run tests. The zero value is the default.
 type Options struct {
-	Match *regexp.Regexp // matches the names of the tests to run; nil: all tests run
+	TestNames *regexp.Regexp // matches the names of the tests to run; nil: all tests run
 	// reads the schema of a database of the configuration; nil: there is none
 	Dump     func(ctx context.Context, database string) (Schema, error)
 	Log      *slog.Logger // nil: nothing is logged
 	OnStart  func(f *File, tests int)
-	Finished func(Result)
+	OnFinish func(Result)
 }
 
 // Result is the result of one test.
@@ -80,7 +80,7 @@ func Run(ctx context.Context, s *Server, path string, o Options) (report Report,
 	report.Policy = f.Policy
 	var tests []*Test
 	for _, t := range f.Tests {
-		if o.Match == nil || o.Match.MatchString(t.Name) {
+		if o.TestNames == nil || o.TestNames.MatchString(t.Name) {
 			tests = append(tests, t)
 		}
 	}
@@ -89,7 +89,7 @@ func Run(ctx context.Context, s *Server, path string, o Options) (report Report,
 	}
 	b, err := s.build(ctx, f, o.Dump)
 	if b != nil && b.name != "" {
-		defer func() { err = errors.Join(err, s.drop(context.WithoutCancel(ctx), b.name)) }()
+		defer func() { err = errors.Join(err, s.dropDatabase(context.WithoutCancel(ctx), b.name)) }()
 	}
 	if err != nil {
 		return report, err
@@ -99,7 +99,7 @@ func Run(ctx context.Context, s *Server, path string, o Options) (report Report,
 		return report, err
 	}
 	covered := newCoverage(b.policy)
-	var shared *database // the database of the tests that change nothing
+	var shared *testDatabase // the database of the tests that change nothing
 	defer func() {
 		if shared != nil {
 			err = errors.Join(err, shared.close(context.WithoutCancel(ctx)))
@@ -130,8 +130,8 @@ func Run(ctx context.Context, s *Server, path string, o Options) (report Report,
 		}
 		result.Duration = time.Since(began)
 		report.Results = append(report.Results, result)
-		if o.Finished != nil {
-			o.Finished(result)
+		if o.OnFinish != nil {
+			o.OnFinish(result)
 		}
 	}
 	if len(tests) == len(f.Tests) {
@@ -146,10 +146,10 @@ var readOnlyStart = regexp.MustCompile(`(?i)^\s*(SELECT|TABLE|VALUES)\s`)
 // mayChange reports whether a test may change the database, and so needs one of its own.
 func (t *Test) mayChange() bool {
 	for _, s := range t.Steps {
-		if len(s.Given)+len(s.When) > 0 {
+		if len(s.Preparation)+len(s.Actions) > 0 {
 			return true
 		}
-		for _, e := range s.Then {
+		for _, e := range s.Expectations {
 			if e.Query != "" && e.Error == "" && !readOnlyStart.MatchString(e.Query) {
 				return true
 			}
@@ -161,7 +161,7 @@ func (t *Test) mayChange() bool {
 	return false
 }
 
-func (d *database) run(ctx context.Context, t *Test, login credential, c *coverage) (Result, error) {
+func (d *testDatabase) run(ctx context.Context, t *Test, login credential, c *coverage) (Result, error) {
 	r := Result{Place: t.Place, Name: t.Name, Failures: []Failure{}, Problems: policy.Errors{}}
 	fault := func(err error) (Result, error) {
 		if errors.As(err, &r.Problems) {
@@ -171,8 +171,8 @@ func (d *database) run(ctx context.Context, t *Test, login credential, c *covera
 	}
 	settings := map[string][]Setting{}
 	for _, s := range t.Steps {
-		for _, changes := range [][]Change{s.Given, s.When} {
-			if err := d.makeChange(ctx, d.ownerConn, changes); err != nil {
+		for _, changes := range [][]Change{s.Preparation, s.Actions} {
+			if err := d.applyChanges(ctx, d.ownerConn, changes); err != nil {
 				return fault(err)
 			}
 			if err := d.writeRegistry(ctx, d.adminConn, changes); err != nil {
@@ -180,8 +180,8 @@ func (d *database) run(ctx context.Context, t *Test, login credential, c *covera
 			}
 			d.changeCount += len(changes)
 		}
-		for _, e := range s.Then {
-			settings[e.As] = append(settings[e.As], e.Set...)
+		for _, e := range s.Expectations {
+			settings[e.Caller] = append(settings[e.Caller], e.Settings...)
 			failures, err := d.checkExpectation(ctx, e, login)
 			if err != nil {
 				return fault(err)
@@ -190,7 +190,7 @@ func (d *database) run(ctx context.Context, t *Test, login credential, c *covera
 			if e.Query != "" && !readOnlyStart.MatchString(e.Query) {
 				d.changeCount++
 			}
-			if err := d.countCoverage(ctx, c, e, settings[e.As]); err != nil {
+			if err := d.countCoverage(ctx, c, e, settings[e.Caller]); err != nil {
 				return fault(err)
 			}
 		}
@@ -200,7 +200,7 @@ func (d *database) run(ctx context.Context, t *Test, login credential, c *covera
 }
 
 // endSessions ends the sessions of a test, so that no other test gets their settings and prepared statements.
-func (d *database) endSessions(ctx context.Context) {
+func (d *testDatabase) endSessions(ctx context.Context) {
 	for name, c := range d.sessions {
 		_ = c.Close(ctx)
 		delete(d.sessions, name)

@@ -31,7 +31,7 @@ type Server struct {
 	dir           string // folder of the cluster
 	madeDatabases []string
 	madeRoles     []string // roles that the tests have made
-	count         int
+	nameCount     int
 }
 
 // NewPrivateServer starts a PostgreSQL of its own, from the binaries of this machine, in a folder that Close removes.
@@ -128,10 +128,10 @@ func (s *Server) firstLogin(ctx context.Context) (*pgx.Conn, error) {
 			break
 		}
 	}
-	return nil, cannotLogIn("%s", strings.Join(slices.Compact(failed), "; "))
+	return nil, newLoginError("%s", strings.Join(slices.Compact(failed), "; "))
 }
 
-func cannotLogIn(why string, args ...any) *sqlstate.Error {
+func newLoginError(why string, args ...any) *sqlstate.Error {
 	return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "cannot log in to the server: "+why, args...)
 }
 
@@ -139,7 +139,7 @@ func cannotLogIn(why string, args ...any) *sqlstate.Error {
 func (s *Server) connectAs(ctx context.Context, database, role string) (*pgx.Conn, error) {
 	conn, err := pgx.ConnectConfig(ctx, s.config(database, role))
 	if err != nil {
-		return nil, cannotLogIn("%v", err)
+		return nil, newLoginError("%v", err)
 	}
 	return conn, nil
 }
@@ -184,8 +184,8 @@ func (s *Server) createDatabase(ctx context.Context, from, owner string) (string
 		return "", err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	s.count++
-	name := fmt.Sprintf("%s_%d", s.prefix, s.count)
+	s.nameCount++
+	name := fmt.Sprintf("%s_%d", s.prefix, s.nameCount)
 	if from == "" {
 		from = "template0"
 	}
@@ -229,7 +229,7 @@ func (s *Server) makeOwner(ctx context.Context, conn *pgx.Conn, owner string) er
 	return nil
 }
 
-func (s *Server) drop(ctx context.Context, name string) error {
+func (s *Server) dropDatabase(ctx context.Context, name string) error {
 	conn, err := s.connectAs(ctx, "", "")
 	if err != nil {
 		return err
@@ -252,7 +252,7 @@ func (s *Server) Close(ctx context.Context) error {
 	}
 	var failed []error
 	for _, name := range s.madeDatabases {
-		failed = append(failed, s.drop(ctx, name))
+		failed = append(failed, s.dropDatabase(ctx, name))
 	}
 	conn, err := s.connectAs(ctx, "", "")
 	if err != nil {

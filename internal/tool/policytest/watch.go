@@ -8,12 +8,12 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// settleTime is for how long no file may have changed before tests run again: editors write in several steps.
-const settleTime = 200 * time.Millisecond
+// quietTime is for how long no file may have changed before tests run again: editors write in several steps.
+const quietTime = 200 * time.Millisecond
 
-// Watch returns when one of the files, or a file of one of the folders, has changed, or when ctx ends. Files that are
-// replaced, as editors do, and files that do not exist yet are seen as well.
-func Watch(ctx context.Context, files []string) error {
+// WaitForChange returns when one of the files, or a file of one of the folders, has changed, or when ctx ends. Files
+// that are replaced, as editors do, and files that do not exist yet are seen as well.
+func WaitForChange(ctx context.Context, files []string) error {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
 		return err
@@ -40,7 +40,7 @@ func Watch(ctx context.Context, files []string) error {
 			return nil
 		case event := <-w.Events:
 			if wanted[event.Name] || wanted[filepath.Dir(event.Name)] {
-				timer.Reset(settleTime)
+				timer.Reset(quietTime)
 			}
 		case err := <-w.Errors:
 			if err != nil {

@@ -11,13 +11,13 @@ import (
 )
 
 // chooseAttributes decides which facts about an agent the rules need, and their types: the type of most columns.
-func (s *survey) chooseAttributes() {
+func (s *schemaSurvey) chooseAttributes() {
 	var owners []*catalog.Column
 	names := map[string]int{}
 	refer := 0
 	for _, r := range s.tables {
-		roles := s.columns[r]
-		if c := roles.owner; c != nil {
+		roles := s.columnRoles[r]
+		if c := roles.ownerColumn; c != nil {
 			owners = append(owners, c)
 			names[c.Name]++
 			if s.referencedTable(r, c.Name) != nil {
@@ -25,12 +25,12 @@ func (s *survey) chooseAttributes() {
 			}
 		}
 	}
-	for _, r := range s.users {
+	for _, r := range s.userTables {
 		owners = append(owners, r.Column(r.PrimaryKey[0]))
 	}
 	if len(owners) == 0 { // Only authors are known.
 		for _, r := range s.tables {
-			if c := s.columns[r].author; c != nil && len(s.columns[r].tenants) == 0 {
+			if c := s.columnRoles[r].authorColumn; c != nil && len(s.columnRoles[r].tenants) == 0 {
 				owners = append(owners, c)
 				names[c.Name]++
 			}
@@ -40,13 +40,14 @@ func (s *survey) chooseAttributes() {
 		s.userAttribute = s.grantAttribute()
 	}
 	if len(owners) > 0 {
-		s.userAttribute = &Attribute{Name: "user", Type: commonType(owners), Evidence: evidence(names, refer, s.users, s)}
+		s.userAttribute = &Attribute{Name: "user", Type: commonType(owners), Evidence: tenantEvidence(names, refer,
+			s.userTables, s)}
 	}
 	s.findSameTenants()
 	byStem := map[string][]*catalog.Column{}
 	byName := map[string]map[string]int{}
 	for _, r := range s.tables {
-		for _, c := range s.columns[r].tenants {
+		for _, c := range s.columnRoles[r].tenants {
 			key := s.tenantKey(r, c)
 			byStem[key] = append(byStem[key], c)
 			if byName[key] == nil {
@@ -61,7 +62,7 @@ func (s *survey) chooseAttributes() {
 			continue
 		}
 		s.tenantAttributes[key] = &Attribute{Name: key, Type: commonType(byStem[key]),
-			Evidence: evidence(byName[key], 0, nil, s)}
+			Evidence: tenantEvidence(byName[key], 0, nil, s)}
 	}
 }
 
@@ -69,11 +70,11 @@ var attributeName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,31}$`)
 
 // grantAttribute returns the attribute for a database whose rows say to whom they are shown, and not to whom they
 // belong.
-func (s *survey) grantAttribute() *Attribute {
+func (s *schemaSurvey) grantAttribute() *Attribute {
 	var lists []string
 	element := ""
 	for _, r := range s.tables {
-		for _, c := range s.columns[r].grants {
+		for _, c := range s.columnRoles[r].grants {
 			of := typeFamily(strings.TrimSuffix(c.Type, "[]"))
 			if c.Type == strings.TrimSuffix(c.Type, "[]") {
 				of = "text"
@@ -95,7 +96,7 @@ func (s *survey) grantAttribute() *Attribute {
 }
 
 // tenantKey returns the attribute with which a tenant's column is compared.
-func (s *survey) tenantKey(r *catalog.Relation, c *catalog.Column) string {
+func (s *schemaSurvey) tenantKey(r *catalog.Relation, c *catalog.Column) string {
 	if to := s.referencedTable(r, c.Name); to != nil {
 		return s.tenantName(lastWord(singularWord(to.Name.Name)))
 	}
@@ -103,7 +104,7 @@ func (s *survey) tenantKey(r *catalog.Relation, c *catalog.Column) string {
 }
 
 // tenantName returns one name for tenants that have several.
-func (s *survey) tenantName(name string) string {
+func (s *schemaSurvey) tenantName(name string) string {
 	if same := s.tenantNames[name]; same != "" {
 		return same
 	}
@@ -112,9 +113,9 @@ func (s *survey) tenantName(name string) string {
 
 // findSameTenants finds names that stand for the same tenant: org_id is the organization where some org_id refers to
 // that table, and where a column or table has that name as well. Names with different types stay separate.
-func (s *survey) findSameTenants() {
+func (s *schemaSurvey) findSameTenants() {
 	types, same := map[string]string{}, map[string]string{}
-	for _, r := range s.tenants {
+	for _, r := range s.tenantTables {
 		types[lastWord(singularWord(r.Name.Name))] = typeFamily(r.Column(r.PrimaryKey[0]).Type)
 	}
 	merge := func(name, into string) {
@@ -123,7 +124,7 @@ func (s *survey) findSameTenants() {
 		}
 	}
 	for _, r := range s.tables {
-		for _, c := range s.columns[r].tenants {
+		for _, c := range s.columnRoles[r].tenants {
 			if s.referencedTable(r, c.Name) != nil {
 				continue
 			}
@@ -136,7 +137,7 @@ func (s *survey) findSameTenants() {
 		}
 	}
 	for _, r := range s.tables {
-		for _, c := range s.columns[r].tenants {
+		for _, c := range s.columnRoles[r].tenants {
 			if to := s.referencedTable(r, c.Name); to != nil && types[columnStem(c.Name)] != "" {
 				merge(columnStem(c.Name), lastWord(singularWord(to.Name.Name)))
 			}
@@ -174,7 +175,7 @@ func commonType(columns []*catalog.Column) string {
 	return best
 }
 
-func evidence(names map[string]int, refer int, tables []*catalog.Relation, s *survey) string {
+func tenantEvidence(names map[string]int, refer int, tables []*catalog.Relation, s *schemaSurvey) string {
 	var parts []string
 	for _, name := range slices.SortedFunc(maps.Keys(names), func(a, b string) int {
 		if names[a] != names[b] {
@@ -182,7 +183,7 @@ func evidence(names map[string]int, refer int, tables []*catalog.Relation, s *su
 		}
 		return strings.Compare(a, b)
 	}) {
-		parts = append(parts, fmt.Sprintf("%s in %s", name, tablesOf(names[name])))
+		parts = append(parts, fmt.Sprintf("%s in %s", name, tableCountText(names[name])))
 	}
 	out := strings.Join(parts, ", ")
 	if refer > 0 {
@@ -197,7 +198,7 @@ func evidence(names map[string]int, refer int, tables []*catalog.Relation, s *su
 	return out
 }
 
-func tablesOf(n int) string {
+func tableCountText(n int) string {
 	if n == 1 {
 		return "1 table"
 	}

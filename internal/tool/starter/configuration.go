@@ -6,23 +6,23 @@ import (
 	"strings"
 )
 
-// Server is the server and database as the tool reached them.
-type Server struct {
-	Database string   // name of the database
-	Host     string   // host name, address, or folder of a socket
-	Port     int      //
-	TLS      string   // disable, require, verify-full
-	CA       string   // file with certificates; "": the system's
-	Role     string   // role that read the catalogs, and with which migrate works
-	Owners   []string // roles that own the tables
-	Path     []string // the search path
+// Connection is the server and database as the tool reached them.
+type Connection struct {
+	Database   string   // name of the database
+	Host       string   // host name, address, or folder of a socket
+	Port       int      //
+	TLS        string   // disable, require, verify-full
+	CA         string   // file with certificates; "": the system's
+	Role       string   // role that read the catalogs, and with which migrate works
+	Owners     []string // roles that own the tables
+	SearchPath []string // the search path
 
 	HasPassword  bool // the role has a password, which is in the file migrate.pw
 	ServesOthers bool // pgconsent serves another database of the server, by the roles with the usual names
 }
 
 // Configuration writes a configuration for the proposal. Secrets are in files beside it.
-func (p *Proposal) Configuration(s Server) string {
+func (p *Proposal) Configuration(s Connection) string {
 	var b strings.Builder
 	w := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	w("# A starter configuration, written by pgconsent init. docs/reference/configuration.md lists every key.")
@@ -43,10 +43,10 @@ func (p *Proposal) Configuration(s Server) string {
 	}
 	w("    owners: [%s]", strings.Join(owners, ", "))
 	var path []string
-	for _, schema := range s.Path {
+	for _, schema := range s.SearchPath {
 		path = append(path, yamlFlow(schema))
 	}
-	if beyond := p.schemasOutsidePath(s.Path); len(beyond) > 0 {
+	if beyond := p.schemasOutsidePath(s.SearchPath); len(beyond) > 0 {
 		w("    # The server's for %s. Tables of %s are listed as well: agents write these with their schema, "+
 			"unless you add it here.", commentText(s.Role), commentText(strings.Join(beyond, ", ")))
 	}

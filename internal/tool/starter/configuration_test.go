@@ -20,8 +20,8 @@ func TestASecondDatabaseHasLoginsOfItsOwn(t *testing.T) {
 		{true, "pgconsent_agent_shop", "pgconsent_control_shop"},
 	} {
 		file := filepath.Join(t.TempDir(), config.DefaultFile)
-		text := (&starter.Proposal{}).Configuration(starter.Server{Database: "shop", Host: "db", Port: 5432, TLS: "require",
-			Role: "boss", Owners: []string{"boss"}, Path: []string{"public"}, ServesOthers: c.others})
+		text := (&starter.Proposal{}).Configuration(starter.Connection{Database: "shop", Host: "db", Port: 5432, TLS: "require",
+			Role: "boss", Owners: []string{"boss"}, SearchPath: []string{"public"}, ServesOthers: c.others})
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

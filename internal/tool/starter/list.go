@@ -10,7 +10,7 @@ import (
 
 // chooseTables decides which tables can be listed: first those with columns of their own that say who sees a row, then
 // those that refer to a listed one, to any depth, and last those of which only the author is known.
-func (s *survey) chooseTables() {
+func (s *schemaSurvey) chooseTables() {
 	for _, r := range s.tables {
 		if !s.denyUnlistable(r) && s.hasOwnColumns(r) {
 			s.listingRound[r] = 1
@@ -19,13 +19,14 @@ func (s *survey) chooseTables() {
 	s.listReferring()
 	rank := 1 + len(s.tables)
 	for _, r := range s.tables {
-		if c := s.columns[r].author; c != nil && s.listingRound[r] == 0 && s.denied[r] == "" && s.userAttribute.comparesWith(c) {
+		if c := s.columnRoles[r].authorColumn; c != nil && s.listingRound[r] == 0 && s.denialReasons[r] == "" &&
+			s.userAttribute.comparesWith(c) {
 			s.listingRound[r] = rank
 		}
 	}
 	s.listReferring()
 	for _, r := range s.tables {
-		if s.listingRound[r] == 0 && s.denied[r] == "" && s.whyReferenceData(r) != "" && !s.showsOnlySome(r) {
+		if s.listingRound[r] == 0 && s.denialReasons[r] == "" && s.whyReferenceData(r) != "" && !s.hasRestrictivePolicy(r) {
 			s.listingRound[r] = -1
 		}
 	}
@@ -33,7 +34,7 @@ func (s *survey) chooseTables() {
 }
 
 // listReferring lists the tables that refer to a listed one.
-func (s *survey) listReferring() {
+func (s *schemaSurvey) listReferring() {
 	for again := true; again; {
 		again = false
 		rank := 0
@@ -41,7 +42,7 @@ func (s *survey) listReferring() {
 			rank = max(rank, s.listingRound[r])
 		}
 		for _, r := range s.tables {
-			if s.listingRound[r] != 0 || s.denied[r] != "" {
+			if s.listingRound[r] != 0 || s.denialReasons[r] != "" {
 				continue
 			}
 			base := s.requiredLinks(r, rank)
@@ -57,7 +58,7 @@ func (s *survey) listReferring() {
 // requiredLinks returns the links to listed tables that decide for a table without such columns of its own: the links
 // that are NOT NULL, or all if none is. Tables of accounts and tenants do not count: a row that refers to an account
 // need not belong to it.
-func (s *survey) requiredLinks(r *catalog.Relation, rank int) []parentLink {
+func (s *schemaSurvey) requiredLinks(r *catalog.Relation, rank int) []parentLink {
 	var required, optional []parentLink
 	for _, l := range s.linksOf(r) {
 		switch {
@@ -76,13 +77,13 @@ func (s *survey) requiredLinks(r *catalog.Relation, rank int) []parentLink {
 
 // parentLink is a link to a table whose rule also holds for the rows that refer to it.
 type parentLink struct {
-	link
+	tableLink
 	isOptional bool // a row shows also if its link is NULL
 }
 
 // addVisibleLinks adds to every listed table links to the other listed tables to which it refers, so that a row does
 // not show while the row that it refers to is hidden. It leaves out links that would close a circle.
-func (s *survey) addVisibleLinks() {
+func (s *schemaSurvey) addVisibleLinks() {
 	for _, r := range s.tables {
 		if s.listingRound[r] <= 0 {
 			continue
@@ -105,7 +106,7 @@ func (s *survey) addVisibleLinks() {
 }
 
 // dependsOn reports whether the rule of one table reads another table.
-func (s *survey) dependsOn(from, to *catalog.Relation, seen map[*catalog.Relation]bool) bool {
+func (s *schemaSurvey) dependsOn(from, to *catalog.Relation, seen map[*catalog.Relation]bool) bool {
 	if seen[from] {
 		return false
 	}
@@ -117,65 +118,67 @@ func (s *survey) dependsOn(from, to *catalog.Relation, seen map[*catalog.Relatio
 // isConsentRegister reports whether a table looks like a register of consents.
 func isConsentRegister(r *catalog.Relation) bool {
 	name := singularWord(r.Name.Name)
-	return oneOf(name, consentTables) || slices.Contains(strings.Split(name, "_"), "consent")
+	return isOneOf(name, consentTables) || slices.Contains(strings.Split(name, "_"), "consent")
 }
 
 // denyUnlistable denies a table that cannot be listed whatever its columns are, with the reason.
-func (s *survey) denyUnlistable(r *catalog.Relation) bool {
+func (s *schemaSurvey) denyUnlistable(r *catalog.Relation) bool {
 	name := singularWord(r.Name.Name)
 	switch {
 	case isConsentRegister(r):
-		s.denied[r] = "it looks like a register of consents; agents need not read it, and which of its records " +
+		s.denialReasons[r] = "it looks like a register of consents; agents need not read it, and which of its records " +
 			"counts is for a person to say"
-	case oneOf(lastWord(name), "session token migration secret credential") && len(s.columns[r].secrets) > 0 ||
-		oneOf(name, keyTables) || oneOf(name, bookkeepingTables):
-		s.denied[r] = "it looks like the application's own bookkeeping or secrets"
+	case isOneOf(lastWord(name), "session token migration secret credential") && len(s.columnRoles[r].secrets) > 0 ||
+		isOneOf(name, keyTables) || isOneOf(name, bookkeepingTables):
+		s.denialReasons[r] = "it looks like the application's own bookkeeping or secrets"
 	case len(r.Columns) == 0:
-		s.denied[r] = "it has no columns"
+		s.denialReasons[r] = "it has no columns"
 	}
-	for _, c := range s.columns[r].consent {
-		if s.denied[r] != "" {
+	for _, c := range s.columnRoles[r].consent {
+		if s.denialReasons[r] != "" {
 			break
 		}
 		if _, why := s.consentBlock(r, c); why != "" {
-			s.denied[r] = why
+			s.denialReasons[r] = why
 		}
 	}
-	return s.denied[r] != ""
+	return s.denialReasons[r] != ""
 }
 
 // hasOwnColumns reports whether a table's own columns say who may see a row.
-func (s *survey) hasOwnColumns(r *catalog.Relation) bool {
-	roles := s.columns[r]
-	if roles.owner != nil && !s.userAttribute.comparesWith(roles.owner) {
-		s.denied[r] = fmt.Sprintf("%s is a %s and the attribute user a %s: they do not compare", roles.owner.Name,
-			roles.owner.Type, s.userAttribute.Type)
+func (s *schemaSurvey) hasOwnColumns(r *catalog.Relation) bool {
+	roles := s.columnRoles[r]
+	if roles.ownerColumn != nil && !s.userAttribute.comparesWith(roles.ownerColumn) {
+		s.denialReasons[r] = fmt.Sprintf("%s is a %s and the attribute user a %s: they do not compare",
+			roles.ownerColumn.Name,
+			roles.ownerColumn.Type, s.userAttribute.Type)
 		return false
 	}
 	for _, c := range roles.tenants {
 		if a := s.tenantAttributes[s.tenantKey(r, c)]; !a.comparesWith(c) {
-			s.denied[r] = fmt.Sprintf("%s is a %s, and other tables have another type for it", c.Name, c.Type)
+			s.denialReasons[r] = fmt.Sprintf("%s is a %s, and other tables have another type for it", c.Name, c.Type)
 			return false
 		}
 	}
 	if s.isIdentityTable(r) {
-		return slices.Contains(s.users, r) && s.userAttribute.comparesWith(r.Column(r.PrimaryKey[0])) ||
+		return slices.Contains(s.userTables, r) && s.userAttribute.comparesWith(r.Column(r.PrimaryKey[0])) ||
 			s.tenantAttribute(r).comparesWith(r.Column(r.PrimaryKey[0]))
 	}
-	return roles.owner != nil || len(roles.tenants) > 0 || s.userAttribute.grantColumn(roles) != nil || s.isPersonTable(r) &&
-		s.hasConsentColumn(r)
+	return roles.ownerColumn != nil || len(roles.tenants) > 0 || s.userAttribute.grantColumn(roles) != nil ||
+		s.isPersonTable(r) &&
+			s.hasConsentColumn(r)
 }
 
 // tenantAttribute returns the attribute whose values are the keys of a table of tenants.
-func (s *survey) tenantAttribute(r *catalog.Relation) *Attribute {
-	if !slices.Contains(s.tenants, r) {
+func (s *schemaSurvey) tenantAttribute(r *catalog.Relation) *Attribute {
+	if !slices.Contains(s.tenantTables, r) {
 		return nil
 	}
 	return s.tenantAttributes[s.tenantName(lastWord(singularWord(r.Name.Name)))]
 }
 
 // grantColumn returns the column that lists to whom a row is shown.
-func (a *Attribute) grantColumn(roles *columnRoles) *catalog.Column {
+func (a *Attribute) grantColumn(roles *tableColumnRoles) *catalog.Column {
 	if a == nil {
 		return nil
 	}
@@ -189,27 +192,29 @@ func (a *Attribute) grantColumn(roles *columnRoles) *catalog.Column {
 }
 
 // isPersonTable reports whether a table has persons as rows.
-func (s *survey) isPersonTable(r *catalog.Relation) bool {
-	return oneOf(lastWord(singularWord(r.Name.Name)), personTables)
+func (s *schemaSurvey) isPersonTable(r *catalog.Relation) bool {
+	return isOneOf(lastWord(singularWord(r.Name.Name)), personTables)
 }
 
 // hasConsentColumn reports whether a table has columns about consent.
-func (s *survey) hasConsentColumn(r *catalog.Relation) bool { return len(s.columns[r].consent) > 0 }
+func (s *schemaSurvey) hasConsentColumn(r *catalog.Relation) bool {
+	return len(s.columnRoles[r].consent) > 0
+}
 
 // whyReferenceData returns why a table looks like reference data; "" if it does not.
-func (s *survey) whyReferenceData(r *catalog.Relation) string {
+func (s *schemaSurvey) whyReferenceData(r *catalog.Relation) string {
 	name := singularWord(r.Name.Name)
-	if !oneOf(name, referenceTables) && !oneOf(lastWord(name), referenceEndings) {
+	if !isOneOf(name, referenceTables) && !isOneOf(lastWord(name), referenceEndings) {
 		return ""
 	}
-	roles := s.columns[r]
-	if roles.author != nil || slices.ContainsFunc(r.ForeignKeys,
+	roles := s.columnRoles[r]
+	if roles.authorColumn != nil || slices.ContainsFunc(r.ForeignKeys,
 		func(k catalog.ForeignKey) bool { return k.Target != r.Name }) {
 		return ""
 	}
 	for _, c := range r.Columns {
 		word := snakeCase(c.Name)
-		if !oneOf(word, plainColumns) && word != name && !strings.HasPrefix(word, lastWord(name)+"_") {
+		if !isOneOf(word, plainColumns) && word != name && !strings.HasPrefix(word, lastWord(name)+"_") {
 			return ""
 		}
 	}

@@ -18,7 +18,7 @@ type agreementTable struct {
 // agreementTables returns the tables that say whether the person agreed whom a key of a table names: that table, and
 // the tables that have at most one row for each of its rows, as profiles and settings of an account have. A register of
 // consents is none: which of its records counts is for a person to say.
-func (s *survey) agreementTables(to *catalog.Relation) []agreementTable {
+func (s *schemaSurvey) agreementTables(to *catalog.Relation) []agreementTable {
 	if len(to.PrimaryKey) != 1 {
 		return nil
 	}
@@ -58,10 +58,11 @@ func isKey(r *catalog.Relation, column string) bool {
 
 // agreementHints are the conditions on a table of people that say that a person has agreed.
 type agreementHints struct {
-	wordAgreements []agreement   // conditions on columns that hold a word or a boolean
-	timeAgreements []agreedBlock // conditions on columns that hold a time, of which no word says whether the agreement has ended
-	timeColumns    []string      // the columns of times
-	unclearReasons []string      // reasons why a column's values are not understood
+	wordAgreements []agreement // conditions on columns that hold a word or a boolean
+	// conditions on columns that hold a time, of which no word says whether the agreement has ended
+	timeAgreements []agreementBlock
+	timeColumns    []string // the columns of times
+	unclearReasons []string // reasons why a column's values are not understood
 }
 
 // agreement is a word that a column must hold.
@@ -72,10 +73,10 @@ type agreement struct {
 	evidence string
 }
 
-func (s *survey) agreements(r *catalog.Relation) agreementHints {
+func (s *schemaSurvey) agreements(r *catalog.Relation) agreementHints {
 	var out agreementHints
 	ends := map[*catalog.Column]bool{}
-	for _, c := range s.columns[r].consent {
+	for _, c := range s.columnRoles[r].consent {
 		block, why := s.consentBlock(r, c)
 		if why != "" {
 			out.unclearReasons = append(out.unclearReasons, why)
@@ -90,7 +91,7 @@ func (s *survey) agreements(r *catalog.Relation) agreementHints {
 		}
 		out.wordAgreements = append(out.wordAgreements, a)
 	}
-	for _, c := range s.columns[r].consent {
+	for _, c := range s.columnRoles[r].consent {
 		if block, _ := s.consentBlock(r, c); isTimeType(c.Type) && !ends[c] {
 			out.timeColumns = append(out.timeColumns, c.Name)
 			if block.YAML != "" {
@@ -101,8 +102,8 @@ func (s *survey) agreements(r *catalog.Relation) agreementHints {
 	return out
 }
 
-// block returns a block which requires that everybody to whom links lead has agreed.
-func (a agreement) block(links ...string) string {
+// yamlBlock returns a block which requires that everybody to whom links lead has agreed.
+func (a agreement) yamlBlock(links ...string) string {
 	expires := ""
 	if a.expires != nil {
 		expires = ", expires: " + yamlFlow(a.expires.Name)
@@ -114,9 +115,9 @@ func (a agreement) block(links ...string) string {
 // addSubjects adds the consent of those whom a row names: by a link to an account or a tenant that says whether it
 // agreed, and by a link to people whose own rule is not used, since the policy does not list them or the rules would go
 // round in a circle.
-func (s *survey) addSubjects(r *catalog.Relation, add func(string, string, ...any), note func(string, ...any)) {
+func (s *schemaSurvey) addSubjects(r *catalog.Relation, add func(string, string, ...any), note func(string, ...any)) {
 	asked := map[string]bool{}
-	ask := func(l link, of agreementTable) {
+	ask := func(l tableLink, of agreementTable) {
 		if key := of.table.Name.String() + " " + strings.Join(l.columns, " "); of.table != r && !asked[key] {
 			asked[key] = true
 			s.addSubject(r, l, of, add, note)
@@ -132,16 +133,16 @@ func (s *survey) addSubjects(r *catalog.Relation, add func(string, string, ...an
 		}
 	}
 	if (s.isIdentityTable(r) || s.isPersonTable(r)) && len(r.PrimaryKey) == 1 {
-		self := link{target: r, columns: r.PrimaryKey, targets: r.PrimaryKey, notNull: true}
+		self := tableLink{target: r, columns: r.PrimaryKey, targets: r.PrimaryKey, notNull: true}
 		for _, of := range s.agreementTables(r) {
 			ask(self, of)
 		}
 	}
 	// A column without a foreign key is compared with the same account as the columns that have one.
-	if c := s.columns[r].owner; c != nil && s.userAttribute.comparesWith(c) && !slices.ContainsFunc(s.linksOf(r),
-		func(l link) bool { return slices.Contains(l.columns, c.Name) }) {
+	if c := s.columnRoles[r].ownerColumn; c != nil && s.userAttribute.comparesWith(c) && !slices.ContainsFunc(s.linksOf(r),
+		func(l tableLink) bool { return slices.Contains(l.columns, c.Name) }) {
 		var of []agreementTable
-		for _, account := range s.users {
+		for _, account := range s.userTables {
 			for _, one := range s.agreementTables(account) {
 				if s.userAttribute.comparesWith(one.table.Column(one.column)) && !slices.Contains(of, one) {
 					of = append(of, one)
@@ -149,13 +150,14 @@ func (s *survey) addSubjects(r *catalog.Relation, add func(string, string, ...an
 			}
 		}
 		if len(of) == 1 {
-			ask(link{target: of[0].table, columns: []string{c.Name}, targets: []string{of[0].column}, byOwner: true, notNull: c.NotNull}, of[0])
+			ask(tableLink{target: of[0].table, columns: []string{c.Name}, targets: []string{of[0].column},
+				isFromRowPolicy: true, notNull: c.NotNull}, of[0])
 		}
 	}
 }
 
 // addSubject adds the consent of one person whom a row names.
-func (s *survey) addSubject(r *catalog.Relation, l link, of agreementTable, add func(string, string, ...any),
+func (s *schemaSurvey) addSubject(r *catalog.Relation, l tableLink, of agreementTable, add func(string, string, ...any),
 	note func(string, ...any)) {
 	a := s.agreements(of.table)
 	name, named := s.policyName(of.table.Name), strings.Join(l.columns, ", ")
@@ -173,7 +175,8 @@ func (s *survey) addSubject(r *catalog.Relation, l link, of agreementTable, add 
 		}
 	}
 	// Where the deletion of a person leaves a NULL, the NULL does not mean that the row is about nobody.
-	optional := !l.notNull && s.listingRound[r] > 0 && !isOwnerColumn(s.columns[r], l) && l.onDelete != catalog.SetNull &&
+	optional := !l.notNull && s.listingRound[r] > 0 && !isOwnerColumn(s.columnRoles[r], l) &&
+		l.onDelete != catalog.SetNull &&
 		l.onDelete != catalog.SetDefault
 	write := func(why, block string) {
 		if optional {
@@ -203,7 +206,7 @@ func (s *survey) addSubject(r *catalog.Relation, l link, of agreementTable, add 
 			strings.Join(blocks, ", ")))
 	default:
 		for _, w := range a.wordAgreements {
-			write(w.evidence, w.block(to.yamlText(s)))
+			write(w.evidence, w.yamlBlock(to.yamlText(s)))
 		}
 		if len(a.wordAgreements) > 0 && !whole {
 			note("a row whose %s leads to no row of %s shows: nobody is asked there", named, name)
@@ -215,7 +218,7 @@ func (s *survey) addSubject(r *catalog.Relation, l link, of agreementTable, add 
 	}
 	switch {
 	case l.notNull || optional || len(a.wordAgreements)+len(a.timeAgreements) == 0:
-	case isOwnerColumn(s.columns[r], l):
+	case isOwnerColumn(s.columnRoles[r], l):
 		note("%s may be NULL, which hides the row: nobody has agreed there", named)
 	default:
 		note("%s is NULL where somebody was deleted, and that hides the row; if NULL says something else, write any: [ "+
@@ -224,12 +227,12 @@ func (s *survey) addSubject(r *catalog.Relation, l link, of agreementTable, add 
 }
 
 // isOwnerColumn reports whether a link is the column that says to whom a row belongs.
-func isOwnerColumn(roles *columnRoles, l link) bool {
-	return roles.owner != nil && slices.Equal(l.columns, []string{roles.owner.Name})
+func isOwnerColumn(roles *tableColumnRoles, l tableLink) bool {
+	return roles.ownerColumn != nil && slices.Equal(l.columns, []string{roles.ownerColumn.Name})
 }
 
 // isNullSQL returns the SQL condition that a link leads nowhere.
-func (s *survey) isNullSQL(r *catalog.Relation, l link) string {
+func (s *schemaSurvey) isNullSQL(r *catalog.Relation, l tableLink) string {
 	var none []string
 	for _, c := range l.columns {
 		if !r.Column(c).NotNull {

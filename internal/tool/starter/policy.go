@@ -122,8 +122,8 @@ func commentText(text string) string {
 	}, text)
 }
 
-// RelationAt returns the name of the relation whose rule is on a line of the policy.
-func (p *Proposal) RelationAt(policy string, line int) (relation string, ok bool) {
+// RelationAtLine returns the name of the relation whose rule is on a line of the policy.
+func (p *Proposal) RelationAtLine(policy string, line int) (relation string, ok bool) {
 	lines := strings.Split(policy, "\n")
 	for i := min(line, len(lines)) - 1; i >= 0; i-- {
 		for _, t := range p.Tables {

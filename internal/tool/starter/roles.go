@@ -8,97 +8,97 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// columnRoles are the meanings that the columns of a table seem to have, such as owner or tenant.
-type columnRoles struct {
-	owner, author *catalog.Column
-	tenants       []*catalog.Column
-	consent       []*catalog.Column
-	grants        []*catalog.Column
-	deleted       []*catalog.Column
-	expiry        *catalog.Column
-	vectors       []string
-	secrets       []string
-	contacts      []string
+// tableColumnRoles are the meanings that the columns of a table seem to have, such as owner or tenant.
+type tableColumnRoles struct {
+	ownerColumn, authorColumn *catalog.Column
+	tenants                   []*catalog.Column
+	consent                   []*catalog.Column
+	grants                    []*catalog.Column
+	deletionColumns           []*catalog.Column
+	expiryColumn              *catalog.Column
+	vectors                   []string
+	secrets                   []string
+	contacts                  []string
 }
 
-// link is a foreign key, or a column that is named like one.
-type link struct {
-	target  *catalog.Relation
-	columns []string // columns of the table that has the link
-	targets []string // columns of the table to which the link leads
-	byName  bool     // the link is known only from the column's name
-	byOwner bool     // the link is only known from a comparison in a row policy
-	notNull bool
+// tableLink is a foreign key, or a column that is named like one.
+type tableLink struct {
+	target            *catalog.Relation
+	columns           []string // columns of the table that has the link
+	targets           []string // columns of the table to which the link leads
+	isGuessedFromName bool     // the link is known only from the column's name
+	isFromRowPolicy   bool     // the link is only known from a comparison in a row policy
+	notNull           bool
 
 	onDelete catalog.Action // for a foreign key: what deleting the row of the other table does
 }
 
 // findAccounts finds the tables of accounts and of tenants.
-func (s *survey) findAccounts() {
+func (s *schemaSurvey) findAccounts() {
 	for _, r := range s.tables {
 		if len(r.PrimaryKey) != 1 || typeFamily(r.Column(r.PrimaryKey[0]).Type) == "" {
 			continue
 		}
 		word := lastWord(singularWord(r.Name.Name))
 		switch {
-		case oneOf(word, tenantTables):
-			s.tenants = append(s.tenants, r)
-		case oneOf(word, "user login") || oneOf(singularWord(r.Name.Name), accountTables):
-			s.users = append(s.users, r)
+		case isOneOf(word, tenantTables):
+			s.tenantTables = append(s.tenantTables, r)
+		case isOneOf(word, "user login") || isOneOf(singularWord(r.Name.Name), accountTables):
+			s.userTables = append(s.userTables, r)
 		}
 	}
 	// If there is a table of users, accounts are what users belong to, and members and profiles are people of their own.
-	if plain := slices.IndexFunc(s.users, func(r *catalog.Relation) bool {
-		return oneOf(lastWord(singularWord(r.Name.Name)), "user login")
+	if plain := slices.IndexFunc(s.userTables, func(r *catalog.Relation) bool {
+		return isOneOf(lastWord(singularWord(r.Name.Name)), "user login")
 	}); plain >= 0 {
-		kept := s.users[:0:0]
-		for _, r := range s.users {
+		kept := s.userTables[:0:0]
+		for _, r := range s.userTables {
 			switch {
-			case oneOf(lastWord(singularWord(r.Name.Name)), "user login"):
+			case isOneOf(lastWord(singularWord(r.Name.Name)), "user login"):
 				kept = append(kept, r)
 			case singularWord(r.Name.Name) == "account":
-				s.tenants = append(s.tenants, r)
+				s.tenantTables = append(s.tenantTables, r)
 			}
 		}
-		s.users = kept
+		s.userTables = kept
 	}
 	for _, r := range s.tables { // Profiles may have the account's key as their own.
 		if len(r.PrimaryKey) == 1 && snakeCase(r.PrimaryKey[0]) == "id" &&
-			slices.Contains(s.users, s.referencedTable(r, r.PrimaryKey[0])) && !s.isIdentityTable(r) {
-			s.users = append(s.users, r)
+			slices.Contains(s.userTables, s.referencedTable(r, r.PrimaryKey[0])) && !s.isIdentityTable(r) {
+			s.userTables = append(s.userTables, r)
 		}
 	}
 	for _, r := range s.tables {
-		s.columns[r] = s.assignRoles(r)
+		s.columnRoles[r] = s.assignRoles(r)
 	}
 }
 
 // assignRoles gives each column of a table its role.
-func (s *survey) assignRoles(r *catalog.Relation) *columnRoles {
-	out := &columnRoles{}
+func (s *schemaSurvey) assignRoles(r *catalog.Relation) *tableColumnRoles {
+	out := &tableColumnRoles{}
 	ownerAt := len(strings.Fields(ownerStems))
 	for i := range r.Columns {
 		c := &r.Columns[i]
 		to, name, word := s.referencedTable(r, c.Name), snakeCase(c.Name), columnStem(c.Name)
-		ofUsers, ofTenants := to == nil || slices.Contains(s.users, to), to == nil || slices.Contains(s.tenants, to)
+		ofUsers, ofTenants := to == nil || slices.Contains(s.userTables, to), to == nil || slices.Contains(s.tenantTables, to)
 		switch {
 		case typeFamily(c.Type) == "" || c.Generated || s.isIdentityTable(r) && slices.Equal(r.PrimaryKey, []string{c.Name}):
 		case ofTenants && (to != nil || s.isTenantStem(word)):
 			out.tenants = append(out.tenants, c)
-		case ofUsers && (oneOf(word, ownerStems) || oneOf(name, ownerStems) ||
+		case ofUsers && (isOneOf(word, ownerStems) || isOneOf(name, ownerStems) ||
 			to != nil && word == lastWord(singularWord(to.Name.Name))):
 			if name == "uid" && to == nil && isUnique(r, c.Name) {
 				break // The column is the row's own key.
 			}
-			if at := slices.Index(strings.Fields(ownerStems), word); out.owner == nil || at >= 0 && at < ownerAt {
-				out.owner, ownerAt = c, max(at, 0)
+			if at := slices.Index(strings.Fields(ownerStems), word); out.ownerColumn == nil || at >= 0 && at < ownerAt {
+				out.ownerColumn, ownerAt = c, max(at, 0)
 			}
-		case to != nil && ofUsers && oneOf(word, holderStems):
-			if out.owner == nil {
-				out.owner = c
+		case to != nil && ofUsers && isOneOf(word, holderStems):
+			if out.ownerColumn == nil {
+				out.ownerColumn = c
 			}
-		case ofUsers && (oneOf(word, authorStems) || oneOf(name, authorStems)) && out.author == nil:
-			out.author = c
+		case ofUsers && (isOneOf(word, authorStems) || isOneOf(name, authorStems)) && out.authorColumn == nil:
+			out.authorColumn = c
 		}
 		if !c.Virtual { // No rule reads a virtual column.
 			s.assignVisibilityRole(out, c, name)
@@ -117,25 +117,25 @@ func (s *survey) assignRoles(r *catalog.Relation) *columnRoles {
 }
 
 // assignVisibilityRole gives a column that decides who sees the row its role.
-func (s *survey) assignVisibilityRole(out *columnRoles, c *catalog.Column, name string) {
+func (s *schemaSurvey) assignVisibilityRole(out *tableColumnRoles, c *catalog.Column, name string) {
 	if s.isConsentColumn(c) {
 		out.consent = append(out.consent, c)
 	}
-	if oneOf(name, grantColumns) && canHoldGrants(c.Type) {
+	if isOneOf(name, grantColumns) && canHoldGrants(c.Type) {
 		out.grants = append(out.grants, c)
 	}
-	if oneOf(name, deletionTimes) && isTimeType(c.Type) && !c.NotNull || oneOf(name, deletionFlags) &&
+	if isOneOf(name, deletionTimes) && isTimeType(c.Type) && !c.NotNull || isOneOf(name, deletionFlags) &&
 		c.Type == "boolean" {
-		out.deleted = append(out.deleted, c)
+		out.deletionColumns = append(out.deletionColumns, c)
 	}
-	if oneOf(name, expiryColumns) && c.Type == "timestamp with time zone" {
-		out.expiry = c
+	if isOneOf(name, expiryColumns) && c.Type == "timestamp with time zone" {
+		out.expiryColumn = c
 	}
 }
 
 // isConsentColumn reports whether a column says to what somebody agreed: by its name, the name of its enum, or the
 // words that it may have.
-func (s *survey) isConsentColumn(c *catalog.Column) bool {
+func (s *schemaSurvey) isConsentColumn(c *catalog.Column) bool {
 	consent, _ := looksLikeConsent(c.Name)
 	if !consent {
 		if t := s.snap.TypeByOID(c.TypeOID); t != nil && t.Kind == 'e' {
@@ -143,14 +143,14 @@ func (s *survey) isConsentColumn(c *catalog.Column) bool {
 		}
 	}
 	if consent {
-		return s.canSayConsent(c)
+		return s.canHoldConsent(c)
 	}
 	values, _ := s.columnValues(c)
-	return anyOf(values, grantWords) && anyOf(values, refuseWords)
+	return areOneOf(values, grantWords) && areOneOf(values, refuseWords)
 }
 
-func anyOf(values []string, words string) bool {
-	return slices.ContainsFunc(values, func(v string) bool { return oneOf(snakeCase(v), words) })
+func areOneOf(values []string, words string) bool {
+	return slices.ContainsFunc(values, func(v string) bool { return isOneOf(snakeCase(v), words) })
 }
 
 // isUnique reports whether no two rows share a column's value.
@@ -180,7 +180,7 @@ func isKeyOrReference(r *catalog.Relation, column string) bool {
 		slices.ContainsFunc(r.ForeignKeys, func(k catalog.ForeignKey) bool { return slices.Contains(k.Columns, column) })
 }
 
-func (s *survey) contactType(c *catalog.Column) bool {
+func (s *schemaSurvey) contactType(c *catalog.Column) bool {
 	is := c.Type
 	if t := s.snap.TypeByOID(c.TypeOID); t != nil && t.Kind == 'd' {
 		is = t.BaseName
@@ -188,23 +188,23 @@ func (s *survey) contactType(c *catalog.Column) bool {
 	return typeFamily(is) == "text" || strings.HasSuffix(is, "citext")
 }
 
-// canSayConsent reports whether a column about consent can say that there is one, and is not its text, version or
+// canHoldConsent reports whether a column about consent can say that there is one, and is not its text, version or
 // number.
-func (s *survey) canSayConsent(c *catalog.Column) bool {
+func (s *schemaSurvey) canHoldConsent(c *catalog.Column) bool {
 	values, _ := s.columnValues(c)
 	return values != nil || c.Type == "boolean" || isTimeType(c.Type) || typeFamily(c.Type) == "text" &&
-		oneOf(lastWord(strings.TrimSuffix(strings.TrimSuffix(snakeCase(c.Name), "_status"), "_state")), "consent in")
+		isOneOf(lastWord(strings.TrimSuffix(strings.TrimSuffix(snakeCase(c.Name), "_status"), "_state")), "consent in")
 }
 
 // isIdentityTable reports whether a table is one of accounts or of tenants.
-func (s *survey) isIdentityTable(r *catalog.Relation) bool {
-	return slices.Contains(s.users, r) || slices.Contains(s.tenants, r)
+func (s *schemaSurvey) isIdentityTable(r *catalog.Relation) bool {
+	return slices.Contains(s.userTables, r) || slices.Contains(s.tenantTables, r)
 }
 
 // isTenantStem reports whether a column with this stem names a tenant; "account" does so where accounts have users of
 // their own.
-func (s *survey) isTenantStem(word string) bool {
-	return oneOf(word, tenantStems) || slices.ContainsFunc(s.tenants,
+func (s *schemaSurvey) isTenantStem(word string) bool {
+	return isOneOf(word, tenantStems) || slices.ContainsFunc(s.tenantTables,
 		func(r *catalog.Relation) bool { return singularWord(r.Name.Name) == word })
 }
 
@@ -219,7 +219,7 @@ func keysOf(r *catalog.Relation, column string) []catalog.ForeignKey {
 }
 
 // referencedTable returns the table that a column refers to alone, by a foreign key.
-func (s *survey) referencedTable(r *catalog.Relation, column string) *catalog.Relation {
+func (s *schemaSurvey) referencedTable(r *catalog.Relation, column string) *catalog.Relation {
 	for _, k := range keysOf(r, column) {
 		if to, ok := s.relation(k.Target); ok {
 			return to
@@ -229,15 +229,18 @@ func (s *survey) referencedTable(r *catalog.Relation, column string) *catalog.Re
 }
 
 // linksOf returns the foreign keys of a table, and the columns that are named like foreign keys.
-func (s *survey) linksOf(r *catalog.Relation) []link {
-	var out []link
+func (s *schemaSurvey) linksOf(r *catalog.Relation) []tableLink {
+	var out []tableLink
 	bound := map[string]bool{}
 	for _, k := range r.ForeignKeys {
 		to, ok := s.relation(k.Target)
-		if !ok || slices.ContainsFunc(out, func(l link) bool { return l.target == to && slices.Equal(l.columns, k.Columns) }) {
+		if !ok || slices.ContainsFunc(out, func(l tableLink) bool {
+			return l.target == to && slices.Equal(l.columns,
+				k.Columns)
+		}) {
 			continue
 		}
-		l := link{target: to, columns: k.Columns, targets: k.TargetColumns, notNull: true, onDelete: k.OnDelete}
+		l := tableLink{target: to, columns: k.Columns, targets: k.TargetColumns, notNull: true, onDelete: k.OnDelete}
 		for _, c := range k.Columns {
 			bound[c] = true
 			l.notNull = l.notNull && r.Column(c).NotNull
@@ -257,7 +260,8 @@ func (s *survey) linksOf(r *catalog.Relation) []link {
 			}
 			key := to.Column(to.PrimaryKey[0])
 			if typeFamily(key.Type) == typeFamily(c.Type) && key.Collation == c.Collation && to.Name.Schema == r.Name.Schema {
-				out = append(out, link{target: to, columns: []string{c.Name}, targets: to.PrimaryKey, byName: true, notNull: c.NotNull})
+				out = append(out, tableLink{target: to, columns: []string{c.Name}, targets: to.PrimaryKey,
+					isGuessedFromName: true, notNull: c.NotNull})
 				break
 			}
 		}
@@ -265,7 +269,7 @@ func (s *survey) linksOf(r *catalog.Relation) []link {
 	return out
 }
 
-func (l link) yamlText(s *survey) string {
+func (l tableLink) yamlText(s *schemaSurvey) string {
 	var pairs []string
 	for i := range l.columns {
 		pairs = append(pairs, yamlFlow(l.targets[i])+": "+yamlFlow(l.columns[i]))
@@ -273,13 +277,13 @@ func (l link) yamlText(s *survey) string {
 	return fmt.Sprintf("%s: { %s }", yamlFlow(s.policyName(l.target.Name)), strings.Join(pairs, ", "))
 }
 
-func (l link) evidence(s *survey) string {
+func (l tableLink) evidence(s *schemaSurvey) string {
 	what := strings.Join(l.columns, ", ")
-	if l.byName {
+	if l.isGuessedFromName {
 		return fmt.Sprintf("%s is named after %s and has the type of its key; no foreign key says so", what,
 			s.policyName(l.target.Name))
 	}
-	if l.byOwner {
+	if l.isFromRowPolicy {
 		return fmt.Sprintf("%s is compared with the key of %s, though no foreign key says so", what, s.policyName(l.target.Name))
 	}
 	return fmt.Sprintf("%s refers to %s", what, s.policyName(l.target.Name))
@@ -308,7 +312,7 @@ func isTimeType(sqlType string) bool {
 	return strings.HasPrefix(sqlType, "timestamp") || sqlType == "date"
 }
 
-func (s *survey) isVector(c *catalog.Column) bool {
+func (s *schemaSurvey) isVector(c *catalog.Column) bool {
 	t := s.snap.TypeByOID(c.TypeOID)
 	return t != nil && (t.Extension == "vector" || t.Extension == "cube")
 }

@@ -18,9 +18,9 @@ type RowPolicy struct {
 	Using      string   // condition of the policy; "": there is no condition
 }
 
-// rowHints are what the row policies of a table say of to whom its rows belong. A hint never shows a row that the
+// policyHints are what the row policies of a table say of to whom its rows belong. A hint never shows a row that the
 // proposal hides without it: it narrows a rule, or becomes a comment.
-type rowHints struct {
+type policyHints struct {
 	users           []columnHint // columns compared with the user who asks
 	tenants         []columnHint // columns compared with something else that a session says of itself
 	members         []memberHint
@@ -43,30 +43,30 @@ type memberHint struct {
 }
 
 // hintsOf reads the row policies of a table.
-func (s *survey) hintsOf(r *catalog.Relation) *rowHints {
-	if known := s.hints[r]; known != nil {
+func (s *schemaSurvey) hintsOf(r *catalog.Relation) *policyHints {
+	if known := s.policyHints[r]; known != nil {
 		return known
 	}
-	out := &rowHints{}
-	s.hints[r] = out
+	out := &policyHints{}
+	s.policyHints[r] = out
 	for _, p := range s.policies {
 		// A policy for the service's own role says nothing about users.
 		if p.Table != r.Name || strings.HasPrefix(p.Name, "pgconsent_") || slices.Equal(p.Roles, []string{"service_role"}) {
 			continue
 		}
 		condition := parseCondition(p.Using)
-		reader := policyReader{survey: s, row: r, policy: p.Name, out: out}
+		reader := policyReader{schemaSurvey: s, row: r, policy: p.Name, hints: out}
 		switch {
 		case condition == nil:
-			reader.unclear = true
+			reader.isUnclear = true
 		case isTrueConstant(condition):
 			if p.Permissive {
 				out.openPolicies = append(out.openPolicies, p)
 			}
 		default:
-			reader.read(condition)
+			reader.readCondition(condition)
 		}
-		if reader.unclear {
+		if reader.isUnclear {
 			out.unclearPolicies = append(out.unclearPolicies, p.Name)
 		}
 	}
@@ -92,28 +92,28 @@ func isTrueConstant(n *sqltext.Node) bool { return n.GetAConst().GetBoolval().Ge
 
 // policyReader reads the condition of one policy.
 type policyReader struct {
-	*survey
-	row     *catalog.Relation
-	policy  string
-	out     *rowHints
-	unclear bool // a part of the condition is not understood
+	*schemaSurvey
+	row       *catalog.Relation
+	policy    string
+	hints     *policyHints
+	isUnclear bool // a part of the condition is not understood
 }
 
-func (p *policyReader) read(n *sqltext.Node) {
+func (p *policyReader) readCondition(n *sqltext.Node) {
 	if b := n.GetBoolExpr(); b != nil && b.Boolop != sqltext.NOT_EXPR {
 		for _, arg := range b.Args {
-			p.read(arg)
+			p.readCondition(arg)
 		}
 		return
 	}
-	if a, b, ok := sidesOfEqual(n); ok {
+	if a, b, ok := equalOperands(n); ok {
 		for range 2 {
-			column, claim := p.columnOf(a), claimOf(b)
+			column, claim := p.columnOf(a), claimOfCall(b)
 			if hint := (columnHint{column, p.policy, claim}); column != "" && claim != "" {
 				if claim == "user" {
-					p.out.users = append(p.out.users, hint)
+					p.hints.users = append(p.hints.users, hint)
 				} else {
-					p.out.tenants = append(p.out.tenants, hint)
+					p.hints.tenants = append(p.hints.tenants, hint)
 				}
 				return
 			}
@@ -122,15 +122,15 @@ func (p *policyReader) read(n *sqltext.Node) {
 	}
 	if l := n.GetSubLink(); l != nil {
 		if hint, ok := p.memberHintOf(l); ok {
-			p.out.members = append(p.out.members, hint)
+			p.hints.members = append(p.hints.members, hint)
 			return
 		}
 	}
-	p.unclear = true
+	p.isUnclear = true
 }
 
-// sidesOfEqual returns the two sides of an equality.
-func sidesOfEqual(n *sqltext.Node) (a, b *sqltext.Node, ok bool) {
+// equalOperands returns the two sides of an equality.
+func equalOperands(n *sqltext.Node) (a, b *sqltext.Node, ok bool) {
 	e := n.GetAExpr()
 	if e == nil || e.Kind != sqltext.AEXPR_OP || len(e.Name) == 0 || e.Name[len(e.Name)-1].GetString_().GetSval() != "=" || e.Lexpr == nil {
 		return nil, nil, false
@@ -165,9 +165,9 @@ func withoutCasts(n *sqltext.Node) *sqltext.Node {
 	return n
 }
 
-// claimOf returns what a session says of itself that an expression reads: "user" for the user, else the name of the
+// claimOfCall returns what a session says of itself that an expression reads: "user" for the user, else the name of the
 // claim, setting or function. It returns "" for anything else.
-func claimOf(n *sqltext.Node) string {
+func claimOfCall(n *sqltext.Node) string {
 	n = withoutCasts(n)
 	switch {
 	case n.GetSubLink() != nil: // The expression is like (SELECT auth.uid()).
@@ -176,13 +176,14 @@ func claimOf(n *sqltext.Node) string {
 		if l.SubLinkType != sqltext.EXPR_SUBLINK || len(inner.GetTargetList()) != 1 || len(inner.FromClause) > 0 || inner.WhereClause != nil {
 			return ""
 		}
-		return claimOf(inner.TargetList[0].GetResTarget().GetVal())
+		return claimOfCall(inner.TargetList[0].GetResTarget().GetVal())
 	case n.GetAExpr() != nil:
 		e := n.GetAExpr()
 		if e.Kind == sqltext.AEXPR_NULLIF {
-			return claimOf(e.Lexpr)
+			return claimOfCall(e.Lexpr)
 		}
-		if e.Kind != sqltext.AEXPR_OP || len(e.Name) == 0 || !oneOf(e.Name[len(e.Name)-1].GetString_().GetSval(), "-> ->>") {
+		if e.Kind != sqltext.AEXPR_OP || len(e.Name) == 0 || !isOneOf(e.Name[len(e.Name)-1].GetString_().GetSval(),
+			"-> ->>") {
 			return ""
 		}
 		if key := stringOf(e.Rexpr); key != "" && readsSession(e.Lexpr) {
@@ -194,7 +195,7 @@ func claimOf(n *sqltext.Node) string {
 		case name == "current_setting" && len(args) > 0:
 			return claimName(stringOf(args[0]))
 		case len(args) == 0:
-			if claim := claimName(name); claim == "user" || oneOf(claim, tenantStems) {
+			if claim := claimName(name); claim == "user" || isOneOf(claim, tenantStems) {
 				return claim
 			}
 		}
@@ -211,7 +212,7 @@ func readsSession(n *sqltext.Node) bool {
 	if l := n.GetSubLink(); l != nil && l.SubLinkType == sqltext.EXPR_SUBLINK && len(l.Subselect.GetSelectStmt().GetTargetList()) == 1 {
 		return readsSession(l.Subselect.GetSelectStmt().TargetList[0].GetResTarget().GetVal())
 	}
-	return oneOf(functionName(n), "jwt current_setting")
+	return isOneOf(functionName(n), "jwt current_setting")
 }
 
 func functionName(n *sqltext.Node) string {
@@ -229,7 +230,7 @@ func claimName(name string) string {
 	for _, before := range []string{"get_", "current_", "requesting_", "my_"} {
 		word = strings.TrimPrefix(word, before)
 	}
-	if oneOf(word, "sub uid") || oneOf(word, ownerStems) {
+	if isOneOf(word, "sub uid") || isOneOf(word, ownerStems) {
 		return "user"
 	}
 	return word
@@ -275,7 +276,7 @@ func (p *policyReader) memberHintOf(l *sqltext.SubLink) (memberHint, bool) {
 		conditions = b.Args
 	}
 	for _, c := range conditions {
-		a, b, ok := sidesOfEqual(c)
+		a, b, ok := equalOperands(c)
 		if !ok {
 			return hint, false
 		}
@@ -284,7 +285,7 @@ func (p *policyReader) memberHintOf(l *sqltext.SubLink) (memberHint, bool) {
 			column := theirs(a)
 			switch {
 			case known || column == "":
-			case claimOf(b) == "user" && hint.memberColumn == "":
+			case claimOfCall(b) == "user" && hint.memberColumn == "":
 				hint.memberColumn, known = column, true
 			case hint.rowColumn == "" && p.columnOf(b) != "" && (len(columnNames(withoutCasts(b))) > 1 || theirs(b) == ""):
 				hint.column, hint.rowColumn, known = column, p.columnOf(b), true
@@ -299,7 +300,7 @@ func (p *policyReader) memberHintOf(l *sqltext.SubLink) (memberHint, bool) {
 }
 
 // addHints adds to the rule of a table what its row policies say.
-func (s *survey) addHints(t *Table, add func(string, string, ...any), note func(string, ...any)) {
+func (s *schemaSurvey) addHints(t *Table, add func(string, string, ...any), note func(string, ...any)) {
 	r, h := t.Relation, s.hintsOf(t.Relation)
 	var alternatives []Block
 	propose := func(policy, yaml, evidence string) {
@@ -315,7 +316,7 @@ func (s *survey) addHints(t *Table, add func(string, string, ...any), note func(
 			yaml := fmt.Sprintf("own: { column: %s, is: %s }", yamlFlow(c.Name), s.userAttribute.Name)
 			if i := slices.Index(yamlTexts(t.Blocks), yaml); i >= 0 {
 				t.Blocks[i].Evidence += fmt.Sprintf("; the row policy %q says so", hint.policy)
-			} else if s.isOnlyUserColumn(h, hint.column) && !s.isIdentityTable(r) && s.columns[r].owner == nil {
+			} else if s.isOnlyUserColumn(h, hint.column) && !s.isIdentityTable(r) && s.columnRoles[r].ownerColumn == nil {
 				// The block is one condition more: it shows no row that was hidden.
 				s.usedAttributes[s.userAttribute.Name] = true
 				add(fmt.Sprintf("the row policy %q compares %s with the user who asks; beside what else is asked", hint.policy, c.Name),
@@ -373,20 +374,20 @@ func (s *survey) addHints(t *Table, add func(string, string, ...any), note func(
 	}
 }
 
-// showsOnlySome reports whether row policies say who reads which rows of a table, and none shows all of them.
-func (s *survey) showsOnlySome(r *catalog.Relation) bool {
+// hasRestrictivePolicy reports whether row policies say who reads which rows of a table, and none shows all of them.
+func (s *schemaSurvey) hasRestrictivePolicy(r *catalog.Relation) bool {
 	h := s.hintsOf(r)
 	return len(h.openPolicies) == 0 && len(h.users)+len(h.tenants)+len(h.members)+len(h.unclearPolicies) > 0
 }
 
 // isOnlyUserColumn reports whether the row policies of a table say nothing but that one column is the user who asks.
-func (s *survey) isOnlyUserColumn(h *rowHints, column string) bool {
+func (s *schemaSurvey) isOnlyUserColumn(h *policyHints, column string) bool {
 	return len(h.tenants)+len(h.members)+len(h.openPolicies)+len(h.unclearPolicies) == 0 &&
 		!slices.ContainsFunc(h.users, func(hint columnHint) bool { return hint.column != column })
 }
 
 // canLink reports whether the two columns of a hint compare as a link of a policy does.
-func (s *survey) canLink(r *catalog.Relation, hint memberHint) bool {
+func (s *schemaSurvey) canLink(r *catalog.Relation, hint memberHint) bool {
 	a, b := hint.table.Column(hint.column), r.Column(hint.rowColumn)
 	return typeFamily(a.Type) != "" && typeFamily(a.Type) == typeFamily(b.Type) && a.Collation == b.Collation &&
 		!a.Virtual && !b.Virtual
@@ -394,7 +395,7 @@ func (s *survey) canLink(r *catalog.Relation, hint memberHint) bool {
 
 // askAboutPolicies returns a question about what the row policies of a denied table say of its rows. It is empty if
 // another question asks the same already.
-func (s *survey) askAboutPolicies(r *catalog.Relation, asked string) string {
+func (s *schemaSurvey) askAboutPolicies(r *catalog.Relation, question string) string {
 	h := s.hintsOf(r)
 	var out strings.Builder
 	write := func(policy, says, rows string) {
@@ -425,7 +426,7 @@ func (s *survey) askAboutPolicies(r *catalog.Relation, asked string) string {
 		if member := hint.table.Column(hint.memberColumn); s.listingRound[hint.table] > 0 && s.userAttribute.comparesWith(member) &&
 			s.canLink(r, hint) {
 			rows := "[ " + s.memberBlock(hint.table, hint.column, hint.rowColumn, member) + " ]"
-			if strings.Contains(asked, rows) {
+			if strings.Contains(question, rows) {
 				fmt.Fprintf(&out, "; the row policy %q says so", hint.policy)
 				continue
 			}

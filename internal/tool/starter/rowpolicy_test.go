@@ -36,7 +36,7 @@ func TestClaims(t *testing.T) {
 			t.Errorf("%s does not parse", text)
 			continue
 		}
-		if got := claimOf(n); got != want {
+		if got := claimOfCall(n); got != want {
 			t.Errorf("%s: %q, want %q", text, got, want)
 		}
 	}

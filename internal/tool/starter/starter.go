@@ -63,11 +63,11 @@ type Denied struct {
 // Propose makes a proposal from a snapshot, with row policies as hints. The tables in rejected are denied for the
 // reason that it gives.
 func Propose(snap *catalog.Snapshot, policies []RowPolicy, rejected map[string]string) *Proposal {
-	s := &survey{snap: snap, policies: policies, rejected: rejected,
-		relationsByName: map[catalog.Name]*catalog.Relation{}, hints: map[*catalog.Relation]*rowHints{},
-		columns: map[*catalog.Relation]*columnRoles{}, listingRound: map[*catalog.Relation]int{},
-		denied:      map[*catalog.Relation]string{},
-		parentLinks: map[*catalog.Relation][]parentLink{}, circleLinks: map[*catalog.Relation][]link{},
+	s := &schemaSurvey{snap: snap, policies: policies, rejectionReasons: rejected,
+		relationsByName: map[catalog.Name]*catalog.Relation{}, policyHints: map[*catalog.Relation]*policyHints{},
+		columnRoles: map[*catalog.Relation]*tableColumnRoles{}, listingRound: map[*catalog.Relation]int{},
+		denialReasons: map[*catalog.Relation]string{},
+		parentLinks:   map[*catalog.Relation][]parentLink{}, circleLinks: map[*catalog.Relation][]tableLink{},
 		usedAttributes: map[string]bool{}, commentedAttributes: map[string]bool{}}
 	s.collectTables()
 	s.findAccounts()
@@ -76,33 +76,34 @@ func Propose(snap *catalog.Snapshot, policies []RowPolicy, rejected map[string]s
 	return s.makeProposal()
 }
 
-// survey collects what is known of the database.
-type survey struct {
-	snap            *catalog.Snapshot
-	policies        []RowPolicy
-	hints           map[*catalog.Relation]*rowHints
-	rejected        map[string]string
-	tables          []*catalog.Relation                // tables that could be listed, sorted by name
-	relationsByName map[catalog.Name]*catalog.Relation // relations as [survey.relation] returns them
+// schemaSurvey collects what is known of the database.
+type schemaSurvey struct {
+	snap             *catalog.Snapshot
+	policies         []RowPolicy
+	policyHints      map[*catalog.Relation]*policyHints
+	rejectionReasons map[string]string
+	tables           []*catalog.Relation                // tables that could be listed, sorted by name
+	relationsByName  map[catalog.Name]*catalog.Relation // relations as [survey.relation] returns them
 
-	users, tenants   []*catalog.Relation // tables of accounts, and of tenants
-	columns          map[*catalog.Relation]*columnRoles
-	userAttribute    *Attribute
-	tenantAttributes map[string]*Attribute // attributes of tenants, by the stem of the column's name
-	tenantNames      map[string]string     // for tenants with several names: the name that is used, by each of the names
+	userTables, tenantTables []*catalog.Relation // tables of accounts, and of tenants
+	columnRoles              map[*catalog.Relation]*tableColumnRoles
+	userAttribute            *Attribute
+	tenantAttributes         map[string]*Attribute // attributes of tenants, by the stem of the column's name
+	// for tenants with several names: the name that is used, by each of the names
+	tenantNames map[string]string
 
 	// the round in which each listed table was listed; 1: by its own columns
-	listingRound map[*catalog.Relation]int
-	parentLinks  map[*catalog.Relation][]parentLink
-	circleLinks  map[*catalog.Relation][]link // links that would close a circle
-	denied       map[*catalog.Relation]string
-	otherDenied  []Denied
+	listingRound  map[*catalog.Relation]int
+	parentLinks   map[*catalog.Relation][]parentLink
+	circleLinks   map[*catalog.Relation][]tableLink // links that would close a circle
+	denialReasons map[*catalog.Relation]string
+	otherDenied   []Denied
 
 	usedAttributes, commentedAttributes map[string]bool // attributes of rules, and of those that are written as comments
 }
 
 // relation returns a relation whose columns of domains have the types under the domains, by which they compare.
-func (s *survey) relation(name catalog.Name) (*catalog.Relation, bool) {
+func (s *schemaSurvey) relation(name catalog.Name) (*catalog.Relation, bool) {
 	if r := s.relationsByName[name]; r != nil {
 		return r, true
 	}
@@ -129,7 +130,7 @@ func (s *survey) relation(name catalog.Name) (*catalog.Relation, bool) {
 }
 
 // collectTables sorts the relations into tables that could be listed and tables that could not.
-func (s *survey) collectTables() {
+func (s *schemaSurvey) collectTables() {
 	for _, r := range s.snap.Relations() {
 		r, _ := s.relation(r.Name)
 		if isSystemSchema(r.Name.Schema) || r.IsPartition {
@@ -147,8 +148,8 @@ func (s *survey) collectTables() {
 				deny("table", "a policy cannot write a name with a dot or a line break in it")
 			case len(r.Parents) > 0:
 				deny("table", "it inherits from "+r.Parents[0].String()+": under that table's rule it can be read by its own name")
-			case s.rejected[r.Name.String()] != "":
-				deny("table", s.rejected[r.Name.String()])
+			case s.rejectionReasons[r.Name.String()] != "":
+				deny("table", s.rejectionReasons[r.Name.String()])
 			default:
 				s.tables = append(s.tables, r)
 			}
@@ -173,7 +174,7 @@ func (s *survey) collectTables() {
 	}
 }
 
-func (s *survey) viewReason(r *catalog.Relation) string {
+func (s *schemaSurvey) viewReason(r *catalog.Relation) string {
 	var names []string
 	for _, read := range r.Reads {
 		names = append(names, s.policyName(read.Relation))
@@ -189,7 +190,7 @@ func (s *survey) viewReason(r *catalog.Relation) string {
 }
 
 // policyName returns a name as the policy writes it: without its schema where the search path finds it.
-func (s *survey) policyName(n catalog.Name) string {
+func (s *schemaSurvey) policyName(n catalog.Name) string {
 	if found, ok := s.snap.ResolveRelation("", n.Name); ok && found == n {
 		return n.Name
 	}
@@ -205,7 +206,7 @@ func isWritableName(n catalog.Name) bool {
 }
 
 // makeProposal makes the proposal from what was found.
-func (s *survey) makeProposal() *Proposal {
+func (s *schemaSurvey) makeProposal() *Proposal {
 	p := &Proposal{Attributes: []Attribute{}, SpareAttributes: []Attribute{}, Tables: []*Table{}, Denied: s.otherDenied}
 	for _, r := range s.tables {
 		if s.listingRound[r] != 0 {
@@ -239,8 +240,8 @@ func (s *survey) makeProposal() *Proposal {
 }
 
 // denialReason returns why a table is denied.
-func (s *survey) denialReason(r *catalog.Relation) string {
-	if why := s.denied[r]; why != "" {
+func (s *schemaSurvey) denialReason(r *catalog.Relation) string {
+	if why := s.denialReasons[r]; why != "" {
 		return why
 	}
 	var nearTables []string
@@ -262,11 +263,14 @@ func (s *survey) denialReason(r *catalog.Relation) string {
 }
 
 // askAboutMembers asks about a table of links between a denied table and users: they may be those who see its rows.
-func (s *survey) askAboutMembers(r *catalog.Relation) string {
+func (s *schemaSurvey) askAboutMembers(r *catalog.Relation) string {
 	for _, through := range s.tables {
 		links := s.linksOf(through)
-		at := slices.IndexFunc(links, func(l link) bool { return l.target == r && len(l.columns) == 1 && len(l.targets) == 1 })
-		owner := s.columns[through].owner
+		at := slices.IndexFunc(links, func(l tableLink) bool {
+			return l.target == r && len(l.columns) == 1 &&
+				len(l.targets) == 1
+		})
+		owner := s.columnRoles[through].ownerColumn
 		if at < 0 || owner == nil || s.hasConsentColumn(r) || !s.userAttribute.comparesWith(owner) || s.listingRound[through] <= 0 {
 			continue
 		}
@@ -280,20 +284,20 @@ func (s *survey) askAboutMembers(r *catalog.Relation) string {
 
 // memberBlock returns the block that shows a row to the users whom a table of links names: its column of users is the
 // caller, and the other column equals one of the row.
-func (s *survey) memberBlock(through *catalog.Relation, column, from string, user *catalog.Column) string {
+func (s *schemaSurvey) memberBlock(through *catalog.Relation, column, from string, user *catalog.Column) string {
 	return fmt.Sprintf("visible: { %s: { %s: %s }, rows: [ own: { column: %s, is: %s } ] }", yamlFlow(s.policyName(through.Name)),
 		yamlFlow(column), yamlFlow(from), yamlFlow(user.Name), s.userAttribute.Name)
 }
 
-// manyTables is how many tables must refer to one table, by columns of one name, for it to be worth a question.
-const manyTables = 3
+// minSharedTables is how many tables must refer to one table, by columns of one name, for it to be worth a question.
+const minSharedTables = 3
 
 // askAboutSharedColumn asks about a column by which many tables refer to one table, whatever its name: such references
 // look like rows of several tenants.
-func (s *survey) askAboutSharedColumn(r *catalog.Relation) string {
+func (s *schemaSurvey) askAboutSharedColumn(r *catalog.Relation) string {
 	for _, k := range r.ForeignKeys {
 		to, ok := s.relation(k.Target)
-		if !ok || len(k.Columns) != 1 || to == r || slices.Contains(s.users, to) ||
+		if !ok || len(k.Columns) != 1 || to == r || slices.Contains(s.userTables, to) ||
 			typeFamily(r.Column(k.Columns[0]).Type) == "" && !strings.HasPrefix(r.Column(k.Columns[0]).Type, "character(") {
 			continue
 		}
@@ -303,7 +307,7 @@ func (s *survey) askAboutSharedColumn(r *catalog.Relation) string {
 				n++
 			}
 		}
-		if attribute := snakeCase(name); n >= manyTables && attributeName.MatchString(attribute) {
+		if attribute := snakeCase(name); n >= minSharedTables && attributeName.MatchString(attribute) {
 			return fmt.Sprintf(
 				"; %d tables refer to %s by %s: if that is a tenant, declare an attribute %s and say own: { "+
 					"column: %s, is: %s }", n, s.policyName(to.Name), name, attribute, name, attribute)

@@ -9,10 +9,10 @@ import (
 )
 
 // proposeTable makes the proposal for a table that is listed, and records which attributes it uses.
-func (s *survey) proposeTable(r *catalog.Relation) *Table {
+func (s *schemaSurvey) proposeTable(r *catalog.Relation) *Table {
 	t := &Table{Relation: r, Name: s.policyName(r.Name), Blocks: []Block{}, Hidden: []string{}, ContactColumns: []string{},
 		Notes: []string{}, OpenReasons: []string{}}
-	roles := s.columns[r]
+	roles := s.columnRoles[r]
 	if s.listingRound[r] < 0 {
 		t.IsOpen, t.Evidence = true, s.whyReferenceData(r)
 		return t
@@ -38,7 +38,7 @@ func (s *survey) proposeTable(r *catalog.Relation) *Table {
 		switch {
 		case l.isOptional:
 			add(l.evidence(s)+", where it is not NULL: a row does not show beside one that is hidden",
-				"any: [ sql: %s, visible: { %s } ]", yamlQuoted(s.isNullSQL(r, l.link)), l.yamlText(s))
+				"any: [ sql: %s, visible: { %s } ]", yamlQuoted(s.isNullSQL(r, l.tableLink)), l.yamlText(s))
 		default:
 			add(l.evidence(s)+": a row hangs on one that agents see", "visible: { %s }", l.yamlText(s))
 			if !l.notNull {
@@ -50,14 +50,14 @@ func (s *survey) proposeTable(r *catalog.Relation) *Table {
 		note("%s refers to %s, whose rule cannot be asked in a circle: a row shows although the one that it names "+
 			"there is hidden", strings.Join(l.columns, ", "), s.policyName(l.target.Name))
 	}
-	for _, c := range roles.deleted {
+	for _, c := range roles.deletionColumns {
 		if c.Type == "boolean" {
 			add(c.Name+" looks like a mark of deletion", "status: { column: %s, is: false }", yamlFlow(c.Name))
 		} else {
 			add(c.Name+" looks like a mark of deletion", "sql: %s", yamlQuoted(catalog.QuoteIdent(c.Name)+" IS NULL"))
 		}
 	}
-	if c := roles.expiry; c != nil {
+	if c := roles.expiryColumn; c != nil {
 		name := catalog.QuoteIdent(c.Name)
 		add(c.Name+" looks like the end of a row's life", "sql: %s", yamlQuoted(name+" IS NULL OR "+name+" > now()"))
 	}
@@ -66,8 +66,8 @@ func (s *survey) proposeTable(r *catalog.Relation) *Table {
 		note("%s", s.describePolymorphic(kind, id))
 	}
 	for _, by := range s.tables {
-		if isConsentRegister(by) && s.denied[by] != "" && slices.ContainsFunc(s.linksOf(by),
-			func(l link) bool { return l.target == r }) {
+		if isConsentRegister(by) && s.denialReasons[by] != "" && slices.ContainsFunc(s.linksOf(by),
+			func(l tableLink) bool { return l.target == r }) {
 			note("%s looks like a register of consents about it, and is not asked: add consent by records "+
 				"(docs/reference/policy.md)", s.policyName(by.Name))
 		}
@@ -90,7 +90,7 @@ func (s *survey) proposeTable(r *catalog.Relation) *Table {
 		}
 	}
 	for _, c := range r.Columns {
-		if word := snakeCase(c.Name); oneOf(word,
+		if word := snakeCase(c.Name); isOneOf(word,
 			"status state visibility privacy privacy_level sensitivity classification confidentiality") &&
 			!slices.Contains(roles.consent, r.Column(c.Name)) {
 			note("%s is not used here%s: does it say who may see a row?", c.Name, s.valuesText(r.Column(c.Name)))
@@ -100,7 +100,7 @@ func (s *survey) proposeTable(r *catalog.Relation) *Table {
 }
 
 // describePolymorphic describes a reference whose table is named by another column.
-func (s *survey) describePolymorphic(kind, id string) string {
+func (s *schemaSurvey) describePolymorphic(kind, id string) string {
 	return fmt.Sprintf("%s and %s name a row of one of several tables; for each of these write, in an any, all: [ "+
 		"status: { column: %s, is: its word }, visible: { its table: { its key: %s } } ]",
 		kind, id, yamlFlow(kind), yamlFlow(id))
@@ -109,43 +109,45 @@ func (s *survey) describePolymorphic(kind, id string) string {
 const notUsedText = "%s says who wrote a row, and is not used here"
 
 // addOwner adds the block that says to whom a row belongs.
-func (s *survey) addOwner(t *Table, roles *columnRoles, add func(string, string, ...any), note func(string, ...any)) {
-	if slices.Contains(s.users, t.Relation) || s.userAttribute == nil {
+func (s *schemaSurvey) addOwner(t *Table, roles *tableColumnRoles, add func(string, string, ...any), note func(string,
+	...any)) {
+	if slices.Contains(s.userTables, t.Relation) || s.userAttribute == nil {
 		return
 	}
 	grant := s.userAttribute.grantColumn(roles)
 	switch {
-	case roles.owner != nil:
+	case roles.ownerColumn != nil:
 		s.usedAttributes[s.userAttribute.Name] = true
-		add(s.columnEvidence(t.Relation, roles.owner), "own: { column: %s, is: %s }", yamlFlow(roles.owner.Name), s.userAttribute.Name)
+		add(s.columnEvidence(t.Relation, roles.ownerColumn), "own: { column: %s, is: %s }",
+			yamlFlow(roles.ownerColumn.Name), s.userAttribute.Name)
 		if grant != nil {
 			note("%s looks like a list of grants; if it shows rows to others than their owner, write any: [ own: "+
 				"{ column: %s, is: %s }, grant: { column: %s, to: %s } ]",
-				grant.Name, yamlFlow(roles.owner.Name), s.userAttribute.Name, yamlFlow(grant.Name), s.userAttribute.Name)
+				grant.Name, yamlFlow(roles.ownerColumn.Name), s.userAttribute.Name, yamlFlow(grant.Name), s.userAttribute.Name)
 		}
 	case grant != nil:
 		s.usedAttributes[s.userAttribute.Name] = true
 		add(fmt.Sprintf("%s, of type %s, looks like a list of those whom the row is shown to", grant.Name,
 			grant.Type), "grant: { column: %s, to: %s }", yamlFlow(grant.Name), s.userAttribute.Name)
-	case roles.author != nil && s.userAttribute.comparesWith(roles.author) && len(roles.tenants) == 0 &&
+	case roles.authorColumn != nil && s.userAttribute.comparesWith(roles.authorColumn) && len(roles.tenants) == 0 &&
 		s.listingRound[t.Relation] > len(s.tables) && len(s.parentLinks[t.Relation]) == 0:
 		s.usedAttributes[s.userAttribute.Name] = true
-		add(s.columnEvidence(t.Relation, roles.author)+", and nothing else says whose rows these are",
-			"own: { column: %s, is: %s }", yamlFlow(roles.author.Name), s.userAttribute.Name)
-	case roles.author != nil:
-		note(notUsedText, roles.author.Name)
+		add(s.columnEvidence(t.Relation, roles.authorColumn)+", and nothing else says whose rows these are",
+			"own: { column: %s, is: %s }", yamlFlow(roles.authorColumn.Name), s.userAttribute.Name)
+	case roles.authorColumn != nil:
+		note(notUsedText, roles.authorColumn.Name)
 	}
 }
 
 // addConsent adds the consent of everybody whom a link table connects with a row. A rule reads the link table and the
 // table of people even if the policy does not list them.
-func (s *survey) addConsent(r *catalog.Relation, add func(string, string, ...any), note func(string, ...any)) {
+func (s *schemaSurvey) addConsent(r *catalog.Relation, add func(string, string, ...any), note func(string, ...any)) {
 	if s.hasConsentColumn(r) && s.isPersonTable(r) || s.isIdentityTable(r) {
 		return
 	}
 	for _, through := range s.tables {
 		links := s.linksOf(through)
-		var here, there []link
+		var here, there []tableLink
 		for _, l := range links {
 			switch {
 			case l.target == r:
@@ -179,7 +181,7 @@ func (s *survey) addConsent(r *catalog.Relation, add func(string, string, ...any
 }
 
 // subjectsOfLink returns the tables that say whether the persons have agreed to whom a link leads.
-func (s *survey) subjectsOfLink(l link) []agreementTable {
+func (s *schemaSurvey) subjectsOfLink(l tableLink) []agreementTable {
 	switch {
 	case len(l.columns) != len(l.target.PrimaryKey) || isConsentRegister(l.target):
 		return nil
@@ -193,7 +195,8 @@ func (s *survey) subjectsOfLink(l link) []agreementTable {
 }
 
 // addSubjectsThrough adds the consent of the persons to whom a link of a link table leads.
-func (s *survey) addSubjectsThrough(through, first string, l link, of agreementTable, add func(string, string, ...any),
+func (s *schemaSurvey) addSubjectsThrough(through, first string, l tableLink, of agreementTable, add func(string,
+	string, ...any),
 	note func(string, ...any)) {
 	name, a, to := s.policyName(of.table.Name), s.agreements(of.table), l
 	if of.table != l.target {
@@ -201,8 +204,8 @@ func (s *survey) addSubjectsThrough(through, first string, l link, of agreementT
 	}
 	for _, w := range a.wordAgreements {
 		add(fmt.Sprintf("%s ties rows to %s, each of whom must have agreed (%s)", through, name, w.evidence), "%s",
-			w.block(first, to.yamlText(s)))
-		if l.byName {
+			w.yamlBlock(first, to.yamlText(s)))
+		if l.isGuessedFromName {
 			note("%s", l.evidence(s))
 		}
 	}
@@ -216,9 +219,9 @@ func (s *survey) addSubjectsThrough(through, first string, l link, of agreementT
 
 // expiryColumn returns the column that says until when a subject's consent is valid: the one that is named after the
 // column of consent, or the only one that is named after no consent column.
-func (s *survey) expiryColumn(r *catalog.Relation, agreement *catalog.Column) *catalog.Column {
+func (s *schemaSurvey) expiryColumn(r *catalog.Relation, agreement *catalog.Column) *catalog.Column {
 	var ownColumns, unnamedColumns []*catalog.Column
-	for _, c := range s.columns[r].consent {
+	for _, c := range s.columnRoles[r].consent {
 		if !isExpiryTime(c) || c.Type != "timestamp with time zone" {
 			continue
 		}
@@ -229,7 +232,7 @@ func (s *survey) expiryColumn(r *catalog.Relation, agreement *catalog.Column) *c
 		switch {
 		case after(agreement):
 			ownColumns = append(ownColumns, c)
-		case !slices.ContainsFunc(s.columns[r].consent, after):
+		case !slices.ContainsFunc(s.columnRoles[r].consent, after):
 			unnamedColumns = append(unnamedColumns, c)
 		}
 	}
@@ -257,7 +260,7 @@ func isWithdrawal(word string) bool {
 // isLinkTable reports whether a table does little but link other tables: the columns that tell its rows apart are
 // links, or it has few columns, and none that holds what somebody wrote. If a table with few columns has such a column,
 // more is the name of that column.
-func (s *survey) isLinkTable(r *catalog.Relation, links []link) (more string, ok bool) {
+func (s *schemaSurvey) isLinkTable(r *catalog.Relation, links []tableLink) (more string, ok bool) {
 	var linkColumns []string
 	for _, l := range links {
 		linkColumns = append(linkColumns, l.columns...)
@@ -271,29 +274,29 @@ func (s *survey) isLinkTable(r *catalog.Relation, links []link) (more string, ok
 		return "", false
 	}
 	for i := range r.Columns {
-		if c := &r.Columns[i]; unbound(c.Name) && !slices.Contains(r.PrimaryKey, c.Name) && s.holdsContent(c) {
+		if c := &r.Columns[i]; unbound(c.Name) && !slices.Contains(r.PrimaryKey, c.Name) && s.hasContent(c) {
 			return c.Name, false
 		}
 	}
 	return "", true
 }
 
-// holdsContent reports whether a column may hold text that a person wrote or sent, and not a word that describes a
+// hasContent reports whether a column may hold text that a person wrote or sent, and not a word that describes a
 // link.
-func (s *survey) holdsContent(c *catalog.Column) bool {
+func (s *schemaSurvey) hasContent(c *catalog.Column) bool {
 	values, _ := s.columnValues(c)
-	return values == nil && (typeFamily(c.Type) == "text" && !oneOf(lastWord(snakeCase(c.Name)), linkWords) ||
-		oneOf(c.Type, "json jsonb bytea xml"))
+	return values == nil && (typeFamily(c.Type) == "text" && !isOneOf(lastWord(snakeCase(c.Name)), linkWords) ||
+		isOneOf(c.Type, "json jsonb bytea xml"))
 }
 
-// agreedBlock is a block on a consent column; word is the value that consent blocks of other tables require.
-type agreedBlock struct {
+// agreementBlock is a block on a consent column; word is the value that consent blocks of other tables require.
+type agreementBlock struct {
 	Block
 	word string
 }
 
 // consentBlock makes the block of a consent column, or says why its values are not understood.
-func (s *survey) consentBlock(r *catalog.Relation, c *catalog.Column) (out agreedBlock, why string) {
+func (s *schemaSurvey) consentBlock(r *catalog.Relation, c *catalog.Column) (out agreementBlock, why string) {
 	_, negative := looksLikeConsent(c.Name)
 	values, from := s.columnValues(c)
 	switch {
@@ -352,14 +355,14 @@ func policySpelling(word string, c *catalog.Column) string {
 }
 
 // columnValues returns the values that a column may have, by its enum or its CHECK.
-func (s *survey) columnValues(c *catalog.Column) (columnValues []string, from string) {
+func (s *schemaSurvey) columnValues(c *catalog.Column) (columnValues []string, from string) {
 	if t := s.snap.TypeByOID(c.TypeOID); t != nil && t.Kind == 'e' {
 		return t.Labels, "enum"
 	}
 	return c.AllowedValues, "CHECK"
 }
 
-func (s *survey) valuesText(c *catalog.Column) string {
+func (s *schemaSurvey) valuesText(c *catalog.Column) string {
 	values, _ := s.columnValues(c)
 	if len(values) == 0 {
 		return ""
@@ -367,7 +370,7 @@ func (s *survey) valuesText(c *catalog.Column) string {
 	return " (" + strings.Join(values, ", ") + ")"
 }
 
-func (s *survey) columnEvidence(r *catalog.Relation, c *catalog.Column) string {
+func (s *schemaSurvey) columnEvidence(r *catalog.Relation, c *catalog.Column) string {
 	if to := s.referencedTable(r, c.Name); to != nil {
 		return fmt.Sprintf("%s refers to %s", c.Name, s.policyName(to.Name))
 	}

@@ -13,7 +13,7 @@ const onlyOneColumnNote = "%s and %s say whose a row is, and only %s is asked: "
 // addOwnership adds the blocks that say whose a row is: a tenant's or a user's. Where columns say both, one of them
 // decides and the other stands beside it as a comment: both together would hide what a tenant's users share. The user's
 // decides, since a user's rows are fewer than a tenant's. In the table of tenants, the row of a tenant is its own.
-func (s *survey) addOwnership(t *Table, roles *columnRoles, add func(string, string, ...any),
+func (s *schemaSurvey) addOwnership(t *Table, roles *tableColumnRoles, add func(string, string, ...any),
 	note func(string, ...any)) {
 	r := t.Relation
 	tenant := s.tenantAttribute(r)
@@ -22,12 +22,12 @@ func (s *survey) addOwnership(t *Table, roles *columnRoles, add func(string, str
 		s.usedAttributes[tenant.Name] = true
 		add("a tenant sees itself", "own: { column: %s, is: %s }", yamlFlow(r.PrimaryKey[0]), tenant.Name)
 	}
-	isAccount := slices.Contains(s.users, r)
+	isAccount := slices.Contains(s.userTables, r)
 	if isAccount {
 		s.usedAttributes[s.userAttribute.Name] = true
 		add("an account sees itself", "own: { column: %s, is: %s }", yamlFlow(r.PrimaryKey[0]), s.userAttribute.Name)
 	}
-	isOwned := !isAccount && s.userAttribute != nil && roles.owner != nil
+	isOwned := !isAccount && s.userAttribute != nil && roles.ownerColumn != nil
 	var instead []Block
 	var columns, nullable, selfReferences []string
 	if isTenant {
@@ -64,8 +64,9 @@ func (s *survey) addOwnership(t *Table, roles *columnRoles, add func(string, str
 	case isTenant && isOwned:
 		s.commentedAttributes[s.userAttribute.Name] = true
 		note(onlyOneColumnNote+"a %s is there for everybody in it, not for one user alone",
-			r.PrimaryKey[0], roles.owner.Name, r.PrimaryKey[0], tenant.Name)
-		instead = []Block{{YAML: fmt.Sprintf("own: { column: %s, is: %s }", yamlFlow(roles.owner.Name), s.userAttribute.Name),
+			r.PrimaryKey[0], roles.ownerColumn.Name, r.PrimaryKey[0], tenant.Name)
+		instead = []Block{{YAML: fmt.Sprintf("own: { column: %s, is: %s }", yamlFlow(roles.ownerColumn.Name),
+			s.userAttribute.Name),
 			Evidence: fmt.Sprintf("in its place: what is of one user; beside it: each %s of that user alone", tenant.Name)}}
 	case !isAccount:
 		s.addOwner(t, roles, add, note)
@@ -81,7 +82,8 @@ func (s *survey) addOwnership(t *Table, roles *columnRoles, add func(string, str
 			r.PrimaryKey[0])
 	default:
 		of := strings.Join(columns, " and ")
-		note(onlyOneColumnNote+"a user's rows are fewer than everybody's; those with another %s show too", roles.owner.Name,
-			of, roles.owner.Name, of)
+		note(onlyOneColumnNote+"a user's rows are fewer than everybody's; those with another %s show too",
+			roles.ownerColumn.Name,
+			of, roles.ownerColumn.Name, of)
 	}
 }

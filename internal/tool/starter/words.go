@@ -64,7 +64,7 @@ func singularWord(table string) string {
 // lastWord returns the last word of a name in snake case.
 func lastWord(name string) string { return name[strings.LastIndexByte(name, '_')+1:] }
 
-func oneOf(word string, words string) bool { return slices.Contains(strings.Fields(words), word) }
+func isOneOf(word string, words string) bool { return slices.Contains(strings.Fields(words), word) }
 
 // These words tell what columns and tables mean. They are guesses, so that what they find is proposed and never
 // assumed.
@@ -136,7 +136,7 @@ func looksSecret(column string) bool {
 
 // isTokenCount reports whether a column is a number of tokens, as models count them, and no secret token.
 func isTokenCount(c *catalog.Column) bool {
-	return oneOf(c.Type, "smallint integer bigint real numeric") && strings.Contains(snakeCase(c.Name), "token")
+	return isOneOf(c.Type, "smallint integer bigint real numeric") && strings.Contains(snakeCase(c.Name), "token")
 }
 
 // looksLikeContact reports whether a column looks like a way to reach somebody.
@@ -155,14 +155,15 @@ func looksLikeContact(column string) bool {
 func looksLikeConsent(column string) (consent, negative bool) {
 	name := snakeCase(column)
 	switch {
-	case oneOf(name, "opt_out opted_out do_not_contact do_not_share do_not_process no_consent consent_withdrawn "+
+	case isOneOf(name, "opt_out opted_out do_not_contact do_not_share do_not_process no_consent consent_withdrawn "+
 		"consent_revoked unsubscribed no_ai disallow_ai"), strings.HasSuffix(name, "_opt_out"),
 		strings.HasPrefix(name, "no_consent"), strings.HasPrefix(name, "disallow_ai_"):
 		return true, true
-	case oneOf(name, "allow_ai allows_ai ai_allowed"), strings.HasPrefix(name, "allow_ai_"), strings.HasPrefix(name, "allows_ai_"),
+	case isOneOf(name, "allow_ai allows_ai ai_allowed"), strings.HasPrefix(name, "allow_ai_"), strings.HasPrefix(name,
+		"allows_ai_"),
 		strings.HasSuffix(name, "_ai_allowed"):
 		return true, false
-	case strings.Contains(name, "consent"), oneOf(name, "opt_in opted_in opt_status"), strings.HasSuffix(name,
+	case strings.Contains(name, "consent"), isOneOf(name, "opt_in opted_in opt_status"), strings.HasSuffix(name,
 		"_opt_in"), strings.HasPrefix(name, "opt_in_"), strings.HasSuffix(name, "_opt_status"):
 		return true, false
 	}

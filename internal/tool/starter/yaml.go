@@ -9,7 +9,7 @@ var plainScalar = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 
 // yamlFlow writes a name so that YAML reads it as that text within braces.
 func yamlFlow(name string) string {
-	if plainScalar.MatchString(name) && !oneOf(strings.ToLower(name), "true false yes no on off null y n nan inf") {
+	if plainScalar.MatchString(name) && !isOneOf(strings.ToLower(name), "true false yes no on off null y n nan inf") {
 		return name
 	}
 	return yamlQuoted(name)

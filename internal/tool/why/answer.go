@@ -2,12 +2,12 @@ package why
 
 // Answer says why an agent sees a row or does not.
 type Answer struct {
-	Agent      string            `json:"agent"`
-	Table      string            `json:"table"`
-	Condition  string            `json:"asked"` // the key, as an SQL condition
-	Attributes map[string]string `json:"attributes"`
-	Missing    []string          `json:"missing"` // attributes that the session does not have
-	Listed     bool              `json:"listed"`  // the policy lists the table
+	Agent        string            `json:"agent"`
+	Table        string            `json:"table"`
+	KeyCondition string            `json:"asked"` // the key, as an SQL condition
+	Attributes   map[string]string `json:"attributes"`
+	Missing      []string          `json:"missing"` // attributes that the session does not have
+	Listed       bool              `json:"listed"`  // the policy lists the table
 	// the policy lists the table and does not enforce its rule yet, so agents read every row
 	Observed bool     `json:"observed,omitempty"`
 	Rows     []Row    `json:"rows"`    // the rows with the key; empty: there is no such row
@@ -52,7 +52,7 @@ type Row struct {
 // Group is the group in which a row counts in aggregates.
 type Group struct {
 	TakesRow bool    `json:"takes"` // the aggregate's rule takes the row, and its group is closed if it must be
-	Cell     []Value `json:"cell"`  // the dimensions, as groups have them
+	GroupKey []Value `json:"cell"`  // the dimensions, as groups have them
 	Subject  string  `json:"subject"`
 	Subjects int64   `json:"subjects"` // number of different subjects in the group
 	Minimum  int     `json:"minimum"`

@@ -15,17 +15,17 @@ import (
 )
 
 // explainBlock explains a block for a row whose verdicts are known.
-func (e *explainer) explainBlock(ctx context.Context, at explainedRow, r *policy.Rule,
+func (e *explainer) explainBlock(ctx context.Context, row explainedRow, r *policy.Rule,
 	holds map[*policy.Rule][2]bool) (*Block,
 	error) {
-	return e.blockUnderNot(ctx, at, r, holds, false)
+	return e.blockUnderNot(ctx, row, r, holds, false)
 }
 
 // blockUnderNot explains a block inside negations. Under an odd number of negations it is a condition that must not
 // hold.
 func (e *explainer) blockUnderNot(ctx context.Context, at explainedRow, r *policy.Rule, holds map[*policy.Rule][2]bool,
 	negated bool) (*Block, error) {
-	row := at.row
+	row := at.values
 	b := &Block{File: r.File, Line: r.Line, Column: r.Column, Block: r.Block, Holds: holds[r][0]}
 	for _, part := range r.Parts {
 		explained, err := e.blockUnderNot(ctx, at, part, holds, negated != (r.Block == "not"))
@@ -44,7 +44,7 @@ func (e *explainer) blockUnderNot(ctx context.Context, at explainedRow, r *polic
 			err = e.explainShared(ctx, b, parts, row)
 			break
 		}
-		b.Says, err = e.otherBlock(n, row)
+		b.Says, err = e.describeOtherBlock(n, row)
 	case predicate.Open:
 		b.Says = "all rows show"
 		return b, nil
@@ -93,7 +93,7 @@ func (e *explainer) blockUnderNot(ctx context.Context, at explainedRow, r *polic
 			b.Says = "it is not certain that what is below does not hold"
 		}
 	default:
-		b.Says, err = e.otherBlock(n, row)
+		b.Says, err = e.describeOtherBlock(n, row)
 	}
 	if len(r.Parts) == 0 || r.Block == "not" {
 		b.Unknown = len(predicate.LookupTables(r.Node)) == 0 && !b.Holds && !holds[r][1]
@@ -101,8 +101,8 @@ func (e *explainer) blockUnderNot(ctx context.Context, at explainedRow, r *polic
 	return b, err
 }
 
-// otherBlock describes a node by the columns and tables that it reads.
-func (e *explainer) otherBlock(n predicate.Node, row map[string]*string) (string, error) {
+// describeOtherBlock describes a node by the columns and tables that it reads.
+func (e *explainer) describeOtherBlock(n predicate.Node, row map[string]*string) (string, error) {
 	var parts []string
 	if columns, known := predicate.RowColumns(n); known {
 		for _, c := range columns {

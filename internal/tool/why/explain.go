@@ -22,13 +22,13 @@ type Question struct {
 	Snapshot   *catalog.Snapshot
 	Agent      string
 	Attributes map[string]string // the attributes that the agent's credential gives
-	Set        []Setting
+	Settings   []Setting
 	Table      string   // table, as name or schema.name
 	Key        []string // the values of the primary key in its order, or column=value for each column
 	AgentRole  string
 
-	// AsAgent connects as the agent's role; nil: row security is not asked.
-	AsAgent func(context.Context) (*pgx.Conn, error)
+	// ConnectAgent connects as the agent's role; nil: row security is not asked.
+	ConnectAgent func(context.Context) (*pgx.Conn, error)
 }
 
 const (
@@ -47,7 +47,7 @@ func Explain(ctx context.Context, conn *pgx.Conn, q Question) (*Answer, error) {
 		return nil, err
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	values, err := AttributeValues(ctx, tx, q.Policy, q.Attributes, q.Set)
+	values, err := AttributeValues(ctx, tx, q.Policy, q.Attributes, q.Settings)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func Explain(ctx context.Context, conn *pgx.Conn, q Question) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.Condition = asked
+	a.KeyCondition = asked
 	e := explainer{tx: tx, policy: q.Policy, values: values}
 	table, listed := q.Policy.Table(relation.Name)
 	a.Listed = listed
@@ -207,11 +207,11 @@ func (q Question) compareWithRowSecurity(ctx context.Context, owner *pgx.Conn, t
 			}
 		}
 	}
-	if q.AsAgent == nil {
+	if q.ConnectAgent == nil {
 		a.RowSecurityNotAsked = "there is no login of the agent's role"
 		return nil
 	}
-	conn, err := q.AsAgent(ctx)
+	conn, err := q.ConnectAgent(ctx)
 	if err != nil {
 		a.RowSecurityNotAsked = "the agent's role cannot log in: " + err.Error()
 		return nil
@@ -230,7 +230,7 @@ func (q Question) compareWithRowSecurity(ctx context.Context, owner *pgx.Conn, t
 	if _, err := as.Exec(ctx, "SET TRANSACTION SNAPSHOT "+catalog.QuoteLiteral(snapshot)); err != nil {
 		return err
 	}
-	if err := beginSealed(ctx, as, owner, q.Attributes, q.Set); err != nil {
+	if err := beginSealed(ctx, as, owner, q.Attributes, q.Settings); err != nil {
 		return err
 	}
 	var visible int
@@ -255,7 +255,7 @@ type explainer struct {
 
 // explainRows explains the rows of a table that meet a condition, at most the given number. The node also, if not nil,
 // is a further condition on them.
-func (e *explainer) explainRows(ctx context.Context, t *policy.Table, where string, also predicate.Node,
+func (e *explainer) explainRows(ctx context.Context, t *policy.Table, where string, condition predicate.Node,
 	most int) (out []Row, more bool, err error) {
 	r := t.Relation
 	var names []string
@@ -282,7 +282,7 @@ func (e *explainer) explainRows(ctx context.Context, t *policy.Table, where stri
 				add([]string{c.Name})
 			}
 		}
-		blocks = flatten(t.Rule)
+		blocks = flattenRule(t.Rule)
 	}
 	var selected []string
 	for _, name := range names {
@@ -292,11 +292,11 @@ func (e *explainer) explainRows(ctx context.Context, t *policy.Table, where stri
 		selected = append(selected, predicate.DirectCondition(b.Node, "r", e.values),
 			predicate.DirectCondition(predicate.Not{Node: b.Node}, "r", e.values))
 	}
-	asked := also == nil
+	asked := condition == nil
 	if asked {
-		also = predicate.Open{}
+		condition = predicate.Open{}
 	}
-	selected = append(selected, predicate.DirectCondition(also, "r", e.values))
+	selected = append(selected, predicate.DirectCondition(condition, "r", e.values))
 	rows, err := e.tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s AS r WHERE %s LIMIT %d", strings.Join(selected, ", "),
 		r.Name.SQL(), where, most+1))
 	var found [][]any
@@ -349,11 +349,11 @@ func (e *explainer) explainRows(ctx context.Context, t *policy.Table, where stri
 	return out, false, nil
 }
 
-// flatten returns a rule with all rules inside it.
-func flatten(r *policy.Rule) []*policy.Rule {
+// flattenRule returns a rule with all rules inside it.
+func flattenRule(r *policy.Rule) []*policy.Rule {
 	out := []*policy.Rule{r}
 	for _, part := range r.Parts {
-		out = append(out, flatten(part)...)
+		out = append(out, flattenRule(part)...)
 	}
 	return out
 }
@@ -362,7 +362,7 @@ func flatten(r *policy.Rule) []*policy.Rule {
 type explainedRow struct {
 	relation *catalog.Relation
 	key      []string
-	row      map[string]*string
+	values   map[string]*string
 }
 
 // findCondition returns the SQL condition that finds the row.
@@ -370,7 +370,7 @@ func (p explainedRow) findCondition(alias string) string {
 	var parts []string
 	for _, name := range p.key {
 		column := alias + "." + catalog.QuoteIdent(name)
-		if v := p.row[name]; v != nil {
+		if v := p.values[name]; v != nil {
 			parts = append(parts, column+"::pg_catalog.text = "+catalog.QuoteLiteral(*v))
 		} else {
 			parts = append(parts, column+" IS NULL")

@@ -14,7 +14,7 @@ import (
 // the rows.
 func (e *explainer) explainGroup(ctx context.Context, t *policy.Table, at explainedRow) (*Group, error) {
 	a := t.Aggregate
-	g := &Group{Cell: []Value{}, Subject: a.Subject, Minimum: a.MinSubjects, Share: a.MaxSharePercent}
+	g := &Group{GroupKey: []Value{}, Subject: a.Subject, Minimum: a.MinSubjects, Share: a.MaxSharePercent}
 	takes := func(row string) string {
 		_, counts, _ := rls.CellExpressions(t, row)
 		return strings.Join(append([]string{"(" + predicate.DirectCondition(a.Rows, row, e.values) + ")",
@@ -40,7 +40,7 @@ func (e *explainer) explainGroup(ctx context.Context, t *policy.Table, at explai
 	err := e.tx.QueryRow(ctx, fmt.Sprintf("SELECT %s FROM %s AS r WHERE %s LIMIT 1", strings.Join(selected, ", "),
 		t.Relation.Name.SQL(), at.findCondition("r"))).Scan(append(into, &g.Subjects)...)
 	for i, d := range a.Dimensions {
-		g.Cell = append(g.Cell, Value{d.Column, values[i]})
+		g.GroupKey = append(g.GroupKey, Value{d.Column, values[i]})
 	}
 	return g, err
 }

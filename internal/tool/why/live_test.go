@@ -38,7 +38,7 @@ tables:
 		{[]Setting{{"app.session", "2"}}, "3", false, ""},
 	} {
 		q := i.question
-		q.Agent, q.Attributes, q.Set, q.Table, q.Key = "chat", map[string]string{"user": "me"}, c.set, "notes", []string{c.key}
+		q.Agent, q.Attributes, q.Settings, q.Table, q.Key = "chat", map[string]string{"user": "me"}, c.set, "notes", []string{c.key}
 		a, err := Explain(t.Context(), i.super, q)
 		if err != nil {
 			t.Fatal(err)

@@ -12,13 +12,13 @@ import (
 
 // Printer writes answers for people.
 type Printer struct {
-	Out     io.Writer
-	Colours bool
+	Out         io.Writer
+	UsesColours bool
 }
 
-// paint returns a text in a colour if the terminal shows colours.
-func (p Printer) paint(colour, text string) string {
-	if !p.Colours {
+// colourText returns a text in a colour if the terminal shows colours.
+func (p Printer) colourText(colour, text string) string {
+	if !p.UsesColours {
 		return text
 	}
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
@@ -29,29 +29,29 @@ func (p Printer) Print(a *Answer) {
 	say := func(format string, args ...any) { fmt.Fprintf(p.Out, format+"\n", args...) }
 	for _, name := range slices.Sorted(maps.Keys(a.Attributes)) {
 		value := a.Attributes[name]
-		say("%s %s is %s", p.paint("2", "attribute"), name, quotedOrNull(&value))
+		say("%s %s is %s", p.colourText("2", "attribute"), name, quotedOrNull(&value))
 	}
 	for _, name := range a.Missing {
-		say("%s %s is missing: a block that needs it shows nothing", p.paint("33", "attribute"), name)
+		say("%s %s is missing: a block that needs it shows nothing", p.colourText("33", "attribute"), name)
 	}
 	if len(a.Rows) == 0 {
-		say("%s has no row with %s: %s", a.Table, a.Condition, p.paint("33", "there is nothing to see for anybody"))
+		say("%s has no row with %s: %s", a.Table, a.KeyCondition, p.colourText("33", "there is nothing to see for anybody"))
 		return
 	}
 	if !a.Listed {
-		say("%s (%s): %s sees %s of it", a.Table, a.Condition, a.Agent, p.paint("31;1", "nothing"))
+		say("%s (%s): %s sees %s of it", a.Table, a.KeyCondition, a.Agent, p.colourText("31;1", "nothing"))
 		say("  the policy does not list the table: agents have no right to it, and naming it is refused with 42501")
 		return
 	}
 	for _, r := range a.Rows {
 		say("")
 		if a.Observed && !r.Visible {
-			say("%s %s: %s %s it %s", r.Table, keyText(r.Key), a.Agent, p.paint("33;1", "sees"),
+			say("%s %s: %s %s it %s", r.Table, quotedKey(r.Key), a.Agent, p.colourText("33;1", "sees"),
 				"while the table is only observed; enforced, the rule hides it")
 		} else if r.Visible {
-			say("%s %s: %s %s it", r.Table, keyText(r.Key), a.Agent, p.paint("32;1", "sees"))
+			say("%s %s: %s %s it", r.Table, quotedKey(r.Key), a.Agent, p.colourText("32;1", "sees"))
 		} else {
-			say("%s %s: %s %s it", r.Table, keyText(r.Key), a.Agent, p.paint("31;1", "does not see"))
+			say("%s %s: %s %s it", r.Table, quotedKey(r.Key), a.Agent, p.colourText("31;1", "does not see"))
 		}
 		p.printBlock(r.Rule, "", "")
 		if r.Group != nil {
@@ -67,17 +67,17 @@ func (p Printer) Print(a *Answer) {
 		say("row security was not asked: %s", a.RowSecurityNotAsked)
 	case a.Observed:
 		say("%s the policy only observes %s: agents read every row of it, and the rule is what enforcing it "+
-			"would change", p.paint("33", "note:"), a.Table)
+			"would change", p.colourText("33", "note:"), a.Table)
 	case !a.AgreesWithRowSecurity():
 		say("%s: asked as the agent's role it shows %d of these rows, and the rule %d. Run pgconsent doctor.",
-			p.paint("31;1", "row security disagrees"), *a.RowSecurity, a.VisibleRows())
+			p.colourText("31;1", "row security disagrees"), *a.RowSecurity, a.VisibleRows())
 	case a.More:
 		say("row security shows %d rows of this key", *a.RowSecurity)
 	default:
 		say("row security, asked as the agent's role, agrees; the predicate in the text is made of the same rule")
 	}
 	if len(a.ForeignPolicies) > 0 {
-		say("%s the table has restrictive policies of others, which hide rows besides: %s", p.paint("33", "note:"),
+		say("%s the table has restrictive policies of others, which hide rows besides: %s", p.colourText("33", "note:"),
 			strings.Join(a.ForeignPolicies, ", "))
 	}
 	if len(a.Columns) > 0 && a.VisibleRows() > 0 {
@@ -96,9 +96,9 @@ func (g *Group) sentence() string {
 			"its period is not over"
 	}
 	group := "all rows that count"
-	if len(g.Cell) > 0 {
+	if len(g.GroupKey) > 0 {
 		var parts []string
-		for _, v := range g.Cell {
+		for _, v := range g.GroupKey {
 			parts = append(parts, v.Column+" "+quotedOrNull(v.Value))
 		}
 		group = strings.Join(parts, ", ")
@@ -114,8 +114,8 @@ func (g *Group) sentence() string {
 	return "aggregates count it: " + what
 }
 
-// keyText writes a key: the value alone for a key of one column.
-func keyText(values []Value) string {
+// quotedKey writes a key: the value alone for a key of one column.
+func quotedKey(values []Value) string {
 	var parts []string
 	for _, v := range values {
 		text := strings.Trim(quotedOrNull(v.Value), "'")
@@ -129,21 +129,21 @@ func keyText(values []Value) string {
 
 // printBlock writes a block at the end of a branch, and what is beneath it.
 func (p Printer) printBlock(b *Block, branch, below string) {
-	mark := p.paint("31", "✗")
+	mark := p.colourText("31", "✗")
 	switch {
 	case b.Holds:
-		mark = p.paint("32", "✓")
+		mark = p.colourText("32", "✓")
 	case b.Unknown:
-		mark = p.paint("33", "?")
+		mark = p.colourText("33", "?")
 	}
-	line := fmt.Sprintf("%s%s %s", p.paint("2", branch), mark, p.paint("1", b.Block))
+	line := fmt.Sprintf("%s%s %s", p.colourText("2", branch), mark, p.colourText("1", b.Block))
 	if b.Says != "" {
 		line += ": " + b.Says
 	}
 	if b.Unknown {
 		line += " (unknown, which hides)"
 	}
-	fmt.Fprintf(p.Out, "  %s  %s\n", line, p.paint("2", fmt.Sprintf("%s:%d", shortestPath(b.File), b.Line)))
+	fmt.Fprintf(p.Out, "  %s  %s\n", line, p.colourText("2", fmt.Sprintf("%s:%d", shortestPath(b.File), b.Line)))
 	type leafPrinter func(branch, below string)
 	var leaves []leafPrinter
 	for _, part := range b.Parts {
@@ -151,35 +151,35 @@ func (p Printer) printBlock(b *Block, branch, below string) {
 	}
 	for _, r := range b.Records {
 		leaves = append(leaves, func(branch, _ string) {
-			mark := p.paint("31", "✗")
+			mark := p.colourText("31", "✗")
 			if r.Holds {
-				mark = p.paint("32", "✓")
+				mark = p.colourText("32", "✓")
 			}
-			what := strings.TrimSpace(r.Table + " " + keyText(r.Key))
+			what := strings.TrimSpace(r.Table + " " + quotedKey(r.Key))
 			if r.Key == nil {
 				what = r.Table
 			}
 			via := ""
 			if r.Link != "" {
-				via = p.paint("2", fmt.Sprintf("  by %s %s", r.Link, keyText(r.Via)))
+				via = p.colourText("2", fmt.Sprintf("  by %s %s", r.Link, quotedKey(r.Via)))
 			}
-			fmt.Fprintf(p.Out, "  %s%s %s: %s%s\n", p.paint("2", branch), mark, what, r.Says, via)
+			fmt.Fprintf(p.Out, "  %s%s %s: %s%s\n", p.colourText("2", branch), mark, what, r.Says, via)
 		})
 	}
 	for _, t := range b.Targets {
 		leaves = append(leaves, func(branch, below string) {
-			verdict := p.paint("31", "does not show")
+			verdict := p.colourText("31", "does not show")
 			if t.Besides {
-				verdict = p.paint("31", "shows, but what the block asks of it besides does not hold")
+				verdict = p.colourText("31", "shows, but what the block asks of it besides does not hold")
 			} else if t.Visible {
-				verdict = p.paint("32", "shows")
+				verdict = p.colourText("32", "shows")
 			}
-			fmt.Fprintf(p.Out, "  %s%s %s %s\n", p.paint("2", branch), t.Table, keyText(t.Key), verdict)
+			fmt.Fprintf(p.Out, "  %s%s %s %s\n", p.colourText("2", branch), t.Table, quotedKey(t.Key), verdict)
 			p.printBlock(t.Rule, below+"└─ ", below+"   ")
 		})
 	}
 	if b.More {
-		leaves = append(leaves, func(branch, _ string) { fmt.Fprintf(p.Out, "  %s… and more\n", p.paint("2", branch)) })
+		leaves = append(leaves, func(branch, _ string) { fmt.Fprintf(p.Out, "  %s… and more\n", p.colourText("2", branch)) })
 	}
 	for i, f := range leaves {
 		if i == len(leaves)-1 {

@@ -49,7 +49,7 @@ func install(t *testing.T, db *pgtest.DB, text string) installed {
 	if err := migrations.Up(ctx, i.super, migrations.Options{}, rls.Generate(p, snap, rls.Options{})); err != nil {
 		t.Fatal(err)
 	}
-	i.question = Question{Policy: p, Snapshot: snap, AgentRole: migrations.DefaultAgentRole, AsAgent: func(ctx context.Context) (*pgx.Conn, error) {
+	i.question = Question{Policy: p, Snapshot: snap, AgentRole: migrations.DefaultAgentRole, ConnectAgent: func(ctx context.Context) (*pgx.Conn, error) {
 		return pgx.Connect(ctx, db.DSN(migrations.DefaultAgentRole, ""))
 	}}
 	return i
@@ -115,7 +115,7 @@ func TestVerdictsAreThoseOfRowSecurity(t *testing.T) {
 					shown++
 				}
 				if r.Visible != slices.Contains(want, strings.Join(key, ", ")) {
-					t.Errorf("%s %s is visible: %t, and row security says otherwise", r.Table, keyText(r.Key), r.Visible)
+					t.Errorf("%s %s is visible: %t, and row security says otherwise", r.Table, quotedKey(r.Key), r.Visible)
 				}
 				consistent(t, r)
 			}
@@ -139,15 +139,15 @@ func consistent(t *testing.T, r Row) {
 		switch b.Block {
 		case "all":
 			if b.Holds == slices.ContainsFunc(b.Parts, func(p *Block) bool { return !p.Holds }) {
-				t.Errorf("%s %s: all holds: %t", r.Table, keyText(r.Key), b.Holds)
+				t.Errorf("%s %s: all holds: %t", r.Table, quotedKey(r.Key), b.Holds)
 			}
 		case "consent":
 			if b.Holds == slices.ContainsFunc(b.Records, func(p Record) bool { return !p.Holds }) {
-				t.Errorf("%s %s: consent holds: %t, records %+v", r.Table, keyText(r.Key), b.Holds, b.Records)
+				t.Errorf("%s %s: consent holds: %t, records %+v", r.Table, quotedKey(r.Key), b.Holds, b.Records)
 			}
 		case "visible":
 			if b.Holds != slices.ContainsFunc(b.Targets, func(p Row) bool { return p.Visible }) {
-				t.Errorf("%s %s: visible holds: %t, targets %+v", r.Table, keyText(r.Key), b.Holds, b.Targets)
+				t.Errorf("%s %s: visible holds: %t, targets %+v", r.Table, quotedKey(r.Key), b.Holds, b.Targets)
 			}
 		}
 	}

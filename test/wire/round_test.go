@@ -14,22 +14,23 @@ import (
 	"time"
 )
 
-// slice is how long a turn lasts, in seconds.
-const slice = 2
+// roundSeconds is how long a round lasts, in seconds.
+const roundSeconds = 2
 
-// turn is what one contender did in one round. Times of CPU are seconds for a transaction, latencies microseconds.
-type turn struct{ server, between, client, tps, p50, p99 float64 }
+// roundResult is what one contender did in one round. Times of CPU are seconds for a transaction, latencies
+// microseconds.
+type roundResult struct{ server, between, client, tps, p50, p99 float64 }
 
 // spent is CPU time in seconds.
 type spent struct{ server, between, client float64 }
 
-// turn lets pgbench run as fast as it can. The time of the logins is measured before, and left out.
-func (m *measurement) turn(c contender, p protocol, clients int) turn {
+// runRound lets pgbench run as fast as it can. The time of the logins is measured before, and left out.
+func (m *measurement) runRound(c contender, p protocol, clients int) roundResult {
 	t := m.t
 	t.Helper()
 	began := time.Now()
 	logins, _ := m.pgbench(c, p, clients, "-t", "1")
-	seconds := slice + int(time.Since(began).Seconds()+0.9)
+	seconds := roundSeconds + int(time.Since(began).Seconds()+0.9)
 	prefix := filepath.Join(t.TempDir(), "log")
 	all, out := m.pgbench(c, p, clients, "-T", strconv.Itoa(seconds), "--log", "--log-prefix="+prefix)
 	rate := reported.FindSubmatch(out)
@@ -39,7 +40,7 @@ func (m *measurement) turn(c contender, p protocol, clients int) turn {
 	tps, _ := strconv.ParseFloat(string(rate[1]), 64)
 	times := latencies(t, prefix)
 	n := float64(len(times))
-	return turn{server: (all.server - logins.server) / n, between: (all.between - logins.between) / n, client: (all.client - logins.client) / n,
+	return roundResult{server: (all.server - logins.server) / n, between: (all.between - logins.between) / n, client: (all.client - logins.client) / n,
 		tps: tps, p50: at(times, 0.5), p99: at(times, 0.99)}
 }
 
@@ -90,61 +91,61 @@ func latencies(t *testing.T, prefix string) []float64 {
 	return times
 }
 
-// turnsByName are the turns of each contender, in the order of the rounds.
-type turnsByName map[string][]turn
+// roundsByName are the results of each contender, in the order of the rounds.
+type roundsByName map[string][]roundResult
 
 // ratio compares the transactions of a contender with those of another in the same round.
-func (turns turnsByName) ratio(c contender, than string) string {
-	if len(turns[than]) == 0 {
+func (rounds roundsByName) ratio(c contender, than string) string {
+	if len(rounds[than]) == 0 {
 		return "–"
 	}
 	var r []float64
-	for i, mine := range turns[c.name] {
-		r = append(r, mine.tps/turns[than][i].tps)
+	for i, mine := range rounds[c.name] {
+		r = append(r, mine.tps/rounds[than][i].tps)
 	}
 	return quartiles(r)
 }
 
-// median is that of one figure of a contender's turns.
-func (turns turnsByName) median(c contender, of func(turn) float64) float64 {
+// median is that of one figure of all rounds of a contender.
+func (rounds roundsByName) median(c contender, of func(roundResult) float64) float64 {
 	var values []float64
-	for _, mine := range turns[c.name] {
+	for _, mine := range rounds[c.name] {
 		values = append(values, of(mine))
 	}
 	return at(values, 0.5)
 }
 
-func (turns turnsByName) line(p protocol, c contender) string {
-	if len(turns[c.name]) == 0 {
+func (rounds roundsByName) line(p protocol, c contender) string {
+	if len(rounds[c.name]) == 0 {
 		return ""
 	}
-	us := func(of func(turn) float64) string { return fmt.Sprintf("%.0f", turns.median(c, of)*1e6) }
+	us := func(of func(roundResult) float64) string { return fmt.Sprintf("%.0f", rounds.median(c, of)*1e6) }
 	between := "–"
 	if c.pid != 0 {
-		between = us(func(u turn) float64 { return u.between })
+		between = us(func(u roundResult) float64 { return u.between })
 	}
 	return fmt.Sprintf("| %s | %s | %.0f | %s | %s | %s | %s | %.0f | %.0f |\n", p.name, c.name,
-		turns.median(c, tps), turns.ratio(c, bouncer), us(func(u turn) float64 { return u.server }), between,
-		us(func(u turn) float64 { return u.client }), turns.median(c, p50), turns.median(c, p99))
+		rounds.median(c, tps), rounds.ratio(c, bouncer), us(func(u roundResult) float64 { return u.server }), between,
+		us(func(u roundResult) float64 { return u.client }), rounds.median(c, p50), rounds.median(c, p99))
 }
 
-func (turns turnsByName) shortLine(p protocol, clients int, c contender) string {
-	if len(turns[c.name]) == 0 {
+func (rounds roundsByName) shortLine(p protocol, clients int, c contender) string {
+	if len(rounds[c.name]) == 0 {
 		return ""
 	}
 	return fmt.Sprintf("| %s | %d | %s | %.0f | %s | %.0f | %.0f |\n", p.name, clients, c.name,
-		turns.median(c, tps), turns.ratio(c, bouncer), turns.median(c, p50), turns.median(c, p99))
+		rounds.median(c, tps), rounds.ratio(c, bouncer), rounds.median(c, p50), rounds.median(c, p99))
 }
 
-func (turns turnsByName) auditLine(p protocol, c contender) string {
+func (rounds roundsByName) auditLine(p protocol, c contender) string {
 	return fmt.Sprintf("| %s | %s | %.0f | %s | %.0f | %.0f | %.0f |\n", p.name, strings.TrimPrefix(c.name, "audit "),
-		turns.median(c, tps), turns.ratio(c, "audit buffered"), turns.median(c, func(u turn) float64 { return u.between })*1e6,
-		turns.median(c, p50), turns.median(c, p99))
+		rounds.median(c, tps), rounds.ratio(c, "audit buffered"), rounds.median(c, func(u roundResult) float64 { return u.between })*1e6,
+		rounds.median(c, p50), rounds.median(c, p99))
 }
 
-func tps(u turn) float64 { return u.tps }
-func p50(u turn) float64 { return u.p50 }
-func p99(u turn) float64 { return u.p99 }
+func tps(u roundResult) float64 { return u.tps }
+func p50(u roundResult) float64 { return u.p50 }
+func p99(u roundResult) float64 { return u.p99 }
 
 // at is a quantile.
 func at(values []float64, q float64) float64 {
