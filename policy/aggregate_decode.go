@@ -56,13 +56,13 @@ func (d *tableDecoder) decodeAggregate(position place, n *node) *aggregateDecl {
 
 func (d *tableDecoder) decodeDimensions(decl *aggregateDecl, n *node) {
 	const shape = "write { column: allow }, or { column: { by: month } } for a time"
-	if n.Kind != yamlfile.Mapping {
+	if n.Kind != yamlfile.MappingNode {
 		d.fail(n.Place, shape, "dimensions must be a mapping, not %s", n.Kind)
 		return
 	}
 	for i, name := range n.Keys {
-		v, dim := n.Values[i], dimensionDecl{place: n.KeyAt[i], column: name}
-		if v.Kind == yamlfile.Scalar {
+		v, dim := n.Values[i], dimensionDecl{place: n.KeyPlaces[i], column: name}
+		if v.Kind == yamlfile.ScalarNode {
 			if v.Value != "allow" {
 				d.fail(v.Place, shape, "unknown rule %q of dimension %s", v.Value, name)
 			}
@@ -78,7 +78,7 @@ func (d *tableDecoder) decodeDimensions(decl *aggregateDecl, n *node) {
 				}
 			},
 			"closed": func(v *node) {
-				if v.Kind != yamlfile.Scalar || v.Literal != yamlfile.Bool {
+				if v.Kind != yamlfile.ScalarNode || v.ScalarType != yamlfile.BoolScalar {
 					d.fail(v.Place, "", "closed takes true or false")
 					return
 				}
@@ -91,14 +91,14 @@ func (d *tableDecoder) decodeDimensions(decl *aggregateDecl, n *node) {
 }
 
 func (d *tableDecoder) decodeMeasures(decl *aggregateDecl, n *node) {
-	if !d.requireKind(n, yamlfile.Mapping, "measures") {
+	if !d.requireKind(n, yamlfile.MappingNode, "measures") {
 		return
 	}
 	for i, name := range n.Keys {
-		v, m := n.Values[i], measureDecl{place: n.KeyAt[i], column: name}
+		v, m := n.Values[i], measureDecl{place: n.KeyPlaces[i], column: name}
 		d.decodeFields(v, "measure "+name, map[string]func(*node){
 			"between": func(v *node) {
-				if v.Kind != yamlfile.List || len(v.Items) != 2 || !isDecimal(v.Items[0]) || !isDecimal(v.Items[1]) {
+				if v.Kind != yamlfile.ListNode || len(v.Items) != 2 || !isDecimal(v.Items[0]) || !isDecimal(v.Items[1]) {
 					d.fail(v.Place, "write between: [0, 1000]", "between takes two numbers")
 					return
 				}
@@ -110,8 +110,8 @@ func (d *tableDecoder) decodeMeasures(decl *aggregateDecl, n *node) {
 				}
 			},
 		})
-		if v.Kind != yamlfile.Mapping || !slices.Contains(v.Keys, "between") {
-			d.fail(n.KeyAt[i],
+		if v.Kind != yamlfile.MappingNode || !slices.Contains(v.Keys, "between") {
+			d.fail(n.KeyPlaces[i],
 				"what lies outside counts as the bound: without one, a single large value shows in any sum",
 				"measure %s needs between: [lowest, highest]", name)
 		}
@@ -121,7 +121,8 @@ func (d *tableDecoder) decodeMeasures(decl *aggregateDecl, n *node) {
 
 // isDecimal tells whether a scalar is a decimal number of at most as many digits as a column can hold.
 func isDecimal(n *node) bool {
-	if n.Kind != yamlfile.Scalar || n.Literal != yamlfile.Integer && n.Literal != yamlfile.Float || len(n.Value) > 30 ||
+	if n.Kind != yamlfile.ScalarNode || n.ScalarType != yamlfile.IntegerScalar && n.ScalarType != yamlfile.FloatScalar ||
+		len(n.Value) > 30 ||
 		strings.Trim(n.Value, "-0123456789.") != "" {
 		return false
 	}

@@ -25,11 +25,11 @@ func (d *attributeDecoder) decodeAttributeAudit(decl *attributeDecl) func(*node)
 	return func(n *node) {
 		decl.audit = &n.Place
 		switch {
-		case n.Kind == yamlfile.Scalar && n.Literal == yamlfile.Bool && n.Value == "true":
+		case n.Kind == yamlfile.ScalarNode && n.ScalarType == yamlfile.BoolScalar && n.Value == "true":
 			decl.Audit = AuditPlain
-		case n.Kind == yamlfile.Scalar && n.Literal == yamlfile.Bool:
+		case n.Kind == yamlfile.ScalarNode && n.ScalarType == yamlfile.BoolScalar:
 			decl.audit = nil
-		case n.Kind == yamlfile.Scalar && n.Literal == yamlfile.String &&
+		case n.Kind == yamlfile.ScalarNode && n.ScalarType == yamlfile.StringScalar &&
 			slices.Contains([]AuditForm{AuditReference, AuditSubject, AuditPurpose}, AuditForm(n.Value)):
 			decl.Audit = AuditForm(n.Value)
 		default:

@@ -23,7 +23,7 @@ type attributeDecl struct {
 func (d *attributeDecoder) decodeAttribute(position place, name string, n *node) {
 	decl := attributeDecl{place: position, Attribute: Attribute{Name: name}}
 	label := "attribute " + name
-	if n.Kind == yamlfile.Scalar {
+	if n.Kind == yamlfile.ScalarNode {
 		d.fail(n.Place, "write "+name+": { type: …, source: … }", "%s must be a mapping, not a single value", label)
 		return
 	}
@@ -127,16 +127,16 @@ var serverPrefixes = []string{"pg_catalog", "plpgsql", "auto_explain", "pg_stat_
 
 func (d *attributeDecoder) decodeWithin(n *node) *withinDecl {
 	out := &withinDecl{place: n.Place}
-	if n.Kind == yamlfile.Mapping && slices.Contains(n.Keys, "table") {
+	if n.Kind == yamlfile.MappingNode && slices.Contains(n.Keys, "table") {
 		out.source = d.decodeLookup(n, "within")
 		return out
 	}
 	d.decodeFields(n, "within", map[string]func(*node){
 		"attribute": func(v *node) {
 			items := v.Items
-			if v.Kind == yamlfile.Scalar {
+			if v.Kind == yamlfile.ScalarNode {
 				items = []*node{v}
-			} else if !d.requireKind(v, yamlfile.List, "attribute") {
+			} else if !d.requireKind(v, yamlfile.ListNode, "attribute") {
 				return
 			}
 			for _, item := range items {
@@ -146,7 +146,7 @@ func (d *attributeDecoder) decodeWithin(n *node) *withinDecl {
 			}
 		},
 		"values": func(v *node) {
-			if d.requireKind(v, yamlfile.List, "values") {
+			if d.requireKind(v, yamlfile.ListNode, "values") {
 				for _, item := range v.Items {
 					var value string
 					d.decodeWord(&value, "a value")(item)
@@ -172,11 +172,11 @@ func (d *attributeDecoder) decodeLookup(n *node, label string) *lookupDecl {
 		"column": d.decodeWord(&out.column, "column"),
 		"rows":   func(v *node) { out.rows = d.blocks.decodeRows(v) },
 		"match": func(v *node) {
-			if !d.requireKind(v, yamlfile.Mapping, "match") {
+			if !d.requireKind(v, yamlfile.MappingNode, "match") {
 				return
 			}
 			for i, column := range v.Keys {
-				b := ownBlock{place: v.KeyAt[i], column: column, attributeAt: v.Values[i].Place}
+				b := ownBlock{place: v.KeyPlaces[i], column: column, attributeAt: v.Values[i].Place}
 				d.decodeWord(&b.attribute, "an attribute")(v.Values[i])
 				out.matchedAttributes = append(out.matchedAttributes, b)
 			}
@@ -184,7 +184,7 @@ func (d *attributeDecoder) decodeLookup(n *node, label string) *lookupDecl {
 	}
 	d.decodeFields(n, label, fields)
 	d.requireFields(n, label, "table", "column")
-	if n.Kind == yamlfile.Mapping && out.rows == nil && len(out.matchedAttributes) == 0 {
+	if n.Kind == yamlfile.MappingNode && out.rows == nil && len(out.matchedAttributes) == 0 {
 		suggestion := "write match: { its column: an attribute }"
 		if label == "within" {
 			suggestion = `write rows: open if every row's value counts`
@@ -199,13 +199,13 @@ func (d *attributeDecoder) checkSource(n *node, decl *attributeDecl) {
 	label := "attribute " + decl.Name
 	keysOfSource := map[string][]string{sourceSet: {"setting", "within"}, sourceQuery: {"query"},
 		sourceExpression: {"sql"}}
-	if n.Kind != yamlfile.Mapping || !slices.Contains(attributeSources, decl.Source) {
+	if n.Kind != yamlfile.MappingNode || !slices.Contains(attributeSources, decl.Source) {
 		return
 	}
 	for i, key := range n.Keys {
 		for _, source := range attributeSources {
 			if slices.Contains(keysOfSource[source], key) && source != decl.Source {
-				d.fail(n.KeyAt[i], "write source: "+source, "%s has %q, and its source is %s", label, key, decl.Source)
+				d.fail(n.KeyPlaces[i], "write source: "+source, "%s has %q, and its source is %s", label, key, decl.Source)
 			}
 		}
 	}

@@ -67,7 +67,7 @@ var laterBlocks = []string{
 
 // decodeRows reads the rule of a table: one block, or a list of blocks that must all hold.
 func (d *blockDecoder) decodeRows(n *node) block {
-	if n.Kind != yamlfile.List {
+	if n.Kind != yamlfile.ListNode {
 		return d.decodeBlock(n)
 	}
 	block := allBlock{place: n.Place, parts: d.decodeBlocks(n, "rows")}
@@ -78,7 +78,7 @@ func (d *blockDecoder) decodeRows(n *node) block {
 }
 
 func (d *blockDecoder) decodeBlocks(n *node, label string) []block {
-	if !d.requireKind(n, yamlfile.List, label) {
+	if !d.requireKind(n, yamlfile.ListNode, label) {
 		return nil
 	}
 	if len(n.Items) == 0 {
@@ -95,7 +95,7 @@ func (d *blockDecoder) decodeBlocks(n *node, label string) []block {
 
 // decodeBlock reads one block; nil after an error.
 func (d *blockDecoder) decodeBlock(n *node) block {
-	if n.Kind == yamlfile.Scalar {
+	if n.Kind == yamlfile.ScalarNode {
 		if n.Value == "open" {
 			d.doc.blockNames[n.Place] = n.Value
 			return openBlock{n.Place}
@@ -114,7 +114,7 @@ func (d *blockDecoder) decodeBlock(n *node) block {
 		d.fail(n.Place, suggestion, "unknown block %q", n.Value)
 		return nil
 	}
-	if !d.requireKind(n, yamlfile.Mapping, "a block") {
+	if !d.requireKind(n, yamlfile.MappingNode, "a block") {
 		return nil
 	}
 	if len(n.Keys) != 1 {
@@ -122,7 +122,7 @@ func (d *blockDecoder) decodeBlock(n *node) block {
 		return nil
 	}
 	var out block
-	position, value := n.KeyAt[0], n.Values[0]
+	position, value := n.KeyPlaces[0], n.Values[0]
 	d.doc.blockNames[position] = n.Keys[0]
 	decoders := d.blockDecoders(position, value, &out)
 	if slices.Contains(tableKeys, n.Keys[0]) {
@@ -150,7 +150,7 @@ func blockNames() []string {
 func (d *blockDecoder) blockDecoders(position place, value *node, out *block) map[string]func(*node) {
 	return map[string]func(*node){
 		"open": func(*node) {
-			if value.Kind != yamlfile.Scalar || value.Value != "true" {
+			if value.Kind != yamlfile.ScalarNode || value.Value != "true" {
 				d.fail(value.Place, `write "open"`, "open takes nothing but true")
 			}
 			*out = openBlock{position}

@@ -10,7 +10,7 @@ func (d *blockDecoder) decodeConsent(position place, n *node) block {
 	b := consentBlock{place: position}
 	d.decodeFields(n, "consent", map[string]func(*node){
 		"every": func(v *node) {
-			if !d.requireKind(v, yamlfile.List, "every") {
+			if !d.requireKind(v, yamlfile.ListNode, "every") {
 				return
 			}
 			for _, item := range v.Items {

@@ -38,11 +38,11 @@ func (d *blockDecoder) decodeDerived(position place, n *node) block {
 	}
 	d.decodeFields(n, "derived", map[string]func(*node){
 		"from": func(v *node) {
-			if v.Kind == yamlfile.Mapping {
+			if v.Kind == yamlfile.MappingNode {
 				b.from = []linkDecl{d.decodeLink(v, "from")}
 				return
 			}
-			if !d.requireKind(v, yamlfile.List, "from") {
+			if !d.requireKind(v, yamlfile.ListNode, "from") {
 				return
 			}
 			for _, item := range v.Items {
@@ -61,7 +61,7 @@ func (d *blockDecoder) decodeDerived(position place, n *node) block {
 	})
 	isList := b.sourcesColumn != "" || b.sourceTable != ""
 	switch {
-	case n.Kind != yamlfile.Mapping:
+	case n.Kind != yamlfile.MappingNode:
 	case len(b.from) == 0 && !isList && !slices.Contains(n.Keys, "from"):
 		d.fail(n.Place, "write from: { table: { its column: the column it equals } }, or sources: a column with a "+
 			"list of keys, and of: their table", "derived needs to know what a row is made from")

@@ -39,7 +39,7 @@ func (d *blockDecoder) decodeTenant(position place, n *node) block {
 	fields := d.ownFields(&b.ownBlock)
 	fields["shared"] = func(v *node) {
 		b.sharedAt = v.Place
-		if v.Kind == yamlfile.Null {
+		if v.Kind == yamlfile.NullNode {
 			b.sharedNull = true
 			return
 		}

@@ -32,7 +32,7 @@ var streams = []string{predicate.Anonymous, predicate.Partnered, predicate.Tempo
 
 func (d *blockDecoder) decodeRegistry(n *node) *registryDecl {
 	r := &registryDecl{place: n.Place}
-	if n.Kind == yamlfile.Mapping && len(n.Keys) == 0 {
+	if n.Kind == yamlfile.MappingNode && len(n.Keys) == 0 {
 		return r
 	}
 	d.decodeFields(n, "registry", map[string]func(*node){

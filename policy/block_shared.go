@@ -22,7 +22,7 @@ func (d *blockDecoder) decodeShared(position place, n *node) block {
 	b := sharedBlock{place: position}
 	d.decodeFields(n, "shared", map[string]func(*node){
 		"record": func(v *node) {
-			if v.Kind != yamlfile.List {
+			if v.Kind != yamlfile.ListNode {
 				b.records = append(b.records, d.decodeLink(v, "record"))
 				return
 			}
@@ -34,7 +34,7 @@ func (d *blockDecoder) decodeShared(position place, n *node) block {
 			}
 		},
 		"granted": func(v *node) {
-			if d.requireKind(v, yamlfile.Mapping, "granted") {
+			if d.requireKind(v, yamlfile.MappingNode, "granted") {
 				b.grantedStatus = d.decodeStatus(v.Place, v).(statusBlock)
 			}
 		},

@@ -19,7 +19,7 @@ const maxExpressionBytes = 8 << 10
 
 func (d *blockDecoder) decodeSQL(position place, n *node) block {
 	b := sqlBlock{place: position, placeAt: n.PlaceOfByte}
-	if d.requireKind(n, yamlfile.Scalar, "sql") {
+	if d.requireKind(n, yamlfile.ScalarNode, "sql") {
 		b.text = n.Value
 		if len(b.text) > maxExpressionBytes {
 			d.fail(n.Place, "divide it into several blocks", "the expression is longer than %d bytes", maxExpressionBytes)

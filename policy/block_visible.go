@@ -15,7 +15,7 @@ func (d *blockDecoder) decodeVisible(position place, n *node) block {
 	link := *n
 	for _, key := range []string{"where", "rows"} {
 		i := slices.Index(n.Keys, key)
-		if n.Kind != yamlfile.Mapping || len(n.Keys) != 2 || i < 0 {
+		if n.Kind != yamlfile.MappingNode || len(n.Keys) != 2 || i < 0 {
 			continue
 		}
 		if blocks := d.decodeBlocks(n.Values[i], key); key == "where" {
@@ -23,7 +23,7 @@ func (d *blockDecoder) decodeVisible(position place, n *node) block {
 		} else {
 			b.rows = blocks
 		}
-		link.Keys, link.KeyAt, link.Values = n.Keys[1-i:2-i], n.KeyAt[1-i:2-i], n.Values[1-i:2-i]
+		link.Keys, link.KeyPlaces, link.Values = n.Keys[1-i:2-i], n.KeyPlaces[1-i:2-i], n.Values[1-i:2-i]
 		break
 	}
 	b.link = d.decodeLink(&link, "visible")
@@ -33,17 +33,18 @@ func (d *blockDecoder) decodeVisible(position place, n *node) block {
 // decodeLink reads a link to another table: `{ table: { column: column } }`.
 func (d *blockDecoder) decodeLink(n *node, label string) linkDecl {
 	shape := "write { table: { its column: the column it equals } }, one pair for each column of the key"
-	if n.Kind != yamlfile.Mapping || len(n.Keys) != 1 || n.Values[0].Kind != yamlfile.Mapping || len(n.Values[0].Keys) == 0 {
+	if n.Kind != yamlfile.MappingNode || len(n.Keys) != 1 || n.Values[0].Kind != yamlfile.MappingNode ||
+		len(n.Values[0].Keys) == 0 {
 		d.fail(n.Place, shape, "%s needs one table with its columns", label)
 		return linkDecl{place: n.Place}
 	}
-	out := linkDecl{place: n.KeyAt[0], table: n.Keys[0]}
+	out := linkDecl{place: n.KeyPlaces[0], table: n.Keys[0]}
 	for i, valueNode := range n.Values[0].Values {
-		if valueNode.Kind != yamlfile.Scalar || valueNode.Value == "" {
+		if valueNode.Kind != yamlfile.ScalarNode || valueNode.Value == "" {
 			d.fail(valueNode.Place, shape, "a column is a single name")
 		}
 		out.pairs = append(out.pairs, predicate.ColumnPair{Column: n.Values[0].Keys[i], FromColumn: valueNode.Value})
-		out.pairsAt = append(out.pairsAt, n.Values[0].KeyAt[i])
+		out.pairsAt = append(out.pairsAt, n.Values[0].KeyPlaces[i])
 	}
 	return out
 }

@@ -34,20 +34,20 @@ type byKeyDecl struct {
 
 func (d *tableDecoder) decodeByKey(position place, label string, n *node) *byKeyDecl {
 	decl := &byKeyDecl{place: position}
-	if n.Kind == yamlfile.Null {
+	if n.Kind == yamlfile.NullNode {
 		return decl
 	}
 	d.decodeFields(n, "by_key of "+label, map[string]func(*node){
 		"key": func(v *node) {
-			if v.Kind == yamlfile.Scalar {
+			if v.Kind == yamlfile.ScalarNode {
 				decl.key = []string{v.Value}
 				return
 			}
-			if !d.requireKind(v, yamlfile.List, "key") {
+			if !d.requireKind(v, yamlfile.ListNode, "key") {
 				return
 			}
 			for _, item := range v.Items {
-				if d.requireKind(item, yamlfile.Scalar, "a column of key") {
+				if d.requireKind(item, yamlfile.ScalarNode, "a column of key") {
 					decl.key = append(decl.key, item.Value)
 				}
 			}
@@ -56,11 +56,11 @@ func (d *tableDecoder) decodeByKey(position place, label string, n *node) *byKey
 			}
 		},
 		"at_most": func(v *node) {
-			if !d.requireKind(v, yamlfile.Scalar, "at_most") {
+			if !d.requireKind(v, yamlfile.ScalarNode, "at_most") {
 				return
 			}
 			n, err := strconv.Atoi(v.Value)
-			if err != nil || v.Literal != yamlfile.Integer || n < 1 || n > maxKeys {
+			if err != nil || v.ScalarType != yamlfile.IntegerScalar || n < 1 || n > maxKeys {
 				d.fail(v.Place, "", "at_most is a number of keys from 1 to %d", maxKeys)
 				return
 			}

@@ -19,7 +19,7 @@ type columnDecl struct {
 }
 
 func (d *tableDecoder) decodeColumns(n *node) []columnDecl {
-	if !d.requireKind(n, yamlfile.Mapping, "columns") {
+	if !d.requireKind(n, yamlfile.MappingNode, "columns") {
 		return nil
 	}
 	if len(n.Keys) == 0 {
@@ -27,7 +27,7 @@ func (d *tableDecoder) decodeColumns(n *node) []columnDecl {
 	}
 	out := []columnDecl{}
 	for i, name := range n.Keys {
-		out = append(out, d.decodeShownColumn(n.KeyAt[i], name, n.Values[i]))
+		out = append(out, d.decodeShownColumn(n.KeyPlaces[i], name, n.Values[i]))
 	}
 	return out
 }
@@ -35,7 +35,7 @@ func (d *tableDecoder) decodeColumns(n *node) []columnDecl {
 func (d *tableDecoder) decodeShownColumn(position place, name string, n *node) columnDecl {
 	decl := columnDecl{place: position, VisibleColumn: VisibleColumn{Name: name}}
 	label := "column " + name
-	if n.Kind == yamlfile.Scalar {
+	if n.Kind == yamlfile.ScalarNode {
 		switch n.Value {
 		case "allow":
 		case "by_key":
@@ -56,17 +56,17 @@ func (d *tableDecoder) decodeShownColumn(position place, name string, n *node) c
 	d.decodeFields(n, label, map[string]func(*node){
 		"mask":   func(v *node) { d.decodeMask(&decl, v) },
 		"keys":   func(v *node) { d.decodeJsonKeys(&decl, v) },
-		"by_key": func(v *node) { decl.byKey = d.decodeByKey(n.KeyAt[slices.Index(n.Keys, "by_key")], label, v) },
+		"by_key": func(v *node) { decl.byKey = d.decodeByKey(n.KeyPlaces[slices.Index(n.Keys, "by_key")], label, v) },
 		"category": func(v *node) {
 			category.place, decl.category = v.Place, category
 			category.words = d.registryWords(v, "category")
 		},
 		"until": func(v *node) { d.decodeUntil(category, v) },
 	}, "age", "decay")
-	if n.Kind == yamlfile.Mapping && (rules > 1 || len(n.Keys) == 0) {
+	if n.Kind == yamlfile.MappingNode && (rules > 1 || len(n.Keys) == 0) {
 		d.fail(n.Place, "", "%s needs one of mask, keys and by_key", label)
 	}
-	if n.Kind == yamlfile.Mapping && slices.Contains(n.Keys, "until") && decl.category == nil {
+	if n.Kind == yamlfile.MappingNode && slices.Contains(n.Keys, "until") && decl.category == nil {
 		d.fail(category.untilAt, "write category: … beside it", "until is for columns with a category")
 	}
 	return decl
@@ -74,11 +74,11 @@ func (d *tableDecoder) decodeShownColumn(position place, name string, n *node) c
 
 func (d *tableDecoder) decodeMask(decl *columnDecl, n *node) {
 	switch {
-	case n.Kind == yamlfile.Null, n.Kind == yamlfile.Scalar && n.Value == "null":
+	case n.Kind == yamlfile.NullNode, n.Kind == yamlfile.ScalarNode && n.Value == "null":
 		decl.Mask = Null
-	case n.Kind == yamlfile.Scalar && n.Value == "hash":
+	case n.Kind == yamlfile.ScalarNode && n.Value == "hash":
 		decl.Mask = Hash
-	case n.Kind == yamlfile.Scalar:
+	case n.Kind == yamlfile.ScalarNode:
 		d.fail(n.Place, closestOrAll(n.Value, []string{"null", "hash", "generalise"}), "unknown mask %q", n.Value)
 	default:
 		d.decodeFields(n, "mask", map[string]func(*node){"generalise": func(v *node) { d.decodeGeneralise(decl, v) }})
@@ -88,10 +88,10 @@ func (d *tableDecoder) decodeMask(decl *columnDecl, n *node) {
 
 func (d *tableDecoder) decodeGeneralise(decl *columnDecl, n *node) {
 	decl.generalised = true
-	if !d.requireKind(n, yamlfile.Scalar, "generalise") {
+	if !d.requireKind(n, yamlfile.ScalarNode, "generalise") {
 		return
 	}
-	if n.Literal == yamlfile.Integer {
+	if n.ScalarType == yamlfile.IntegerScalar {
 		amount, err := strconv.Atoi(n.Value)
 		if err != nil || amount < 1 || amount > 1_000_000_000 {
 			d.fail(n.Place, "", "generalise must be from 1 to 1000000000")
@@ -123,7 +123,7 @@ const maxKeyDepth = 5
 
 // decodeKeys reads the listed keys of a JSON object at a depth of nesting, from 1 on. The result is sorted by name.
 func (d *tableDecoder) decodeKeys(n *node, label string, depth int) (out []Key) {
-	if !d.requireKind(n, yamlfile.Mapping, label) {
+	if !d.requireKind(n, yamlfile.MappingNode, label) {
 		return nil
 	}
 	if len(n.Keys) == 0 {
@@ -132,11 +132,11 @@ func (d *tableDecoder) decodeKeys(n *node, label string, depth int) (out []Key) 
 	for i, key := range n.Keys {
 		v := n.Values[i]
 		switch {
-		case v.Kind == yamlfile.Mapping && depth == maxKeyDepth:
+		case v.Kind == yamlfile.MappingNode && depth == maxKeyDepth:
 			d.fail(v.Place, "", "objects of listed keys lie at most %d deep", maxKeyDepth)
-		case v.Kind == yamlfile.Mapping:
+		case v.Kind == yamlfile.MappingNode:
 			out = append(out, Key{Name: key, Type: "object", Keys: d.decodeKeys(v, "key "+key, depth+1)})
-		case !d.requireKind(v, yamlfile.Scalar, "the type of key "+key):
+		case !d.requireKind(v, yamlfile.ScalarNode, "the type of key "+key):
 		case !slices.Contains(keyTypes, v.Value):
 			d.fail(v.Place, closest(v.Value, keyTypes),
 				"unknown type %q of key %q: string, number, boolean, lists of them (string[]) and objects of keys are known", v.Value, key)

@@ -67,11 +67,11 @@ func (d *contractDecoder) decodeContract(position place, name string, n *node) {
 		d.decodeWord(&decl.selectedBy.text, "by")(v)
 	}
 	decoders["values"] = func(v *node) {
-		if !d.requireKind(v, yamlfile.Mapping, "values") {
+		if !d.requireKind(v, yamlfile.MappingNode, "values") {
 			return
 		}
 		for i, key := range v.Keys {
-			decl.values = append(decl.values, d.decodeTerms(wordDecl{v.KeyAt[i], key}, v.Values[i]))
+			decl.values = append(decl.values, d.decodeTerms(wordDecl{v.KeyPlaces[i], key}, v.Values[i]))
 		}
 		if len(v.Keys) == 0 {
 			d.fail(v.Place, "list what each value allows", "values is empty")
@@ -79,10 +79,11 @@ func (d *contractDecoder) decodeContract(position place, name string, n *node) {
 	}
 	decoders["governs"] = func(v *node) { decl.governs = d.decodeDifferentWords(v, "governs") }
 	decoders["apart"] = func(v *node) {
-		if !d.requireKind(v, yamlfile.List, "apart") {
+		if !d.requireKind(v, yamlfile.ListNode, "apart") {
 			return
 		}
-		if len(v.Items) > 0 && v.Items[0].Kind != yamlfile.List { // the list is one group of vessels, not a list of groups
+		// the list is one group of vessels, not a list of groups
+		if len(v.Items) > 0 && v.Items[0].Kind != yamlfile.ListNode {
 			decl.exclusiveVessels = [][]wordDecl{d.decodeDifferentWords(v, "apart")}
 		} else {
 			for _, item := range v.Items {
@@ -96,7 +97,7 @@ func (d *contractDecoder) decodeContract(position place, name string, n *node) {
 		}
 	}
 	d.decodeFields(n, label, decoders)
-	if n.Kind == yamlfile.Mapping {
+	if n.Kind == yamlfile.MappingNode {
 		hasBy, values := slices.Contains(n.Keys, "by"), slices.Contains(n.Keys, "values")
 		terms := slices.ContainsFunc(n.Keys, func(k string) bool { return slices.Contains(inValue, k) })
 		switch {
@@ -119,12 +120,12 @@ func (d *contractDecoder) decodeContract(position place, name string, n *node) {
 func (d *contractDecoder) decodeTerms(value wordDecl, n *node) termsDecl {
 	t := termsDecl{place: value.place, value: value}
 	label := "the value " + value.text
-	if n.Kind == yamlfile.Scalar {
+	if n.Kind == yamlfile.ScalarNode {
 		d.decodeAllow(&t, n)
 		return t
 	}
 	d.decodeFields(n, label, d.termFields(&t, label))
-	if n.Kind == yamlfile.Mapping && !t.hasAllow {
+	if n.Kind == yamlfile.MappingNode && !t.hasAllow {
 		d.fail(value.place, "list objects with their sources, or say everything, or nothing", `%s needs "allow"`, label)
 	}
 	return t
@@ -136,7 +137,7 @@ func (d *contractDecoder) termFields(t *termsDecl, label string) map[string]func
 		"except": func(v *node) { t.exceptedObjects = d.decodeDifferentWords(v, "except") },
 		"requires": func(v *node) {
 			items := []*node{v}
-			if v.Kind == yamlfile.List {
+			if v.Kind == yamlfile.ListNode {
 				items = v.Items
 			}
 			for _, item := range items {
@@ -152,12 +153,12 @@ func (d *contractDecoder) termFields(t *termsDecl, label string) map[string]func
 		"rows": func(v *node) {
 			number := func(v *node) {
 				n, err := strconv.ParseInt(v.Value, 10, 32)
-				if v.Kind != yamlfile.Scalar || err != nil || n < 1 {
+				if v.Kind != yamlfile.ScalarNode || err != nil || n < 1 {
 					d.fail(v.Place, "", "rows is a number from 1 on")
 				}
 				t.maxRows = n
 			}
-			if v.Kind != yamlfile.Mapping {
+			if v.Kind != yamlfile.MappingNode {
 				number(v)
 				return
 			}
@@ -172,13 +173,13 @@ func (d *contractDecoder) termFields(t *termsDecl, label string) map[string]func
 			d.requireFields(v, "rows", "per")
 		},
 		"statements": func(v *node) {
-			if !d.requireKind(v, yamlfile.Mapping, "statements") {
+			if !d.requireKind(v, yamlfile.MappingNode, "statements") {
 				return
 			}
 			for i, name := range v.Keys {
 				var text string
 				d.decodeWord(&text, "a statement")(v.Values[i])
-				t.statementNames, t.statementTexts = append(t.statementNames, wordDecl{v.KeyAt[i], name}),
+				t.statementNames, t.statementTexts = append(t.statementNames, wordDecl{v.KeyPlaces[i], name}),
 					append(t.statementTexts, text)
 			}
 			if len(v.Keys) == 0 {
@@ -190,7 +191,7 @@ func (d *contractDecoder) termFields(t *termsDecl, label string) map[string]func
 
 func (d *contractDecoder) decodeAllow(t *termsDecl, n *node) {
 	t.hasAllow = true
-	if n.Kind == yamlfile.Scalar {
+	if n.Kind == yamlfile.ScalarNode {
 		switch n.Value {
 		case "everything":
 		case "nothing":
@@ -201,15 +202,15 @@ func (d *contractDecoder) decodeAllow(t *termsDecl, n *node) {
 		}
 		return
 	}
-	if !d.requireKind(n, yamlfile.Mapping, "allow") {
+	if !d.requireKind(n, yamlfile.MappingNode, "allow") {
 		return
 	}
 	if len(n.Keys) == 0 {
 		d.fail(n.Place, `say "nothing"`, "allow is empty")
 	}
 	for i, key := range n.Keys {
-		a := allowDecl{object: wordDecl{n.KeyAt[i], key}}
-		if v := n.Values[i]; v.Kind == yamlfile.Mapping {
+		a := allowDecl{object: wordDecl{n.KeyPlaces[i], key}}
+		if v := n.Values[i]; v.Kind == yamlfile.MappingNode {
 			d.decodeFields(v, "the allowance of "+key, map[string]func(*node){
 				"sources": func(v *node) { a.sources = d.decodeDifferentWords(v, "sources") },
 				"columns": func(v *node) { a.columns = d.decodeDifferentWords(v, "columns") },
@@ -244,7 +245,7 @@ func (d *contractDecoder) decodeObject(position place, name string, n *node) {
 		"metadata":  func(v *node) { decl.metadata = d.decodeDifferentWords(v, "metadata") },
 		"embedding": func(v *node) { decl.embeddings = d.decodeDifferentWords(v, "embedding") },
 		"join_only": func(v *node) {
-			if v.Kind != yamlfile.Scalar || v.Value != "true" && v.Value != "false" {
+			if v.Kind != yamlfile.ScalarNode || v.Value != "true" && v.Value != "false" {
 				d.fail(v.Place, "", "join_only is true or false")
 			}
 			decl.joinOnly = v.Value == "true"

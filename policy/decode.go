@@ -29,19 +29,19 @@ func (d *decoder) requireKind(n *node, kind yamlfile.Kind, label string) bool {
 	if n.Kind != kind {
 		suggestion := ""
 		switch {
-		case kind == yamlfile.Mapping && n.Kind == yamlfile.List:
+		case kind == yamlfile.MappingNode && n.Kind == yamlfile.ListNode:
 			if suggestion = listSlips[label]; suggestion == "" {
 				suggestion = "write name: value, without dashes and square brackets"
 			}
-		case kind == yamlfile.List && n.Kind == yamlfile.Mapping:
+		case kind == yamlfile.ListNode && n.Kind == yamlfile.MappingNode:
 			suggestion = "begin each entry with a dash, or write [ … ]"
-		case kind == yamlfile.List && n.Kind == yamlfile.Scalar:
+		case kind == yamlfile.ListNode && n.Kind == yamlfile.ScalarNode:
 			suggestion = "write [" + n.Value + "]"
-		case kind == yamlfile.Mapping && n.Kind == yamlfile.Null:
+		case kind == yamlfile.MappingNode && n.Kind == yamlfile.NullNode:
 			suggestion = "indent what belongs to it, further than its name"
-		case kind == yamlfile.Mapping && n.Kind == yamlfile.Scalar:
+		case kind == yamlfile.MappingNode && n.Kind == yamlfile.ScalarNode:
 			suggestion = scalarSlips[label]
-		case kind == yamlfile.Scalar && n.Kind == yamlfile.List && label == "is":
+		case kind == yamlfile.ScalarNode && n.Kind == yamlfile.ListNode && label == "is":
 			suggestion = "one of several is any: [ … ], with a block for each"
 		}
 		d.fail(n.Place, suggestion, "%s must be %s, not %s", label, kind, n.Kind)
@@ -53,7 +53,7 @@ func (d *decoder) requireKind(n *node, kind yamlfile.Kind, label string) bool {
 // decodeFields calls for each key of a mapping the function of that key with the value. Keys in later are reserved for
 // later versions.
 func (d *decoder) decodeFields(n *node, label string, decoders map[string]func(*node), later ...string) bool {
-	if !d.requireKind(n, yamlfile.Mapping, label) {
+	if !d.requireKind(n, yamlfile.MappingNode, label) {
 		return false
 	}
 	if d.onKeys != nil {
@@ -65,22 +65,22 @@ func (d *decoder) decodeFields(n *node, label string, decoders map[string]func(*
 			continue
 		}
 		if slices.Contains(later, key) {
-			d.fail(n.KeyAt[i], "", "%q in %s is not in this version", key, label)
+			d.fail(n.KeyPlaces[i], "", "%q in %s is not in this version", key, label)
 			continue
 		}
 		suggestion := closestOrFew(key, slices.Sorted(maps.Keys(decoders)))
 		switch {
 		case strings.HasPrefix(label, "table ") && slices.Contains(blockNames(), key):
 			suggestion = "a block stands beneath rows, with a dash before it"
-		case label == "the policy" && n.Values[i].Kind == yamlfile.Mapping && slices.Contains(n.Values[i].Keys, "rows"):
+		case label == "the policy" && n.Values[i].Kind == yamlfile.MappingNode && slices.Contains(n.Values[i].Keys, "rows"):
 			suggestion = "a table stands beneath tables"
 		case label == "the policy" && slices.Contains(tableKeys, key):
 			suggestion = key + " stands with the table that it speaks of: tables: { name: { rows: …, " + key + ": … } }"
 		case suggestComparison(n, label) != "":
-			d.fail(n.KeyAt[i], suggestComparison(n, label), "unknown key %q in %s", key, label)
+			d.fail(n.KeyPlaces[i], suggestComparison(n, label), "unknown key %q in %s", key, label)
 			return false
 		}
-		d.fail(n.KeyAt[i], suggestion, "unknown key %q in %s", key, label)
+		d.fail(n.KeyPlaces[i], suggestion, "unknown key %q in %s", key, label)
 	}
 	return true
 }
@@ -91,7 +91,7 @@ func (d *decoder) requireFields(n *node, label string, fields ...string) {
 		return
 	}
 	for _, f := range fields {
-		if n.Kind == yamlfile.Mapping && !slices.Contains(n.Keys, f) {
+		if n.Kind == yamlfile.MappingNode && !slices.Contains(n.Keys, f) {
 			suggestion := ""
 			switch {
 			case f == "version":
@@ -106,19 +106,19 @@ func (d *decoder) requireFields(n *node, label string, fields ...string) {
 
 // decodeSection calls f for each entry of a section. It reports a name that another file declares, too.
 func (d *decoder) decodeSection(n *node, decodeSection string, f func(position place, name string, n *node)) {
-	if !d.requireKind(n, yamlfile.Mapping, decodeSection) {
+	if !d.requireKind(n, yamlfile.MappingNode, decodeSection) {
 		return
 	}
 	for i, name := range n.Keys {
 		id := decodeSection + " " + name
 		if firstPosition, ok := d.declaredAt[id]; ok {
-			d.fail(n.KeyAt[i], "", "%s has %q already, at %s:%d:%d", decodeSection, name, firstPosition.File,
+			d.fail(n.KeyPlaces[i], "", "%s has %q already, at %s:%d:%d", decodeSection, name, firstPosition.File,
 				firstPosition.Line, firstPosition.Column)
 			continue
 		}
-		d.declaredAt[id] = n.KeyAt[i]
-		d.doc.declarations = append(d.doc.declarations, entryName{n.KeyAt[i], name})
-		f(n.KeyAt[i], name, n.Values[i])
+		d.declaredAt[id] = n.KeyPlaces[i]
+		d.doc.declarations = append(d.doc.declarations, entryName{n.KeyPlaces[i], name})
+		f(n.KeyPlaces[i], name, n.Values[i])
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // decodeWord returns a decoder of a scalar that is a name or a value.
 func (d *decoder) decodeWord(target *string, label string) func(*node) {
 	return func(n *node) {
-		if !d.requireKind(n, yamlfile.Scalar, label) {
+		if !d.requireKind(n, yamlfile.ScalarNode, label) {
 			return
 		}
 		if n.Value == "" {
@@ -35,7 +35,7 @@ func (d *decoder) decodeWordAt(target *string, position *place, label string) fu
 // decodeWords reads a list of names that differ from each other. If known is given, each must be one of the known
 // words.
 func (d *decoder) decodeWords(n *node, label string, allowedWords ...string) []wordDecl {
-	if !d.requireKind(n, yamlfile.List, label) {
+	if !d.requireKind(n, yamlfile.ListNode, label) {
 		return nil
 	}
 	var out []wordDecl
@@ -58,7 +58,7 @@ func (d *decoder) decodeWords(n *node, label string, allowedWords ...string) []w
 // decodeWordOrList reads a word or a list of words.
 func (d *decoder) decodeWordOrList(n *node, label string) []wordDecl {
 	items := []*node{n}
-	if n.Kind == yamlfile.List {
+	if n.Kind == yamlfile.ListNode {
 		items = n.Items
 		if len(items) == 0 {
 			d.fail(n.Place, "leave it out", "%s is empty", label)
@@ -66,7 +66,7 @@ func (d *decoder) decodeWordOrList(n *node, label string) []wordDecl {
 	}
 	var out []wordDecl
 	for _, item := range items {
-		if d.requireKind(item, yamlfile.Scalar, label) {
+		if d.requireKind(item, yamlfile.ScalarNode, label) {
 			out = append(out, wordDecl{item.Place, item.Value})
 		}
 	}
@@ -76,7 +76,7 @@ func (d *decoder) decodeWordOrList(n *node, label string) []wordDecl {
 // decodeDifferentWords reads a word or a list of different words.
 func (d *decoder) decodeDifferentWords(n *node, label string) []wordDecl {
 	items := []*node{n}
-	if n.Kind == yamlfile.List {
+	if n.Kind == yamlfile.ListNode {
 		items = n.Items
 		if len(items) == 0 {
 			d.fail(n.Place, "leave it out, or name at least one", "%s is empty", label)
@@ -84,7 +84,7 @@ func (d *decoder) decodeDifferentWords(n *node, label string) []wordDecl {
 	}
 	var out []wordDecl
 	for _, item := range items {
-		if item.Kind != yamlfile.Scalar || item.Value == "" {
+		if item.Kind != yamlfile.ScalarNode || item.Value == "" {
 			d.fail(item.Place, "write words", "%s is a word or a list of words", label)
 			continue
 		}
@@ -99,7 +99,7 @@ func (d *decoder) decodeDifferentWords(n *node, label string) []wordDecl {
 
 func (d *decoder) decodeFlag(target *bool, label string) func(*node) {
 	return func(n *node) {
-		if n.Kind != yamlfile.Scalar || n.Literal != yamlfile.Bool {
+		if n.Kind != yamlfile.ScalarNode || n.ScalarType != yamlfile.BoolScalar {
 			d.fail(n.Place, "write true or false", "%s is true or false", label)
 			return
 		}
@@ -108,14 +108,15 @@ func (d *decoder) decodeFlag(target *bool, label string) func(*node) {
 }
 
 func (d *decoder) wholeNumber(n *node, label string, low, high int64) int64 {
-	if !d.requireKind(n, yamlfile.Scalar, label) {
+	if !d.requireKind(n, yamlfile.ScalarNode, label) {
 		return 0
 	}
 	v, err := strconv.ParseInt(n.Value, 10, 64)
-	if err != nil || n.Literal != yamlfile.Integer || v < low || v > high {
+	if err != nil || n.ScalarType != yamlfile.IntegerScalar || v < low || v > high {
 		suggestion := "leave it out for no limit"
-		if digits := len(n.Value) - len(strings.TrimLeft(n.Value, "0123456789")); digits > 0 && n.Literal != yamlfile.Integer &&
-			n.Literal != yamlfile.Float {
+		if digits := len(n.Value) - len(strings.TrimLeft(n.Value, "0123456789")); digits > 0 &&
+			n.ScalarType != yamlfile.IntegerScalar &&
+			n.ScalarType != yamlfile.FloatScalar {
 			suggestion = "write " + n.Value[:digits] + ", without quotes or a unit"
 		}
 		d.fail(n.Place, suggestion, "%s is a whole number from %d to %d", label, low, high)
@@ -125,11 +126,11 @@ func (d *decoder) wholeNumber(n *node, label string, low, high int64) int64 {
 }
 
 func (d *decoder) decodeNumberBetween(target *int, n *node, label string, low, high int) {
-	if !d.requireKind(n, yamlfile.Scalar, label) {
+	if !d.requireKind(n, yamlfile.ScalarNode, label) {
 		return
 	}
 	number, err := strconv.Atoi(n.Value)
-	if n.Literal != yamlfile.Integer || err != nil || number < low || number > high {
+	if n.ScalarType != yamlfile.IntegerScalar || err != nil || number < low || number > high {
 		d.fail(n.Place, "", "%s must be a number from %d to %d", label, low, high)
 		return
 	}
@@ -138,7 +139,7 @@ func (d *decoder) decodeNumberBetween(target *int, n *node, label string, low, h
 
 // decodeSize reads a number of bytes.
 func (d *decoder) decodeSize(n *node, label string) int64 {
-	if !d.requireKind(n, yamlfile.Scalar, label) {
+	if !d.requireKind(n, yamlfile.ScalarNode, label) {
 		return 0
 	}
 	m := sizePattern.FindStringSubmatch(n.Value)
@@ -159,7 +160,7 @@ var sizePattern = regexp.MustCompile(`^([0-9]{1,12}) ?(KiB|MiB|GiB|)$`)
 
 // decodeDuration reads a length of time.
 func (d *decoder) decodeDuration(n *node, label string) time.Duration {
-	if !d.requireKind(n, yamlfile.Scalar, label) {
+	if !d.requireKind(n, yamlfile.ScalarNode, label) {
 		return 0
 	}
 	v, err := time.ParseDuration(n.Value)
@@ -175,7 +176,7 @@ const maxTimeout = 24 * 24 * time.Hour
 
 // decodeDays reads a number of days, written as `30 days`.
 func (d *decoder) decodeDays(n *node, label string) int {
-	if !d.requireKind(n, yamlfile.Scalar, label) {
+	if !d.requireKind(n, yamlfile.ScalarNode, label) {
 		return 0
 	}
 	number, unit, _ := strings.Cut(n.Value, " ")
@@ -189,12 +190,12 @@ func (d *decoder) decodeDays(n *node, label string) int {
 
 // decodePairs reads a mapping from columns of the linked table to the columns of the row that they equal.
 func (d *decoder) decodePairs(n *node, label string) []predicate.ColumnPair {
-	if !d.requireKind(n, yamlfile.Mapping, label) {
+	if !d.requireKind(n, yamlfile.MappingNode, label) {
 		return nil
 	}
 	var out []predicate.ColumnPair
 	for i, valueNode := range n.Values {
-		if valueNode.Kind != yamlfile.Scalar || valueNode.Value == "" {
+		if valueNode.Kind != yamlfile.ScalarNode || valueNode.Value == "" {
 			d.fail(valueNode.Place, "write { its column: the column of the row that it equals }", "a column is a single name")
 			continue
 		}
@@ -212,9 +213,9 @@ type attributeRef struct {
 // decodeAttributeRefs reads the name of an attribute, or a list of such names.
 func (d *decoder) decodeAttributeRefs(v *node, label string) []attributeRef {
 	items := v.Items
-	if v.Kind == yamlfile.Scalar {
+	if v.Kind == yamlfile.ScalarNode {
 		items = []*node{v}
-	} else if !d.requireKind(v, yamlfile.List, label) {
+	} else if !d.requireKind(v, yamlfile.ListNode, label) {
 		return nil
 	}
 	var out []attributeRef

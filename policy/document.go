@@ -77,7 +77,7 @@ type privacyDecoder struct{ *decoder }
 func (d *documentDecoder) decodeRoot(n *node) {
 	d.decodeFields(n, "the policy", map[string]func(*node){
 		"version": func(v *node) {
-			if v.Kind != yamlfile.Scalar || v.Value != "1" {
+			if v.Kind != yamlfile.ScalarNode || v.Value != "1" {
 				d.fail(v.Place, "this pgconsent reads version 1", "unknown version of the policy")
 			}
 		},
@@ -123,7 +123,7 @@ type viewDecl struct {
 // decodeView reads a view that agents may read.
 func (d *functionDecoder) decodeView(position place, name string, n *node) {
 	d.doc.views = append(d.doc.views, viewDecl{place: position, name: name})
-	if n.Kind != yamlfile.Null {
+	if n.Kind != yamlfile.NullNode {
 		d.decodeFields(n, "view "+name, nil, "columns", "by_key", "limit")
 	}
 }

@@ -24,25 +24,25 @@ type functionDecl struct {
 type pinDecl struct {
 	place
 	arg, value string
-	literal    yamlfile.Literal
+	literal    yamlfile.ScalarType
 }
 
 // decodeFunction reads a function that agents may call.
 func (d *functionDecoder) decodeFunction(position place, name string, n *node) {
 	decl := functionDecl{place: position, name: name}
 	label := "function " + name
-	if n.Kind == yamlfile.Null || (n.Kind == yamlfile.Mapping && len(n.Keys) == 0) {
+	if n.Kind == yamlfile.NullNode || (n.Kind == yamlfile.MappingNode && len(n.Keys) == 0) {
 		d.doc.functions = append(d.doc.functions, decl)
 		return
 	}
 	d.decodeFields(n, label, map[string]func(*node){
 		"pin": func(v *node) {
-			if !d.requireKind(v, yamlfile.Mapping, "pin") {
+			if !d.requireKind(v, yamlfile.MappingNode, "pin") {
 				return
 			}
 			for i, arg := range v.Keys {
-				if d.requireKind(v.Values[i], yamlfile.Scalar, "the value of a pinned argument") {
-					decl.pins = append(decl.pins, pinDecl{v.KeyAt[i], arg, v.Values[i].Value, v.Values[i].Literal})
+				if d.requireKind(v.Values[i], yamlfile.ScalarNode, "the value of a pinned argument") {
+					decl.pins = append(decl.pins, pinDecl{v.KeyPlaces[i], arg, v.Values[i].Value, v.Values[i].ScalarType})
 				}
 			}
 		},
@@ -55,14 +55,15 @@ func (d *functionDecoder) decodeFunction(position place, name string, n *node) {
 // decodeReads reads the key reads: the tables that a function reads, with the sources of these accesses.
 func (d *functionDecoder) decodeReads(decl *functionDecl, n *node) {
 	decl.hasReads = true
-	if n.Kind == yamlfile.Scalar && n.Value == "nothing" {
+	if n.Kind == yamlfile.ScalarNode && n.Value == "nothing" {
 		return
 	}
-	if !d.requireKind(n, yamlfile.Mapping, "reads") {
+	if !d.requireKind(n, yamlfile.MappingNode, "reads") {
 		return
 	}
 	for i, key := range n.Keys {
-		a := allowDecl{object: wordDecl{n.KeyAt[i], key}, sources: d.decodeDifferentWords(n.Values[i], "the sources of "+key)}
+		a := allowDecl{object: wordDecl{n.KeyPlaces[i], key}, sources: d.decodeDifferentWords(n.Values[i],
+			"the sources of "+key)}
 		for _, s := range a.sources {
 			if s.text == SourceWrite || !slices.Contains(sourceWords, s.text) {
 				d.fail(s.place, closestOrAll(s.text, sourceWords[:3]), "unknown source %q", s.text)
@@ -146,14 +147,15 @@ func (c *functionCompiler) compilePin(decl pinDecl, f *Function) (Pin, bool) {
 		}
 		argType = o.ArgTypes[i]
 	}
-	cast, literal := "", yamlfile.String
+	cast, literal := "", yamlfile.StringScalar
 	switch {
 	case argType == "boolean":
-		cast, literal = "bool", yamlfile.Bool
+		cast, literal = "bool", yamlfile.BoolScalar
 	case argType == "smallint" || argType == "integer" || argType == "bigint":
-		cast, literal = map[string]string{"smallint": "int2", "integer": "int4", "bigint": "int8"}[argType], yamlfile.Integer
+		cast, literal = map[string]string{"smallint": "int2", "integer": "int4",
+			"bigint": "int8"}[argType], yamlfile.IntegerScalar
 		bits := map[string]int{"smallint": 16, "integer": 32, "bigint": 64}[argType]
-		if _, err := strconv.ParseInt(decl.value, 10, bits); decl.literal == yamlfile.Integer && err != nil {
+		if _, err := strconv.ParseInt(decl.value, 10, bits); decl.literal == yamlfile.IntegerScalar && err != nil {
 			c.fail(decl.place, "", "%q must be a decimal %s", decl.arg, argType)
 			return Pin{}, false
 		}
@@ -166,8 +168,8 @@ func (c *functionCompiler) compilePin(decl pinDecl, f *Function) (Pin, bool) {
 		return Pin{}, false
 	}
 	if decl.literal != literal {
-		suggestion := map[yamlfile.Literal]string{yamlfile.Bool: "write true or false",
-			yamlfile.Integer: "write a whole number, without quotes", yamlfile.String: "write it in quotes"}[literal]
+		suggestion := map[yamlfile.ScalarType]string{yamlfile.BoolScalar: "write true or false",
+			yamlfile.IntegerScalar: "write a whole number, without quotes", yamlfile.StringScalar: "write it in quotes"}[literal]
 		c.fail(decl.place, suggestion, "%q is a %s, and the value is not", decl.arg, argType)
 		return Pin{}, false
 	}

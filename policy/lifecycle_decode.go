@@ -49,11 +49,11 @@ func (d *tableDecoder) decodeLifecycle(position place, n *node) *lifecycleDecl {
 			}
 		},
 		"columns": func(v *node) {
-			if !d.requireKind(v, yamlfile.Mapping, "columns") {
+			if !d.requireKind(v, yamlfile.MappingNode, "columns") {
 				return
 			}
 			for i, name := range v.Keys {
-				decl.columns = append(decl.columns, d.decodeLifecycleColumn(v.KeyAt[i], name, v.Values[i]))
+				decl.columns = append(decl.columns, d.decodeLifecycleColumn(v.KeyPlaces[i], name, v.Values[i]))
 			}
 		},
 		"counts": func(v *node) {
@@ -75,9 +75,9 @@ func (d *tableDecoder) decodeLifecycleColumn(position place, name string, n *nod
 	label := "column " + name
 	d.decodeFields(n, label, map[string]func(*node){
 		"becomes": func(v *node) {
-			if v.Kind == yamlfile.Mapping && slices.Contains(v.Keys, "value") {
+			if v.Kind == yamlfile.MappingNode && slices.Contains(v.Keys, "value") {
 				d.decodeFields(v, "becomes", map[string]func(*node){"value": func(v *node) {
-					if d.requireKind(v, yamlfile.Scalar, "value") {
+					if d.requireKind(v, yamlfile.ScalarNode, "value") {
 						decl.value = &wordDecl{v.Place, v.Value}
 					}
 				}})

@@ -59,7 +59,7 @@ type limitDecl struct {
 
 // decodeLimits reads the section limits: one mapping, or a list of mappings.
 func (d *documentDecoder) decodeLimits(n *node) {
-	if n.Kind == yamlfile.List {
+	if n.Kind == yamlfile.ListNode {
 		for _, item := range n.Items {
 			d.decodeLimit(item)
 		}

@@ -148,7 +148,7 @@ func (l *loader) decodeData(file string, data []byte, chain []string) {
 		l.hasUnreadFile = true
 		l.errs = append(l.errs, errs...)
 		return
-	case root == nil || root.Kind == yamlfile.Null:
+	case root == nil || root.Kind == yamlfile.NullNode:
 		l.fail(place{File: file, Line: 1, Column: 1}, `begin with "version: 1"`, "the file is empty")
 		return
 	}

@@ -10,7 +10,7 @@ import (
 
 // decodeObserve reads the key observe of a table: `observe: true` or `observe: false`.
 func (d *tableDecoder) decodeObserve(decl *tableDecl, n *node) {
-	if !d.requireKind(n, yamlfile.Scalar, "observe") {
+	if !d.requireKind(n, yamlfile.ScalarNode, "observe") {
 		return
 	}
 	switch n.Value {

@@ -66,7 +66,7 @@ func (d *privacyDecoder) decodePrivacy(n *node) {
 		"context": one(&decl.context, "context"),
 		"all":     d.decodeWord(&decl.all, "all"),
 		"memories": func(v *node) {
-			if !d.requireKind(v, yamlfile.List, "memories") {
+			if !d.requireKind(v, yamlfile.ListNode, "memories") {
 				return
 			}
 			for _, item := range v.Items {
@@ -114,13 +114,13 @@ func (d *privacyDecoder) decodeMemories(n *node) memoriesDecl {
 	out := memoriesDecl{columnMapDecl: columnMapDecl{place: n.Place, columns: map[string]wordDecl{}}}
 	decoders := d.columnMapDecoders(&out.columnMapDecl, append(slices.Clone(memoryColumns), "source", "told", "evidence"))
 	decoders["tables"] = func(v *node) {
-		if !d.requireKind(v, yamlfile.Mapping, "tables") {
+		if !d.requireKind(v, yamlfile.MappingNode, "tables") {
 			return
 		}
 		for i, kind := range v.Keys {
-			k := kindDecl{place: v.KeyAt[i], kind: kind, table: wordDecl{place: v.Values[i].Place}}
+			k := kindDecl{place: v.KeyPlaces[i], kind: kind, table: wordDecl{place: v.Values[i].Place}}
 			if !attributeName.MatchString(kind) {
-				d.fail(v.KeyAt[i], "", "the kind of memories is of a-z, 0-9 and _, at most 32 long")
+				d.fail(v.KeyPlaces[i], "", "the kind of memories is of a-z, 0-9 and _, at most 32 long")
 			}
 			d.decodeWord(&k.table.text, "the table of "+kind)(v.Values[i])
 			out.kinds = append(out.kinds, k)

@@ -22,8 +22,8 @@ func (x *examples) at() place {
 	return place{File: "example.yaml", Line: x.line, Column: 1}
 }
 
-func (x *examples) scalar(value string, literal yamlfile.Literal) []*node {
-	return []*node{{Place: x.at(), Kind: yamlfile.Scalar, Value: value, Literal: literal}}
+func (x *examples) scalar(value string, literal yamlfile.ScalarType) []*node {
+	return []*node{{Place: x.at(), Kind: yamlfile.ScalarNode, Value: value, ScalarType: literal}}
 }
 
 func (x *examples) of(s *shape) []*node {
@@ -53,13 +53,13 @@ func (x *examples) of(s *shape) []*node {
 	case boolKind, trueKind:
 		return x.scalar("true", "bool")
 	case nullKind:
-		return []*node{{Place: x.at(), Kind: yamlfile.Null}}
+		return []*node{{Place: x.at(), Kind: yamlfile.NullNode}}
 	case listKind:
-		return []*node{{Place: x.at(), Kind: yamlfile.List, Items: x.of(s.values)}}
+		return []*node{{Place: x.at(), Kind: yamlfile.ListNode, Items: x.of(s.values)}}
 	case tableKind:
 		var out []*node
 		for _, v := range x.of(s.values) {
-			out = append(out, &node{Place: x.at(), Kind: yamlfile.Mapping, Keys: []string{"name"}, KeyAt: []place{x.at()}, Values: []*node{v}})
+			out = append(out, &node{Place: x.at(), Kind: yamlfile.MappingNode, Keys: []string{"name"}, KeyPlaces: []place{x.at()}, Values: []*node{v}})
 		}
 		return out
 	case anyOf:
@@ -85,10 +85,10 @@ func (x *examples) mapping(s *shape) []*node {
 		most = max(most, len(values[i]))
 	}
 	make := func(pick func(i, turn int) *node, turn int) {
-		n := &node{Place: x.at(), Kind: yamlfile.Mapping}
+		n := &node{Place: x.at(), Kind: yamlfile.MappingNode}
 		for i, k := range s.keys {
 			if v := pick(i, turn); v != nil {
-				n.Keys, n.KeyAt, n.Values = append(n.Keys, k.name), append(n.KeyAt, x.at()), append(n.Values, v)
+				n.Keys, n.KeyPlaces, n.Values = append(n.Keys, k.name), append(n.KeyPlaces, x.at()), append(n.Values, v)
 			}
 		}
 		x.want[n.Place] = s

@@ -38,7 +38,7 @@ func suggestColumnRule(value string) string {
 
 // isLikelyOpen tells whether a word is a likely mistake for open, the rule that shows every row.
 func isLikelyOpen(n *node) bool {
-	return n.Literal == yamlfile.Bool || slices.Contains(
+	return n.ScalarType == yamlfile.BoolScalar || slices.Contains(
 		[]string{"all", "any", "everything", "everybody", "public", "*", "yes", "on", "allow"}, n.Value)
 }
 
@@ -52,7 +52,7 @@ var listSlips = map[string]string{
 // suggestComparison suggests { column: user_id, is: user } for { user_id: user }.
 func suggestComparison(n *node, label string) string {
 	second := map[string]string{"own": "is", "tenant": "is", "status": "is", "grant": "to"}[label]
-	if second == "" || len(n.Keys) != 1 || n.Values[0].Kind != yamlfile.Scalar ||
+	if second == "" || len(n.Keys) != 1 || n.Values[0].Kind != yamlfile.ScalarNode ||
 		slices.Contains([]string{"column", second}, n.Keys[0]) {
 		return ""
 	}

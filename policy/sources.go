@@ -45,14 +45,14 @@ func (d *privacyDecoder) decodeSources(n *node) {
 		"key":   d.decodeWordAt(&decl.key, &decl.keyAt, "key"),
 		"body":  d.decodeWordAt(&decl.body, &decl.bodyAt, "body"),
 		"fields": func(v *node) {
-			if !d.requireKind(v, yamlfile.Mapping, "fields") {
+			if !d.requireKind(v, yamlfile.MappingNode, "fields") {
 				return
 			}
 			for i, name := range v.Keys {
 				w := wordDecl{place: v.Values[i].Place}
 				d.decodeWord(&w.text, name)(v.Values[i])
 				if !attributeName.MatchString(name) || name == "body" {
-					d.fail(v.KeyAt[i], "body has a key of its own", "a field of sources is of a-z, 0-9 and _, and not body")
+					d.fail(v.KeyPlaces[i], "body has a key of its own", "a field of sources is of a-z, 0-9 and _, and not body")
 				}
 				decl.names, decl.fields = append(decl.names, name), append(decl.fields, w)
 			}

@@ -13,7 +13,7 @@ func Suggest(writtenName string, candidates []string) string { return closest(wr
 // closest returns `did you mean "x"?` with the candidate that is most similar to the written word, or "" if none is
 // similar.
 func closest(writtenName string, candidates []string) string {
-	near, ok := yamlfile.Nearest(writtenName, candidates)
+	near, ok := yamlfile.NearestWord(writtenName, candidates)
 	if !ok {
 		return ""
 	}

@@ -33,20 +33,20 @@ var tableKeys = []string{"rows", "columns", "write", "observe", "aggregate", "li
 func (d *tableDecoder) decodeTable(position place, name string, n *node) {
 	decl := tableDecl{place: position, name: name}
 	label := "table " + name
-	if n.Kind == yamlfile.List && slices.Contains([]string{"rows", "columns", "write"}, name) {
+	if n.Kind == yamlfile.ListNode && slices.Contains([]string{"rows", "columns", "write"}, name) {
 		d.fail(n.Place, "indent it further than the table's name", "%s is not beneath a table", name)
 		return
 	}
 	// the value of the key rows was written in the place of the table's mapping
-	if n.Kind == yamlfile.Scalar || n.Kind == yamlfile.List {
+	if n.Kind == yamlfile.ScalarNode || n.Kind == yamlfile.ListNode {
 		suggestion := "write { rows: [ … ] }"
-		if n.Kind == yamlfile.Scalar {
+		if n.Kind == yamlfile.ScalarNode {
 			suggestion = "write { rows: " + n.Value + " }"
 			if n.Value != "open" {
 				suggestion = "write { rows: … }, or { rows: open } if every row may show"
 			}
 		}
-		d.fail(n.Place, suggestion, "%s must be %s, not %s", label, yamlfile.Mapping, n.Kind)
+		d.fail(n.Place, suggestion, "%s must be %s, not %s", label, yamlfile.MappingNode, n.Kind)
 		return
 	}
 	d.decodeFields(n, label, map[string]func(*node){
@@ -78,12 +78,12 @@ func (d *tableDecoder) decodeTable(position place, name string, n *node) {
 
 // decodeRows reads the rule of a table, or `rows: none`.
 func (d *tableDecoder) decodeRows(decl *tableDecl, n *node) {
-	isNone := n.Kind == yamlfile.Scalar && n.Value == "none" || n.Kind == yamlfile.List && len(n.Items) == 0
+	isNone := n.Kind == yamlfile.ScalarNode && n.Value == "none" || n.Kind == yamlfile.ListNode && len(n.Items) == 0
 	if !isNone {
 		decl.rows = d.blocks.decodeRows(n)
 		return
 	}
-	decl.noRows, decl.rows = &n.Place, noneBlock{n.Place, n.Kind == yamlfile.List}
+	decl.noRows, decl.rows = &n.Place, noneBlock{n.Place, n.Kind == yamlfile.ListNode}
 	d.doc.blockNames[n.Place] = "none"
 }
 

@@ -61,15 +61,15 @@ func (d *functionDecoder) decodeTool(decl *functionDecl, n *node) {
 		"arguments": func(v *node) {
 			t.hasArguments = true
 			switch v.Kind {
-			case yamlfile.List:
+			case yamlfile.ListNode:
 				for _, item := range v.Items {
 					a := toolArgumentDecl{place: item.Place}
 					d.decodeWord(&a.name, "an argument")(item)
 					t.arguments = append(t.arguments, a)
 				}
-			case yamlfile.Mapping:
+			case yamlfile.MappingNode:
 				for i, name := range v.Keys {
-					a := toolArgumentDecl{place: v.KeyAt[i], name: name}
+					a := toolArgumentDecl{place: v.KeyPlaces[i], name: name}
 					d.decodeWord(&a.description, "the description of an argument")(v.Values[i])
 					t.arguments = append(t.arguments, a)
 				}

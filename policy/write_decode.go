@@ -80,11 +80,11 @@ func (d *tableDecoder) decodeWrite(n *node) *writeDecl {
 		"check": func(v *node) { decl.check = d.blocks.decodeRows(v) },
 		"lists": func(v *node) { decl.lists = d.decodeLists(v) },
 		"stamp": func(v *node) {
-			if !d.requireKind(v, yamlfile.Mapping, "stamp") {
+			if !d.requireKind(v, yamlfile.MappingNode, "stamp") {
 				return
 			}
 			for i, column := range v.Keys {
-				decl.stamps = append(decl.stamps, d.decodeStamp(v.KeyAt[i], column, v.Values[i]))
+				decl.stamps = append(decl.stamps, d.decodeStamp(v.KeyPlaces[i], column, v.Values[i]))
 			}
 		},
 	})
@@ -99,7 +99,7 @@ func (d *tableDecoder) decodeStamp(position place, column string, n *node) stamp
 		"value":     d.decodeWord(&s.value, "value"),
 		"unless":    func(v *node) { s.unless = d.blocks.decodeRows(v) },
 	})
-	if n.Kind == yamlfile.Mapping && (s.attribute == "") == (s.value == "") {
+	if n.Kind == yamlfile.MappingNode && (s.attribute == "") == (s.value == "") {
 		d.fail(n.Place, "write { attribute: name } or { value: word }", "a stamp is an attribute or a value")
 	}
 	return s

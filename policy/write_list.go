@@ -43,16 +43,16 @@ type sourceDecl struct {
 }
 
 func (d *tableDecoder) decodeLists(n *node) []listDecl {
-	if !d.requireKind(n, yamlfile.Mapping, "lists") {
+	if !d.requireKind(n, yamlfile.MappingNode, "lists") {
 		return nil
 	}
 	var out []listDecl
 	for i, column := range n.Keys {
-		decl := listDecl{place: n.KeyAt[i], column: column}
+		decl := listDecl{place: n.KeyPlaces[i], column: column}
 		d.decodeFields(n.Values[i], "list "+column, map[string]func(*node){
 			"from": func(v *node) {
 				decl.hasFrom = true
-				if !d.requireKind(v, yamlfile.List, "from") {
+				if !d.requireKind(v, yamlfile.ListNode, "from") {
 					return
 				}
 				for _, item := range v.Items {
@@ -60,7 +60,7 @@ func (d *tableDecoder) decodeLists(n *node) []listDecl {
 				}
 			},
 			"narrow": func(v *node) {
-				if v.Kind != yamlfile.Scalar || v.Value != "true" {
+				if v.Kind != yamlfile.ScalarNode || v.Value != "true" {
 					d.fail(v.Place, "leave it out if the list may grow", "narrow takes nothing but true")
 				}
 				decl.onlyNarrowing = true

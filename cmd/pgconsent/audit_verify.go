@@ -74,7 +74,7 @@ func (v auditVerifyCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	reports, err := s.verifyLog(c, c.Audit.ReportsLog(), "")
+	reports, err := s.verifyLog(c, c.Audit.ReportLog(), "")
 	if err != nil {
 		return err
 	}

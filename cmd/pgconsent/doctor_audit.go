@@ -57,8 +57,8 @@ func checkAudit(ctx context.Context, c *config.Config) []doctor.Finding {
 	}
 	key := u.loadKey()
 	chainEnds, sound := u.checkChain(c.Audit, key, "the audit")
-	u.checkChain(c.Audit.ReportsLog(), key, "the log of reports about persons")
-	if reports := c.Audit.ReportsLog().File; c.Audit.Sink != config.SinkDatabase && fileExists(reports) {
+	u.checkChain(c.Audit.ReportLog(), key, "the log of reports about persons")
+	if reports := c.Audit.ReportLog().File; c.Audit.Sink != config.SinkDatabase && fileExists(reports) {
 		u.checkFolder(reports)
 	}
 	if sound && len(u.found) == 0 {

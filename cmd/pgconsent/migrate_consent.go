@@ -16,7 +16,7 @@ import (
 
 // createConsentKey creates the key of the consent registry, and its anchor if the registry is empty.
 func (s *session) createConsentKey(c *config.Config, t targetDatabase) error {
-	isNew, err := serve.BeginRegistry(s.ctx, c, t.conn, t.name)
+	isNew, err := serve.InitRegistry(s.ctx, c, t.conn, t.name)
 	if isNew {
 		fmt.Fprintf(s.err, "made %s: keep a copy, apart from the database's backups\n", c.Consent.Key)
 	}

@@ -31,7 +31,8 @@ func (c serveCmd) Run(s *session) error {
 		return err
 	}
 	defer serve.ReduceGC()()
-	service, err := serve.New(s.ctx, serve.Options{Config: cfg, Log: s.log, Drain: c.Drain, Version: readVersion().String()})
+	service, err := serve.New(s.ctx, serve.Options{Config: cfg, Log: s.log, DrainTime: c.Drain,
+		Version: readVersion().String()})
 	if err != nil {
 		return err
 	}

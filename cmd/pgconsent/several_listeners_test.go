@@ -101,12 +101,12 @@ func TestOneOfSeveralInUse(t *testing.T) {
 // For a list, the first address is printed for clients.
 func TestFirstAddressIsPrinted(t *testing.T) {
 	for _, c := range []struct {
-		listen config.Addresses
+		listen config.AddressList
 		want   string
 	}{
-		{config.Addresses{"127.0.0.1:1", "/run/p/.s.PGSQL.2"}, "postgres://chat@127.0.0.1:1/app"},
-		{config.Addresses{"/run/p/.s.PGSQL.2", "127.0.0.1:1"}, "postgres://chat@/app?host=%2Frun%2Fp&port=2"},
-		{config.Addresses{":1"}, "postgres://chat@localhost:1/app"},
+		{config.AddressList{"127.0.0.1:1", "/run/p/.s.PGSQL.2"}, "postgres://chat@127.0.0.1:1/app"},
+		{config.AddressList{"/run/p/.s.PGSQL.2", "127.0.0.1:1"}, "postgres://chat@/app?host=%2Frun%2Fp&port=2"},
+		{config.AddressList{":1"}, "postgres://chat@localhost:1/app"},
 	} {
 		if got := clientDSN(&config.Config{Listen: c.listen}, "chat", "", "app"); got != c.want {
 			t.Errorf("%v: %s, want %s", c.listen, got, c.want)

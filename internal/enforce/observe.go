@@ -172,7 +172,7 @@ func (d *database) warnUnprotected(s *state) {
 	for _, t := range s.policy.Observed() {
 		names = append(names, t.Relation.Name.String())
 	}
-	d.enforcer.cfg.Metrics.SetObserved(d.cfg.Name, len(names))
+	d.enforcer.cfg.Metrics.SetObservedTables(d.cfg.Name, len(names))
 	if len(names) > 0 {
 		d.enforcer.cfg.Log.Warn("these tables are NOT PROTECTED: the policy only observes them, and agents read every row",
 			"database", d.cfg.Name, "tables", strings.Join(names, ", "))

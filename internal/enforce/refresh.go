@@ -278,7 +278,7 @@ func (d *database) publishResult(startedAt time.Time, result probeResult, err er
 	m, log := d.enforcer.cfg.Metrics, d.enforcer.cfg.Log.With("database", d.cfg.Name)
 	m.CountRefresh(d.cfg.Name, err == nil)
 	unreached, moving := err != nil && unreachableError(err), errors.Is(err, errCatalogsChanging)
-	m.UpstreamUp(d.cfg.Name, !unreached)
+	m.SetUpstreamUp(d.cfg.Name, !unreached)
 	switch {
 	case err == nil:
 		if d.lastFailure != "" {
@@ -300,7 +300,7 @@ func (d *database) publishResult(startedAt time.Time, result probeResult, err er
 		})
 		m.SetSignedPath(d.cfg.Name, d.enforcer.cfg.RewriteMode.UsesSignedPath() && !d.signedPathOff)
 		d.enforcer.endSessionsOnOtherServers(d)
-		m.PolicyActive(d.cfg.Name, d.state.versions.Policy, d.state.versions.Catalog)
+		m.SetActivePolicy(d.cfg.Name, d.state.versions.Policy, d.state.versions.Catalog)
 	case unreached || moving:
 		// No error proves that the state is wrong, so that it stays active while the last probe is recent enough.
 		if d.servingState.Load() == nil {
@@ -527,7 +527,7 @@ func (d *database) retryUnfittingPolicy(snap *catalog.Snapshot) {
 		return
 	}
 	d.pendingDocument, d.unfittingPolicy = d.unfittingPolicy, nil
-	d.enforcer.cfg.Metrics.PolicyPending(d.cfg.Name, true)
+	d.enforcer.cfg.Metrics.SetPolicyPending(d.cfg.Name, true)
 	d.enforcer.cfg.Log.Warn("policy_pending: the new policy fits the catalogs now; the old one stays in force until "+
 		"pgconsent migrate has installed the new one", "database", d.cfg.Name, "pending", c.policy.Version())
 }
@@ -626,7 +626,7 @@ func (d *database) runChecks(ctx context.Context, s *state) error {
 func (d *database) activate(s *state, doc *policy.Document, o probeResult) {
 	if doc != d.document {
 		d.document, d.pendingDocument, d.unfittingPolicy = doc, nil, nil
-		d.enforcer.cfg.Metrics.PolicyPending(d.cfg.Name, false)
+		d.enforcer.cfg.Metrics.SetPolicyPending(d.cfg.Name, false)
 	}
 	var before suspension
 	if d.state != nil {

@@ -44,13 +44,13 @@ func (d *database) reload() error {
 	d.unfittingPolicy = nil
 	if c.plan.Hash() != d.lastProbe.installedPolicy.Hash {
 		d.pendingDocument = doc
-		m.PolicyPending(d.cfg.Name, true)
+		m.SetPolicyPending(d.cfg.Name, true)
 		log.Warn("policy_pending: the new policy changes the database side; the old one stays in force, run pgconsent migrate",
 			"pending", c.policy.Version(), "in_force", d.state.versions.Policy)
 		return nil
 	}
 	d.pendingDocument = nil
-	m.PolicyPending(d.cfg.Name, false)
+	m.SetPolicyPending(d.cfg.Name, false)
 	if c.policy.Version() == d.state.versions.Policy {
 		return nil
 	}
@@ -65,7 +65,7 @@ func (d *database) reload() error {
 			catalogVersion: v.catalogVersion,
 			server:         v.server, tracksDDL: v.tracksDDL, signedPathOffReason: v.signedPathOffReason})
 	}
-	m.PolicyActive(d.cfg.Name, s.versions.Policy, s.versions.Catalog)
+	m.SetActivePolicy(d.cfg.Name, s.versions.Policy, s.versions.Catalog)
 	log.Info("policy reloaded", "policy", s.versions.Policy)
 	return nil
 }

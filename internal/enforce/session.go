@@ -357,7 +357,7 @@ func (s *session) rewriteText(st *state, text string, p verdict.Protocol, signin
 		parameterTypeRefusal: res.ParameterTypeRefusal, checkValues: res.CheckValues,
 		representedUserParameter: res.RepresentedUserParameter, sessionOnly: ofSession,
 		hardenedIfDeclared: res.HardenedIfDeclared, bindable: res.Bindable, record: audit.Decision{
-			Protocol: protocolName(p), Verdict: metrics.Allow, Path: string(res.Path),
+			Protocol: protocolName(p), Verdict: metrics.VerdictAllow, Path: string(res.Path),
 			Policy: st.versions.Policy, Catalog: st.versions.Catalog, Signed: res.NeedsSignature,
 		}}
 	copyResult(j, res)
@@ -418,7 +418,8 @@ func refusalVerdict(text string, p verdict.Protocol, versions verdict.Versions, 
 		Original: text, Refusal: err, Versions: versions,
 		Rewritten: verdict.Rewritten{Path: verdict.PathRowSecurity, Position: func(int) int { return 0 }},
 		EnforcerDetail: &judgement{record: audit.Decision{
-			Protocol: protocolName(p), Tag: "unknown", Verdict: metrics.Deny, SQLState: string(err.Code), Reason: string(err.Reason),
+			Protocol: protocolName(p), Tag: "unknown", Verdict: metrics.VerdictDeny, SQLState: string(err.Code),
+			Reason: string(err.Reason),
 			Policy: versions.Policy, Catalog: versions.Catalog,
 		}},
 	}
@@ -499,7 +500,7 @@ func (s *session) Record(v *verdict.Verdict, executed ...*verdict.Verdict) verdi
 	if j, ok := v.EnforcerDetail.(*judgement); ok {
 		r = j.record
 	} else {
-		r = audit.Decision{Tag: "unknown", Verdict: metrics.Deny}
+		r = audit.Decision{Tag: "unknown", Verdict: metrics.VerdictDeny}
 	}
 	var live map[string]string
 	if j, ok := v.EnforcerDetail.(*judgement); ok {
@@ -539,22 +540,22 @@ func (s *session) Record(v *verdict.Verdict, executed ...*verdict.Verdict) verdi
 		keys:           s.newReturnedKeys(v, executed)}
 	if now, refused := s.currentServingState(); refused == nil {
 		t.limits = s.limits(now.state.policy, actor)
-		if r.Verdict != metrics.Allow {
+		if r.Verdict != metrics.VerdictAllow {
 			s.chargeRefused(t.limits)
 		} else if t.reservedRows, t.limitRefusal = s.charge(t.limits, executionCostOf(v, executed)); t.limitRefusal != nil {
-			r.Verdict, r.SQLState, r.Reason = metrics.Deny, string(t.limitRefusal.Code), string(t.limitRefusal.Reason)
+			r.Verdict, r.SQLState, r.Reason = metrics.VerdictDeny, string(t.limitRefusal.Code), string(t.limitRefusal.Reason)
 		}
 	}
 	t.unusedRows = t.reservedRows
-	if asked := quotasOf(v, executed); len(asked) > 0 && r.Verdict == metrics.Allow {
+	if asked := quotasOf(v, executed); len(asked) > 0 && r.Verdict == metrics.VerdictAllow {
 		var over *policy.Quota
 		if t.reservations, over, t.limitRefusal = s.reserve(v, asked); t.limitRefusal != nil {
-			r.Verdict, r.SQLState, r.Reason = metrics.Deny, string(t.limitRefusal.Code), string(t.limitRefusal.Reason)
+			r.Verdict, r.SQLState, r.Reason = metrics.VerdictDeny, string(t.limitRefusal.Code), string(t.limitRefusal.Reason)
 			r.Contracts = withDenial(r.Contracts, over)
 		}
 	}
 	s.enforcer.cfg.Metrics.CountStatement(r.Verdict, r.Reason, r.Tag)
-	s.countExecution(r, r.Verdict == metrics.Allow)
+	s.countExecution(r, r.Verdict == metrics.VerdictAllow)
 	t.record = s.enforcer.cfg.Audit.Decision(r)
 	t.attributes = s.mergeUserAttributes(actor)
 	t.noteObserved(v)

@@ -299,7 +299,7 @@ func (d *database) checkAndSuspend(ctx context.Context, s *state) (*state, error
 
 // logSuspension logs which tables were suspended, and which are served again.
 func (d *database) logSuspension(before, now suspension) {
-	d.enforcer.cfg.Metrics.SetSuspended(d.cfg.Name, len(now.relations))
+	d.enforcer.cfg.Metrics.SetSuspendedTables(d.cfg.Name, len(now.relations))
 	if before.equal(now.suspensionCauses) {
 		return
 	}

@@ -184,7 +184,7 @@ func startRemoteProxy(t *testing.T, name string) *remoteProxy {
 	if err := r.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	service, err := serve.New(t.Context(), serve.Options{Config: a.config, Log: slog.New(slog.DiscardHandler), Drain: time.Second})
+	service, err := serve.New(t.Context(), serve.Options{Config: a.config, Log: slog.New(slog.DiscardHandler), DrainTime: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

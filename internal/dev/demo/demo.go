@@ -208,7 +208,7 @@ func (c Config) openListeners(ctx context.Context, f folder, cfg *config.Config)
 	if access.Tokens, err = f.makeTokens(ctx, cfg); err != nil {
 		return access, nil, err
 	}
-	service, err = serve.New(ctx, serve.Options{Config: cfg, Log: c.Log, Drain: 2 * time.Second})
+	service, err = serve.New(ctx, serve.Options{Config: cfg, Log: c.Log, DrainTime: 2 * time.Second})
 	return access, service, err
 }
 
@@ -581,7 +581,7 @@ func migrate(ctx context.Context, c *config.Config, name string) error {
 	if err := migrations.Up(ctx, conn, o, plan); err != nil {
 		return err
 	}
-	_, err = serve.BeginRegistry(ctx, c, conn, name)
+	_, err = serve.InitRegistry(ctx, c, conn, name)
 	return err
 }
 

@@ -10,8 +10,8 @@ import (
 )
 
 // Counts returns the figures of a registry at this moment, by its clock.
-func (s *Sweeper) Counts(ctx context.Context) (metrics.Consent, error) {
-	out := metrics.Consent{Streams: map[string]int{}}
+func (s *Sweeper) Counts(ctx context.Context) (metrics.ConsentCounts, error) {
+	out := metrics.ConsentCounts{Streams: map[string]int{}}
 	conn, err := s.connect(ctx)
 	if err != nil {
 		return out, err
@@ -54,7 +54,7 @@ func (s *Sweeper) Counts(ctx context.Context) (metrics.Consent, error) {
 		(SELECT count(*)::int4 FROM pgconsent.outbox WHERE sent_at IS NULL),
 		(SELECT COALESCE(GREATEST(extract(epoch FROM $1 - min(recorded_at)), 0), 0)::float8 FROM pgconsent.outbox WHERE sent_at IS NULL),
 		(SELECT COALESCE(extract(epoch FROM finished_at), 0)::float8 FROM pgconsent.sweep_state)`, now).
-		Scan(&out.Approved, &out.Rejected, &out.Expired, &out.Waiting, &out.WaitingSeconds, &out.SweptAt)
+		Scan(&out.Approved, &out.Rejected, &out.Expired, &out.WaitingMessages, &out.WaitingSeconds, &out.SweptAt)
 	if err != nil {
 		return out, databaseError("count consents", err)
 	}

@@ -46,7 +46,7 @@ func TestCirisK_Numbers(t *testing.T) {
 			t.Errorf("%s: %+v", when, got)
 		}
 		reg := prometheus.NewRegistry()
-		metrics.New(reg).Consents([]metrics.Consent{got})
+		metrics.New(reg).SetConsentCounts([]metrics.ConsentCounts{got})
 		for name, want := range map[string]float64{
 			"consent_active_users": 4, "consent_stream_distribution TEMPORARY": 25,
 			"consent_stream_distribution PARTNERED": 50, "consent_stream_distribution ANONYMOUS": 25,
@@ -90,11 +90,11 @@ func TestLag(t *testing.T) {
 	s.temporary("ada")
 	s.temporary("eve")
 	s.sweep()
-	if n, err := s.Counts(t.Context()); err != nil || n.LagSeconds != 0 || n.Waiting != 0 || math.Abs(n.SweptAt-float64(time.Now().Unix())) > 60 {
+	if n, err := s.Counts(t.Context()); err != nil || n.LagSeconds != 0 || n.WaitingMessages != 0 || math.Abs(n.SweptAt-float64(time.Now().Unix())) > 60 {
 		t.Errorf("%+v %v", n, err)
 	}
 	s.do(consent.Command{Action: consent.ActionRevoke, Subject: "ada", Caller: consent.Party{Role: consent.RoleController, ID: "us"}})
-	if n, err := s.Counts(t.Context()); err != nil || n.LagSeconds <= 0 || n.Waiting != 1 {
+	if n, err := s.Counts(t.Context()); err != nil || n.LagSeconds <= 0 || n.WaitingMessages != 1 {
 		t.Errorf("%+v %v", n, err)
 	}
 	if due, err := s.isDue(t.Context(), time.Hour); err != nil || !due {

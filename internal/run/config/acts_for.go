@@ -35,8 +35,8 @@ func (a *ActsFor) defaults() {
 	a.Setting = strings.ToLower(a.Setting)
 }
 
-// Claim returns the name of the claim that gives an attribute; "": there is none.
-func (a *ActsFor) Claim(attribute string, j *JWT) string {
+// ClaimOf returns the name of the claim that gives an attribute; "": there is none.
+func (a *ActsFor) ClaimOf(attribute string, j *JWT) string {
 	if claim, ok := a.Claims[attribute]; ok || j == nil {
 		return claim
 	}
@@ -98,7 +98,7 @@ func (a *ActsFor) checkJWT(d *decoder, path string, j *JWT) {
 		d.addProblem(path+".setting", "Sessions set pgconsent.token.", "%s.setting is for by: trusted", path)
 	}
 	for _, name := range a.Attributes {
-		if a.Claim(name, j) == "" {
+		if a.ClaimOf(name, j) == "" {
 			d.addProblem(path, "claims: { "+name+": sub }", "%s does not say which claim gives the attribute %s", path, name)
 		}
 	}

@@ -36,7 +36,7 @@ func TestActsFor(t *testing.T) {
 	} {
 		text := "version: 1\ndatabases: { app: { policy: p.yaml, owners: [o] } }\n" + q.more +
 			"agents: { backend: { database: app, attributes: { team: blue }, acts_for: " + q.section + " } }\n"
-		c, err := parse("/etc/pgconsent.yaml", "pgconsent.yaml", []byte(text), func(string) string { return "" })
+		c, err := parseConfig("/etc/pgconsent.yaml", "pgconsent.yaml", []byte(text), func(string) string { return "" })
 		switch {
 		case q.wrong == "" && err != nil:
 			t.Errorf("%s: %v", q.section, err)

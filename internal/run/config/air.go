@@ -16,7 +16,8 @@ type AIR struct {
 
 // Durations returns the durations in the settings, which [Load] has checked.
 func (a AIR) Durations() (after, window, idle, keep time.Duration) {
-	return parseChecked(a.TimeThreshold), parseChecked(a.Window), parseChecked(a.Idle), parseChecked(a.Keep)
+	return mustParseDuration(a.TimeThreshold), mustParseDuration(a.Window), mustParseDuration(a.Idle),
+		mustParseDuration(a.Keep)
 }
 
 func (a *AIR) setDefaults() {
@@ -31,7 +32,7 @@ func (a *AIR) setDefaults() {
 // maxMessages bounds how many messages are remembered for all sessions together, with 4 bytes of memory for each.
 const maxMessages = 200_000_000
 
-func (a *AIR) check(d *decoder) {
+func (a *AIR) checkAIR(d *decoder) {
 	for _, t := range []struct {
 		key, value string
 		most       time.Duration
@@ -41,7 +42,7 @@ func (a *AIR) check(d *decoder) {
 			d.addProblem("air."+t.key, "30m, 90s and 2h are times.", "air.%s must be a time between 1s and %v", t.key, t.most)
 		}
 	}
-	if parseChecked(a.Keep) < parseChecked(a.Idle) {
+	if mustParseDuration(a.Keep) < mustParseDuration(a.Idle) {
 		d.addProblem("air.keep", "A session would be forgotten before its pause has ended it.",
 			"air.keep must be at least air.idle")
 	}

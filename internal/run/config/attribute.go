@@ -13,14 +13,14 @@ type Attributes map[string]string
 
 var attributesType = reflect.TypeFor[Attributes]()
 
-func (d *decoder) attributes(path string, n *yamlfile.Node, v reflect.Value) {
+func (d *decoder) decodeAttributes(path string, n *yamlfile.Node, v reflect.Value) {
 	out := Attributes{}
-	d.entries(path, n, func(key string, _ yamlfile.Place, value *yamlfile.Node) {
+	d.eachEntry(path, n, func(key string, _ yamlfile.Place, value *yamlfile.Node) {
 		switch value.Kind {
-		case yamlfile.List:
+		case yamlfile.ListNode:
 			out[key] = d.arrayLiteral(joinPath(path, key), value)
-		case yamlfile.Scalar:
-			out[key] = value.Written
+		case yamlfile.ScalarNode:
+			out[key] = value.SourceText
 		default:
 			d.addProblemAt(value.Place, "", "%s must be a text or a list of texts", keyName(joinPath(path, key)))
 		}
@@ -33,11 +33,11 @@ func (d *decoder) arrayLiteral(path string, n *yamlfile.Node) string {
 	escape := strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 	quoted := make([]string, 0, len(n.Items))
 	for _, item := range n.Items {
-		if item.Kind != yamlfile.Scalar {
+		if item.Kind != yamlfile.ScalarNode {
 			d.addProblemAt(item.Place, "", "each element of %s must be a text", keyName(path))
 			continue
 		}
-		quoted = append(quoted, `"`+escape.Replace(item.Written)+`"`)
+		quoted = append(quoted, `"`+escape.Replace(item.SourceText)+`"`)
 	}
 	return "{" + strings.Join(quoted, ",") + "}"
 }

@@ -53,9 +53,9 @@ const (
 	SinkDatabase = "database"
 )
 
-// ReportsLog returns the log, beside this one, that records which reports about persons were made. It is a separate log
+// ReportLog returns the log, beside this one, that records which reports about persons were made. It is a separate log
 // because the process that serves holds the audit's log open.
-func (a Audit) ReportsLog() Audit {
+func (a Audit) ReportLog() Audit {
 	a.File = strings.TrimRight(a.File, "/") + "-reports"
 	a.Anchor = strings.TrimSuffix(a.Anchor, anchorSuffix) + "-reports" + anchorSuffix
 	if a.Sink == SinkDatabase {
@@ -65,8 +65,8 @@ func (a Audit) ReportsLog() Audit {
 	return a
 }
 
-// IsReportsLog tells whether the log is one that [Audit.ReportsLog] returns.
-func (a Audit) IsReportsLog() bool { return strings.HasSuffix(a.Chain, reportsSuffix) }
+// IsReportLog tells whether the log is one that [Audit.ReportLog] returns.
+func (a Audit) IsReportLog() bool { return strings.HasSuffix(a.Chain, reportsSuffix) }
 
 const (
 	anchorSuffix  = ".anchor"
@@ -97,8 +97,8 @@ func (a *Audit) defaults(databases map[string]*Database) {
 
 func (c *Config) checkAudit(d *decoder) {
 	a := c.Audit
-	oneOf(d, "audit.mode", a.Mode, "strict", "buffered", "off")
-	oneOf(d, "audit.sink", a.Sink, SinkFile, SinkDatabase)
+	checkOneOf(d, "audit.mode", a.Mode, "strict", "buffered", "off")
+	checkOneOf(d, "audit.sink", a.Sink, SinkFile, SinkDatabase)
 	if a.Sink == SinkDatabase {
 		c.checkAuditDatabase(d)
 	} else {
@@ -148,7 +148,7 @@ func (c *Config) checkAuditDatabase(d *decoder) {
 		d.addProblem("audit.rotate", "Leave it out; audit.retention works by single records.",
 			"audit.rotate is about files, and records are kept in a database")
 	}
-	if !chainPattern.MatchString(a.Chain) || a.IsReportsLog() {
+	if !chainPattern.MatchString(a.Chain) || a.IsReportLog() {
 		d.addProblem("audit.chain", "Letters, digits, dots, dashes and underscores; each proxy has its own.",
 			"audit.chain: %q is not a name that a chain can have", a.Chain)
 	}

@@ -36,7 +36,7 @@ func TestAudit(t *testing.T) {
 		{"{ database: app }", "audit.database says where records are in a database"},
 		{"{ retain: 1d }", `unknown key "retain"`},
 	} {
-		c, err := parse("/etc/p.yaml", "p.yaml", []byte(base+tc.audit+"\n"), func(string) string { return "" })
+		c, err := parseConfig("/etc/p.yaml", "p.yaml", []byte(base+tc.audit+"\n"), func(string) string { return "" })
 		if tc.want == "" {
 			if err != nil {
 				t.Errorf("%s: %v", tc.audit, err)
@@ -47,7 +47,7 @@ func TestAudit(t *testing.T) {
 			t.Errorf("%s: %v, %v; want %q", tc.audit, c, err, tc.want)
 		}
 	}
-	c, err := parse("/etc/p.yaml", "p.yaml", []byte(base+"{ rotate: { size: 1MiB, age: 90m }, retention: 2d }\n"), func(string) string { return "" })
+	c, err := parseConfig("/etc/p.yaml", "p.yaml", []byte(base+"{ rotate: { size: 1MiB, age: 90m }, retention: 2d }\n"), func(string) string { return "" })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,11 +23,11 @@ func (c *Config) check(d *decoder) {
 	c.checkUpstream(d)
 	c.checkAudit(d)
 	c.checkAdmin(d)
-	oneOf(d, "enforcement", string(c.Enforcement), string(EnforceAuto), string(EnforceBoth))
+	checkOneOf(d, "enforcement", string(c.Enforcement), string(EnforceAuto), string(EnforceBoth))
 	if c.Consent != nil {
 		c.Consent.check(d)
 	}
-	c.AIR.check(d)
+	c.AIR.checkAIR(d)
 	if c.JWT != nil {
 		c.JWT.check(d)
 	}
@@ -48,7 +48,7 @@ func (c *Config) check(d *decoder) {
 	if _, ok := parseStatementBytes(c.MaxStatement); !ok {
 		d.addProblem("max_statement", "max_statement: 16 MiB", "max_statement must be a size from 1 MiB to 64 MiB")
 	}
-	if _, ok := heapBytes(c.Upstream.KeepHeap); !ok {
+	if _, ok := parseHeapBytes(c.Upstream.KeepHeap); !ok {
 		d.addProblem("upstream.keep_heap", "upstream: { keep_heap: 4 MiB }", "upstream.keep_heap must be 0 or a size from 1 MiB to 32 MiB")
 	}
 	if n, err := strconv.Atoi(c.Upstream.StatementCache); c.Upstream.StatementCache != "" && (err != nil || n < 0 || n > 10_000) {
@@ -65,7 +65,7 @@ func (c *Config) checkUpstream(d *decoder) {
 	if c.Upstream.Port < 1 || c.Upstream.Port > 65535 {
 		d.addProblem("upstream.port", "", "upstream.port must be between 1 and 65535")
 	}
-	oneOf(d, "upstream.tls", c.Upstream.TLS, "disable", "require", "verify-full")
+	checkOneOf(d, "upstream.tls", c.Upstream.TLS, "disable", "require", "verify-full")
 	if c.Upstream.TLS != "disable" && c.Upstream.isUnixSocket() {
 		d.addProblem("upstream.tls", "Leave it out, or name a host.", "a unix socket has no TLS")
 	}
@@ -120,10 +120,10 @@ func (c *Config) checkAgent(d *decoder, name string, a *Agent) {
 	db, ok := c.Databases[a.Database]
 	switch {
 	case a.Database == "":
-		d.addProblem(path, "database: "+anyKey(c.Databases), "%s has no database", path)
+		d.addProblem(path, "database: "+firstKey(c.Databases), "%s has no database", path)
 	case !ok:
 		hint := "Databases: " + strings.Join(sortedKeys(c.Databases), ", ") + "."
-		if best, found := yamlfile.Nearest(a.Database, sortedKeys(c.Databases)); found {
+		if best, found := yamlfile.NearestWord(a.Database, sortedKeys(c.Databases)); found {
 			hint = fmt.Sprintf("Did you mean %q?", best)
 		}
 		d.addProblem(path+".database", hint, "%s names a database %q that is not configured", path, a.Database)
@@ -140,7 +140,7 @@ func (c *Config) checkAgent(d *decoder, name string, a *Agent) {
 	if a.ActsFor != nil {
 		a.ActsFor.check(d, path+".acts_for", a, c.JWT)
 	}
-	oneOf(d, path+".auth", a.Auth, AuthPassword, AuthToken, AuthCertificate)
+	checkOneOf(d, path+".auth", a.Auth, AuthPassword, AuthToken, AuthCertificate)
 	switch {
 	case a.Auth == AuthToken && c.JWT == nil:
 		d.addProblem(path+".auth", "jwt: { issuer: …, audience: …, jwks: … } says which tokens are accepted.",
@@ -184,7 +184,7 @@ func (c *Config) checkAdmin(d *decoder) {
 	}
 }
 
-func oneOf(d *decoder, path, value string, allowed ...string) {
+func checkOneOf(d *decoder, path, value string, allowed ...string) {
 	if !slices.Contains(allowed, value) {
 		d.addProblem(path, "One of: "+strings.Join(allowed, ", ")+".", "%s: %q is not known", path, value)
 	}
@@ -227,7 +227,7 @@ func sortedKeys[V any](m map[string]V) []string {
 	return out
 }
 
-func anyKey[V any](m map[string]V) string {
+func firstKey[V any](m map[string]V) string {
 	if ks := sortedKeys(m); len(ks) > 0 {
 		return ks[0]
 	}

@@ -17,7 +17,7 @@ const DefaultFile = "pgconsent.yaml"
 // Config is a whole configuration, with defaults filled in and paths made absolute.
 type Config struct {
 	Version     int                  `yaml:"version"`
-	Listen      Addresses            `yaml:"listen"`
+	Listen      AddressList          `yaml:"listen"`
 	TLS         *TLS                 `yaml:"tls"`
 	Proxies     ProxyProtocol        `yaml:"proxy_protocol"`
 	HTTP        HTTP                 `yaml:"http"`
@@ -34,17 +34,17 @@ type Config struct {
 	Audit        Audit       `yaml:"audit"`
 	Admin        Admin       `yaml:"admin"`
 
-	OldSpellings []string `yaml:"-"` // old spellings in the file, each with the new one, which the log names once
-	Consent      *Consent `yaml:"consent"`
-	JWT          *JWT     `yaml:"jwt"`
-	AIR          AIR      `yaml:"air"`
+	DeprecatedSpellings []string `yaml:"-"` // old spellings in the file, each with the new one, which the log names once
+	Consent             *Consent `yaml:"consent"`
+	JWT                 *JWT     `yaml:"jwt"`
+	AIR                 AIR      `yaml:"air"`
 
 	Path string `yaml:"-"` // the path of the configuration file
 }
 
-// StaleTime returns how long agents are served by the last known state of a database that does not answer; 0: the
+// StaleDuration returns how long agents are served by the last known state of a database that does not answer; 0: the
 // default of package enforce.
-func (c *Config) StaleTime() time.Duration { return parseChecked(c.StaleAfter) }
+func (c *Config) StaleDuration() time.Duration { return mustParseDuration(c.StaleAfter) }
 
 // StatementBytes returns the largest length of an agent's statement, in bytes.
 func (c *Config) StatementBytes() int {
@@ -63,7 +63,7 @@ func parseStatementBytes(text string) (n int, ok bool) {
 	if text == "" {
 		return defaultStatement, true
 	}
-	if n, ok = mebibytes(text); !ok {
+	if n, ok = parseMebibytes(text); !ok {
 		return defaultStatement, false
 	}
 	return n, n <= largestStatement
@@ -71,8 +71,8 @@ func parseStatementBytes(text string) (n int, ok bool) {
 
 var sizeInMebibytes = regexp.MustCompile(`^([1-9][0-9]?) ?MiB$`)
 
-// mebibytes reads a size of 1 to 99 MiB, in bytes.
-func mebibytes(text string) (n int, ok bool) {
+// parseMebibytes reads a size of 1 to 99 MiB, in bytes.
+func parseMebibytes(text string) (n int, ok bool) {
 	m := sizeInMebibytes.FindStringSubmatch(text)
 	if m == nil {
 		return 0, false
@@ -114,35 +114,35 @@ type Upstream struct {
 }
 
 // CachedStatements is how many statements of a session are kept prepared.
-func (u *Upstream) CachedStatements(byDefault int) int {
+func (u *Upstream) CachedStatements(defaultCount int) int {
 	if n, err := strconv.Atoi(u.StatementCache); err == nil {
 		return n
 	}
-	return byDefault
+	return defaultCount
 }
 
 // HeapBytes is how much memory the server's process of an agent's session keeps.
 func (u *Upstream) HeapBytes() int {
-	n, _ := heapBytes(u.KeepHeap)
+	n, _ := parseHeapBytes(u.KeepHeap)
 	return n
 }
 
 // The memory that is kept by default, and the most that may be, in bytes: glibc keeps no more.
 const (
 	defaultHeap = 4 << 20
-	largestHeap = 32 << 20
+	maxHeap     = 32 << 20
 )
 
-// heapBytes reads upstream.keep_heap: 0, or from 1 to 32 MiB.
-func heapBytes(text string) (n int, ok bool) {
+// parseHeapBytes reads upstream.keep_heap: 0, or from 1 to 32 MiB.
+func parseHeapBytes(text string) (n int, ok bool) {
 	switch text {
 	case "":
 		return defaultHeap, true
 	case "0":
 		return 0, true
 	}
-	n, ok = mebibytes(text)
-	return n, ok && n <= largestHeap
+	n, ok = parseMebibytes(text)
+	return n, ok && n <= maxHeap
 }
 
 // Database is one protected database.
@@ -229,19 +229,19 @@ func Load(path string) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parse(abs, path, text, os.Getenv)
+	return parseConfig(abs, path, text, os.Getenv)
 }
 
-// parse is [Load] for a text that was read already; shown is the path as the user knows it.
-func parse(abs, shown string, text []byte, getenv func(string) string) (*Config, error) {
-	c := &Config{Path: abs}
-	d := newDecoder(shown)
+// parseConfig is [Load] for a text that was read already; shown is the path as the user knows it.
+func parseConfig(absolutePath, displayPath string, text []byte, getenv func(string) string) (*Config, error) {
+	c := &Config{Path: absolutePath}
+	d := newDecoder(displayPath)
 	d.decode(text, c)
 	if len(d.problems) == 0 {
 		c.applyEnvironment(d, getenv)
 		c.defaults()
 		c.check(d)
-		c.makePathsAbsolute(filepath.Dir(abs))
+		c.makePathsAbsolute(filepath.Dir(absolutePath))
 	}
 	if len(d.problems) > 0 {
 		slices.SortStableFunc(d.problems, func(a, b Problem) int {
@@ -265,7 +265,7 @@ func setDefault[T comparable](field *T, value T) {
 
 func (c *Config) defaults() {
 	if c.Listen == nil {
-		c.Listen = Addresses{"127.0.0.1:7432"}
+		c.Listen = AddressList{"127.0.0.1:7432"}
 	}
 	setDefault(&c.HTTP.Listen, "127.0.0.1:7433")
 	c.Upstream.defaults()
@@ -274,7 +274,7 @@ func (c *Config) defaults() {
 	setDefault(&c.Enforcement, EnforceAuto)
 	if c.Enforcement == oldAutoValue {
 		c.Enforcement = EnforceAuto
-		c.OldSpellings = append(c.OldSpellings, "enforcement: doors is called enforcement: auto")
+		c.DeprecatedSpellings = append(c.DeprecatedSpellings, "enforcement: doors is called enforcement: auto")
 	}
 	c.Audit.defaults(c.Databases)
 	if c.Consent != nil {

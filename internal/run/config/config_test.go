@@ -41,7 +41,7 @@ const least = "version: 1\ndatabases: { app: { policy: p.yaml, owners: [o] } }\n
 const withCA = least + "tls: { cert: c, key: k, client_ca: ca }\n"
 
 func load(text string, env map[string]string) (*Config, error) {
-	return parse("/etc/pgconsent/c.yaml", "c.yaml", []byte(text), func(k string) string { return env[k] })
+	return parseConfig("/etc/pgconsent/c.yaml", "c.yaml", []byte(text), func(k string) string { return env[k] })
 }
 
 func TestWhole(t *testing.T) {
@@ -50,7 +50,7 @@ func TestWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &Config{
-		Version: 1, Listen: Addresses{"127.0.0.1:6432"}, Path: "/etc/pgconsent/c.yaml",
+		Version: 1, Listen: AddressList{"127.0.0.1:6432"}, Path: "/etc/pgconsent/c.yaml",
 		TLS:      &TLS{Cert: "/etc/pgconsent/server.crt", Key: "/etc/server.key"},
 		HTTP:     HTTP{Listen: "127.0.0.1:6433"},
 		Upstream: Upstream{Host: "db.example", Port: 5433, TLS: "verify-full", CA: "/etc/pgconsent/ca.pem"},
@@ -164,7 +164,7 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &Config{
-		Version: 1, Listen: Addresses{"127.0.0.1:7432"}, HTTP: HTTP{Listen: "127.0.0.1:7433"}, Path: "/etc/pgconsent/c.yaml",
+		Version: 1, Listen: AddressList{"127.0.0.1:7432"}, HTTP: HTTP{Listen: "127.0.0.1:7433"}, Path: "/etc/pgconsent/c.yaml",
 		Upstream: Upstream{Host: "/var/run/postgresql", Port: 5432, TLS: "disable"},
 		Databases: map[string]*Database{"app": {Name: "app", Policy: "/etc/pgconsent/p.yaml", Owners: []string{"o"}, SearchPath: []string{"public"},
 			Roles: Roles{Agent: "pgconsent_agent", Control: "pgconsent_control", Reader: "pgconsent_reader", Rows: "pgconsent_rows", Migrate: "o"}}},
@@ -195,8 +195,8 @@ func TestEnvironmentIsAboveTheFile(t *testing.T) {
 	}
 	n := c.Consent
 	got := []any{c.Listen, c.HTTP.Listen, c.Upstream, c.Credentials, c.Enforcement, c.Audit, n.DurationDays,
-		n.WarningDays, n.ReviewTime(), *n.AutoRenewal, *n.RequireExplicit, *n.Decay}
-	want := []any{Addresses{"localhost:1"}, "off", Upstream{Host: "/run/pg", Port: 7, TLS: "disable"}, "/c",
+		n.WarningDays, n.ReviewDuration(), *n.AutoRenewal, *n.RequireExplicit, *n.Decay}
+	want := []any{AddressList{"localhost:1"}, "off", Upstream{Host: "/run/pg", Port: 7, TLS: "disable"}, "/c",
 		EnforceBoth, recorded("off", "/a"), 7, 1, 24 * time.Hour, false, true, true}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -207,13 +207,13 @@ func TestEnvironmentIsAboveTheFile(t *testing.T) {
 func TestListen(t *testing.T) {
 	for _, c := range []struct {
 		text, env string
-		want      Addresses
+		want      AddressList
 	}{
-		{"listen: 127.0.0.1:1\n", "", Addresses{"127.0.0.1:1"}},
-		{"listen: [/run/p/.s.PGSQL.7432]\n", "", Addresses{"/run/p/.s.PGSQL.7432"}},
-		{"listen: [127.0.0.1:7432, /run/p/.s.PGSQL.7432, \"[::1]:7432\"]\n", "", Addresses{"127.0.0.1:7432", "/run/p/.s.PGSQL.7432", "[::1]:7432"}},
-		{"listen: [127.0.0.1:0, 127.0.0.1:0]\n", "", Addresses{"127.0.0.1:0", "127.0.0.1:0"}},
-		{"listen: [127.0.0.1:1, 127.0.0.1:2]\n", "/run/p/s, localhost:3", Addresses{"/run/p/s", "localhost:3"}},
+		{"listen: 127.0.0.1:1\n", "", AddressList{"127.0.0.1:1"}},
+		{"listen: [/run/p/.s.PGSQL.7432]\n", "", AddressList{"/run/p/.s.PGSQL.7432"}},
+		{"listen: [127.0.0.1:7432, /run/p/.s.PGSQL.7432, \"[::1]:7432\"]\n", "", AddressList{"127.0.0.1:7432", "/run/p/.s.PGSQL.7432", "[::1]:7432"}},
+		{"listen: [127.0.0.1:0, 127.0.0.1:0]\n", "", AddressList{"127.0.0.1:0", "127.0.0.1:0"}},
+		{"listen: [127.0.0.1:1, 127.0.0.1:2]\n", "/run/p/s, localhost:3", AddressList{"/run/p/s", "localhost:3"}},
 	} {
 		got, err := load(least+c.text, map[string]string{"PGCONSENT_LISTEN": c.env})
 		if err != nil {
@@ -466,8 +466,8 @@ func TestOldSpellings(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := text != "enforcement: both\n"; (c.Enforcement == EnforceAuto) != want || len(c.OldSpellings) != outdated {
-			t.Errorf("%q: %s, %q", text, c.Enforcement, c.OldSpellings)
+		if want := text != "enforcement: both\n"; (c.Enforcement == EnforceAuto) != want || len(c.DeprecatedSpellings) != outdated {
+			t.Errorf("%q: %s, %q", text, c.Enforcement, c.DeprecatedSpellings)
 		}
 	}
 }

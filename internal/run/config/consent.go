@@ -29,14 +29,14 @@ type Webhook struct {
 	Secret string `yaml:"secret"` // the key that signs the messages: a file, or the name of a variable PGCONSENT_…
 }
 
-// ReviewTime returns how long the agent's side may take to decide about a partnership.
-func (c *Consent) ReviewTime() time.Duration { return parseChecked(c.ReviewTimeout) }
+// ReviewDuration returns how long the agent's side may take to decide about a partnership.
+func (c *Consent) ReviewDuration() time.Duration { return mustParseDuration(c.ReviewTimeout) }
 
 // SweepInterval returns the time between two sweeps.
-func (c *Consent) SweepInterval() time.Duration { return parseChecked(c.SweepEvery) }
+func (c *Consent) SweepInterval() time.Duration { return mustParseDuration(c.SweepEvery) }
 
-// parseChecked parses the text of a duration that was checked before.
-func parseChecked(text string) time.Duration {
+// mustParseDuration parses the text of a duration that was checked before.
+func mustParseDuration(text string) time.Duration {
 	d, _ := time.ParseDuration(text)
 	return d
 }

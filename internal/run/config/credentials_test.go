@@ -40,7 +40,7 @@ func TestVerifierIsPostgreSQLs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if ours, err := verifier(password, []byte(c.Salt)); err != nil || ours != theirs {
+		if ours, err := formatVerifier(password, []byte(c.Salt)); err != nil || ours != theirs {
 			t.Errorf("%q: another verifier than PostgreSQL's (%v)", password, err)
 		}
 		v, err := NewVerifier(password)
@@ -83,7 +83,7 @@ func TestMockIsStableAndLooksReal(t *testing.T) {
 		MockCredentials([]byte("l"), "u").Salt == a.Salt {
 		t.Error("a mock must depend on key and user alone")
 	}
-	if len(a.Salt) != saltBytes || a.Iters != iterations || len(a.StoredKey) != 32 || len(a.ServerKey) != 32 ||
+	if len(a.Salt) != saltBytes || a.Iters != scramIterations || len(a.StoredKey) != 32 || len(a.ServerKey) != 32 ||
 		string(a.StoredKey) == string(a.ServerKey) {
 		t.Error("a mock can be told from a credential")
 	}
@@ -104,7 +104,7 @@ func add(t *testing.T, path, name, password string) string {
 // login runs a whole SCRAM exchange against what Lookup returns.
 func login(t *testing.T, c *Credentials, name, password string) bool {
 	t.Helper()
-	stored, ok := c.Lookup(name)
+	stored, ok := c.Verifier(name)
 	if !ok {
 		return false
 	}
@@ -132,7 +132,7 @@ func TestCredentialsLife(t *testing.T) {
 	if err != nil {
 		t.Fatalf("a file that is not there: %v", err)
 	}
-	if _, ok := c.Lookup("a"); ok {
+	if _, ok := c.Verifier("a"); ok {
 		t.Error("no file, but a login")
 	}
 	add(t, path, "a", "one")

@@ -43,26 +43,27 @@ func (p Problems) Error() string {
 // decoder reads a YAML tree into structs. An unknown key or a wrong type is a problem. Scalars are read as they are
 // written, so that a name like 1e5 stays a text.
 type decoder struct {
-	file string
-	at   map[string]yamlfile.Place // the place of each key, and of each item of a list, by its path
+	file   string
+	places map[string]yamlfile.Place // the place of each key, and of each item of a list, by its path
 	// the text or number for each path, from the file or from the variable that overrides it
-	values   map[string]string
-	problems Problems
+	environmentValues map[string]string
+	problems          Problems
 }
 
 func newDecoder(file string) *decoder {
-	return &decoder{file: file, at: map[string]yamlfile.Place{}, values: map[string]string{}}
+	return &decoder{file: file, places: map[string]yamlfile.Place{}, environmentValues: map[string]string{}}
 }
 
 // addProblem reports a mistake at the path of a key, or at the closest key above it that the file has, and quotes the
 // value.
 func (d *decoder) addProblem(path, hint, format string, args ...any) {
 	p := Problem{File: d.file, Message: fmt.Sprintf(format, args...), Hint: hint}
-	if says, ok := d.values[path]; ok && !strings.Contains(p.Message, says) && !strings.Contains(path, "secret") {
-		p.Message += quoteBeginning(says)
+	if says, ok := d.environmentValues[path]; ok && !strings.Contains(p.Message, says) && !strings.Contains(path,
+		"secret") {
+		p.Message += shortQuote(says)
 	}
 	for at := path; ; {
-		if pos, ok := d.at[at]; ok {
+		if pos, ok := d.places[at]; ok {
 			p.Line, p.Column = pos.Line, pos.Column
 			break
 		}
@@ -94,93 +95,94 @@ func (d *decoder) decode(text []byte, into any) {
 		d.problems = append(d.problems, Problem{File: d.file, Message: "the file is empty",
 			Hint: "A configuration begins with: version: 1"})
 	default:
-		d.value("", root, reflect.ValueOf(into).Elem())
+		d.decodeValue("", root, reflect.ValueOf(into).Elem())
 	}
 }
 
-func (d *decoder) value(path string, n *yamlfile.Node, v reflect.Value) {
-	if n.Kind == yamlfile.Scalar && n.Written != "" {
-		d.values[path] = n.Written
+func (d *decoder) decodeValue(path string, n *yamlfile.Node, v reflect.Value) {
+	if n.Kind == yamlfile.ScalarNode && n.SourceText != "" {
+		d.environmentValues[path] = n.SourceText
 	}
 	switch v.Kind() {
 	case reflect.Pointer:
-		if n.Kind == yamlfile.Null {
+		if n.Kind == yamlfile.NullNode {
 			d.addProblemAt(n.Place, "", "%s has no value", keyName(path))
 			return
 		}
 		v.Set(reflect.New(v.Type().Elem()))
-		d.value(path, n, v.Elem())
+		d.decodeValue(path, n, v.Elem())
 	case reflect.Struct:
-		d.entries(path, n, func(key string, at yamlfile.Place, value *yamlfile.Node) {
+		d.eachEntry(path, n, func(key string, at yamlfile.Place, value *yamlfile.Node) {
 			field, ok := fieldByKey(v, key)
 			if !ok {
-				d.addProblemAt(at, suggestKey(key, keys(v.Type())), "unknown key %q in %s", key, keyName(path))
+				d.addProblemAt(at, suggestKey(key, fieldKeys(v.Type())), "unknown key %q in %s", key, keyName(path))
 				return
 			}
-			d.value(joinPath(path, key), value, field)
+			d.decodeValue(joinPath(path, key), value, field)
 		})
 	case reflect.Map:
 		if v.Type() == attributesType {
-			d.attributes(path, n, v)
+			d.decodeAttributes(path, n, v)
 			return
 		}
 		v.Set(reflect.MakeMap(v.Type()))
-		d.entries(path, n, func(key string, _ yamlfile.Place, value *yamlfile.Node) {
+		d.eachEntry(path, n, func(key string, _ yamlfile.Place, value *yamlfile.Node) {
 			e := reflect.New(v.Type().Elem()).Elem()
-			d.value(joinPath(path, key), value, e)
+			d.decodeValue(joinPath(path, key), value, e)
 			v.SetMapIndex(reflect.ValueOf(key), e)
 		})
 	case reflect.Slice:
 		switch {
 		case v.Type() == addressesType:
-			d.addresses(path, n, v)
-		case n.Kind != yamlfile.List:
-			d.addProblemAt(n.Place, fmt.Sprintf("%s: [a, b]", lastKey(path)), "%s must be a list", keyName(path))
+			d.decodeAddresses(path, n, v)
+		case n.Kind != yamlfile.ListNode:
+			d.addProblemAt(n.Place, fmt.Sprintf("%s: [a, b]", lastPathKey(path)), "%s must be a list", keyName(path))
 		default:
-			d.items(path, n, v)
+			d.decodeItems(path, n, v)
 		}
 	case reflect.String:
-		if n.Kind == yamlfile.Scalar {
-			v.SetString(n.Written)
+		if n.Kind == yamlfile.ScalarNode {
+			v.SetString(n.SourceText)
 		} else {
 			d.addProblemAt(n.Place, "", "%s must be a text", keyName(path))
 		}
 	case reflect.Int:
-		i, err := strconv.Atoi(n.Written)
-		if n.Kind != yamlfile.Scalar || err != nil {
-			d.addProblemAt(n.Place, "", "%s must be a whole number%s", keyName(path), quoteBeginning(n.Written))
+		i, err := strconv.Atoi(n.SourceText)
+		if n.Kind != yamlfile.ScalarNode || err != nil {
+			d.addProblemAt(n.Place, "", "%s must be a whole number%s", keyName(path), shortQuote(n.SourceText))
 			return
 		}
 		v.SetInt(int64(i))
 	case reflect.Bool:
-		if n.Written != "true" && n.Written != "false" {
-			d.addProblemAt(n.Place, "", "%s must be true or false%s", keyName(path), quoteBeginning(n.Written))
+		if n.SourceText != "true" && n.SourceText != "false" {
+			d.addProblemAt(n.Place, "", "%s must be true or false%s", keyName(path), shortQuote(n.SourceText))
 			return
 		}
-		v.SetBool(n.Written == "true")
+		v.SetBool(n.SourceText == "true")
 	default:
 		d.addProblemAt(n.Place, "", "%s cannot be read", keyName(path))
 	}
 }
 
-// items reads a list.
-func (d *decoder) items(path string, n *yamlfile.Node, v reflect.Value) {
+// decodeItems reads a list.
+func (d *decoder) decodeItems(path string, n *yamlfile.Node, v reflect.Value) {
 	v.Set(reflect.MakeSlice(v.Type(), len(n.Items), len(n.Items)))
 	for i, item := range n.Items {
-		d.at[itemPath(path, i)] = item.Place
-		d.value(itemPath(path, i), item, v.Index(i))
+		d.places[itemPath(path, i)] = item.Place
+		d.decodeValue(itemPath(path, i), item, v.Index(i))
 	}
 }
 
-// entries calls f for each entry of a mapping.
-func (d *decoder) entries(path string, n *yamlfile.Node, f func(key string, at yamlfile.Place, value *yamlfile.Node)) {
-	if n.Kind != yamlfile.Mapping {
+// eachEntry calls f for each entry of a mapping.
+func (d *decoder) eachEntry(path string, n *yamlfile.Node, f func(key string, at yamlfile.Place,
+	value *yamlfile.Node)) {
+	if n.Kind != yamlfile.MappingNode {
 		d.addProblemAt(n.Place, "", "%s must be a mapping of keys to values", keyName(path))
 		return
 	}
 	for i, key := range n.Keys {
-		d.at[joinPath(path, key)] = n.KeyAt[i]
-		f(key, n.KeyAt[i], n.Values[i])
+		d.places[joinPath(path, key)] = n.KeyPlaces[i]
+		f(key, n.KeyPlaces[i], n.Values[i])
 	}
 }
 
@@ -193,7 +195,7 @@ func fieldByKey(v reflect.Value, key string) (reflect.Value, bool) {
 	return reflect.Value{}, false
 }
 
-func keys(t reflect.Type) []string {
+func fieldKeys(t reflect.Type) []string {
 	var out []string
 	for i := range t.NumField() {
 		if tag := t.Field(i).Tag.Get("yaml"); tag != "-" {
@@ -204,7 +206,7 @@ func keys(t reflect.Type) []string {
 }
 
 func suggestKey(key string, known []string) string {
-	if nearest, ok := yamlfile.Nearest(key, known); ok {
+	if nearest, ok := yamlfile.NearestWord(key, known); ok {
 		return fmt.Sprintf("Did you mean %q?", nearest)
 	}
 	return "Known here: " + strings.Join(known, ", ") + "."
@@ -217,7 +219,7 @@ func joinPath(path, key string) string {
 	return path + "." + key
 }
 
-func lastKey(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
+func lastPathKey(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
 
 func keyName(path string) string {
 	if path == "" {
@@ -226,8 +228,8 @@ func keyName(path string) string {
 	return path
 }
 
-// quoteBeginning quotes a text or a number, or its beginning.
-func quoteBeginning(written string) string {
+// shortQuote quotes a text or a number, or its beginning.
+func shortQuote(written string) string {
 	if written == "" {
 		return ""
 	}

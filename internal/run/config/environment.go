@@ -29,12 +29,12 @@ func (c *Config) applyEnvironment(d *decoder, getenv func(string) string) {
 		if value == "" {
 			continue
 		}
-		d.values[v.Key] = value + ", by " + v.Name
+		d.environmentValues[v.Key] = value + ", by " + v.Name
 		switch v.Key {
 		case "listen":
-			c.Listen = addresses(value)
+			c.Listen = parseAddresses(value)
 			for i, address := range c.Listen {
-				d.values[itemPath("listen", i)] = address + ", by " + v.Name
+				d.environmentValues[itemPath("listen", i)] = address + ", by " + v.Name
 			}
 		case "http.listen":
 			c.HTTP.Listen = value

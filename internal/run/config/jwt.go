@@ -32,7 +32,7 @@ type JWTClaims struct {
 var JWTAlgorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 
 // ClockTolerance returns how far the clocks of the provider and of this machine may differ.
-func (j *JWT) ClockTolerance() time.Duration { return parseChecked(j.Skew) }
+func (j *JWT) ClockTolerance() time.Duration { return mustParseDuration(j.Skew) }
 
 // IsRemote tells whether the keys are fetched over the network.
 func (j *JWT) IsRemote() bool { return strings.Contains(j.JWKS, "://") }

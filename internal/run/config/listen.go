@@ -10,14 +10,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/run/yamlfile"
 )
 
-// Addresses are where clients connect: each is host:port, or the path of a unix socket. A file writes one as a text,
+// AddressList are where clients connect: each is host:port, or the path of a unix socket. A file writes one as a text,
 // and several as a list.
-type Addresses []string
+type AddressList []string
 
-var addressesType = reflect.TypeFor[Addresses]()
+var addressesType = reflect.TypeFor[AddressList]()
 
 // First returns the address that is told to people. After [Load] there is one.
-func (a Addresses) First() string {
+func (a AddressList) First() string {
 	if len(a) == 0 {
 		return ""
 	}
@@ -40,22 +40,22 @@ func (p ProxyProtocol) Networks() (out []netip.Prefix) {
 // IsSocketPath tells whether an address is the path of a unix socket.
 func IsSocketPath(address string) bool { return strings.HasPrefix(address, "/") }
 
-// addresses returns the addresses of a text, as an environment variable has them: divided by commas.
-func addresses(text string) (out Addresses) {
+// parseAddresses returns the addresses of a text, as an environment variable has them: divided by commas.
+func parseAddresses(text string) (out AddressList) {
 	for one := range strings.SplitSeq(text, ",") {
 		out = append(out, strings.TrimSpace(one))
 	}
 	return out
 }
 
-// addresses reads one address or a list of them.
-func (d *decoder) addresses(path string, n *yamlfile.Node, v reflect.Value) {
+// decodeAddresses reads one address or a list of them.
+func (d *decoder) decodeAddresses(path string, n *yamlfile.Node, v reflect.Value) {
 	switch n.Kind {
-	case yamlfile.Scalar:
-		v.Set(reflect.ValueOf(Addresses{n.Written}))
-		d.values[itemPath(path, 0)] = n.Written
-	case yamlfile.List:
-		d.items(path, n, v)
+	case yamlfile.ScalarNode:
+		v.Set(reflect.ValueOf(AddressList{n.SourceText}))
+		d.environmentValues[itemPath(path, 0)] = n.SourceText
+	case yamlfile.ListNode:
+		d.decodeItems(path, n, v)
 	default:
 		d.addProblemAt(n.Place, path+": 127.0.0.1:7432", "%s must be an address or a list of addresses", keyName(path))
 	}

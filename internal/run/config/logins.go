@@ -15,13 +15,13 @@ import (
 
 // Credentials are the logins of agents as the file has them at the moment.
 type Credentials struct {
-	path      string
-	current   atomic.Pointer[logins]
-	lastState atomic.Pointer[string] // the state of the file at the last Reload
+	path          string
+	currentLogins atomic.Pointer[loginTable]
+	lastState     atomic.Pointer[string] // the state of the file at the last Reload
 }
 
-// logins are the parsed lines of the file.
-type logins struct {
+// loginTable are the parsed lines of the file.
+type loginTable struct {
 	verifiers      map[string]scram.StoredCredentials
 	disabledAgents map[string]bool
 }
@@ -40,7 +40,7 @@ func (c *Credentials) Reload() error {
 	if err != nil {
 		return err
 	}
-	m := logins{map[string]scram.StoredCredentials{}, map[string]bool{}}
+	m := loginTable{map[string]scram.StoredCredentials{}, map[string]bool{}}
 	for _, line := range all {
 		if line.Disabled {
 			m.disabledAgents[line.Name] = true
@@ -52,14 +52,14 @@ func (c *Credentials) Reload() error {
 		}
 		m.verifiers[line.Name] = v
 	}
-	c.current.Store(&m)
+	c.currentLogins.Store(&m)
 	return nil
 }
 
-// Lookup returns the credentials that verify the password of an agent. An agent without a line, or a disabled one, has
-// none.
-func (c *Credentials) Lookup(name string) (scram.StoredCredentials, bool) {
-	m := c.current.Load()
+// Verifier returns the credentials that verify the password of an agent. An agent without a line, or a disabled one,
+// has none.
+func (c *Credentials) Verifier(name string) (scram.StoredCredentials, bool) {
+	m := c.currentLogins.Load()
 	if m == nil {
 		return scram.StoredCredentials{}, false
 	}
@@ -69,7 +69,7 @@ func (c *Credentials) Lookup(name string) (scram.StoredCredentials, bool) {
 
 // IsDisabled tells whether the file disables an agent's login.
 func (c *Credentials) IsDisabled(name string) bool {
-	m := c.current.Load()
+	m := c.currentLogins.Load()
 	return m != nil && m.disabledAgents[name]
 }
 

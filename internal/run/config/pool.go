@@ -21,13 +21,13 @@ type Pool struct {
 
 const (
 	defaultPoolSize = 20
-	largestPool     = 10_000
+	maxPoolSize     = 10_000
 	defaultPoolWait = 5 * time.Second
-	longestPoolWait = 10 * time.Minute
+	maxPoolWait     = 10 * time.Minute
 )
 
 // WaitTime returns how long a session waits for a connection.
-func (p Pool) WaitTime() time.Duration { return parseChecked(p.Wait) }
+func (p Pool) WaitTime() time.Duration { return mustParseDuration(p.Wait) }
 
 // PoolOf returns the pool of an agent, with nothing left out.
 func (c *Config) PoolOf(agent string) Pool {
@@ -37,14 +37,14 @@ func (c *Config) PoolOf(agent string) Pool {
 		return p
 	}
 	if db := c.Databases[a.Database]; db != nil {
-		p.overrideWith(db.Pool)
+		p.fillFrom(db.Pool)
 	}
-	p.overrideWith(a.Pool)
+	p.fillFrom(a.Pool)
 	return p
 }
 
-// overrideWith takes each value that the other pool has.
-func (p *Pool) overrideWith(other Pool) {
+// fillFrom takes each value that the other pool has.
+func (p *Pool) fillFrom(other Pool) {
 	if other.Mode != "" {
 		p.Mode = other.Mode
 	}
@@ -58,12 +58,13 @@ func (p *Pool) overrideWith(other Pool) {
 
 func (p Pool) check(d *decoder, path string) {
 	if p.Mode != "" {
-		oneOf(d, path+".mode", string(p.Mode), string(PoolSession), string(PoolTransaction))
+		checkOneOf(d, path+".mode", string(p.Mode), string(PoolSession), string(PoolTransaction))
 	}
-	if p.Size < 0 || p.Size > largestPool {
-		d.addProblem(path+".size", "pool: { mode: transaction, size: 20 }", "%s.size must be a number of connections, 1 to %d", path, largestPool)
+	if p.Size < 0 || p.Size > maxPoolSize {
+		d.addProblem(path+".size", "pool: { mode: transaction, size: 20 }",
+			"%s.size must be a number of connections, 1 to %d", path, maxPoolSize)
 	}
-	if wait, err := time.ParseDuration(p.Wait); p.Wait != "" && (err != nil || wait <= 0 || wait > longestPoolWait) {
+	if wait, err := time.ParseDuration(p.Wait); p.Wait != "" && (err != nil || wait <= 0 || wait > maxPoolWait) {
 		d.addProblem(path+".wait", "pool: { mode: transaction, wait: 5s }", "%s.wait must be a time up to 10m", path)
 	}
 }

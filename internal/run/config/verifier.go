@@ -16,11 +16,11 @@ import (
 
 // Iterations and salt length are PostgreSQL's own, so that an agent's verifier looks like a role's.
 const (
-	iterations = 4096
-	saltBytes  = 16
+	scramIterations = 4096
+	saltBytes       = 16
 )
 
-const scheme = "SCRAM-SHA-256$"
+const scramScheme = "SCRAM-SHA-256$"
 
 // NewVerifier returns the verifier of a password as PostgreSQL stores it: SCRAM-SHA-256$4096:salt$StoredKey:ServerKey.
 func NewVerifier(password string) (string, error) {
@@ -31,16 +31,16 @@ func NewVerifier(password string) (string, error) {
 	if _, err := rand.Read(salt); err != nil {
 		return "", err
 	}
-	return verifier(password, salt)
+	return formatVerifier(password, salt)
 }
 
-func verifier(password string, salt []byte) (string, error) {
-	c, err := credentials(password, salt, iterations)
+func formatVerifier(password string, salt []byte) (string, error) {
+	c, err := storedCredentials(password, salt, scramIterations)
 	if err != nil {
 		return "", err
 	}
 	b64 := base64.StdEncoding.EncodeToString
-	return fmt.Sprintf("%s%d:%s$%s:%s", scheme, iterations, b64(salt), b64(c.StoredKey), b64(c.ServerKey)), nil
+	return fmt.Sprintf("%s%d:%s$%s:%s", scramScheme, scramIterations, b64(salt), b64(c.StoredKey), b64(c.ServerKey)), nil
 }
 
 // MatchesPassword tells whether a verifier belongs to the password.
@@ -49,11 +49,11 @@ func MatchesPassword(verifier, password string) bool {
 	if err != nil {
 		return false
 	}
-	got, err := credentials(password, []byte(want.Salt), want.Iters)
+	got, err := storedCredentials(password, []byte(want.Salt), want.Iters)
 	return err == nil && hmac.Equal(got.StoredKey, want.StoredKey)
 }
 
-func credentials(password string, salt []byte, iterations int) (c scram.StoredCredentials, err error) {
+func storedCredentials(password string, salt []byte, iterations int) (c scram.StoredCredentials, err error) {
 	// PostgreSQL does the same: it uses a password unchanged if SASLprep refuses it.
 	if prepared, err := stringprep.SASLprep.Prepare(password); err == nil && prepared != "" {
 		password = prepared
@@ -69,7 +69,7 @@ func credentials(password string, salt []byte, iterations int) (c scram.StoredCr
 func ParseVerifier(s string) (scram.StoredCredentials, error) {
 	var c scram.StoredCredentials
 	bad := errors.New("not a verifier of the form SCRAM-SHA-256$iterations:salt$StoredKey:ServerKey")
-	rest, ok := strings.CutPrefix(s, scheme)
+	rest, ok := strings.CutPrefix(s, scramScheme)
 	if !ok {
 		return c, bad
 	}
@@ -80,8 +80,8 @@ func ParseVerifier(s string) (scram.StoredCredentials, error) {
 		return c, bad
 	}
 	n, err := strconv.Atoi(iters)
-	if err != nil || n < iterations || n > 10_000_000 {
-		return c, fmt.Errorf("%w, with at least %d iterations", bad, iterations)
+	if err != nil || n < scramIterations || n > 10_000_000 {
+		return c, fmt.Errorf("%w, with at least %d iterations", bad, scramIterations)
 	}
 	parts := [3][]byte{}
 	for i, text := range []string{salt, stored, server} {
@@ -105,7 +105,7 @@ func MockCredentials(key []byte, user string) scram.StoredCredentials {
 		return h.Sum(nil)
 	}
 	var c scram.StoredCredentials
-	c.Salt, c.Iters, c.StoredKey, c.ServerKey = string(derive("salt")[:saltBytes]), iterations, derive("stored"),
+	c.Salt, c.Iters, c.StoredKey, c.ServerKey = string(derive("salt")[:saltBytes]), scramIterations, derive("stored"),
 		derive("server")
 	return c
 }

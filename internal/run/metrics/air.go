@@ -21,39 +21,43 @@ var (
 		"Interactions that were not tracked because there was no room for another session."}
 )
 
-// AIR has the numbers of reminders since the start.
-type AIR struct {
-	Interactions, ByTime, ByMessages, Refused uint64
-	Active                                    int
+// ReminderCounts has the numbers of reminders since the start.
+type ReminderCounts struct {
+	Interactions, RemindersByTime, RemindersByMessages, RefusedInteractions uint64
+	ActiveSessions                                                          int
 }
 
 // reminderMetrics report the numbers that were published last, so that all numbers of a scrape are from one moment.
-type reminderMetrics struct{ counts *atomic.Pointer[AIR] }
+type reminderMetrics struct {
+	reminderCounts *atomic.Pointer[ReminderCounts]
+}
 
 func (m *reminderMetrics) register(reg prometheus.Registerer) {
-	last := &atomic.Pointer[AIR]{}
-	last.Store(&AIR{})
-	m.counts = last
-	count := func(f metricFamily, of func(*AIR) uint64) {
+	last := &atomic.Pointer[ReminderCounts]{}
+	last.Store(&ReminderCounts{})
+	m.reminderCounts = last
+	count := func(f metricFamily, of func(*ReminderCounts) uint64) {
 		reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: f.name, Help: f.help},
 			func() float64 { return float64(of(last.Load())) }))
 	}
-	show := func(f metricFamily, of func(*AIR) float64) {
+	show := func(f metricFamily, of func(*ReminderCounts) float64) {
 		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: f.name, Help: f.help},
 			func() float64 { return of(last.Load()) }))
 	}
-	count(reminderInteractions, func(a *AIR) uint64 { return a.Interactions })
-	count(remindersSent, func(a *AIR) uint64 { return a.ByTime + a.ByMessages })
-	show(reminderRate, func(a *AIR) float64 { return 100 * ratio(float64(a.ByTime+a.ByMessages), int(a.Interactions)) })
-	show(activeInteractionSessions, func(a *AIR) float64 { return float64(a.Active) })
-	count(remindersByTime, func(a *AIR) uint64 { return a.ByTime })
-	count(remindersByMessageCount, func(a *AIR) uint64 { return a.ByMessages })
-	count(refusedInteractions, func(a *AIR) uint64 { return a.Refused })
+	count(reminderInteractions, func(a *ReminderCounts) uint64 { return a.Interactions })
+	count(remindersSent, func(a *ReminderCounts) uint64 { return a.RemindersByTime + a.RemindersByMessages })
+	show(reminderRate, func(a *ReminderCounts) float64 {
+		return 100 * ratioOrNaN(float64(a.RemindersByTime+a.RemindersByMessages), int(a.Interactions))
+	})
+	show(activeInteractionSessions, func(a *ReminderCounts) float64 { return float64(a.ActiveSessions) })
+	count(remindersByTime, func(a *ReminderCounts) uint64 { return a.RemindersByTime })
+	count(remindersByMessageCount, func(a *ReminderCounts) uint64 { return a.RemindersByMessages })
+	count(refusedInteractions, func(a *ReminderCounts) uint64 { return a.RefusedInteractions })
 }
 
 // PublishReminders publishes the numbers of reminders.
-func (m *Metrics) PublishReminders(a AIR) {
+func (m *Metrics) PublishReminders(a ReminderCounts) {
 	if m != nil {
-		m.reminders.counts.Store(&a)
+		m.reminders.reminderCounts.Store(&a)
 	}
 }

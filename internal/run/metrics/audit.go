@@ -19,27 +19,27 @@ var (
 
 // auditMetrics tell the state of the audit log.
 type auditMetrics struct {
-	queue, lag       prometheus.Gauge
-	failures, anchor prometheus.Counter
+	queueLength, lagSeconds  prometheus.Gauge
+	failures, anchorFailures prometheus.Counter
 }
 
 func (m *auditMetrics) register(reg prometheus.Registerer) {
-	*m = auditMetrics{queue: newGauge(auditQueue), lag: newGauge(auditLag), failures: counter(auditFailures),
-		anchor: counter(auditAnchor)}
-	reg.MustRegister(m.queue, m.lag, m.failures, m.anchor)
+	*m = auditMetrics{queueLength: newGauge(auditQueue), lagSeconds: newGauge(auditLag), failures: counter(auditFailures),
+		anchorFailures: counter(auditAnchor)}
+	reg.MustRegister(m.queueLength, m.lagSeconds, m.failures, m.anchorFailures)
 }
 
 // SetAuditQueue sets the number of records that wait to be written.
 func (m *Metrics) SetAuditQueue(n int) {
 	if m != nil {
-		m.audit.queue.Set(float64(n))
+		m.audit.queueLength.Set(float64(n))
 	}
 }
 
 // AuditSynced sets how old the oldest record was when its group became durable.
 func (m *Metrics) AuditSynced(lag time.Duration) {
 	if m != nil {
-		m.audit.lag.Set(lag.Seconds())
+		m.audit.lagSeconds.Set(lag.Seconds())
 	}
 }
 
@@ -53,6 +53,6 @@ func (m *Metrics) AuditFailed(n int) {
 // AuditAnchorFailed counts failures to write the newest record's number and hash into the anchor.
 func (m *Metrics) AuditAnchorFailed() {
 	if m != nil {
-		m.audit.anchor.Inc()
+		m.audit.anchorFailures.Inc()
 	}
 }

@@ -21,13 +21,13 @@ var (
 type cacheMetrics struct {
 	hits, misses   prometheus.Counter
 	bytes, entries prometheus.Gauge
-	decide         prometheus.Histogram
+	decideSeconds  prometheus.Histogram
 }
 
 func (m *cacheMetrics) register(reg prometheus.Registerer) {
 	*m = cacheMetrics{hits: counter(cacheHits), misses: counter(cacheMisses), bytes: newGauge(cacheBytes),
-		entries: newGauge(cacheEntries), decide: newHistogram(decideSeconds)}
-	reg.MustRegister(m.hits, m.misses, m.bytes, m.entries, m.decide)
+		entries: newGauge(cacheEntries), decideSeconds: newHistogram(decideSeconds)}
+	reg.MustRegister(m.hits, m.misses, m.bytes, m.entries, m.decideSeconds)
 }
 
 // CacheHit counts a verdict found in the cache.
@@ -41,7 +41,7 @@ func (m *Metrics) CacheHit() {
 func (m *Metrics) CacheMiss(took time.Duration) {
 	if m != nil {
 		m.cache.misses.Inc()
-		m.cache.decide.Observe(took.Seconds())
+		m.cache.decideSeconds.Observe(took.Seconds())
 	}
 }
 

@@ -29,39 +29,41 @@ var (
 		"Attempts to deliver a message to the webhook."}
 )
 
-// Consent has the numbers of one consent registry.
-type Consent struct {
+// ConsentCounts has the numbers of one consent registry.
+type ConsentCounts struct {
 	Streams            map[string]int // the number of active users by stream
 	AgeDays            float64        // the sum of the ages of all active consents
 	Approved, Rejected int            // the numbers of partnerships that were approved, and that were rejected
 	Expired            int            // the consents that expired in the last 24 hours
 	SweptAt            float64        // the time of the last sweep in seconds since 1970; 0: there was none
 	LagSeconds         float64
-	Waiting            int // messages
+	WaitingMessages    int // messages
 	WaitingSeconds     float64
 }
 
-// streams are the values of the label stream.
-var streams = []string{"TEMPORARY", "PARTNERED", "ANONYMOUS"}
+// streamNames are the values of the label stream.
+var streamNames = []string{"TEMPORARY", "PARTNERED", "ANONYMOUS"}
 
 // consentMetrics report the state of consent registries, sweeps and messages.
 type consentMetrics struct {
-	active, success, age, expiry, sweptAt, lag, queue, oldest prometheus.Gauge
-	streams                                                   *prometheus.GaugeVec
-	sweeps, rows, deliveries                                  *prometheus.CounterVec
+	active, approvalRate, averageAge, expiryRate, sweptAt, sweepLag, outboxQueue, outboxAge prometheus.Gauge
+	streams                                                                                 *prometheus.GaugeVec
+	sweeps, sweptRows, deliveries                                                           *prometheus.CounterVec
 }
 
 func (m *consentMetrics) register(reg prometheus.Registerer) {
 	*m = consentMetrics{
-		active: newGauge(consentActive), success: newGauge(consentSuccess), age: newGauge(consentAge),
-		expiry:  newGauge(consentExpiry),
-		sweptAt: newGauge(sweptAt), lag: newGauge(sweepLag), queue: newGauge(outboxQueue), oldest: newGauge(outboxAge),
-		streams: newGaugeVec(consentStreams), sweeps: newCounterVec(sweepsTotal), rows: newCounterVec(sweptRows),
+		active: newGauge(consentActive), approvalRate: newGauge(consentSuccess), averageAge: newGauge(consentAge),
+		expiryRate: newGauge(consentExpiry),
+		sweptAt:    newGauge(sweptAt), sweepLag: newGauge(sweepLag), outboxQueue: newGauge(outboxQueue),
+		outboxAge: newGauge(outboxAge),
+		streams:   newGaugeVec(consentStreams), sweeps: newCounterVec(sweepsTotal), sweptRows: newCounterVec(sweptRows),
 		deliveries: newCounterVec(outboxTotal),
 	}
-	reg.MustRegister(m.active, m.success, m.age, m.expiry, m.sweptAt, m.lag, m.queue, m.oldest, m.streams, m.sweeps,
-		m.rows, m.deliveries)
-	for _, s := range streams {
+	reg.MustRegister(m.active, m.approvalRate, m.averageAge, m.expiryRate, m.sweptAt, m.sweepLag, m.outboxQueue,
+		m.outboxAge, m.streams, m.sweeps,
+		m.sweptRows, m.deliveries)
+	for _, s := range streamNames {
 		m.streams.WithLabelValues(s)
 	}
 	for _, r := range []string{"ok", "failed"} {
@@ -69,16 +71,16 @@ func (m *consentMetrics) register(reg prometheus.Registerer) {
 		m.deliveries.WithLabelValues(r)
 	}
 	for _, a := range []string{"deleted", "anonymised"} {
-		m.rows.WithLabelValues(a)
+		m.sweptRows.WithLabelValues(a)
 	}
 }
 
-// Consents publishes the numbers of all registries together.
-func (m *Metrics) Consents(all []Consent) {
+// SetConsentCounts publishes the numbers of all registries together.
+func (m *Metrics) SetConsentCounts(all []ConsentCounts) {
 	if m == nil || len(all) == 0 {
 		return
 	}
-	var sum Consent
+	var sum ConsentCounts
 	active, byStream := 0, map[string]int{}
 	sum.SweptAt = all[0].SweptAt
 	for _, c := range all {
@@ -90,25 +92,25 @@ func (m *Metrics) Consents(all []Consent) {
 		sum.Approved += c.Approved
 		sum.Rejected += c.Rejected
 		sum.Expired += c.Expired
-		sum.Waiting += c.Waiting
+		sum.WaitingMessages += c.WaitingMessages
 		sum.SweptAt = min(sum.SweptAt, c.SweptAt)
 		sum.LagSeconds = max(sum.LagSeconds, c.LagSeconds)
 		sum.WaitingSeconds = max(sum.WaitingSeconds, c.WaitingSeconds)
 	}
 	m.consent.active.Set(float64(active))
-	for _, s := range streams {
-		m.consent.streams.WithLabelValues(s).Set(100 * ratio(float64(byStream[s]), active))
+	for _, s := range streamNames {
+		m.consent.streams.WithLabelValues(s).Set(100 * ratioOrNaN(float64(byStream[s]), active))
 	}
-	m.consent.success.Set(ratio(float64(sum.Approved), sum.Approved+sum.Rejected))
-	m.consent.age.Set(ratio(sum.AgeDays, active))
-	m.consent.expiry.Set(float64(sum.Expired))
+	m.consent.approvalRate.Set(ratioOrNaN(float64(sum.Approved), sum.Approved+sum.Rejected))
+	m.consent.averageAge.Set(ratioOrNaN(sum.AgeDays, active))
+	m.consent.expiryRate.Set(float64(sum.Expired))
 	m.consent.sweptAt.Set(sum.SweptAt)
-	m.consent.lag.Set(sum.LagSeconds)
-	m.consent.queue.Set(float64(sum.Waiting))
-	m.consent.oldest.Set(sum.WaitingSeconds)
+	m.consent.sweepLag.Set(sum.LagSeconds)
+	m.consent.outboxQueue.Set(float64(sum.WaitingMessages))
+	m.consent.outboxAge.Set(sum.WaitingSeconds)
 }
 
-func ratio(part float64, of int) float64 {
+func ratioOrNaN(part float64, of int) float64 {
 	if of == 0 {
 		return 0
 	}
@@ -119,8 +121,8 @@ func ratio(part float64, of int) float64 {
 func (m *Metrics) CountSweep(ok bool, deleted, anonymised int64) {
 	if m != nil {
 		m.consent.sweeps.WithLabelValues(result(ok)).Inc()
-		m.consent.rows.WithLabelValues("deleted").Add(float64(deleted))
-		m.consent.rows.WithLabelValues("anonymised").Add(float64(anonymised))
+		m.consent.sweptRows.WithLabelValues("deleted").Add(float64(deleted))
+		m.consent.sweptRows.WithLabelValues("anonymised").Add(float64(anonymised))
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 var (
 	upstreamUp = metricFamily{"pgconsent_upstream_up", "gauge", []string{"database"},
 		"1 when the control connection to the database is alive."}
-	serving = metricFamily{"pgconsent_serving", "gauge", []string{"database"},
+	servingDatabase = metricFamily{"pgconsent_serving", "gauge", []string{"database"},
 		"1 when agents of the database are served; 0 when the state of the database could not be verified."}
 	policyInfo = metricFamily{"pgconsent_policy_info", "gauge", []string{"database", "policy", "catalog"},
 		"1 for the active versions (hashes) of policy and catalog."}
@@ -29,26 +29,27 @@ var (
 
 // databaseMetrics tell the state of each database.
 type databaseMetrics struct {
-	up, serving, policyInfo, observedTables, pending, suspendedTables, signedPaths, paused *prometheus.GaugeVec
-	refreshes                                                                              *prometheus.CounterVec
+	upstreamUp, serving, policyInfo, observedTables, pending, suspendedTables, signedPaths, paused *prometheus.GaugeVec
+	refreshes                                                                                      *prometheus.CounterVec
 
 	mu       sync.Mutex
 	versions map[string][2]string // for each database, the versions of policy and catalog in its pgconsent_policy_info
 }
 
 func (m *databaseMetrics) register(reg prometheus.Registerer) {
-	m.up, m.serving, m.policyInfo = newGaugeVec(upstreamUp), newGaugeVec(serving), newGaugeVec(policyInfo)
+	m.upstreamUp, m.serving, m.policyInfo = newGaugeVec(upstreamUp), newGaugeVec(servingDatabase), newGaugeVec(policyInfo)
 	m.observedTables, m.pending = newGaugeVec(observedTables), newGaugeVec(policyPending)
 	m.suspendedTables, m.signedPaths = newGaugeVec(suspendedTables), newGaugeVec(signedPath)
 	m.paused, m.refreshes = newGaugeVec(pausedDatabase), newCounterVec(refreshTotal)
 	m.versions = map[string][2]string{}
-	reg.MustRegister(m.up, m.serving, m.policyInfo, m.observedTables, m.pending, m.suspendedTables, m.signedPaths, m.paused, m.refreshes)
+	reg.MustRegister(m.upstreamUp, m.serving, m.policyInfo, m.observedTables, m.pending, m.suspendedTables,
+		m.signedPaths, m.paused, m.refreshes)
 }
 
-// UpstreamUp publishes whether the control connection to a configured database is alive.
-func (m *Metrics) UpstreamUp(database string, up bool) {
+// SetUpstreamUp publishes whether the control connection to a configured database is alive.
+func (m *Metrics) SetUpstreamUp(database string, up bool) {
 	if m != nil {
-		m.databases.up.WithLabelValues(database).Set(boolean(up))
+		m.databases.upstreamUp.WithLabelValues(database).Set(boolean(up))
 	}
 }
 
@@ -59,8 +60,8 @@ func (m *Metrics) SetServing(database string, yes bool) {
 	}
 }
 
-// PolicyActive publishes the active versions; the series of the versions before them disappears.
-func (m *Metrics) PolicyActive(database, policy, catalog string) {
+// SetActivePolicy publishes the active versions; the series of the versions before them disappears.
+func (m *Metrics) SetActivePolicy(database, policy, catalog string) {
 	if m == nil {
 		return
 	}
@@ -73,15 +74,15 @@ func (m *Metrics) PolicyActive(database, policy, catalog string) {
 	m.databases.policyInfo.WithLabelValues(database, policy, catalog).Set(1)
 }
 
-// PolicyPending publishes whether a changed policy waits for pgconsent migrate.
-func (m *Metrics) PolicyPending(database string, yes bool) {
+// SetPolicyPending publishes whether a changed policy waits for pgconsent migrate.
+func (m *Metrics) SetPolicyPending(database string, yes bool) {
 	if m != nil {
 		m.databases.pending.WithLabelValues(database).Set(boolean(yes))
 	}
 }
 
-// SetSuspended publishes how many tables and views of a database are not served while the others are.
-func (m *Metrics) SetSuspended(database string, tables int) {
+// SetSuspendedTables publishes how many tables and views of a database are not served while the others are.
+func (m *Metrics) SetSuspendedTables(database string, tables int) {
 	if m != nil {
 		m.databases.suspendedTables.WithLabelValues(database).Set(float64(tables))
 	}
@@ -101,8 +102,8 @@ func (m *Metrics) SetPaused(database string, yes bool) {
 	}
 }
 
-// SetObserved publishes how many tables of a database the policy only observes.
-func (m *Metrics) SetObserved(database string, tables int) {
+// SetObservedTables publishes how many tables of a database the policy only observes.
+func (m *Metrics) SetObservedTables(database string, tables int) {
 	if m != nil {
 		m.databases.observedTables.WithLabelValues(database).Set(float64(tables))
 	}

@@ -26,8 +26,8 @@ const (
 
 // The values of the label verdict.
 const (
-	Allow = "allow"
-	Deny  = "deny"
+	VerdictAllow = "allow"
+	VerdictDeny  = "deny"
 )
 
 // Reasons are the values of the label reason: those of package sqlstate, "none" for a statement that was allowed, and
@@ -50,7 +50,8 @@ type metricFamily struct {
 
 var families = []metricFamily{
 	sessionsOpen, sessionsTotal, statementsTotal, cacheHits, cacheMisses, cacheBytes, cacheEntries, decideSeconds,
-	addedSeconds, rowsTotal, bytesTotal, upstreamUp, serving, sealRenewals, auditQueue, auditLag, auditFailures, auditAnchor,
+	addedSeconds, rowsTotal, bytesTotal, upstreamUp, servingDatabase, sealRenewals, auditQueue, auditLag, auditFailures,
+	auditAnchor,
 	policyInfo, observedTables, policyPending, suspendedTables, signedPath, pausedDatabase, refreshTotal, revocationsTotal, limitedExecutions,
 	consentActive, consentStreams, consentSuccess, consentAge, consentExpiry,
 	sweepsTotal, sweptRows, sweptAt, sweepLag, outboxQueue, outboxAge, outboxTotal,

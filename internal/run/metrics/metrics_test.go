@@ -102,27 +102,27 @@ func TestRegistry(t *testing.T) {
 func use(m *Metrics) {
 	m.SessionOpened(Agent)
 	m.SessionClosed(Agent)
-	m.CountStatement(Allow, "", "SELECT")
+	m.CountStatement(VerdictAllow, "", "SELECT")
 	m.CacheHit()
 	m.CacheMiss(time.Millisecond)
 	m.CacheSize(1, 2)
 	m.RecordAddedTime(time.Microsecond)
 	m.CountRows(1, 10)
-	m.UpstreamUp("d", true)
+	m.SetUpstreamUp("d", true)
 	m.SetServing("d", true)
 	m.SealRenewed(true)
 	m.SetAuditQueue(1)
 	m.AuditSynced(time.Second)
 	m.AuditFailed(1)
-	m.PolicyActive("d", "p", "c")
-	m.PolicyPending("d", false)
-	m.SetObserved("d", 2)
-	m.SetSuspended("d", 1)
+	m.SetActivePolicy("d", "p", "c")
+	m.SetPolicyPending("d", false)
+	m.SetObservedTables("d", 2)
+	m.SetSuspendedTables("d", 1)
 	m.SetPaused("app", true)
 	m.SetSignedPath("d", true)
 	m.CountRefresh("d", true)
 	m.CountRevoked()
-	m.PublishReminders(AIR{Interactions: 1})
+	m.PublishReminders(ReminderCounts{Interactions: 1})
 	m.WatchPools(func() []Pool { return []Pool{{Database: "app", Used: 1, Idle: 2, Taken: 3}} })
 }
 
@@ -162,11 +162,11 @@ func TestStatementsAreCountedByWhatTheyDo(t *testing.T) {
 		"other":       "LISTEN",
 	} {
 		for tag := range strings.FieldsSeq(tags) {
-			m.CountStatement(Allow, "", tag)
+			m.CountStatement(VerdictAllow, "", tag)
 			want["pgconsent_statements_total none "+class+" allow"]++
 		}
 	}
-	m.CountStatement(Allow, "", "")
+	m.CountStatement(VerdictAllow, "", "")
 	want["pgconsent_statements_total none empty allow"] = 1
 	if diff := cmp.Diff(want, series(t, reg, "pgconsent_statements_total")); diff != "" {
 		t.Error(diff)
@@ -230,8 +230,8 @@ func TestReasonsAreSqlstates(t *testing.T) {
 func TestPolicyHasOneSeries(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m := New(reg)
-	m.PolicyActive("d", "p1", "c1")
-	m.PolicyActive("d", "p2", "c1")
+	m.SetActivePolicy("d", "p1", "c1")
+	m.SetActivePolicy("d", "p2", "c1")
 	want := map[string]float64{"pgconsent_policy_info c1 d p2": 1}
 	if diff := cmp.Diff(want, series(t, reg, "pgconsent_policy_info")); diff != "" {
 		t.Error(diff)
@@ -247,7 +247,7 @@ func TestAIR(t *testing.T) {
 		"consent_air_total_interactions", "consent_air_reminders_sent", "consent_air_reminder_rate_percent",
 		"consent_air_active_sessions", "consent_air_time_triggered", "consent_air_message_triggered",
 	}
-	for i, c := range []AIR{{}, {Interactions: 40, ByTime: 1, ByMessages: 2, Active: 3}} {
+	for i, c := range []ReminderCounts{{}, {Interactions: 40, RemindersByTime: 1, RemindersByMessages: 2, ActiveSessions: 3}} {
 		m.PublishReminders(c)
 		want := map[string]float64{}
 		for j, v := range [][]float64{{0, 0, 0, 0, 0, 0}, {40, 3, 7.5, 3, 1, 2}}[i] {

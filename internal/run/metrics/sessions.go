@@ -72,14 +72,14 @@ func (m *Metrics) SessionClosed(k SessionKind) {
 	}
 }
 
-// CountStatement counts an execution. verdict is [Allow] or [Deny], reason a sqlstate.Reason ("" for none), and tag the
-// statement kind as the rewriter names it.
+// CountStatement counts an execution. verdict is [VerdictAllow] or [VerdictDeny], reason a sqlstate.Reason ("" for
+// none), and tag the statement kind as the rewriter names it.
 func (m *Metrics) CountStatement(verdict, reason, tag string) {
 	if m == nil {
 		return
 	}
-	if verdict != Allow {
-		verdict = Deny
+	if verdict != VerdictAllow {
+		verdict = VerdictDeny
 	}
 	m.sessions.statements.WithLabelValues(verdict, reasonLabel(reason), TagClass(tag)).Inc()
 }

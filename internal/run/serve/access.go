@@ -38,7 +38,7 @@ func AccessSources(c *config.Config, database string, folders []string) access.R
 	if recorded {
 		out.OpenReportLog = func(key audit.Key) (*audit.Log, string, error) {
 			log, err := openReports(c, key)
-			return log, nameInReport(c.Audit.ReportsLog()), err
+			return log, nameInReport(c.Audit.ReportLog()), err
 		}
 	}
 	return out
@@ -70,14 +70,14 @@ func forEachLog(ctx context.Context, c *config.Config, f func(access.AuditLog) e
 		return f(access.AuditLog{Name: nameInReport(c.Audit), From: audit.Folder(c.Audit.File), IsOfThisProcess: true,
 			Anchor: c.Audit.Anchor})
 	}
-	return withRecords(ctx, c, c.Audit, func(conn *pgx.Conn) error {
+	return withAuditConnection(ctx, c, c.Audit, func(conn *pgx.Conn) error {
 		chains, err := pgchain.Chains(ctx, conn)
 		if err != nil {
 			return err
 		}
 		for _, chain := range chains {
 			a := c.Audit
-			if a.Chain = chain; a.IsReportsLog() {
+			if a.Chain = chain; a.IsReportLog() {
 				continue
 			}
 			if err := pgchain.NewReader(ctx, conn, a.Database, chain).InSnapshot(func(from audit.Source) error {
@@ -100,7 +100,7 @@ func AuditSource(ctx context.Context, c *config.Config, a config.Audit, live boo
 	if a.Sink != config.SinkDatabase {
 		return f(audit.Folder(a.File))
 	}
-	return withRecords(ctx, c, a, func(conn *pgx.Conn) error {
+	return withAuditConnection(ctx, c, a, func(conn *pgx.Conn) error {
 		from := pgchain.NewReader(ctx, conn, a.Database, a.Chain)
 		if live {
 			return f(from)
@@ -115,15 +115,15 @@ func MissingAuditGuards(ctx context.Context, c *config.Config, a config.Audit) (
 	if a.Sink != config.SinkDatabase {
 		return nil, nil
 	}
-	err = withRecords(ctx, c, a, func(conn *pgx.Conn) error {
+	err = withAuditConnection(ctx, c, a, func(conn *pgx.Conn) error {
 		missing, err = pgchain.MissingGuards(ctx, conn)
 		return err
 	})
 	return missing, err
 }
 
-// withRecords connects, as the control role, to the database that has the records, and calls f.
-func withRecords(ctx context.Context, c *config.Config, a config.Audit, f func(*pgx.Conn) error) error {
+// withAuditConnection connects, as the control role, to the database that has the records, and calls f.
+func withAuditConnection(ctx context.Context, c *config.Config, a config.Audit, f func(*pgx.Conn) error) error {
 	connect, err := auditConnection(c, a)
 	if err != nil {
 		return err
@@ -138,5 +138,5 @@ func withRecords(ctx context.Context, c *config.Config, a config.Audit, f func(*
 
 // TryAudit returns the reason why the database that has the records of a log would not take one now; nil if it would.
 func TryAudit(ctx context.Context, c *config.Config, a config.Audit) error {
-	return withRecords(ctx, c, a, func(conn *pgx.Conn) error { return pgchain.TryAppend(ctx, conn) })
+	return withAuditConnection(ctx, c, a, func(conn *pgx.Conn) error { return pgchain.TryAppend(ctx, conn) })
 }

@@ -18,7 +18,7 @@ import (
 // adminService returns the service that answers the questions of subjects, owners and operators. For each question it
 // logs in as the owner role.
 func (s *Service) adminService(of *operations.Service) *operations.AdminService {
-	o := operations.AdminService{Service: of, ActivePolicy: s.enforcer.ActivePolicy, Overview: s.overview}
+	o := operations.AdminService{Service: of, ActivePolicy: s.enforcer.ActivePolicy, Overview: s.operatorOverview}
 	login := func(role func(*config.Database) (string, string)) func(context.Context, string) (*pgx.Conn, error) {
 		return func(ctx context.Context, database string) (*pgx.Conn, error) {
 			c := s.config.Load()
@@ -57,8 +57,8 @@ func (s *Service) adminService(of *operations.Service) *operations.AdminService 
 	return operations.NewAdminService(o)
 }
 
-// overview returns the state of the service for operators.
-func (s *Service) overview(context.Context) operations.Overview {
+// operatorOverview returns the state of the service for operators.
+func (s *Service) operatorOverview(context.Context) operations.Overview {
 	c := s.config.Load()
 	v := operations.Overview{At: time.Now(), Started: s.startedAt, Enforcement: string(c.Enforcement),
 		TLS: s.certificate.Load() != nil, Sessions: s.enforcer.OpenSessions()}

@@ -38,7 +38,7 @@ func (s *Service) cleanInteractions(ctx context.Context) {
 // countReminders publishes the numbers of the tracker.
 func (s *Service) countReminders() {
 	c := s.reminders.Counts(time.Now())
-	s.metrics.PublishReminders(metrics.AIR{Interactions: c.Interactions, ByTime: c.RemindersByTime,
-		ByMessages: c.RemindersByMessages,
-		Refused:    c.RefusedInteractions, Active: c.ActiveSessions})
+	s.metrics.PublishReminders(metrics.ReminderCounts{Interactions: c.Interactions, RemindersByTime: c.RemindersByTime,
+		RemindersByMessages: c.RemindersByMessages,
+		RefusedInteractions: c.RefusedInteractions, ActiveSessions: c.ActiveSessions})
 }

@@ -30,7 +30,7 @@ func openAudit(c *config.Config, observer audit.Observer, log *slog.Logger) (*au
 
 // openReports opens the log of reports about persons. The zero key authenticates nothing.
 func openReports(c *config.Config, key audit.Key) (*audit.Log, error) {
-	o, err := auditConfig(c, c.Audit.ReportsLog())
+	o, err := auditConfig(c, c.Audit.ReportLog())
 	if err != nil {
 		return nil, err
 	}

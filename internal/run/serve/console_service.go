@@ -18,7 +18,7 @@ type consoleService struct{ *Service }
 
 var _ adminconsole.Service = consoleService{}
 
-var kindNames = map[proxy.RouteKind]string{proxy.Agent: "agent", proxy.Owner: "owner", proxy.Operator: "operator"}
+var routeKindNames = map[proxy.RouteKind]string{proxy.Agent: "agent", proxy.Owner: "owner", proxy.Operator: "operator"}
 
 func (s consoleService) Sessions() []adminconsole.Session {
 	agents := map[string]enforce.OpenSession{}
@@ -28,7 +28,7 @@ func (s consoleService) Sessions() []adminconsole.Session {
 	var out []adminconsole.Session
 	for _, c := range s.proxy.Sessions() {
 		a, decided := agents[c.ID]
-		out = append(out, adminconsole.Session{ID: c.ID, Kind: kindNames[c.Kind], User: c.User, Database: c.Database,
+		out = append(out, adminconsole.Session{ID: c.ID, Kind: routeKindNames[c.Kind], User: c.User, Database: c.Database,
 			Client: c.Remote, State: string(c.State), StartedAt: c.Since, LastStatementAt: a.Last, CountsStatements: decided,
 			Statements: a.Executed, Refused: a.Denied})
 	}
@@ -44,14 +44,14 @@ func (s consoleService) Pools() []adminconsole.Pool {
 	return out
 }
 
-// countTime limits the queries that are made when metrics are read.
-const countTime = 10 * time.Second
+// sessionCountTimeout limits the queries that are made when metrics are read.
+const sessionCountTimeout = 10 * time.Second
 
 // metricPrefix is how the names of the metrics begin that pgconsent itself counts.
 const metricPrefix = "pgconsent_"
 
 func (s consoleService) Statistics() ([]adminconsole.Statistic, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), countTime)
+	ctx, cancel := context.WithTimeout(context.Background(), sessionCountTimeout)
 	defer cancel()
 	s.refreshCounts(ctx)
 	families, err := s.registry.Gather()
@@ -88,7 +88,8 @@ func (s consoleService) Policies() []adminconsole.Policy {
 	for _, d := range s.enforcer.DatabaseStatuses() {
 		out = append(out, adminconsole.Policy{Database: d.Database, IsServed: d.Served, Refusal: d.Refusal, Policy: d.Policy,
 			Catalog: d.Catalog, MigrationPending: d.Pending, SignedPath: d.Served && !d.SignedPathOff, Tables: int64(d.Tables),
-			ObservedTables: int64(len(d.Observed)), VerifiedAt: d.Verified, PausedSince: s.operators.pauses[d.Database].began()})
+			ObservedTables: int64(len(d.Observed)), VerifiedAt: d.Verified,
+			PausedSince: s.operators.pauses[d.Database].beganAt()})
 	}
 	return out
 }

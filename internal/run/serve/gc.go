@@ -14,7 +14,7 @@ import (
 const (
 	// the garbage after which a collection begins; a larger live heap may have as much garbage as it is large, as by
 	// default
-	maxGarbage       = 64 << 20
+	maxGarbageBytes  = 64 << 20
 	maxGCPercent     = 400
 	defaultGCPercent = 100
 )
@@ -26,10 +26,10 @@ func ReduceGC() (stop func()) {
 		return func() {}
 	}
 	t := &gcTuner{percent: defaultGCPercent}
-	t.adjust()
+	t.setPercent()
 	runtime.SetFinalizer(&gcSentinel{t}, (*gcSentinel).onCollected)
 	return func() {
-		if !t.stopped.Swap(true) {
+		if !t.isStopped.Swap(true) {
 			debug.SetGCPercent(defaultGCPercent)
 		}
 	}
@@ -37,23 +37,23 @@ func ReduceGC() (stop func()) {
 
 // gcTuner adjusts the time of the next collection to the size of the heap.
 type gcTuner struct {
-	percent int
-	stopped atomic.Bool
+	percent   int
+	isStopped atomic.Bool
 }
 
 // gcSentinel is an object that each collection frees. Its finalizer adjusts the next collection.
 type gcSentinel struct{ *gcTuner }
 
 func (s *gcSentinel) onCollected() {
-	if s.stopped.Load() {
+	if s.isStopped.Load() {
 		return
 	}
-	s.adjust()
+	s.setPercent()
 	runtime.SetFinalizer(s, (*gcSentinel).onCollected)
 }
 
-// adjust decides when the next collection begins.
-func (t *gcTuner) adjust() {
+// setPercent decides when the next collection begins.
+func (t *gcTuner) setPercent() {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(sample)
 	if p := gcPercent(sample[0].Value.Uint64()); p != t.percent {
@@ -64,7 +64,7 @@ func (t *gcTuner) adjust() {
 
 // gcPercent returns how much garbage may be left, as a percentage of the live heap.
 func gcPercent(live uint64) int {
-	percent := maxGarbage * 100 / max(live, 1)
+	percent := maxGarbageBytes * 100 / max(live, 1)
 	// Steps of 10 keep the change rare: setting the percentage stops the world.
 	return int(min(max(percent, defaultGCPercent), maxGCPercent)) / 10 * 10
 }

@@ -41,7 +41,7 @@ func TestGCFollowsTheHeap(t *testing.T) {
 		}
 	}
 	follows("little in use", func(p int) bool { return p > defaultGCPercent })
-	much := make([]byte, 2*maxGarbage)
+	much := make([]byte, 2*maxGarbageBytes)
 	follows("much in use", func(p int) bool { return p == defaultGCPercent })
 	runtime.KeepAlive(much)
 	follows("little in use again", func(p int) bool { return p > defaultGCPercent })

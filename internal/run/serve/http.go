@@ -41,7 +41,7 @@ func (s *Service) handler() http.Handler {
 		}
 		fmt.Fprintln(w, "ready")
 		if local && !isForwarded(r) {
-			for _, limit := range append(s.enforcer.Degraded(), s.operators.paused()...) {
+			for _, limit := range append(s.enforcer.Degraded(), s.operators.pausedDatabases()...) {
 				fmt.Fprintln(w, limit)
 			}
 		}
@@ -50,7 +50,7 @@ func (s *Service) handler() http.Handler {
 		return mux
 	}
 	s.httpServices.addHandlers(mux)
-	return s.httpServices.plainPaths(mux)
+	return s.httpServices.requireCanonicalPaths(mux)
 }
 
 // refreshCounts brings the metrics up to date that are counted when they are read.
@@ -80,7 +80,7 @@ func (s *Service) isOperator(r *http.Request) bool {
 
 // httpListener returns the listener of HTTP, with TLS if other machines can reach it.
 func (s *Service) httpListener() net.Listener {
-	limited := defaultLimits.limit(s.http)
+	limited := defaultLimits.limitListener(s.http)
 	if s.config.Load().HTTP.IsLoopback() {
 		return limited
 	}

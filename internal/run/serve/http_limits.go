@@ -22,7 +22,7 @@ var defaultLimits = httpLimits{headerTime: 10 * time.Second, requestTime: 30 * t
 	answerTime: 90 * time.Second,
 	idleTime:   2 * time.Minute, headerBytes: 64 << 10, connections: 1024}
 
-func (l httpLimits) server(h http.Handler, log *slog.Logger) *http.Server {
+func (l httpLimits) newServer(h http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler: h, ReadHeaderTimeout: l.headerTime, ReadTimeout: l.requestTime, WriteTimeout: l.answerTime,
 		IdleTimeout:    l.idleTime,
@@ -31,9 +31,9 @@ func (l httpLimits) server(h http.Handler, log *slog.Logger) *http.Server {
 	}
 }
 
-// limit returns a listener with a limited number of open connections. A further connection is closed at once, so that
-// no client waits for another one to leave.
-func (l httpLimits) limit(limit net.Listener) net.Listener {
+// limitListener returns a listener with a limited number of open connections. A further connection is closed at once,
+// so that no client waits for another one to leave.
+func (l httpLimits) limitListener(limit net.Listener) net.Listener {
 	return &limitedListener{Listener: limit, slots: make(chan struct{}, l.connections)}
 }
 

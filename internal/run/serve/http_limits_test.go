@@ -23,9 +23,9 @@ func TestHTTPLimits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		server := l.server(h, slog.New(slog.DiscardHandler))
+		server := l.newServer(h, slog.New(slog.DiscardHandler))
 		ended := make(chan error, 1)
-		go func() { ended <- server.Serve(l.limit(listener)) }()
+		go func() { ended <- server.Serve(l.limitListener(listener)) }()
 		t.Cleanup(func() {
 			_ = server.Close()
 			if err := <-ended; !errors.Is(err, http.ErrServerClosed) {

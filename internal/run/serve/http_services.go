@@ -132,9 +132,9 @@ func (f *httpServices) addHandlers(mux *http.ServeMux) {
 	mux.Handle("/", f.api) // paths that the policy declares, and all unknown paths
 }
 
-// plainPaths hands paths with // or .. to the API, which has nothing there: a multiplexer would redirect their callers,
-// who would send their tokens again.
-func (f *httpServices) plainPaths(mux http.Handler) http.Handler {
+// requireCanonicalPaths hands paths with // or .. to the API, which has nothing there: a multiplexer would redirect
+// their callers, who would send their tokens again.
+func (f *httpServices) requireCanonicalPaths(mux http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !api.HasCanonicalPath(r) {
 			f.api.ServeHTTP(w, r)

@@ -15,23 +15,23 @@ import (
 	"github.com/pgconsent/pgconsent/proxy"
 )
 
-// operators has the logins of operators, the admin console, and what they have paused.
-type operators struct {
+// operatorLogins has the logins of operators, the admin console, and what they have paused.
+type operatorLogins struct {
 	service     *Service
 	credentials *config.Credentials
 	console     *adminconsole.Console
-	pauses      map[string]*pause // pauses by configured database
+	pauses      map[string]*databasePause // pauses by configured database
 }
 
 // newOperators reads the logins of operators. The console can be used once the service runs.
-func (s *Service) newOperators(c *config.Config, version string) (*operators, error) {
+func (s *Service) newOperators(c *config.Config, version string) (*operatorLogins, error) {
 	credentials, err := config.OpenCredentials(c.Admin.Credentials)
 	if err != nil {
 		return nil, err
 	}
-	o := &operators{service: s, credentials: credentials, pauses: map[string]*pause{}}
+	o := &operatorLogins{service: s, credentials: credentials, pauses: map[string]*databasePause{}}
 	for name := range c.Databases {
-		o.pauses[name] = &pause{}
+		o.pauses[name] = &databasePause{}
 		s.metrics.SetPaused(name, false)
 	}
 	o.console = adminconsole.New(adminconsole.Config{
@@ -49,22 +49,22 @@ func (s *Service) newOperators(c *config.Config, version string) (*operators, er
 
 // credential returns the verifier of an operator's password. Somebody who is not listed, is disabled or has no password
 // has none.
-func (o *operators) credential(user string) (scram.StoredCredentials, bool) {
+func (o *operatorLogins) credential(user string) (scram.StoredCredentials, bool) {
 	if !slices.Contains(o.service.config.Load().Admin.Users, user) {
 		return scram.StoredCredentials{}, false
 	}
-	return o.credentials.Lookup(user)
+	return o.credentials.Verifier(user)
 }
 
-// serve serves an operator after the login.
-func (o *operators) serve(ctx context.Context, client net.Conn, info proxy.OperatorInfo) error {
+// serveConsole serves an operator after the login.
+func (o *operatorLogins) serveConsole(ctx context.Context, client net.Conn, info proxy.OperatorInfo) error {
 	return o.console.Serve(ctx, client, info.User)
 }
 
-// paused lists the databases that are paused.
-func (o *operators) paused() (out []string) {
+// pausedDatabases lists the databases that are paused.
+func (o *operatorLogins) pausedDatabases() (out []string) {
 	for _, name := range sortedKeys(o.pauses) {
-		if since := o.pauses[name].began(); !since.IsZero() {
+		if since := o.pauses[name].beganAt(); !since.IsZero() {
 			out = append(out, fmt.Sprintf("database %s: paused since %s: new statements of agents wait until RESUME in the "+
 				"admin console", name, since.UTC().Format(time.RFC3339)))
 		}

@@ -7,16 +7,16 @@ import (
 
 // A pause begins once, ends once, and is told of while it lasts.
 func TestPause(t *testing.T) {
-	o := operators{pauses: map[string]*pause{"app": {}, "shop": {}}}
+	o := operatorLogins{pauses: map[string]*databasePause{"app": {}, "shop": {}}}
 	p := o.pauses["shop"]
-	if p.resumed() != nil || !p.began().IsZero() || p.end() || len(o.paused()) != 0 {
+	if p.resumeSignal() != nil || !p.beganAt().IsZero() || p.end() || len(o.pausedDatabases()) != 0 {
 		t.Error("a database is paused from the start")
 	}
 	if !p.begin() || p.begin() {
 		t.Error("a pause does not begin once")
 	}
-	resumed := p.resumed()
-	if told := o.paused(); len(told) != 1 || !strings.HasPrefix(told[0], "database shop: paused since "+p.began().UTC().Format("2006-01-02T")) {
+	resumed := p.resumeSignal()
+	if told := o.pausedDatabases(); len(told) != 1 || !strings.HasPrefix(told[0], "database shop: paused since "+p.beganAt().UTC().Format("2006-01-02T")) {
 		t.Errorf("%q is told", told)
 	}
 	select {
@@ -28,7 +28,7 @@ func TestPause(t *testing.T) {
 		t.Error("a pause does not end once")
 	}
 	<-resumed
-	if p.resumed() != nil || len(o.paused()) != 0 {
+	if p.resumeSignal() != nil || len(o.pausedDatabases()) != 0 {
 		t.Error("the pause goes on")
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// pause makes new statements of a database's agents wait. The zero value lets them go on.
-type pause struct {
+// databasePause makes new statements of a database's agents wait. The zero value lets them go on.
+type databasePause struct {
 	current atomic.Pointer[activePause] // nil: the database is not paused
 }
 
@@ -17,12 +17,12 @@ type activePause struct {
 }
 
 // begin begins a pause, and returns false if there is one already.
-func (p *pause) begin() bool {
+func (p *databasePause) begin() bool {
 	return p.current.CompareAndSwap(nil, &activePause{time.Now(), make(chan struct{})})
 }
 
 // end ends the pause, and returns false if there is none.
-func (p *pause) end() bool {
+func (p *databasePause) end() bool {
 	was := p.current.Swap(nil)
 	if was != nil {
 		close(was.ended)
@@ -30,16 +30,16 @@ func (p *pause) end() bool {
 	return was != nil
 }
 
-// resumed returns a channel that is closed when the pause ends; nil: there is none.
-func (p *pause) resumed() <-chan struct{} {
+// resumeSignal returns a channel that is closed when the pause ends; nil: there is none.
+func (p *databasePause) resumeSignal() <-chan struct{} {
 	if now := p.current.Load(); now != nil {
 		return now.ended
 	}
 	return nil
 }
 
-// began returns when the pause began; zero: there is none.
-func (p *pause) began() time.Time {
+// beganAt returns when the pause began; zero: there is none.
+func (p *databasePause) beganAt() time.Time {
 	if now := p.current.Load(); now != nil {
 		return now.since
 	}

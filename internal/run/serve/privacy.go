@@ -13,7 +13,7 @@ import (
 
 // privacyService returns the service by which HTTP and MCP make and show grants in one database.
 func (s *Service) privacyService(c *config.Config, name string) (*privacy.Service, error) {
-	found, err := targets(c)
+	found, err := enforcedDatabases(c)
 	if err != nil {
 		return nil, err
 	}

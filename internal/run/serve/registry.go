@@ -40,9 +40,9 @@ func OpenRegistry(c *config.Config, database string) (*registry.Registry, error)
 		Settings: ConsentSettings(c.Consent)})
 }
 
-// BeginRegistry makes the key of the consent registry, if a registry is configured and the key is not there, and anchors
+// InitRegistry makes the key of the consent registry, if a registry is configured and the key is not there, and anchors
 // the registry while it is empty. conn is the connection of migrate, which has just installed the registry.
-func BeginRegistry(ctx context.Context, c *config.Config, conn *pgx.Conn, database string) (made bool, err error) {
+func InitRegistry(ctx context.Context, c *config.Config, conn *pgx.Conn, database string) (made bool, err error) {
 	if c.Consent == nil {
 		return false, nil
 	}
@@ -86,7 +86,7 @@ func ConsentSettings(c *config.Consent) consent.Settings {
 	const day = 24 * time.Hour
 	return consent.Settings{
 		TemporaryDuration: time.Duration(c.DurationDays) * day, WarningTime: time.Duration(c.WarningDays) * day,
-		ReviewTime: c.ReviewTime(),
+		ReviewTime: c.ReviewDuration(),
 		NoRenewal:  !*c.AutoRenewal, RequireExplicit: *c.RequireExplicit, NoDecay: !*c.Decay, Controller: c.Controller,
 	}
 }

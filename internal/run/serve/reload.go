@@ -11,8 +11,8 @@ import (
 // Reload reads agents, operators, credentials, policies and the certificate again. If one of them is wrong, the old one
 // stays active.
 func (s *Service) Reload() error {
-	s.reloading.Lock()
-	defer s.reloading.Unlock()
+	s.reloadMu.Lock()
+	defer s.reloadMu.Unlock()
 	old := s.config.Load()
 	next, err := config.Load(old.Path)
 	if err != nil {
@@ -20,7 +20,7 @@ func (s *Service) Reload() error {
 		return err
 	}
 	var failed []error
-	if restartSettings(old) != restartSettings(next) {
+	if settingsNeedingRestart(old) != settingsNeedingRestart(next) {
 		s.log.Warn(
 			"changes of listen, proxy_protocol, http, upstream, databases, credentials, enforcement, audit and air apply at the next start")
 	}
@@ -38,7 +38,7 @@ func (s *Service) Reload() error {
 	running := *old
 	running.Agents, running.Admin.Users = next.Agents, next.Admin.Users
 	s.config.Store(&running)
-	s.enforcer.SetAgents(s.agents(&running))
+	s.enforcer.SetAgents(s.enforcedAgents(&running))
 	if err := s.enforcer.Reload(); err != nil {
 		failed = append(failed, err)
 	}
@@ -50,8 +50,8 @@ func (s *Service) Reload() error {
 	return nil
 }
 
-// restartSettings returns a text with the settings that only a restart can change.
-func restartSettings(c *config.Config) string {
+// settingsNeedingRestart returns a text with the settings that only a restart can change.
+func settingsNeedingRestart(c *config.Config) string {
 	var b strings.Builder
 	fmt.Fprintln(&b, c.Listen, c.Proxies, c.HTTP, c.Upstream, c.Credentials, c.Admin.Credentials, c.Enforcement,
 		c.Audit, c.AIR, c.TLS == nil)

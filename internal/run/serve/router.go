@@ -20,10 +20,10 @@ import (
 type router struct {
 	enforcer  *enforce.Enforcer
 	mockKey   []byte
-	verifiers verifiers
+	verifiers databaseVerifiers
 	tokens    *identity.JWT // verifies JWTs; nil: none are accepted
 	databases map[string]databaseUpstreams
-	operators *operators
+	operators *operatorLogins
 	pools     func(agent string) config.Pool
 }
 
@@ -33,7 +33,7 @@ type databaseUpstreams struct {
 	agent  proxy.Upstream // the connection for agents
 }
 
-func newRouter(c *config.Config, e *enforce.Enforcer, v verifiers, tokens *identity.JWT, o *operators,
+func newRouter(c *config.Config, e *enforce.Enforcer, v databaseVerifiers, tokens *identity.JWT, o *operatorLogins,
 	pools func(agent string) config.Pool) (*router, error) {
 	mock, err := mockKey(c)
 	if err != nil {
@@ -89,7 +89,7 @@ func (r *router) Route(user, database string) proxy.Route {
 			Kind: proxy.Agent, Upstream: to, Credential: credential, Password: password,
 			Certificate: certificateCheck(access.CertificateName),
 			Sessions:    access.MaxSessions, Pool: r.poolOf(user), CheckSetting: access.CheckSetting,
-			Paused: r.operators.pauses[database].resumed,
+			Paused: r.operators.pauses[database].resumeSignal,
 			Open: func(ctx context.Context, info proxy.SessionInfo) (verdict.Decider, error) {
 				return access.OpenSession(ctx, enforce.SessionInfo(info))
 			},
@@ -97,7 +97,7 @@ func (r *router) Route(user, database string) proxy.Route {
 	}
 	if database == config.AdminDatabase && !ok {
 		if credential, is := r.operators.credential(user); is {
-			return proxy.Route{Kind: proxy.Operator, Credential: &credential, Serve: r.operators.serve}
+			return proxy.Route{Kind: proxy.Operator, Credential: &credential, Serve: r.operators.serveConsole}
 		}
 	}
 	return proxy.Route{Kind: proxy.Refused, Credential: r.mockCredential(user)}

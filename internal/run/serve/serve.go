@@ -36,9 +36,9 @@ import (
 
 // Options say what to serve. The field Config is required.
 type Options struct {
-	Config *config.Config
-	Log    *slog.Logger  // nil: slog.Default()
-	Drain  time.Duration // how long sessions may go on after the service was told to end; 0: [DefaultDrain]
+	Config    *config.Config
+	Log       *slog.Logger  // nil: slog.Default()
+	DrainTime time.Duration // how long sessions may go on after the service was told to end; 0: [DefaultDrain]
 
 	Version string // what the admin console says of the program's version
 }
@@ -50,27 +50,27 @@ const DefaultDrain = 10 * time.Second
 
 // Service is a sidecar with its listeners open.
 type Service struct {
-	log          *slog.Logger
-	drain        time.Duration
-	config       atomic.Pointer[config.Config]
-	credentials  *config.Credentials
-	certificate  atomic.Pointer[tls.Config] // the listener's certificate; nil: no TLS
-	registry     *prometheus.Registry
-	metrics      *metrics.Metrics
-	audit        *audit.Log
-	reminders    *air.Tracker
-	enforcer     *enforce.Enforcer
-	proxy        *proxy.Server
-	router       *router
-	operators    *operators
-	tokens       *identity.JWT // verifies JWTs; nil: none are accepted
-	clients      []net.Listener
-	http         net.Listener  // the listener of HTTP; nil: it is off
-	sweepers     *sweepers     // nil if no consent registry is configured
-	httpServices *httpServices // nil if no caller can have a token
-	draining     atomic.Bool
-	reloading    sync.Mutex
-	startedAt    time.Time
+	log             *slog.Logger
+	drainTime       time.Duration
+	config          atomic.Pointer[config.Config]
+	credentials     *config.Credentials
+	certificate     atomic.Pointer[tls.Config] // the listener's certificate; nil: no TLS
+	registry        *prometheus.Registry
+	metrics         *metrics.Metrics
+	audit           *audit.Log
+	reminders       *air.Tracker
+	enforcer        *enforce.Enforcer
+	proxy           *proxy.Server
+	router          *router
+	operators       *operatorLogins
+	tokens          *identity.JWT // verifies JWTs; nil: none are accepted
+	clientListeners []net.Listener
+	http            net.Listener    // the listener of HTTP; nil: it is off
+	sweepers        *sweepScheduler // nil if no consent registry is configured
+	httpServices    *httpServices   // nil if no caller can have a token
+	draining        atomic.Bool
+	reloadMu        sync.Mutex
+	startedAt       time.Time
 }
 
 // New opens the listeners and the audit log, and then verifies the databases. The service serves nobody until
@@ -80,17 +80,17 @@ func New(ctx context.Context, o Options) (_ *Service, err error) {
 		return nil, errors.New("serve: Options.Config is required")
 	}
 	c := o.Config
-	s := &Service{log: o.Log, drain: o.Drain, registry: prometheus.NewRegistry(), startedAt: time.Now()}
+	s := &Service{log: o.Log, drainTime: o.DrainTime, registry: prometheus.NewRegistry(), startedAt: time.Now()}
 	if s.log == nil {
 		s.log = slog.Default()
 	}
-	if s.drain == 0 {
-		s.drain = DefaultDrain
+	if s.drainTime == 0 {
+		s.drainTime = DefaultDrain
 	}
 	s.config.Store(c)
 	defer func() {
 		if err != nil {
-			s.abandon()
+			s.closeAfterFailure()
 		}
 	}()
 	if err := s.openListeners(c); err != nil {
@@ -99,7 +99,7 @@ func New(ctx context.Context, o Options) (_ *Service, err error) {
 	if err := s.openRecords(c); err != nil {
 		return nil, err
 	}
-	for _, old := range c.OldSpellings {
+	for _, old := range c.DeprecatedSpellings {
 		s.log.Warn("the configuration has an old spelling, which stays accepted", "write", old)
 	}
 	if s.operators, err = s.newOperators(c, o.Version); err != nil {
@@ -147,7 +147,7 @@ func (s *Service) openListeners(c *config.Config) (err error) {
 		if err != nil {
 			return err
 		}
-		s.clients = append(s.clients, l)
+		s.clientListeners = append(s.clientListeners, l)
 	}
 	if c.HTTP.Listen != "off" {
 		if s.http, err = passed.listen(c.HTTP.Listen); err != nil {
@@ -181,7 +181,7 @@ func (s *Service) openRecords(c *config.Config) (err error) {
 // startEnforcement verifies the databases, and makes the router that tells their agents from other clients.
 func (s *Service) startEnforcement(ctx context.Context, c *config.Config) error {
 	sqltext.SetMaxBytes(c.StatementBytes())
-	databases, err := targets(c)
+	databases, err := enforcedDatabases(c)
 	if err != nil {
 		return err
 	}
@@ -194,9 +194,10 @@ func (s *Service) startEnforcement(ctx context.Context, c *config.Config) error 
 		s.tokens = identity.NewJWT(s.config.Load)
 	}
 	s.enforcer, err = enforce.New(ctx, enforce.Config{
-		Databases: databases, Agents: s.agents(c), Audit: s.audit, Metrics: s.metrics, Log: s.log, Reminders: s.reminders,
-		Check: verifiers.verify, RewriteMode: mode, VerifyUser: s.verifyUser(),
-		StaleAfter: c.StaleTime(),
+		Databases: databases, Agents: s.enforcedAgents(c), Audit: s.audit, Metrics: s.metrics, Log: s.log,
+		Reminders: s.reminders,
+		Check:     verifiers.verify, RewriteMode: mode, VerifyUser: s.verifyUser(),
+		StaleAfter: c.StaleDuration(),
 	})
 	if err != nil {
 		return err
@@ -206,9 +207,9 @@ func (s *Service) startEnforcement(ctx context.Context, c *config.Config) error 
 	return err
 }
 
-// abandon closes everything that New has opened.
-func (s *Service) abandon() {
-	for _, l := range s.clients {
+// closeAfterFailure closes everything that New has opened.
+func (s *Service) closeAfterFailure() {
+	for _, l := range s.clientListeners {
 		l.Close()
 	}
 	if s.http != nil {
@@ -218,19 +219,19 @@ func (s *Service) abandon() {
 		s.enforcer.Close()
 	}
 	if s.audit != nil {
-		closing, cancel := context.WithTimeout(context.Background(), closeTime)
+		closing, cancel := context.WithTimeout(context.Background(), closeTimeout)
 		defer cancel()
 		_ = s.audit.Close(closing)
 	}
 }
 
 // Address returns the first address at which clients connect.
-func (s *Service) Address() net.Addr { return s.clients[0].Addr() }
+func (s *Service) Address() net.Addr { return s.clientListeners[0].Addr() }
 
 // addresses returns the addresses at which clients connect, for the log.
 func (s *Service) addresses() string {
-	all := make([]string, len(s.clients))
-	for i, l := range s.clients {
+	all := make([]string, len(s.clientListeners))
+	for i, l := range s.clientListeners {
 		all[i] = l.Addr().String()
 	}
 	return strings.Join(all, ", ")
@@ -256,15 +257,15 @@ func (s *Service) Ready() error {
 // over.
 func (s *Service) Run(ctx context.Context) error {
 	var wait sync.WaitGroup
-	failed := make(chan error, len(s.clients)+1)
-	for _, l := range s.clients {
+	failed := make(chan error, len(s.clientListeners)+1)
+	for _, l := range s.clientListeners {
 		wait.Go(func() {
 			if err := s.proxy.Serve(l); !errors.Is(err, proxy.ErrClosed) {
 				failed <- fmt.Errorf("listening for clients at %s: %w", l.Addr(), err)
 			}
 		})
 	}
-	web := defaultLimits.server(s.handler(), s.log)
+	web := defaultLimits.newServer(s.handler(), s.log)
 	if s.http != nil {
 		wait.Go(func() {
 			if err := web.Serve(s.httpListener()); !errors.Is(err, http.ErrServerClosed) {
@@ -281,7 +282,7 @@ func (s *Service) Run(ctx context.Context) error {
 	var err error
 	select {
 	case <-ctx.Done():
-		s.log.Info("draining", "sessions", s.enforcer.Sessions(), "at_most", s.drain.String())
+		s.log.Info("draining", "sessions", s.enforcer.Sessions(), "at_most", s.drainTime.String())
 	case err = <-failed:
 		s.log.Error("stopping", "error", err)
 	}
@@ -306,19 +307,19 @@ func (s *Service) startBackground(ctx context.Context, wait *sync.WaitGroup) {
 	}
 	wait.Go(func() { s.operators.credentials.Watch(ctx, s.log, func() {}) })
 	wait.Go(func() {
-		s.credentials.Watch(ctx, s.log, func() { s.enforcer.SetAgents(s.agents(s.config.Load())) })
+		s.credentials.Watch(ctx, s.log, func() { s.enforcer.SetAgents(s.enforcedAgents(s.config.Load())) })
 	})
 }
 
 // shutdown drains the sessions and stops everything else. /readyz says no while draining, and /metrics goes on until
 // the sessions are gone.
 func (s *Service) shutdown(ctx context.Context, web *http.Server) error {
-	drained, cancel := context.WithTimeout(ctx, s.drain)
+	drained, cancel := context.WithTimeout(ctx, s.drainTime)
 	defer cancel()
 	if err := s.proxy.Shutdown(drained); err != nil {
 		s.log.Warn("sessions were cut off when the drain time was over")
 	}
-	closing, cancel := context.WithTimeout(ctx, closeTime)
+	closing, cancel := context.WithTimeout(ctx, closeTimeout)
 	defer cancel()
 	_ = web.Shutdown(closing)
 	if s.httpServices != nil {
@@ -331,8 +332,8 @@ func (s *Service) shutdown(ctx context.Context, web *http.Server) error {
 	return nil
 }
 
-// closeTime bounds the end of the HTTP server and of the audit log, whose disk may not answer.
-const closeTime = 5 * time.Second
+// closeTimeout bounds the end of the HTTP server and of the audit log, whose disk may not answer.
+const closeTimeout = 5 * time.Second
 
 // maxSessions returns how many sessions agents may have at a time: the number in the configuration, or as many as the
 // server has room for.
@@ -343,13 +344,13 @@ func (s *Service) maxSessions() int {
 	return s.enforcer.MaxSessions()
 }
 
-// agents returns the logins for the enforcer: the agents of the configuration, with their lines in the credentials
-// file.
-func (s *Service) agents(c *config.Config) []enforce.Agent {
+// enforcedAgents returns the logins for the enforcer: the agents of the configuration, with their lines in the
+// credentials file.
+func (s *Service) enforcedAgents(c *config.Config) []enforce.Agent {
 	var out []enforce.Agent
 	for _, name := range sortedKeys(c.Agents) {
 		a := enforce.Agent{Name: name, Database: c.Agents[name].Database, Attributes: c.Agents[name].Attributes,
-			MaxSessions: c.Agents[name].Limits.Sessions, ActsFor: actsFor(c.Agents[name].ActsFor)}
+			MaxSessions: c.Agents[name].Limits.Sessions, ActsFor: representedUsers(c.Agents[name].ActsFor)}
 		switch c.Agents[name].Auth {
 		case config.AuthToken:
 			a.LogsInByToken = !s.credentials.IsDisabled(name)
@@ -361,7 +362,7 @@ func (s *Service) agents(c *config.Config) []enforce.Agent {
 				a.CertificateName = wantedCertificateName(name, c.Agents[name].CertName)
 			}
 		default:
-			if v, ok := s.credentials.Lookup(name); ok {
+			if v, ok := s.credentials.Verifier(name); ok {
 				a.Credential = &v
 			}
 		}
@@ -378,8 +379,8 @@ func (s *Service) verifyUser() func(ctx context.Context, token, agent, database 
 	return s.tokens.VerifyUser
 }
 
-// actsFor returns for whom the sessions of an agent act; nil: for nobody.
-func actsFor(a *config.ActsFor) *enforce.ActsFor {
+// representedUsers returns for whom the sessions of an agent act; nil: for nobody.
+func representedUsers(a *config.ActsFor) *enforce.ActsFor {
 	switch {
 	case a == nil:
 		return nil
@@ -390,7 +391,7 @@ func actsFor(a *config.ActsFor) *enforce.ActsFor {
 	}
 }
 
-func targets(c *config.Config) ([]enforce.Database, error) {
+func enforcedDatabases(c *config.Config) ([]enforce.Database, error) {
 	var out []enforce.Database
 	for _, name := range sortedKeys(c.Databases) {
 		db := c.Databases[name]

@@ -31,13 +31,13 @@ func NewOutbox(c *config.Config, r *registry.Registry) (*sweep.Outbox, error) {
 	return &sweep.Outbox{Registry: r, URL: w.URL, Secret: []byte(secret)}, nil
 }
 
-// sweepers are the sweepers of all databases, with the last numbers of their registries.
-type sweepers struct {
-	service *Service
-	period  time.Duration
-	list    []*sweep.Sweeper
-	boxes   []*sweep.Outbox // for each sweeper its outbox, in the same order; nil: there is no webhook
-	metrics *metrics.Metrics
+// sweepScheduler are the sweepers of all databases, with the last numbers of their registries.
+type sweepScheduler struct {
+	service  *Service
+	period   time.Duration
+	list     []*sweep.Sweeper
+	outboxes []*sweep.Outbox // for each sweeper its outbox, in the same order; nil: there is no webhook
+	metrics  *metrics.Metrics
 
 	mu         sync.Mutex
 	lastCount  time.Time
@@ -45,11 +45,11 @@ type sweepers struct {
 }
 
 // newSweepers makes the sweepers; nil without a consent registry.
-func (s *Service) newSweepers(c *config.Config, counts *metrics.Metrics) (*sweepers, error) {
+func (s *Service) newSweepers(c *config.Config, counts *metrics.Metrics) (*sweepScheduler, error) {
 	if c.Consent == nil {
 		return nil, nil
 	}
-	out := &sweepers{service: s, period: c.Consent.SweepInterval(), metrics: counts}
+	out := &sweepScheduler{service: s, period: c.Consent.SweepInterval(), metrics: counts}
 	for _, name := range sortedKeys(c.Databases) {
 		r, err := OpenRegistry(c, name)
 		if err != nil {
@@ -64,18 +64,18 @@ func (s *Service) newSweepers(c *config.Config, counts *metrics.Metrics) (*sweep
 			box.Log = log
 		}
 		out.list = append(out.list, &sweep.Sweeper{Registry: r, Log: log})
-		out.boxes = append(out.boxes, box)
+		out.outboxes = append(out.outboxes, box)
 	}
 	return out, nil
 }
 
 // run sweeps until ctx ends. A database that does not answer is tried again.
-func (w *sweepers) run(ctx context.Context) {
+func (w *sweepScheduler) run(ctx context.Context) {
 	var wait sync.WaitGroup
 	for i, one := range w.list {
 		wait.Go(func() {
 			defer one.Registry.Close()
-			one.RunEvery(ctx, w.period, w.boxes[i], func(r sweep.Report, d sweep.DeliveryCounts, err error) {
+			one.RunEvery(ctx, w.period, w.outboxes[i], func(r sweep.Report, d sweep.DeliveryCounts, err error) {
 				w.metrics.CountDeliveries(d.Sent, d.Failed)
 				w.storeResult(one.Registry.Database, r, err)
 				if err != nil {
@@ -100,7 +100,7 @@ func (w *sweepers) run(ctx context.Context) {
 }
 
 // storeResult keeps the result of a sweep, for operators.
-func (w *sweepers) storeResult(database string, r sweep.Report, err error) {
+func (w *sweepScheduler) storeResult(database string, r sweep.Report, err error) {
 	s := operations.SweepState{Interval: w.period, At: time.Now(), Busy: r.SweepRunning, Failures: len(r.Failures),
 		Recorded: r.RecordedEvents}
 	switch {
@@ -121,7 +121,7 @@ func (w *sweepers) storeResult(database string, r sweep.Report, err error) {
 }
 
 // lastSweep returns the result of the last sweep of a database.
-func (w *sweepers) lastSweep(database string) *operations.SweepState {
+func (w *sweepScheduler) lastSweep(database string) *operations.SweepState {
 	if w == nil {
 		return nil
 	}
@@ -133,7 +133,7 @@ func (w *sweepers) lastSweep(database string) *operations.SweepState {
 }
 
 // updateCounts updates the numbers, at most every few seconds. If a database does not answer, its old numbers stay.
-func (w *sweepers) updateCounts(ctx context.Context) {
+func (w *sweepScheduler) updateCounts(ctx context.Context) {
 	const countEvery = 5 * time.Second
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -142,7 +142,7 @@ func (w *sweepers) updateCounts(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
-	var all []metrics.Consent
+	var all []metrics.ConsentCounts
 	for _, one := range w.list {
 		numbers, err := one.Counts(ctx)
 		if err != nil {
@@ -151,6 +151,6 @@ func (w *sweepers) updateCounts(ctx context.Context) {
 		}
 		all = append(all, numbers)
 	}
-	w.metrics.Consents(all)
+	w.metrics.SetConsentCounts(all)
 	w.lastCount = time.Now()
 }

@@ -33,10 +33,10 @@ const (
 	maxProbeWait   = 10 * time.Minute
 )
 
-// verifier verifies one database before its agents are served. Each time it lets doctor examine the database. It tries
-// logins without a password when the server has read its configuration, and pg_hba.conf with it, again. It probes when
-// the policy or the catalog has changed. Calls for one database come one after the other.
-type verifier struct {
+// databaseVerifier verifies one database before its agents are served. Each time it lets doctor examine the database.
+// It tries logins without a password when the server has read its configuration, and pg_hba.conf with it, again. It
+// probes when the policy or the catalog has changed. Calls for one database come one after the other.
+type databaseVerifier struct {
 	config *config.Config
 	log    *slog.Logger
 
@@ -55,9 +55,9 @@ type probeState struct {
 	passedVersions     string          // the versions of policy and catalog for which all probes passed
 	unfinishedVersions string          // the versions of policy and catalog for which the probes were not finished
 	passedParts        map[string]bool // the parts of the unfinished probes that have passed
-	wait               time.Duration   // the time until unfinished probes are repeated
-	next               time.Time       // when unfinished probes are repeated
-	factor             int             // how many times as long the repeated probes may take
+	retryDelay         time.Duration   // the time until unfinished probes are repeated
+	nextAttempt        time.Time       // when unfinished probes are repeated
+	timeFactor         int             // how many times as long the repeated probes may take
 }
 
 // signedPath says whether statements may take the signed path.
@@ -66,24 +66,24 @@ type signedPath struct {
 	passedPlan   string // the hash of the plan whose probe passed last; "": none
 }
 
-// verifiers are the verifiers of all databases, by name.
-type verifiers map[string]*verifier
+// databaseVerifiers are the verifiers of all databases, by name.
+type databaseVerifiers map[string]*databaseVerifier
 
-func newVerifiers(c *config.Config, log *slog.Logger) verifiers {
-	all := verifiers{}
+func newVerifiers(c *config.Config, log *slog.Logger) databaseVerifiers {
+	all := databaseVerifiers{}
 	for name := range c.Databases {
-		all[name] = &verifier{config: c, log: log.With("database", name)}
+		all[name] = &databaseVerifier{config: c, log: log.With("database", name)}
 	}
 	return all
 }
 
 // verify is the function by which package enforce has a database verified.
-func (all verifiers) verify(ctx context.Context, conn *pgx.Conn, t enforce.Target) error {
+func (all databaseVerifiers) verify(ctx context.Context, conn *pgx.Conn, t enforce.Target) error {
 	v, ok := all[t.Database.Name]
 	if !ok {
 		return fmt.Errorf("database %s is not configured", t.Database.Name)
 	}
-	err := v.check(ctx, conn, t)
+	err := v.checkDatabase(ctx, conn, t)
 	v.storeFindings(err)
 	var unsafe *doctor.UnsafeTables
 	if errors.As(err, &unsafe) {
@@ -93,7 +93,7 @@ func (all verifiers) verify(ctx context.Context, conn *pgx.Conn, t enforce.Targe
 }
 
 // storeFindings keeps the findings, for operators.
-func (v *verifier) storeFindings(err error) {
+func (v *databaseVerifier) storeFindings(err error) {
 	e := operations.Diagnosis{At: time.Now()}
 	if err != nil && !errors.As(err, new(enforce.SignedPathOff)) {
 		e.Problem = err.Error()
@@ -106,7 +106,7 @@ func (v *verifier) storeFindings(err error) {
 	v.examination.Store(&e)
 }
 
-func (v *verifier) check(ctx context.Context, conn *pgx.Conn, t enforce.Target) error {
+func (v *databaseVerifier) checkDatabase(ctx context.Context, conn *pgx.Conn, t enforce.Target) error {
 	target := doctor.Target{
 		AgentRole: t.Database.AgentRole, ControlRole: t.Database.ControlRole, ReaderRole: t.Database.ReaderRole,
 		RowsRole: t.Database.RowsRole,
@@ -143,19 +143,19 @@ func (v *verifier) check(ctx context.Context, conn *pgx.Conn, t enforce.Target) 
 
 // areDue tells whether the probes must run for these versions.
 func (p *probeState) areDue(versions string) bool {
-	return p.passedVersions != versions && (p.unfinishedVersions != versions || !time.Now().Before(p.next))
+	return p.passedVersions != versions && (p.unfinishedVersions != versions || !time.Now().Before(p.nextAttempt))
 }
 
 // runProbes runs the probes for these versions of policy and catalog.
-func (v *verifier) runProbes(ctx context.Context, conn *pgx.Conn, db *config.Database, target doctor.Target,
+func (v *databaseVerifier) runProbes(ctx context.Context, conn *pgx.Conn, db *config.Database, target doctor.Target,
 	versions string) error {
 	p := &v.probes
 	if p.unfinishedVersions != versions {
-		p.passedParts, p.factor = map[string]bool{}, 1
+		p.passedParts, p.timeFactor = map[string]bool{}, 1
 	}
 	target.PassedProbes = p.passedParts // On a busy server the probes get further each time, and get more time.
-	target.ProbeTime = time.Duration(p.factor) * probeStatement
-	p.factor = min(2*p.factor, maxProbeFactor)
+	target.ProbeTime = time.Duration(p.timeFactor) * probeStatement
+	p.timeFactor = min(2*p.timeFactor, maxProbeFactor)
 	found, err := v.probeAsAgent(ctx, conn, db, target)
 	p.found = found
 	if err == nil {
@@ -166,10 +166,10 @@ func (v *verifier) runProbes(ctx context.Context, conn *pgx.Conn, db *config.Dat
 	}
 	if doctor.HasUnfinished(found) {
 		// The time is short, since full text, LIKE and JSON are slow without the signed path.
-		if p.wait = min(2*p.wait, maxProbeWait); p.wait == 0 || p.unfinishedVersions != versions {
-			p.wait = minProbeWait
+		if p.retryDelay = min(2*p.retryDelay, maxProbeWait); p.retryDelay == 0 || p.unfinishedVersions != versions {
+			p.retryDelay = minProbeWait
 		}
-		p.unfinishedVersions, p.next = versions, time.Now().Add(p.wait)
+		p.unfinishedVersions, p.nextAttempt = versions, time.Now().Add(p.retryDelay)
 	} else {
 		p.passedVersions = versions
 	}
@@ -180,9 +180,9 @@ func (v *verifier) runProbes(ctx context.Context, conn *pgx.Conn, db *config.Dat
 	}
 	v.signedPath.closedReason = ""
 	if target.Plan.HasSignedViews() {
-		v.signedPath.setSignedPath(target.Plan.Hash(), p.passedParts, found)
+		v.signedPath.update(target.Plan.Hash(), p.passedParts, found)
 	}
-	v.warn(found)
+	v.logWarnings(found)
 	return nil
 }
 
@@ -201,9 +201,9 @@ func closedReason(passed map[string]bool, found []doctor.Finding) string {
 	return "its probe was not finished"
 }
 
-// setSignedPath says whether statements may take the signed path under the plan with a hash. The last result for a plan
+// update says whether statements may take the signed path under the plan with a hash. The last result for a plan
 // counts until there is another, however long that takes.
-func (s *signedPath) setSignedPath(hash string, passed map[string]bool, found []doctor.Finding) {
+func (s *signedPath) update(hash string, passed map[string]bool, found []doctor.Finding) {
 	s.closedReason = closedReason(passed, found)
 	switch {
 	case s.closedReason == "":
@@ -217,7 +217,7 @@ func (s *signedPath) setSignedPath(hash string, passed map[string]bool, found []
 
 // signedPathError returns the error that keeps statements from the signed path, if its probe failed or was not
 // finished.
-func (v *verifier) signedPathError() error {
+func (v *databaseVerifier) signedPathError() error {
 	if v.signedPath.closedReason != "" {
 		return enforce.SignedPathOff{Reason: v.signedPath.closedReason}
 	}
@@ -225,7 +225,7 @@ func (v *verifier) signedPathError() error {
 }
 
 // checkLogins returns an error if the server lets owners in without a password, and notes the result for the router.
-func (v *verifier) checkLogins(ctx context.Context, db *config.Database, target doctor.Target) error {
+func (v *databaseVerifier) checkLogins(ctx context.Context, db *config.Database, target doctor.Target) error {
 	secure, err := v.config.Upstream.ClientTLS()
 	if err != nil {
 		return err
@@ -240,14 +240,14 @@ func (v *verifier) checkLogins(ctx context.Context, db *config.Database, target 
 	err = doctor.UnsafeError(found)
 	v.asksOwners.Store(err == nil)
 	if err == nil {
-		v.warn(found)
+		v.logWarnings(found)
 	}
 	return err
 }
 
 // probeAsAgent runs the probes as the agent role. They have a time limit of their own, since little of ctx's time may
 // be left; if ctx is canceled they end.
-func (v *verifier) probeAsAgent(ctx context.Context, conn *pgx.Conn, db *config.Database,
+func (v *databaseVerifier) probeAsAgent(ctx context.Context, conn *pgx.Conn, db *config.Database,
 	target doctor.Target) ([]doctor.Finding, error) {
 	agent, err := v.config.ConnString(db, db.Roles.Agent, db.Secrets.Agent)
 	if err != nil {
@@ -263,7 +263,7 @@ func (v *verifier) probeAsAgent(ctx context.Context, conn *pgx.Conn, db *config.
 	return doctor.RunProbes(probing, conn, agent, target)
 }
 
-func (v *verifier) warn(found []doctor.Finding) {
+func (v *databaseVerifier) logWarnings(found []doctor.Finding) {
 	for _, f := range found {
 		if f.Severity == doctor.SeverityWarning {
 			v.log.Warn(f.Problem, "finding", f.ID, "fix", f.Fix)

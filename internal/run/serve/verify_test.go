@@ -48,7 +48,7 @@ func TestLastProbeResultCounts(t *testing.T) {
 		{"a", true, nil, false},
 	} {
 		done := map[string]bool{doctor.SignedPathProbe: c.done}
-		if s.setSignedPath(c.hash, done, c.found); (s.closedReason != "") != c.closed {
+		if s.update(c.hash, done, c.found); (s.closedReason != "") != c.closed {
 			t.Errorf("%d: %q", i, s.closedReason)
 		}
 	}

@@ -7,45 +7,45 @@ type Kind int
 
 // The kinds.
 const (
-	Scalar Kind = iota
-	Null
-	Mapping
-	List
-	Other // an alias, an anchor, a tag or a merge key: see [Format.RefuseOther]
+	ScalarNode Kind = iota
+	NullNode
+	MappingNode
+	ListNode
+	OtherNode // an alias, an anchor, a tag or a merge key: see [Format.RefuseOther]
 )
 
 func (k Kind) String() string {
 	return [...]string{"a single value", "nothing", "a mapping", "a list", "an alias, anchor, tag or merge key"}[k]
 }
 
-// Literal says how a scalar is written.
-type Literal string
+// ScalarType says how a scalar is written.
+type ScalarType string
 
 // The ways to write a scalar. A number in quotes is a string.
 const (
-	String  Literal = "string"
-	Integer Literal = "int"
-	Float   Literal = "float"
-	Bool    Literal = "bool"
+	StringScalar  ScalarType = "string"
+	IntegerScalar ScalarType = "int"
+	FloatScalar   ScalarType = "float"
+	BoolScalar    ScalarType = "bool"
 )
 
 // Node is a value of a file.
 type Node struct {
 	Place
-	Kind    Kind
-	Value   string // the value of a scalar without quotes; true or false for a boolean
-	Written string // the value as the file writes it: a boolean may be True
-	Literal Literal
+	Kind       Kind
+	Value      string // the value of a scalar without quotes; true or false for a boolean
+	SourceText string // the value as the file writes it: a boolean may be True
+	ScalarType ScalarType
 
 	// The fields of a mapping, in the order of the file.
-	Keys   []string
-	KeyAt  []Place
-	Values []*Node
+	Keys      []string
+	KeyPlaces []Place
+	Values    []*Node
 
 	Items []*Node // the items of a list
 
-	writtenText string // a string as the file writes it
-	writtenAt   Place  // the place of the first character of writtenText
+	quotedText  string // a string as the file writes it
+	quotedPlace Place  // the place of the first character of quotedText
 }
 
 // Get returns the value of a key, or nil.
@@ -59,11 +59,11 @@ func (n *Node) Get(key string) *Node {
 // PlaceOfByte returns the place in the file of a byte in a string's value. The file may write the string folded or with
 // escapes.
 func (n *Node) PlaceOfByte(offset int) Place {
-	at := n.writtenAt
-	if n.writtenText == "" {
+	at := n.quotedPlace
+	if n.quotedText == "" {
 		return n.Place
 	}
-	written := []rune(n.writtenText)
+	written := []rune(n.quotedText)
 	i := 0
 	advance := func() {
 		if written[i] == '\n' {

@@ -17,7 +17,7 @@ import (
 // Format says which YAML a kind of file may use.
 type Format struct {
 	// RefuseOther is the message about an alias, an anchor, a tag or a merge key. Without it they are nodes of kind
-	// [Other], which the reader refuses as values of the wrong kind.
+	// [OtherNode], which the reader refuses as values of the wrong kind.
 	RefuseOther string
 
 	// SecondDocument is the message, and its suggestion, about a file with more than one document.
@@ -47,14 +47,14 @@ func (f Format) Parse(file string, data []byte) (*Node, Errors) {
 		}
 		here := placeOf(file, syntax.GetToken())
 		if f.CheckText != nil { // CheckText explains text such as ${VARIABLE}, whose braces the parser takes for a mapping
-			if refused := f.CheckText(here, line(data, here.Line)); refused != nil {
+			if refused := f.CheckText(here, lineText(data, here.Line)); refused != nil {
 				return nil, Errors{refused}
 			}
 		}
 		suggestion, message := explainMessage(syntax.GetMessage())
 		return nil, Errors{here.Errorf(suggestion, "%s", message)}
 	}
-	r := &reader{Format: f, file: file}
+	r := &yamlReader{Format: f, file: file}
 	var root *Node
 	for _, doc := range parsed.Docs {
 		switch {
@@ -62,20 +62,20 @@ func (f Format) Parse(file string, data []byte) (*Node, Errors) {
 		case root != nil:
 			r.fail(placeOf(file, doc.Body.GetToken()), f.SecondDocumentFix, "%s", f.SecondDocument)
 		default:
-			root = r.node(doc.Body)
+			root = r.readNode(doc.Body)
 		}
 	}
 	return root, r.errs
 }
 
-// reader turns the parser's nodes into nodes of this package.
-type reader struct {
+// yamlReader turns the parser's nodes into nodes of this package.
+type yamlReader struct {
 	Format
 	file string
 	errs Errors
 }
 
-func (r *reader) fail(at Place, suggestion, format string, args ...any) {
+func (r *yamlReader) fail(at Place, suggestion, format string, args ...any) {
 	r.errs = append(r.errs, at.Errorf(suggestion, format, args...))
 }
 
@@ -86,51 +86,51 @@ func placeOf(file string, t *token.Token) Place {
 	return Place{file, t.Position.Line, t.Position.Column}
 }
 
-func (r *reader) node(n ast.Node) *Node {
+func (r *yamlReader) readNode(n ast.Node) *Node {
 	here := placeOf(r.file, n.GetToken())
-	scalar := func(value string, literal Literal) *Node {
-		return &Node{Place: here, Kind: Scalar, Value: value, Written: value, Literal: literal}
+	scalar := func(value string, literal ScalarType) *Node {
+		return &Node{Place: here, Kind: ScalarNode, Value: value, SourceText: value, ScalarType: literal}
 	}
 	switch n := n.(type) {
 	case *ast.StringNode:
-		r.check(here, n.Value)
-		out := scalar(n.Value, String)
-		out.writtenText, out.writtenAt = strings.TrimLeft(n.Token.Origin, " \t\n"), here
+		r.checkText(here, n.Value)
+		out := scalar(n.Value, StringScalar)
+		out.quotedText, out.quotedPlace = strings.TrimLeft(n.Token.Origin, " \t\n"), here
 		return out
 	case *ast.LiteralNode:
-		r.check(here, n.Value.Value)
-		out := scalar(n.Value.Value, String)
-		out.writtenText, out.writtenAt = n.Value.Token.Origin, Place{r.file, here.Line + 1, 1}
+		r.checkText(here, n.Value.Value)
+		out := scalar(n.Value.Value, StringScalar)
+		out.quotedText, out.quotedPlace = n.Value.Token.Origin, Place{r.file, here.Line + 1, 1}
 		return out
 	case *ast.IntegerNode:
-		return scalar(n.Token.Value, Integer)
+		return scalar(n.Token.Value, IntegerScalar)
 	case *ast.FloatNode:
-		return scalar(n.Token.Value, Float)
+		return scalar(n.Token.Value, FloatScalar)
 	case *ast.BoolNode:
-		out := scalar(strconv.FormatBool(n.Value), Bool)
-		out.Written = n.Token.Value
+		out := scalar(strconv.FormatBool(n.Value), BoolScalar)
+		out.SourceText = n.Token.Value
 		return out
 	case *ast.NullNode:
-		return &Node{Place: here, Kind: Null}
+		return &Node{Place: here, Kind: NullNode}
 	case *ast.SequenceNode:
-		out := &Node{Place: here, Kind: List}
+		out := &Node{Place: here, Kind: ListNode}
 		for _, item := range n.Values {
-			out.Items = append(out.Items, r.node(item))
+			out.Items = append(out.Items, r.readNode(item))
 		}
 		return out
 	case *ast.MappingNode:
-		return r.mapping(here, n.Values)
+		return r.readMapping(here, n.Values)
 	case *ast.MappingValueNode:
-		return r.mapping(here, []*ast.MappingValueNode{n})
+		return r.readMapping(here, []*ast.MappingValueNode{n})
 	default:
 		if r.RefuseOther != "" {
 			r.fail(here, "write the value out", "%s", r.RefuseOther)
 		}
-		return &Node{Place: here, Kind: Other}
+		return &Node{Place: here, Kind: OtherNode}
 	}
 }
 
-func (r *reader) check(at Place, text string) {
+func (r *yamlReader) checkText(at Place, text string) {
 	if r.CheckText == nil {
 		return
 	}
@@ -139,14 +139,14 @@ func (r *reader) check(at Place, text string) {
 	}
 }
 
-func (r *reader) mapping(here Place, values []*ast.MappingValueNode) *Node {
-	out := &Node{Place: here, Kind: Mapping}
+func (r *yamlReader) readMapping(here Place, values []*ast.MappingValueNode) *Node {
+	out := &Node{Place: here, Kind: MappingNode}
 	if len(values) > 0 {
 		out.Place = placeOf(r.file, values[0].Key.GetToken())
 	}
 	for _, v := range values {
 		at := placeOf(r.file, v.Key.GetToken())
-		key, ok := r.key(at, v.Key)
+		key, ok := r.readKey(at, v.Key)
 		if !ok {
 			continue
 		}
@@ -154,24 +154,24 @@ func (r *reader) mapping(here Place, values []*ast.MappingValueNode) *Node {
 			r.fail(at, "", "the key %q is there twice", key)
 			continue
 		}
-		out.Keys, out.KeyAt = append(out.Keys, key), append(out.KeyAt, at)
-		out.Values = append(out.Values, r.node(v.Value))
+		out.Keys, out.KeyPlaces = append(out.Keys, key), append(out.KeyPlaces, at)
+		out.Values = append(out.Values, r.readNode(v.Value))
 	}
 	return out
 }
 
-func (r *reader) key(at Place, key ast.MapKeyNode) (string, bool) {
+func (r *yamlReader) readKey(at Place, key ast.MapKeyNode) (string, bool) {
 	plain, ok := key.(ast.Node)
 	if !ok {
 		r.fail(at, "", "a key must be a plain word")
 		return "", false
 	}
 	failed := len(r.errs)
-	n := r.node(plain)
+	n := r.readNode(plain)
 	switch {
 	case len(r.errs) > failed:
 		return "", false
-	case n.Kind != Scalar || n.Value == "":
+	case n.Kind != ScalarNode || n.Value == "":
 		r.fail(at, "", "a key must be a plain word")
 		return "", false
 	case hasOddSpace(n.Value):
@@ -181,14 +181,14 @@ func (r *reader) key(at Place, key ast.MapKeyNode) (string, bool) {
 	return n.Value, true
 }
 
-var keyTwice = regexp.MustCompile(`mapping key "(.*)" already defined at \[(\d+:\d+)\]`)
+var duplicateKeyPattern = regexp.MustCompile(`mapping key "(.*)" already defined at \[(\d+:\d+)\]`)
 
 // explainMessage returns a suggestion for a parser's message, and the message in words for people who do not write
 // parsers.
 func explainMessage(message string) (suggestion, plain string) {
 	switch {
-	case keyTwice.MatchString(message):
-		m := keyTwice.FindStringSubmatch(message)
+	case duplicateKeyPattern.MatchString(message):
+		m := duplicateKeyPattern.FindStringSubmatch(message)
 		return "", `the key "` + m[1] + `" is there twice, first at ` + m[2]
 	case strings.Contains(message, "found character '\t'"), strings.Contains(message, "tab character"):
 		return "indent with spaces", "YAML is not indented with tabs"

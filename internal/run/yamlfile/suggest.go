@@ -2,9 +2,9 @@ package yamlfile
 
 import "slices"
 
-// Nearest returns the candidate with the smallest edit distance to the written word; ok is false if none is similar
+// NearestWord returns the candidate with the smallest edit distance to the written word; ok is false if none is similar
 // enough to have been meant.
-func Nearest(written string, candidates []string) (string, bool) {
+func NearestWord(written string, candidates []string) (string, bool) {
 	best, distance := "", len(written)/3+2
 	for _, c := range slices.Sorted(slices.Values(candidates)) {
 		if d := editDistance(written, c); d < distance {

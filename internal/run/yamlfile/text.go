@@ -61,8 +61,8 @@ func checkDepth(file string, tokens token.Tokens) *Error {
 	return nil
 }
 
-// line returns a line of a file by its number, counted from 1; "" if there is none.
-func line(data []byte, number int) string {
+// lineText returns a line of a file by its number, counted from 1; "" if there is none.
+func lineText(data []byte, number int) string {
 	for n, text := range strings.Split(string(data), "\n") {
 		if n+1 == number {
 			return text

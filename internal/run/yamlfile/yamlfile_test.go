@@ -19,23 +19,23 @@ var format = yamlfile.Format{
 
 func TestNodes(t *testing.T) {
 	root, errs := format.Parse("f.yaml", []byte("a: [1, '1', 1.5, True, null]\nb:\n  c: x\n"))
-	if errs != nil || root.Kind != yamlfile.Mapping {
+	if errs != nil || root.Kind != yamlfile.MappingNode {
 		t.Fatalf("%v, %v", root, errs)
 	}
 	want := []yamlfile.Node{
-		{Kind: yamlfile.Scalar, Value: "1", Written: "1", Literal: yamlfile.Integer},
-		{Kind: yamlfile.Scalar, Value: "1", Written: "1", Literal: yamlfile.String},
-		{Kind: yamlfile.Scalar, Value: "1.5", Written: "1.5", Literal: yamlfile.Float},
-		{Kind: yamlfile.Scalar, Value: "true", Written: "True", Literal: yamlfile.Bool},
-		{Kind: yamlfile.Null},
+		{Kind: yamlfile.ScalarNode, Value: "1", SourceText: "1", ScalarType: yamlfile.IntegerScalar},
+		{Kind: yamlfile.ScalarNode, Value: "1", SourceText: "1", ScalarType: yamlfile.StringScalar},
+		{Kind: yamlfile.ScalarNode, Value: "1.5", SourceText: "1.5", ScalarType: yamlfile.FloatScalar},
+		{Kind: yamlfile.ScalarNode, Value: "true", SourceText: "True", ScalarType: yamlfile.BoolScalar},
+		{Kind: yamlfile.NullNode},
 	}
 	for i, n := range root.Get("a").Items {
-		if w := want[i]; n.Kind != w.Kind || n.Value != w.Value || n.Written != w.Written || n.Literal != w.Literal {
+		if w := want[i]; n.Kind != w.Kind || n.Value != w.Value || n.SourceText != w.SourceText || n.ScalarType != w.ScalarType {
 			t.Errorf("entry %d is %+v, want %+v", i, n, w)
 		}
 	}
-	if c := root.Get("b").Get("c"); c.At().String() != "f.yaml:3:6" || root.Get("b").KeyAt[0].Column != 3 {
-		t.Errorf("c is at %s, its key at %s", c.Place, root.Get("b").KeyAt[0])
+	if c := root.Get("b").Get("c"); c.At().String() != "f.yaml:3:6" || root.Get("b").KeyPlaces[0].Column != 3 {
+		t.Errorf("c is at %s, its key at %s", c.Place, root.Get("b").KeyPlaces[0])
 	}
 	if root.Get("d") != nil {
 		t.Error("a key that is not there has a value")
@@ -97,7 +97,7 @@ func TestEmptyFiles(t *testing.T) {
 func TestNearest(t *testing.T) {
 	words := []string{"columns", "rows", "write"}
 	for written, want := range map[string]string{"colums": "columns", "rwos": "rows", "wirte": "write", "lifecycle": ""} {
-		if got, ok := yamlfile.Nearest(written, words); got != want || ok != (want != "") {
+		if got, ok := yamlfile.NearestWord(written, words); got != want || ok != (want != "") {
 			t.Errorf("%s: %q, %v, want %q", written, got, ok, want)
 		}
 	}

@@ -37,7 +37,7 @@ func (v *JWT) VerifyUser(ctx context.Context, token, agent, database string) (at
 	}
 	attributes = map[string]string{}
 	for _, attribute := range a.ActsFor.Attributes {
-		value, there := given[a.ActsFor.Claim(attribute, c.JWT)]
+		value, there := given[a.ActsFor.ClaimOf(attribute, c.JWT)]
 		if !there {
 			continue
 		}

@@ -35,11 +35,11 @@ func runFace(t testing.TB, name string) *face {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.HTTP.Tokens, c.HTTP.Listen, c.Listen = f.tokens, "127.0.0.1:0", config.Addresses{"127.0.0.1:0"}
+	c.HTTP.Tokens, c.HTTP.Listen, c.Listen = f.tokens, "127.0.0.1:0", config.AddressList{"127.0.0.1:0"}
 	c.Audit.File, c.Audit.Anchor, c.Audit.Key = filepath.Join(t.TempDir(), "audit"), filepath.Join(t.TempDir(),
 		"audit.anchor"), filepath.Join(t.TempDir(), "audit.key")
 	f.config = c
-	s, err := serve.New(t.Context(), serve.Options{Config: c, Drain: time.Second})
+	s, err := serve.New(t.Context(), serve.Options{Config: c, DrainTime: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -87,7 +87,7 @@ func insertSQL(r *catalog.Relation, row *node) (string, error) {
 	}
 	var columns, values []string
 	for i, name := range row.Keys {
-		c, err := findColumn(r, row.KeyAt[i], name)
+		c, err := findColumn(r, row.KeyPlaces[i], name)
 		if err != nil {
 			return "", err
 		}
@@ -103,11 +103,11 @@ func insertSQL(r *catalog.Relation, row *node) (string, error) {
 func literalOf(sqlType string, n *node) string {
 	array := strings.HasSuffix(sqlType, "[]")
 	switch {
-	case n.Kind == yamlfile.Null:
+	case n.Kind == yamlfile.NullNode:
 		return "NULL"
-	case n.Kind == yamlfile.Scalar:
+	case n.Kind == yamlfile.ScalarNode:
 		return catalog.QuoteLiteral(n.Value)
-	case n.Kind == yamlfile.List && array:
+	case n.Kind == yamlfile.ListNode && array:
 		var elements []string
 		for _, e := range n.Items {
 			elements = append(elements, e.Value)
@@ -128,20 +128,20 @@ func literalOf(sqlType string, n *node) string {
 // jsonValue returns the value that a node stands for.
 func jsonValue(n *node) any {
 	switch n.Kind {
-	case yamlfile.Mapping:
+	case yamlfile.MappingNode:
 		out := map[string]any{}
 		for i, key := range n.Keys {
 			out[key] = jsonValue(n.Values[i])
 		}
 		return out
-	case yamlfile.List:
+	case yamlfile.ListNode:
 		out := []any{}
 		for _, v := range n.Items {
 			out = append(out, jsonValue(v))
 		}
 		return out
-	case yamlfile.Scalar:
-		if n.Literal != yamlfile.String {
+	case yamlfile.ScalarNode:
+		if n.ScalarType != yamlfile.StringScalar {
 			return json.RawMessage(n.Value)
 		}
 		return n.Value

@@ -191,7 +191,7 @@ func (e Expectation) compareRows(a statementAnswer) *Failure {
 		var values []string
 		for i, v := range row.Items {
 			text := nodeText(v)
-			if v.Literal == yamlfile.Bool && len(a.rows) > 0 && i < len(a.rows[0]) {
+			if v.ScalarType == yamlfile.BoolScalar && len(a.rows) > 0 && i < len(a.rows[0]) {
 				text = text[:1]
 			}
 			values = append(values, text)
@@ -233,7 +233,7 @@ func valueText(v *string) string {
 
 // nodeText returns a value of the file as an answer shows it.
 func nodeText(n *node) string {
-	if n.Kind == yamlfile.Null {
+	if n.Kind == yamlfile.NullNode {
 		return "NULL"
 	}
 	return n.Value
@@ -242,9 +242,9 @@ func nodeText(n *node) string {
 // equalsValue compares a value of the file with a value as the server writes it.
 func equalsValue(n *node, v *string) bool {
 	switch {
-	case v == nil || n.Kind == yamlfile.Null:
-		return v == nil && n.Kind == yamlfile.Null
-	case n.Literal == yamlfile.Bool:
+	case v == nil || n.Kind == yamlfile.NullNode:
+		return v == nil && n.Kind == yamlfile.NullNode
+	case n.ScalarType == yamlfile.BoolScalar:
 		return *v == n.Value || *v == n.Value[:1]
 	default:
 		return *v == n.Value
@@ -276,7 +276,7 @@ func (d *testDatabase) rowIdentityOf(rows RowExpectation) (rowIdentity, error) {
 	}
 	id.columns = nil
 	for _, key := range rows.Keys {
-		if key.Kind != yamlfile.Mapping {
+		if key.Kind != yamlfile.MappingNode {
 			return id, policy.Errors{key.Place.Errorf("write { column: value } with columns that the caller can read",
 				"%s has no primary key that the caller can read", r.Name)}
 		}
@@ -310,9 +310,9 @@ func (d *testDatabase) findRows(ctx context.Context, id rowIdentity, keys []*nod
 		var names []string
 		values := []*node{key}
 		switch key.Kind {
-		case yamlfile.Mapping:
+		case yamlfile.MappingNode:
 			names, values = key.Keys, key.Values
-		case yamlfile.List:
+		case yamlfile.ListNode:
 			names, values = id.relation.PrimaryKey, key.Items
 		default:
 			names = id.relation.PrimaryKey
@@ -327,7 +327,7 @@ func (d *testDatabase) findRows(ctx context.Context, id rowIdentity, keys []*nod
 			if err != nil {
 				return nil, err
 			}
-			if values[i].Kind == yamlfile.Null {
+			if values[i].Kind == yamlfile.NullNode {
 				conditions = append(conditions, catalog.QuoteIdent(name)+" IS NULL")
 				continue
 			}

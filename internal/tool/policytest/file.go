@@ -212,7 +212,7 @@ func (r *fileReader) readRoot(f *File, n *node) {
 	f.PolicyAt = n.Place
 	r.readFields(n, "the file", map[string]func(*node){
 		"version": func(v *node) {
-			if v.Kind != yamlfile.Scalar || v.Value != "1" {
+			if v.Kind != yamlfile.ScalarNode || v.Value != "1" {
 				r.fail(v.Place, "this pgconsent reads version 1", "unknown version of the tests")
 			}
 		},
@@ -241,16 +241,16 @@ func (r *fileReader) readRoot(f *File, n *node) {
 		},
 		"callers": func(v *node) {
 			f.Callers = nil
-			if !r.requireKind(v, yamlfile.Mapping, "callers") {
+			if !r.requireKind(v, yamlfile.MappingNode, "callers") {
 				return
 			}
 			for i, name := range v.Keys {
-				f.Callers = append(f.Callers, r.readCaller(v.KeyAt[i], name, v.Values[i]))
+				f.Callers = append(f.Callers, r.readCaller(v.KeyPlaces[i], name, v.Values[i]))
 			}
 		},
 		"given": func(v *node) { f.InitialChanges = r.readChanges(v, "given") },
 		"tests": func(v *node) {
-			if !r.requireKind(v, yamlfile.List, "tests") {
+			if !r.requireKind(v, yamlfile.ListNode, "tests") {
 				return
 			}
 			for _, t := range v.Items {
@@ -280,17 +280,17 @@ func (r *fileReader) readCaller(at Place, name string, n *node) *Caller {
 	}
 	r.readFields(n, "caller "+name, map[string]func(*node){
 		"attributes": func(v *node) {
-			if !r.requireKind(v, yamlfile.Mapping, "attributes") {
+			if !r.requireKind(v, yamlfile.MappingNode, "attributes") {
 				return
 			}
 			for i, attribute := range v.Keys {
 				switch value := v.Values[i]; value.Kind {
-				case yamlfile.Scalar:
+				case yamlfile.ScalarNode:
 					c.Attributes[attribute] = value.Value
-				case yamlfile.List:
+				case yamlfile.ListNode:
 					var elements []string
 					for _, e := range value.Items {
-						if r.requireKind(e, yamlfile.Scalar, "an element of "+attribute) {
+						if r.requireKind(e, yamlfile.ScalarNode, "an element of "+attribute) {
 							elements = append(elements, e.Value)
 						}
 					}
@@ -307,11 +307,11 @@ func (r *fileReader) readCaller(at Place, name string, n *node) *Caller {
 
 func (r *fileReader) readSettings(n *node) []Setting {
 	var out []Setting
-	if !r.requireKind(n, yamlfile.Mapping, "set") {
+	if !r.requireKind(n, yamlfile.MappingNode, "set") {
 		return nil
 	}
 	for i, name := range n.Keys {
-		if r.requireKind(n.Values[i], yamlfile.Scalar, "the value of "+name) {
+		if r.requireKind(n.Values[i], yamlfile.ScalarNode, "the value of "+name) {
 			out = append(out, Setting{name, n.Values[i].Value})
 		}
 	}
@@ -320,27 +320,27 @@ func (r *fileReader) readSettings(n *node) []Setting {
 
 func (r *fileReader) readChanges(n *node, what string) []Change {
 	switch n.Kind {
-	case yamlfile.Scalar:
+	case yamlfile.ScalarNode:
 		return []Change{{Place: n.Place, SQL: n.Value}}
-	case yamlfile.List:
+	case yamlfile.ListNode:
 		var out []Change
 		for _, v := range n.Items {
 			out = append(out, r.readChanges(v, what)...)
 		}
 		return out
-	case yamlfile.Mapping:
+	case yamlfile.MappingNode:
 		var out []Change
 		for i, table := range n.Keys {
-			c := Change{Place: n.KeyAt[i], Table: table}
+			c := Change{Place: n.KeyPlaces[i], Table: table}
 			rows := n.Values[i]
-			if rows.Kind == yamlfile.Mapping {
-				rows = &node{Place: rows.Place, Kind: yamlfile.List, Items: []*node{rows}}
+			if rows.Kind == yamlfile.MappingNode {
+				rows = &node{Place: rows.Place, Kind: yamlfile.ListNode, Items: []*node{rows}}
 			}
-			if !r.requireKind(rows, yamlfile.List, "the rows of "+table) {
+			if !r.requireKind(rows, yamlfile.ListNode, "the rows of "+table) {
 				continue
 			}
 			for _, row := range rows.Items {
-				if r.requireKind(row, yamlfile.Mapping, "a row of "+table) {
+				if r.requireKind(row, yamlfile.MappingNode, "a row of "+table) {
 					c.Rows = append(c.Rows, row)
 				}
 			}
@@ -355,7 +355,7 @@ func (r *fileReader) readChanges(n *node, what string) []Change {
 
 func (r *fileReader) readTest(f *File, n *node) *Test {
 	t := &Test{Place: n.Place}
-	if !r.requireKind(n, yamlfile.Mapping, "a test") {
+	if !r.requireKind(n, yamlfile.MappingNode, "a test") {
 		return t
 	}
 	step := Step{}
@@ -366,7 +366,7 @@ func (r *fileReader) readTest(f *File, n *node) *Test {
 		"when":  func(v *node) { step.Actions = r.readChanges(v, "when") },
 		"then":  func(v *node) { step.Expectations = r.readExpectations(f, t, v) },
 		"steps": func(v *node) {
-			if !r.requireKind(v, yamlfile.List, "steps") {
+			if !r.requireKind(v, yamlfile.ListNode, "steps") {
 				return
 			}
 			for _, s := range v.Items {
@@ -426,7 +426,7 @@ func (r *fileReader) readCallerOrOwner(f *File, n *node) string {
 
 func (r *fileReader) readExpectations(f *File, t *Test, n *node) []Expectation {
 	entries := []*node{n}
-	if n.Kind == yamlfile.List {
+	if n.Kind == yamlfile.ListNode {
 		entries = n.Items
 	}
 	var out []Expectation
@@ -442,7 +442,7 @@ func (r *fileReader) readExpectation(f *File, n *node) Expectation {
 	number := func(into *int, what string) func(*node) {
 		return func(v *node) {
 			i, err := strconv.Atoi(v.Value)
-			if v.Kind != yamlfile.Scalar || err != nil || i < 0 {
+			if v.Kind != yamlfile.ScalarNode || err != nil || i < 0 {
 				r.fail(v.Place, "", "%s is a number of rows", what)
 				return
 			}
@@ -484,12 +484,12 @@ func (r *fileReader) readExpectation(f *File, n *node) Expectation {
 		len(e.Settings) == 0:
 		r.fail(n.Place, "sees, shows, hides, columns, or query with its answer", "nothing is expected")
 	}
-	if e.Value != nil && e.Value.Kind != yamlfile.Scalar && e.Value.Kind != yamlfile.Null {
+	if e.Value != nil && e.Value.Kind != yamlfile.ScalarNode && e.Value.Kind != yamlfile.NullNode {
 		r.fail(e.Value.Place, "rows: [ [ … ] ] compares more", "value is a single value")
 	}
-	if e.Rows != nil && r.requireKind(e.Rows, yamlfile.List, "rows") {
+	if e.Rows != nil && r.requireKind(e.Rows, yamlfile.ListNode, "rows") {
 		for _, row := range e.Rows.Items {
-			r.requireKind(row, yamlfile.List, "a row of an answer")
+			r.requireKind(row, yamlfile.ListNode, "a row of an answer")
 		}
 	}
 	if e.Error != "" && e.Error != "any" && !sqlState.MatchString(e.Error) {
@@ -509,20 +509,20 @@ func (r *fileReader) readExpectation(f *File, n *node) Expectation {
 var sqlState = regexp.MustCompile(`^[0-9A-Z]{5}$`)
 
 func (r *fileReader) readRows(n *node) []RowExpectation {
-	if !r.requireKind(n, yamlfile.Mapping, "the tables") {
+	if !r.requireKind(n, yamlfile.MappingNode, "the tables") {
 		return nil
 	}
 	var out []RowExpectation
 	for i, table := range n.Keys {
-		rows := RowExpectation{Place: n.KeyAt[i], Table: table, Count: -1}
+		rows := RowExpectation{Place: n.KeyPlaces[i], Table: table, Count: -1}
 		switch v := n.Values[i]; {
-		case v.Kind == yamlfile.List:
+		case v.Kind == yamlfile.ListNode:
 			rows.Keys = v.Items
-		case v.Kind == yamlfile.Scalar && v.Value == "all":
+		case v.Kind == yamlfile.ScalarNode && v.Value == "all":
 			rows.AllRows = true
-		case v.Kind == yamlfile.Scalar && v.Value == "none":
+		case v.Kind == yamlfile.ScalarNode && v.Value == "none":
 			rows.Count = 0
-		case v.Kind == yamlfile.Scalar:
+		case v.Kind == yamlfile.ScalarNode:
 			count, err := strconv.Atoi(v.Value)
 			if err != nil || count < 0 {
 				r.fail(v.Place, "write [ "+v.Value+" ] for one row by its key", "rows are a list of keys, a number, all or none")

@@ -58,7 +58,7 @@ func upsertSQL(row *node) (string, error) {
 	}
 	var said []string
 	for i, name := range row.Keys {
-		c, err := findColumn(r, row.KeyAt[i], name)
+		c, err := findColumn(r, row.KeyPlaces[i], name)
 		if err != nil {
 			return "", err
 		}

@@ -51,7 +51,7 @@ func (r *fileReader) requireKind(n *node, kind yamlfile.Kind, what string) bool 
 
 // readFields passes each value of a mapping to the function for its key, in the order of the file.
 func (r *fileReader) readFields(n *node, what string, known map[string]func(*node)) bool {
-	if !r.requireKind(n, yamlfile.Mapping, what) {
+	if !r.requireKind(n, yamlfile.MappingNode, what) {
 		return false
 	}
 	for i, key := range n.Keys {
@@ -64,7 +64,7 @@ func (r *fileReader) readFields(n *node, what string, known map[string]func(*nod
 		if suggestion == "" {
 			suggestion = fmt.Sprintf("it has %v", names)
 		}
-		r.fail(n.KeyAt[i], suggestion, "unknown key %q in %s", key, what)
+		r.fail(n.KeyPlaces[i], suggestion, "unknown key %q in %s", key, what)
 	}
 	return true
 }
@@ -72,7 +72,7 @@ func (r *fileReader) readFields(n *node, what string, known map[string]func(*nod
 // wordReader returns a function that reads a scalar that is not empty.
 func (r *fileReader) wordReader(into *string, what string) func(*node) {
 	return func(n *node) {
-		if r.requireKind(n, yamlfile.Scalar, what) {
+		if r.requireKind(n, yamlfile.ScalarNode, what) {
 			if n.Value == "" {
 				r.fail(n.Place, "", "%s is empty", what)
 			}
@@ -86,17 +86,17 @@ func (r *fileReader) wordsReader(into *[]string, what string) func(*node) {
 	return func(n *node) {
 		*into = []string{}
 		switch n.Kind {
-		case yamlfile.Scalar:
+		case yamlfile.ScalarNode:
 			*into = []string{n.Value}
-		case yamlfile.List:
+		case yamlfile.ListNode:
 			for _, v := range n.Items {
-				if r.requireKind(v, yamlfile.Scalar, "an entry of "+what) {
+				if r.requireKind(v, yamlfile.ScalarNode, "an entry of "+what) {
 					*into = append(*into, v.Value)
 				}
 			}
-		case yamlfile.Null:
+		case yamlfile.NullNode:
 		default:
-			r.requireKind(n, yamlfile.List, what)
+			r.requireKind(n, yamlfile.ListNode, what)
 		}
 	}
 }
