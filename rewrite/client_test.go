@@ -107,7 +107,7 @@ SELECT selected_classes.oid, max(selected_classes.reltype) FROM selected_classes
 
 // psql's backslash commands, as the psql of this machine sends them.
 func TestStatementsOfPsql(t *testing.T) {
-	psql, hasSameVersion := pgtest.Client(t, "psql")
+	psql, hasSameVersion := pgtest.ClientProgram(t, "psql")
 	db := database(t)
 	conn := db.Connect(t, "postgres")
 	r := rewriter(t, InjectedMode)

@@ -35,7 +35,7 @@ func TestNeighboursChangeNothing(t *testing.T) {
 func TestOwnerCanDump(t *testing.T) {
 	tier.All(t)
 	w := migrated(t)
-	path, same := pgtest.Client(t, "pg_dump")
+	path, same := pgtest.ClientProgram(t, "pg_dump")
 	if !same {
 		t.Skip("pg_dump does not dump a server of another version")
 	}

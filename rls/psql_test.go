@@ -17,7 +17,7 @@ import (
 func TestShadowsAnswerPsql(t *testing.T) {
 	tier.All(t)
 	w := newWorld(t, "CREATE TABLE part (id int, at date) PARTITION BY RANGE (at)").migrate()
-	path, same := pgtest.Client(t, "psql")
+	path, same := pgtest.ClientProgram(t, "psql")
 	if !same {
 		t.Skip("this psql is of another version than the server, whose catalogs it may not know")
 	}

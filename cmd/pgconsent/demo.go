@@ -76,7 +76,7 @@ func (d demoCmd) Run(s *session) error {
 		return err
 	}
 	if d.Down {
-		return demo.Remove(s.ctx, d.Postgres, w, func(label string) { fmt.Fprintf(s.err, "demo: %s\n", label) })
+		return demo.RemoveFromServer(s.ctx, d.Postgres, w, func(label string) { fmt.Fprintf(s.err, "demo: %s\n", label) })
 	}
 	dir := d.Dir
 	if dir == "" {
@@ -90,7 +90,7 @@ func (d demoCmd) Run(s *session) error {
 		log = slog.New(quietHandler{s.log.Handler()})
 	}
 	run, err := demo.Start(s.ctx, demo.Config{
-		World: w, Postgres: d.Postgres, Dir: dir, Listen: d.Listen, HTTP: d.HTTP, Log: log,
+		World: w, ServerDSN: d.Postgres, Folder: dir, Listen: d.Listen, HTTP: d.HTTP, Log: log,
 		Progress: func(label string) { fmt.Fprintf(s.err, "demo: %s\n", label) },
 	})
 	if err != nil {
@@ -128,7 +128,7 @@ func (d demoCmd) Run(s *session) error {
 	return errors.Join(tourErr, stop())
 }
 
-func (s *session) printWelcome(w *world.World, run *demo.Running) {
+func (s *session) printWelcome(w *world.World, run *demo.RunningDemo) {
 	bold := func(text string) string { return s.paint("1", text) }
 	fmt.Fprintf(s.out, "\n%s %s\n\n", bold(w.Name+":"), w.Title)
 	width := len("owner")

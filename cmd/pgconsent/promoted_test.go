@@ -25,7 +25,7 @@ func startServer(t *testing.T, dir string, port int) *pgcluster.Cluster {
 	ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)
 	defer cancel()
 	c, err := pgcluster.Start(ctx, pgcluster.Config{
-		Dir: dir, Port: port, TCP: true, Settings: map[string]string{"fsync": "off", "max_connections": "50", "shared_buffers": "32MB"}})
+		Dir: dir, Port: port, ListensOnTCP: true, Settings: map[string]string{"fsync": "off", "max_connections": "50", "shared_buffers": "32MB"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func standby(t *testing.T, primary *pgcluster.Cluster) *pgcluster.Cluster {
 	if err := os.RemoveAll(cluster.DataDir); err != nil {
 		t.Fatal(err)
 	}
-	program, _ := pgtest.Client(t, "pg_basebackup")
+	program, _ := pgtest.ClientProgram(t, "pg_basebackup")
 	cmd := exec.Command(program, "-D", cluster.DataDir, "-R", "-c", "fast", "-X", "stream", "-C", "-S", "copy",
 		"-h", primary.SocketDir, "-p", fmt.Sprint(primary.Port), "-U", "postgres") //nolint:gosec // the test's own
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -19,8 +19,8 @@ import (
 func TestRestoredUnderServe(t *testing.T) {
 	tier.All(t)
 	i := installDSAR(t)
-	pgDump, _ := pgtest.Client(t, "pg_dump")
-	pgRestore, _ := pgtest.Client(t, "pg_restore")
+	pgDump, _ := pgtest.ClientProgram(t, "pg_dump")
+	pgRestore, _ := pgtest.ClientProgram(t, "pg_restore")
 	run := func(program string, args ...string) {
 		t.Helper()
 		if out, err := exec.Command(program, args...).CombinedOutput(); err != nil { //nolint:gosec // the test's own

@@ -24,8 +24,8 @@ func TestAnOlderDumpIsNoticed(t *testing.T) {
 		return CheckAcknowledged(t.Context(), conn, r.Keys, anchor, "app")
 	}
 	file := filepath.Join(t.TempDir(), "older.dump")
-	dump, _ := pgtest.Client(t, "pg_dump")
-	restore, _ := pgtest.Client(t, "pg_restore")
+	dump, _ := pgtest.ClientProgram(t, "pg_dump")
+	restore, _ := pgtest.ClientProgram(t, "pg_restore")
 	if out, err := exec.Command(dump, "-Fc", "-f", file, db.DSN("postgres", "")).CombinedOutput(); err != nil { //nolint:gosec // the test's own
 		if strings.Contains(string(out), "server version mismatch") {
 			t.Skipf("NOT TESTED: this pg_dump does not dump a server of a later version: %s", out)

@@ -54,7 +54,7 @@ func FreeAddress(t testing.TB) string {
 
 // StartDemo starts a world on the test server, as the command would, until the test ends. name is a world of the
 // repository or a folder. The database and roles have fixed names, so that a world runs only once at a time.
-func StartDemo(t testing.TB, name string) *demo.Running {
+func StartDemo(t testing.TB, name string) *demo.RunningDemo {
 	t.Helper()
 	dsn, err := GuestDSN()
 	if err != nil {
@@ -65,7 +65,7 @@ func StartDemo(t testing.TB, name string) *demo.Running {
 		t.Fatal(err)
 	}
 	pgtest.Lock(t, "demo "+w.Name)
-	r, err := demo.Start(context.Background(), demo.Config{World: w, Postgres: dsn, Dir: t.TempDir(), Listen: FreeAddress(t), HTTP: FreeAddress(t)})
+	r, err := demo.Start(context.Background(), demo.Config{World: w, ServerDSN: dsn, Folder: t.TempDir(), Listen: FreeAddress(t), HTTP: FreeAddress(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func removeDemo(dsn string, w *world.World) error {
 	var err error
 	for range 50 { // another test may migrate meanwhile, or drop its database, which ends this connection (57P01)
 		if err = revokeFromRoles(ctx, "pgconsent_demo_"+w.Name); err == nil {
-			err = demo.Remove(ctx, dsn, w, func(string) {})
+			err = demo.RemoveFromServer(ctx, dsn, w, func(string) {})
 		}
 		var pg *pgconn.PgError
 		if !errors.As(err, &pg) || pg.Code != "2BP01" && pg.Code != "57P01" &&

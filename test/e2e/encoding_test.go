@@ -42,7 +42,7 @@ tables: { notes: { rows: [ own: { column: user_id, is: user } ], write: { comman
 func TestTextsOfUTF8WithoutAnEncoding(t *testing.T) {
 	t.Parallel()
 	e := withEncodings(t)
-	psql, _ := pgtest.Client(t, "psql")
+	psql, _ := pgtest.ClientProgram(t, "psql")
 	runPsql := func(dsn string, env []string) string {
 		file := filepath.Join(t.TempDir(), "rows")
 		cmd := exec.CommandContext(t.Context(), psql, "-X", "-A", "-q", dsn)

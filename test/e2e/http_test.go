@@ -25,7 +25,7 @@ import (
 // httpFace is the HTTP API of a demo. Every answer is held against the document that the API serves.
 type httpFace struct {
 	t        *testing.T
-	run      *demo.Running
+	run      *demo.RunningDemo
 	document map[string]any
 	compiler *jsonschema.Compiler
 	schemas  map[string]*jsonschema.Schema // compiled schemas, by their texts
@@ -44,7 +44,7 @@ type httpAnswer struct {
 
 func (a httpAnswer) str(name string) string { s, _ := a.Body[name].(string); return s }
 
-func openFace(t *testing.T, r *demo.Running) *httpFace {
+func openFace(t *testing.T, r *demo.RunningDemo) *httpFace {
 	t.Helper()
 	f := &httpFace{t: t, run: r, called: map[string]bool{}, answered: map[string]bool{}, members: map[string]bool{}, compiler: jsonschema.NewCompiler()}
 	response, err := http.Get(r.Access.HTTP + "/openapi.json")

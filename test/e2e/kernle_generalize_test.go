@@ -45,9 +45,9 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 	// Only judged.
 	before := state()
 	check := seed
-	check.OnlyJudge = true
-	checked := mustSucceed[*privacy.Generalized](t, "a check")(d.DrawBelief(ctx, agentCaller("ash"), check))
-	if checked.Memory != nil || checked.Report.Verdict == generalize.Blocked {
+	check.CheckOnly = true
+	checked := mustSucceed[*privacy.GeneralizationResult](t, "a check")(d.AddBelief(ctx, agentCaller("ash"), check))
+	if checked.Memory != nil || checked.Report.Verdict == generalize.VerdictBlocked {
 		t.Errorf("judged %+v", checked)
 	}
 	untouched("a check", before)
@@ -74,11 +74,11 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 			if g.Belief = text; inNote {
 				g.Belief, g.Note = belief, text
 			}
-			g.Accept = true // accepts possible names, not certain ones
-			_, err := d.DrawBelief(ctx, agentCaller("ash"), g)
-			wantError(t, description, err, privacy.Blocked)
+			g.AcceptsWarnings = true // accepts possible names, not certain ones
+			_, err := d.AddBelief(ctx, agentCaller("ash"), g)
+			wantError(t, description, err, privacy.NameBlocked)
 			var blocked *privacy.BlockedError
-			if !errors.As(err, &blocked) || blocked.Report.Verdict != generalize.Blocked || strings.Contains(err.Error(), text) {
+			if !errors.As(err, &blocked) || blocked.Report.Verdict != generalize.VerdictBlocked || strings.Contains(err.Error(), text) {
 				t.Errorf("%s: %v", description, err)
 			}
 		}
@@ -86,9 +86,9 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 	untouched("names", before)
 
 	// The seed's line. A memory that the caller may not see (mallory's alias) counts for nothing.
-	generalized := mustSucceed[*privacy.Generalized](t, "the seed's line")(d.DrawBelief(ctx, agentCaller("ash"), seed))
+	generalized := mustSucceed[*privacy.GeneralizationResult](t, "the seed's line")(d.AddBelief(ctx, agentCaller("ash"), seed))
 	m := generalized.Memory
-	if m == nil || generalized.Repeated || m.Kind != "belief" || m.Store != "ash" || m.Source != "" ||
+	if m == nil || generalized.AlreadyExisted || m.Kind != "belief" || m.Store != "ash" || m.Source != "" ||
 		len(m.Subjects) != 0 || !slices.Equal(m.Access, withIDs("*")) {
 		t.Fatalf("made %+v", generalized)
 	}
@@ -138,8 +138,8 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 	}
 
 	// Twice is once, also at the same time; other grants are another belief.
-	repeated := mustSucceed[*privacy.Generalized](t, "again")(d.DrawBelief(ctx, agentCaller("ash"), seed))
-	if !repeated.Repeated || repeated.Memory.ID != m.ID {
+	repeated := mustSucceed[*privacy.GeneralizationResult](t, "again")(d.AddBelief(ctx, agentCaller("ash"), seed))
+	if !repeated.AlreadyExisted || repeated.Memory.ID != m.ID {
 		t.Errorf("again %+v", repeated)
 	}
 	// A memory of another kind with the same id is another memory.
@@ -150,7 +150,7 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 	}
 	note := seed
 	note.Kind = "note"
-	if generalized := mustSucceed[*privacy.Generalized](t, "of a note")(d.DrawBelief(ctx, agentCaller("ash"), note)); generalized.Repeated ||
+	if generalized := mustSucceed[*privacy.GeneralizationResult](t, "of a note")(d.AddBelief(ctx, agentCaller("ash"), note)); generalized.AlreadyExisted ||
 		generalized.Memory.ID == m.ID {
 		t.Errorf("of a note with the same id: %+v", generalized)
 	}
@@ -159,7 +159,7 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 	var wait sync.WaitGroup
 	for range 4 {
 		wait.Go(func() {
-			if _, err := d.DrawBelief(ctx, agentCaller("ash"), other); err != nil {
+			if _, err := d.AddBelief(ctx, agentCaller("ash"), other); err != nil {
 				t.Errorf("at once: %v", err)
 			}
 		})
@@ -172,30 +172,30 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 	}
 	narrowed := seed
 	narrowed.Access = withIDs()
-	if generalized := mustSucceed[*privacy.Generalized](t, "for nobody")(d.DrawBelief(ctx, agentCaller("ash"), narrowed)); generalized.Repeated ||
+	if generalized := mustSucceed[*privacy.GeneralizationResult](t, "for nobody")(d.AddBelief(ctx, agentCaller("ash"), narrowed)); generalized.AlreadyExisted ||
 		len(generalized.Memory.Access) != 0 {
 		t.Errorf("for nobody: %+v", generalized)
 	}
 	// Details are warned of, and the belief is made: the caller judges.
 	warned := seed
 	warned.Belief = "Heart murmurs that are found on a Tuesday need monitoring"
-	if generalized := mustSucceed[*privacy.Generalized](t, "a date")(
-		d.DrawBelief(ctx, agentCaller("ash"), warned)); generalized.Memory == nil || generalized.Report.Verdict != generalize.Warned {
+	if generalized := mustSucceed[*privacy.GeneralizationResult](t, "a date")(
+		d.AddBelief(ctx, agentCaller("ash"), warned)); generalized.Memory == nil || generalized.Report.Verdict != generalize.VerdictWarned {
 		t.Errorf("a date: %+v", generalized)
 	}
 	// Possible names are for the caller to decide.
 	unsure := seed
 	unsure.Belief = "Belladonna is no food"
-	if report := mustSucceed[*privacy.Generalized](t,
-		"unsure")(d.DrawBelief(ctx, agentCaller("ash"),
+	if report := mustSucceed[*privacy.GeneralizationResult](t,
+		"unsure")(d.AddBelief(ctx, agentCaller("ash"),
 		privacy.Generalization{Source: seed.Source, Belief: unsure.Belief,
-			OnlyJudge: true})).Report; report.Verdict != generalize.Warned {
+			CheckOnly: true})).Report; report.Verdict != generalize.VerdictWarned {
 		t.Errorf("unsure: %+v", report)
 	}
-	_, err := d.DrawBelief(ctx, agentCaller("ash"), unsure)
-	wantError(t, "unsure", err, privacy.Blocked)
-	unsure.Accept = true
-	mustSucceed[*privacy.Generalized](t, "accepted")(d.DrawBelief(ctx, agentCaller("ash"), unsure))
+	_, err := d.AddBelief(ctx, agentCaller("ash"), unsure)
+	wantError(t, "unsure", err, privacy.NameBlocked)
+	unsure.AcceptsWarnings = true
+	mustSucceed[*privacy.GeneralizationResult](t, "accepted")(d.AddBelief(ctx, agentCaller("ash"), unsure))
 
 	before = state()
 	// A memory that somebody does not see does not exist, also for a check.
@@ -204,9 +204,9 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 		for _, source := range []string{seed.Source, "episode:none", "none", "belief:none"} {
 			for _, checks := range []bool{false, true} {
 				g := seed
-				g.Source, g.OnlyJudge = source, checks
-				_, err := d.DrawBelief(ctx, agentCaller(user), g)
-				wantError(t, user+" of "+source, err, privacy.NotFound)
+				g.Source, g.CheckOnly = source, checks
+				_, err := d.AddBelief(ctx, agentCaller(user), g)
+				wantError(t, user+" of "+source, err, privacy.NameNotFound)
 				answers = append(answers, err.Error())
 			}
 		}
@@ -219,32 +219,32 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 		g      privacy.Generalization
 		name   string
 	}{
-		"one sees it, in another's store": {"bella", privacy.Generalization{Source: "episode:1004", Belief: "Dogs rest"}, privacy.Forbidden},
-		"nothing is learned":              {"ash", privacy.Generalization{Source: seed.Source, Belief: "\u2003"}, privacy.Validation},
-		"a belief, not UTF-8":             {"ash", privacy.Generalization{Source: seed.Source, Belief: "a\xff"}, privacy.Validation},
-		"a note, not UTF-8":               {"ash", privacy.Generalization{Source: seed.Source, Belief: "a", Note: "\xc3"}, privacy.Validation},
-		"a source, not UTF-8":             {"ash", privacy.Generalization{Source: "episode:\xff", Belief: "a"}, privacy.Validation},
-		"a NUL":                           {"ash", privacy.Generalization{Source: seed.Source, Belief: "a\x00"}, privacy.Validation},
-		"much":                            {"ash", privacy.Generalization{Source: seed.Source, Belief: strings.Repeat("a ", 8193)}, privacy.Validation},
-		"a source like SQL":               {"ash", privacy.Generalization{Source: "x' OR ''='", Belief: "a"}, privacy.Validation},
-		"a grant like JSON":               {"ash", privacy.Generalization{Source: seed.Source, Belief: "a", Access: withIDs(`["*"]`)}, privacy.Validation},
-		"no kind":                         {"ash", privacy.Generalization{Source: seed.Source, Kind: "stacks", Belief: "a"}, privacy.Validation},
-		"about nobody knows whom":         {"ash", privacy.Generalization{Source: "episode:bad_1", Belief: "Dogs rest"}, privacy.Conflict},
-		"a broken list of subjects":       {"ash", privacy.Generalization{Source: "episode:bad_6", Belief: "Dogs rest"}, privacy.Conflict},
-		"a context of others":             {"ash", privacy.Generalization{Source: seed.Source, Belief: "Dogs rest", Context: "ctx:none"}, privacy.NotFound},
+		"one sees it, in another's store": {"bella", privacy.Generalization{Source: "episode:1004", Belief: "Dogs rest"}, privacy.NameForbidden},
+		"nothing is learned":              {"ash", privacy.Generalization{Source: seed.Source, Belief: "\u2003"}, privacy.NameValidation},
+		"a belief, not UTF-8":             {"ash", privacy.Generalization{Source: seed.Source, Belief: "a\xff"}, privacy.NameValidation},
+		"a note, not UTF-8":               {"ash", privacy.Generalization{Source: seed.Source, Belief: "a", Note: "\xc3"}, privacy.NameValidation},
+		"a source, not UTF-8":             {"ash", privacy.Generalization{Source: "episode:\xff", Belief: "a"}, privacy.NameValidation},
+		"a NUL":                           {"ash", privacy.Generalization{Source: seed.Source, Belief: "a\x00"}, privacy.NameValidation},
+		"much":                            {"ash", privacy.Generalization{Source: seed.Source, Belief: strings.Repeat("a ", 8193)}, privacy.NameValidation},
+		"a source like SQL":               {"ash", privacy.Generalization{Source: "x' OR ''='", Belief: "a"}, privacy.NameValidation},
+		"a grant like JSON":               {"ash", privacy.Generalization{Source: seed.Source, Belief: "a", Access: withIDs(`["*"]`)}, privacy.NameValidation},
+		"no kind":                         {"ash", privacy.Generalization{Source: seed.Source, Kind: "stacks", Belief: "a"}, privacy.NameValidation},
+		"about nobody knows whom":         {"ash", privacy.Generalization{Source: "episode:bad_1", Belief: "Dogs rest"}, privacy.NameConflict},
+		"a broken list of subjects":       {"ash", privacy.Generalization{Source: "episode:bad_6", Belief: "Dogs rest"}, privacy.NameConflict},
+		"a context of others":             {"ash", privacy.Generalization{Source: seed.Source, Belief: "Dogs rest", Context: "ctx:none"}, privacy.NameNotFound},
 	} {
-		_, err := d.DrawBelief(ctx, agentCaller(c.caller), c.g)
+		_, err := d.AddBelief(ctx, agentCaller(c.caller), c.g)
 		wantError(t, description, err, c.name)
 	}
-	_, err = d.DrawBelief(ctx, identity.Caller{Role: identity.Subject, Subject: "human:sean"}, seed)
-	wantError(t, "a subject's token", err, privacy.Forbidden)
+	_, err = d.AddBelief(ctx, identity.Caller{Role: identity.Subject, Subject: "human:sean"}, seed)
+	wantError(t, "a subject's token", err, privacy.NameForbidden)
 	untouched("refusals", before)
 	// Every form of a list.
 	for _, kind := range []string{"episode_array", "episode_jsonb"} {
 		g := privacy.Generalization{Source: "episode:1001", Kind: kind, Belief: "Bella rests"}
-		_, err := d.DrawBelief(ctx, agentCaller("ash"), g)
-		wantError(t, kind, err, privacy.Blocked)
+		_, err := d.AddBelief(ctx, agentCaller("ash"), g)
+		wantError(t, kind, err, privacy.NameBlocked)
 		g.Belief = "Resting helps " + kind
-		mustSucceed[*privacy.Generalized](t, kind)(d.DrawBelief(ctx, agentCaller("ash"), g))
+		mustSucceed[*privacy.GeneralizationResult](t, kind)(d.AddBelief(ctx, agentCaller("ash"), g))
 	}
 }

@@ -165,31 +165,31 @@ func TestKernleH_MemoriesAreMadeWithTheirPrivacy(t *testing.T) {
 		n      privacy.NewMemory
 		name   string
 	}{
-		"wider without consent":     {"ash", privacy.NewMemory{Content: "x", Subjects: withIDs("human:kid_123"), Access: withIDs("*")}, privacy.Forbidden},
-		"another SI told it":        {"ash", privacy.NewMemory{Content: "x", Source: "si:rex", Access: withIDs("human:sean")}, privacy.Forbidden},
-		"somebody else's store":     {"ashley", privacy.NewMemory{Content: "x", Store: "ash"}, privacy.Forbidden},
-		"no store":                  {"ashley", privacy.NewMemory{Content: "x"}, privacy.Validation},
-		"a context of others":       {"ashley", privacy.NewMemory{Content: "x", Context: "ctx:bella_health"}, privacy.NotFound},
-		"a context that is not":     {"ashley", privacy.NewMemory{Content: "x", Context: "ctx:none"}, privacy.NotFound},
-		"no kind":                   {"ash", privacy.NewMemory{Content: "x", Kind: "stacks"}, privacy.Validation},
-		"no content":                {"ash", privacy.NewMemory{Content: " "}, privacy.Validation},
-		"a NUL":                     {"ash", privacy.NewMemory{Content: "x\x00"}, privacy.Validation},
-		"content, not UTF-8":        {"ash", privacy.NewMemory{Content: "\xff"}, privacy.Validation},
-		"much content":              {"ash", privacy.NewMemory{Content: strings.Repeat("x", 65537)}, privacy.Validation},
-		"a subject like JSON":       {"ash", privacy.NewMemory{Content: "x", Subjects: withIDs(`["human:sean"]`)}, privacy.Validation},
-		"a subject like SQL":        {"ash", privacy.NewMemory{Content: "x", Subjects: withIDs("human:sean';DROP")}, privacy.Validation},
-		"a subject, not UTF-8":      {"ash", privacy.NewMemory{Content: "x", Subjects: withIDs("human:\xffsean")}, privacy.Validation},
-		"a subject, zero width":     {"ash", privacy.NewMemory{Content: "x", Subjects: withIDs("human:se\u200ban")}, privacy.Validation},
-		"an empty subject":          {"ash", privacy.NewMemory{Content: "x", Subjects: withIDs("")}, privacy.Validation},
-		"many subjects":             {"ash", privacy.NewMemory{Content: "x", Subjects: make([]string, 257)}, privacy.Validation},
-		"a context like SQL":        {"ash", privacy.NewMemory{Content: "x", Context: "ctx:x' OR true"}, privacy.Validation},
-		"a reason of several lines": {"ash", privacy.NewMemory{Content: "x", Reason: "a\nb"}, privacy.Validation},
+		"wider without consent":     {"ash", privacy.NewMemory{Content: "x", Subjects: withIDs("human:kid_123"), Access: withIDs("*")}, privacy.NameForbidden},
+		"another SI told it":        {"ash", privacy.NewMemory{Content: "x", Source: "si:rex", Access: withIDs("human:sean")}, privacy.NameForbidden},
+		"somebody else's store":     {"ashley", privacy.NewMemory{Content: "x", Store: "ash"}, privacy.NameForbidden},
+		"no store":                  {"ashley", privacy.NewMemory{Content: "x"}, privacy.NameValidation},
+		"a context of others":       {"ashley", privacy.NewMemory{Content: "x", Context: "ctx:bella_health"}, privacy.NameNotFound},
+		"a context that is not":     {"ashley", privacy.NewMemory{Content: "x", Context: "ctx:none"}, privacy.NameNotFound},
+		"no kind":                   {"ash", privacy.NewMemory{Content: "x", Kind: "stacks"}, privacy.NameValidation},
+		"no content":                {"ash", privacy.NewMemory{Content: " "}, privacy.NameValidation},
+		"a NUL":                     {"ash", privacy.NewMemory{Content: "x\x00"}, privacy.NameValidation},
+		"content, not UTF-8":        {"ash", privacy.NewMemory{Content: "\xff"}, privacy.NameValidation},
+		"much content":              {"ash", privacy.NewMemory{Content: strings.Repeat("x", 65537)}, privacy.NameValidation},
+		"a subject like JSON":       {"ash", privacy.NewMemory{Content: "x", Subjects: withIDs(`["human:sean"]`)}, privacy.NameValidation},
+		"a subject like SQL":        {"ash", privacy.NewMemory{Content: "x", Subjects: withIDs("human:sean';DROP")}, privacy.NameValidation},
+		"a subject, not UTF-8":      {"ash", privacy.NewMemory{Content: "x", Subjects: withIDs("human:\xffsean")}, privacy.NameValidation},
+		"a subject, zero width":     {"ash", privacy.NewMemory{Content: "x", Subjects: withIDs("human:se\u200ban")}, privacy.NameValidation},
+		"an empty subject":          {"ash", privacy.NewMemory{Content: "x", Subjects: withIDs("")}, privacy.NameValidation},
+		"many subjects":             {"ash", privacy.NewMemory{Content: "x", Subjects: make([]string, 257)}, privacy.NameValidation},
+		"a context like SQL":        {"ash", privacy.NewMemory{Content: "x", Context: "ctx:x' OR true"}, privacy.NameValidation},
+		"a reason of several lines": {"ash", privacy.NewMemory{Content: "x", Reason: "a\nb"}, privacy.NameValidation},
 	} {
 		_, err := d.AddMemory(ctx, agentCaller(c.caller), c.n)
 		wantError(t, description, err, c.name)
 	}
 	_, err = d.AddMemory(ctx, identity.Caller{Role: identity.Subject, Subject: "human:sean"}, privacy.NewMemory{Content: "x"})
-	wantError(t, "a subject's token", err, privacy.Forbidden)
+	wantError(t, "a subject's token", err, privacy.NameForbidden)
 	k.proxy.Tap().RequireNoMarker(t)
 }
 
@@ -218,7 +218,7 @@ func TestKernleI_GrantsAndRevocationsAreNotedWithTimeAndReason(t *testing.T) {
 		if !slices.Equal(revoked.Revoked, withIDs("si:new_vet")) || slices.Contains(revoked.Access, "si:new_vet") {
 			t.Errorf("%s: %+v", kind, revoked)
 		}
-		report := mustSucceed[*privacy.AuditReport](t, "audit")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuestion{ID: "episode:1001", Kind: kind}))
+		report := mustSucceed[*privacy.AuditReport](t, "audit")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuery{ID: "episode:1001", Kind: kind}))
 		h := report.Rows[0].History
 		if len(h) != 2 || h[0].Action != "grant" || h[0].Reason != "the vet has moved" || h[0].By != "si:ash" ||
 			!slices.Equal(h[0].Grantees, withIDs("si:new_vet")) || h[0].At.Before(start) || h[1].Action != "revoke" || h[1].Reason != "moved back" {
@@ -228,20 +228,20 @@ func TestKernleI_GrantsAndRevocationsAreNotedWithTimeAndReason(t *testing.T) {
 		k.do(k.as("ash", ""), "UPDATE "+map[string]string{
 			"episode": "episodes", "episode_array": "episodes_array", "episode_jsonb": "episodes_jsonb"}[kind]+" SET access_grants = "+
 			map[string]string{"episode": `'[]'`, "episode_array": "'{}'", "episode_jsonb": "'[]'"}[kind]+" WHERE id = 'episode:1001'")
-		report = mustSucceed[*privacy.AuditReport](t, "audit")(d.Audit(ctx, agentCaller("sean"), privacy.AuditQuestion{ID: "episode:1001", Kind: kind}))
+		report = mustSucceed[*privacy.AuditReport](t, "audit")(d.Audit(ctx, agentCaller("sean"), privacy.AuditQuery{ID: "episode:1001", Kind: kind}))
 		if h := report.Rows[0].History; len(h) != 3 || h[2].Action != "revoke" || len(h[2].Grantees) != 3 || h[2].By != "si:ash" {
 			t.Errorf("%s: noted %+v", kind, h)
 		}
 	}
 	super := harness.ConnectSuperuser(t, k.db)
 	k.do(super, `UPDATE notes SET access_grants = '["*"]' WHERE id = 'note:1003'`)
-	report := mustSucceed[*privacy.AuditReport](t, "audit")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuestion{ID: "note:1003"}))
+	report := mustSucceed[*privacy.AuditReport](t, "audit")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuery{ID: "note:1003"}))
 	if h := report.Rows[0].History; len(h) != 1 || h[0].Action != "grant" || h[0].By != "postgres" {
 		t.Errorf("by the owner: %+v", h)
 	}
 	// A person who is forgotten in the audit is forgotten here.
 	k.do(super, "SELECT pgconsent.audit_forget('si:new_vet')")
-	report = mustSucceed[*privacy.AuditReport](t, "audit")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuestion{ID: "episode:1001"}))
+	report = mustSucceed[*privacy.AuditReport](t, "audit")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuery{ID: "episode:1001"}))
 	if h := report.Rows[0].History; h[0].Grantees[0] != "(forgotten)" {
 		t.Errorf("forgotten: %+v", h)
 	}
@@ -251,25 +251,25 @@ func TestKernleI_GrantsAndRevocationsAreNotedWithTimeAndReason(t *testing.T) {
 		name   string
 	}{
 		"without consent": {"ash", privacy.GrantChange{ID: "episode:1005", Grantees: withIDs("si:new_vet")},
-			privacy.Forbidden},
+			privacy.NameForbidden},
 		"one that is hidden": {"bella", privacy.GrantChange{ID: "episode:1003", Grantees: withIDs("si:bella_agent")},
-			privacy.NotFound},
+			privacy.NameNotFound},
 		"one that is not": {"bella", privacy.GrantChange{ID: "episode:none", Grantees: withIDs("si:bella_agent")},
-			privacy.NotFound},
+			privacy.NameNotFound},
 		"somebody else's": {"bella", privacy.GrantChange{ID: "episode:1004", Grantees: withIDs("si:rex")},
-			privacy.Forbidden},
-		"nobody":         {"ash", privacy.GrantChange{ID: "episode:1001"}, privacy.Validation},
-		"an id like SQL": {"ash", privacy.GrantChange{ID: "x' OR ''='", Grantees: withIDs("si:rex")}, privacy.Validation},
+			privacy.NameForbidden},
+		"nobody":         {"ash", privacy.GrantChange{ID: "episode:1001"}, privacy.NameValidation},
+		"an id like SQL": {"ash", privacy.GrantChange{ID: "x' OR ''='", Grantees: withIDs("si:rex")}, privacy.NameValidation},
 		"who, like JSON": {"ash", privacy.GrantChange{ID: "episode:1001", Grantees: withIDs(`{"*":1}`)},
-			privacy.Validation},
+			privacy.NameValidation},
 		"a list that is broken": {"ash", privacy.GrantChange{ID: "episode:bad_12", Grantees: withIDs("si:rex")},
-			privacy.Conflict},
+			privacy.NameConflict},
 	} {
 		_, err := d.Grant(ctx, agentCaller(c.caller), c.change)
 		wantError(t, description, err, c.name)
 	}
 	_, err := d.Revoke(ctx, agentCaller("rex"), privacy.GrantChange{ID: "episode:1001", Grantees: withIDs("human:sean")})
-	wantError(t, "a stranger revokes", err, privacy.NotFound)
+	wantError(t, "a stranger revokes", err, privacy.NameNotFound)
 	// Agents can neither read nor write what is noted.
 	for _, sql := range []string{"SELECT * FROM pgconsent.privacy_event",
 		"SELECT pgconsent.privacy_note('grant', 'x', 'y', 'z', '{}', 'si:ash')", "SELECT * FROM pgconsent.privacy_rows('si:ash', NULL, NULL, NULL, 10)"} {
@@ -291,20 +291,20 @@ func TestKernleC_ContextsAreMadeAndJoinedByTheirOwners(t *testing.T) {
 
 	entered := mustSucceed[*privacy.EnteredContext](t, "the seed's line")(
 		enterContext("ash", privacy.ContextRequest{Context: "ctx:bella_health", Participants: withIDs("human:sean", "si:bella_agent"), Role: "care_agent"}))
-	if entered.Made || len(entered.Added) > 0 || !slices.Equal(entered.Access,
-		withIDs("human:sean", "si:bella_agent", "ctx:bella_health")) || entered.RoleHeld == nil || *entered.RoleHeld ||
+	if entered.Created || len(entered.Added) > 0 || !slices.Equal(entered.Access,
+		withIDs("human:sean", "si:bella_agent", "ctx:bella_health")) || entered.CredentialHasRole == nil || *entered.CredentialHasRole ||
 		entered.Setting != "SET pgconsent.context = 'ctx:bella_health'" {
 		t.Errorf("entered %+v", entered)
 	}
 	entered = mustSucceed[*privacy.EnteredContext](t, "one's own role")(enterContext("tutor_b",
 		privacy.ContextRequest{Context: "ctx:student_123_academic", Role: "role:tutor"}))
-	if entered.RoleHeld == nil || !*entered.RoleHeld || entered.Owner {
+	if entered.CredentialHasRole == nil || !*entered.CredentialHasRole || entered.Owner {
 		t.Errorf("entered %+v", entered)
 	}
 	// A new one, by the owner of a store.
 	entered = mustSucceed[*privacy.EnteredContext](t, "a new context")(
 		enterContext("ash", privacy.ContextRequest{Context: "ctx:kid_school", Participants: withIDs("human:mira"), Reason: "school begins"}))
-	if !entered.Made || !slices.Equal(entered.Access, withIDs("human:mira", "ctx:kid_school")) {
+	if !entered.Created || !slices.Equal(entered.Access, withIDs("human:mira", "ctx:kid_school")) {
 		t.Errorf("made %+v", entered)
 	}
 	memory := mustSucceed[*privacy.Memory](t, "in it")(d.AddMemory(ctx, agentCaller("ash"), privacy.NewMemory{Content: "first day", Context: "ctx:kid_school"}))
@@ -322,12 +322,12 @@ func TestKernleC_ContextsAreMadeAndJoinedByTheirOwners(t *testing.T) {
 	}
 	// --participants adds nobody, unless the owner asks.
 	_, err := enterContext("rex", privacy.ContextRequest{Context: "ctx:kid_school", Participants: withIDs("si:mallory")})
-	wantError(t, "a participant adds", err, privacy.Forbidden)
+	wantError(t, "a participant adds", err, privacy.NameForbidden)
 	for _, name := range []string{"ctx:kid_school", "ctx:none", "ctx:broken"} {
 		_, err := enterContext("mallory", privacy.ContextRequest{Context: name, Store: "ash", Participants: withIDs("si:mallory")})
-		wantError(t, "somebody else's "+name, err, privacy.NotFound)
+		wantError(t, "somebody else's "+name, err, privacy.NameNotFound)
 		_, err = enterContext("ashley", privacy.ContextRequest{Context: name})
-		wantError(t, "a stranger: "+name, err, privacy.NotFound)
+		wantError(t, "a stranger: "+name, err, privacy.NameNotFound)
 	}
 	if got := harness.Ask(harness.ConnectSuperuser(t, k.db),
 		"SELECT participants FROM privacy_contexts WHERE context_id = 'ctx:kid_school'").Results[0].Rows; !slices.Equal(got, withIDs(`["human:mira", "si:rex"]`)) &&
@@ -336,10 +336,10 @@ func TestKernleC_ContextsAreMadeAndJoinedByTheirOwners(t *testing.T) {
 	}
 	// A second one of the name is not made.
 	_, err = d.MakeContext(ctx, agentCaller("ash"), privacy.ContextRequest{Context: "ctx:kid_school"})
-	wantError(t, "made twice", err, privacy.Conflict)
+	wantError(t, "made twice", err, privacy.NameConflict)
 	// A name that somebody else's store has is free, and tells nothing.
 	entered = mustSucceed[*privacy.EnteredContext](t, "mallory's own")(enterContext("mallory", privacy.ContextRequest{Context: "ctx:kid_school"}))
-	if !entered.Made || entered.Store != "mallory" {
+	if !entered.Created || entered.Store != "mallory" {
 		t.Errorf("made %+v", entered)
 	}
 	list := mustSucceed[[]privacy.Context](t, "list")(d.Contexts(ctx, agentCaller("bella")))
@@ -351,10 +351,10 @@ func TestKernleC_ContextsAreMadeAndJoinedByTheirOwners(t *testing.T) {
 		t.Errorf("si:bella_agent is told of %v", names)
 	}
 	_, err = d.ContextsNamed(ctx, agentCaller("bella"), "ctx:kid_school")
-	wantError(t, "show", err, privacy.NotFound)
+	wantError(t, "show", err, privacy.NameNotFound)
 	for _, name := range []string{"", "ctx:a b", `ctx:"x"`, "ctx:x;", "ctx:\xff", strings.Repeat("x", 257)} {
 		_, err := enterContext("ash", privacy.ContextRequest{Context: name})
-		wantError(t, name, err, privacy.Validation)
+		wantError(t, name, err, privacy.NameValidation)
 	}
 	k.proxy.Tap().RequireNoMarker(t)
 }
@@ -368,15 +368,15 @@ func TestKernleK_ConsentIsRecordedByTheGrantorOrItsGuardian(t *testing.T) {
 		return len(k.list(k.as("bella", ""), "SELECT id FROM episodes WHERE id = 'episode:1005'")) == 1
 	}
 	consentRequest := privacy.ConsentRequest{Grantor: "human:parent_456", Grantee: "si:reading_specialist", Scope: "ctx:student_123_academic"}
-	consent := mustSucceed[*privacy.Consent](t, "the seed's line")(d.RecordConsent(ctx, agentCaller("parent"), consentRequest))
+	consent := mustSucceed[*privacy.RecordedConsent](t, "the seed's line")(d.RecordConsent(ctx, agentCaller("parent"), consentRequest))
 	if consent.Grantor != "human:parent_456" || consent.Store != "student_123" || !consent.Repeated || consent.ID != "consent:6" {
 		t.Errorf("%+v", consent)
 	}
 	for _, caller := range []string{"ash", "tutor_a", "mallory", "bella", "specialist"} { // not even for the owner
 		_, err := d.RecordConsent(ctx, agentCaller(caller), consentRequest)
-		wantError(t, caller, err, privacy.Forbidden)
+		wantError(t, caller, err, privacy.NameForbidden)
 		_, err = d.RecordConsent(ctx, agentCaller(caller), privacy.ConsentRequest{Grantor: "human:kid_123", Grantee: "si:bella_agent", Store: "ash"})
-		wantError(t, caller, err, privacy.Forbidden)
+		wantError(t, caller, err, privacy.NameForbidden)
 	}
 	// mallory calls herself a guardian in a stack of her own: nothing follows for others.
 	if seesMemory() {
@@ -388,7 +388,7 @@ func TestKernleK_ConsentIsRecordedByTheGrantorOrItsGuardian(t *testing.T) {
 		t.Error("by evidence alone")
 	}
 	// A guardian, for its ward: mira has no agent here, so sean for bella.
-	consent = mustSucceed[*privacy.Consent](t, "a guardian")(
+	consent = mustSucceed[*privacy.RecordedConsent](t, "a guardian")(
 		d.RecordConsent(ctx, agentCaller("sean"),
 			privacy.ConsentRequest{Grantor: "dog:bella", Grantee: "human:guest", Scope: "episode:1002", Reason: "for the insurance"}))
 	if consent.Grantor != "human:sean" || consent.OnBehalfOf != "dog:bella" || consent.Store != "ash" || consent.Repeated {
@@ -403,7 +403,7 @@ func TestKernleK_ConsentIsRecordedByTheGrantorOrItsGuardian(t *testing.T) {
 	if !guest() {
 		t.Error("a guardian's consent and a grant show nothing")
 	}
-	revoked := mustSucceed[[]privacy.Consent](t, "withdraw")(d.WithdrawConsent(ctx, agentCaller("sean"),
+	revoked := mustSucceed[[]privacy.RecordedConsent](t, "withdraw")(d.WithdrawConsent(ctx, agentCaller("sean"),
 		privacy.ConsentRequest{ID: consent.ID, Reason: "settled"}))
 	if len(revoked) != 1 || !revoked[0].Revoked || revoked[0].Repeated {
 		t.Errorf("%+v", revoked)
@@ -411,7 +411,7 @@ func TestKernleK_ConsentIsRecordedByTheGrantorOrItsGuardian(t *testing.T) {
 	if guest() {
 		t.Error("a withdrawn consent shows")
 	}
-	repeated := mustSucceed[[]privacy.Consent](t, "withdraw again")(d.WithdrawConsent(ctx, agentCaller("sean"), privacy.ConsentRequest{ID: consent.ID}))
+	repeated := mustSucceed[[]privacy.RecordedConsent](t, "withdraw again")(d.WithdrawConsent(ctx, agentCaller("sean"), privacy.ConsentRequest{ID: consent.ID}))
 	if len(repeated) != 1 || !repeated[0].Repeated {
 		t.Errorf("%+v", repeated)
 	}
@@ -424,18 +424,19 @@ func TestKernleK_ConsentIsRecordedByTheGrantorOrItsGuardian(t *testing.T) {
 	// A guardian withdraws what its ward has given.
 	k.do(harness.ConnectSuperuser(t, k.db),
 		"INSERT INTO consent_records (id, stack_id, grantor, grantee, scope) VALUES ('consent:ward', 'ash', 'dog:bella', 'human:guest', '*')")
-	mustSucceed[[]privacy.Consent](t, "a ward's")(d.WithdrawConsent(ctx, agentCaller("sean"),
-		privacy.ConsentRequest{Grantor: "dog:bella", Grantee: "human:guest"}))
+	mustSucceed[[]privacy.RecordedConsent](t, "a ward's")(d.WithdrawConsent(ctx, agentCaller("sean"),
+		privacy.ConsentRequest{Grantor: "dog:bella",
+			Grantee: "human:guest"}))
 	if guest() {
 		t.Error("what was withdrawn for a ward shows")
 	}
 	for description, g := range map[string]privacy.ConsentRequest{
 		"no grantee": {}, "like SQL": {Grantee: "x' --"}, "like JSON": {Grantee: "*", Scope: `["*"]`}, "not UTF-8": {Grantee: "\xff"}} {
 		_, err := d.RecordConsent(ctx, agentCaller("sean"), g)
-		wantError(t, description, err, privacy.Validation)
+		wantError(t, description, err, privacy.NameValidation)
 	}
 	_, err := d.WithdrawConsent(ctx, agentCaller("sean"), privacy.ConsentRequest{Grantee: "si:nobody"})
-	wantError(t, "nothing to withdraw", err, privacy.NotFound)
+	wantError(t, "nothing to withdraw", err, privacy.NameNotFound)
 	events := harness.Ask(harness.ConnectSuperuser(t, k.db),
 		"SELECT did, reason FROM pgconsent.privacy_event WHERE relation = 'public.consent_records' ORDER BY number").Results[0].Rows
 	if len(events) < 2 || !strings.Contains(strings.Join(events, " "), "for the insurance") || !strings.Contains(strings.Join(events, " "), "settled") {
@@ -449,7 +450,7 @@ func TestKernleK_ConsentIsRecordedByTheGrantorOrItsGuardian(t *testing.T) {
 func TestKernleH_AuditTellsOwnersSubjectsAndGuardiansWhoSees(t *testing.T) {
 	k, d := startPrivacy(t)
 	ctx := context.Background()
-	report := mustSucceed[*privacy.AuditReport](t, "by the owner")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuestion{ID: "episode:1001"}))
+	report := mustSucceed[*privacy.AuditReport](t, "by the owner")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuery{ID: "episode:1001"}))
 	if len(report.Rows) != 1 {
 		t.Fatalf("%+v", report)
 	}
@@ -475,7 +476,7 @@ func TestKernleH_AuditTellsOwnersSubjectsAndGuardiansWhoSees(t *testing.T) {
 	}
 	pages, seenViewers := 0, map[string]bool{}
 	for after := ""; pages == 0 || after != ""; pages++ {
-		page := mustSucceed[*privacy.AuditReport](t, "a page")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuestion{Subject: "dog:page", After: after}))
+		page := mustSucceed[*privacy.AuditReport](t, "a page")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuery{Subject: "dog:page", After: after}))
 		for _, row := range page.Rows {
 			seenViewers[row.Kind+" "+row.ID] = true
 		}
@@ -483,7 +484,7 @@ func TestKernleH_AuditTellsOwnersSubjectsAndGuardiansWhoSees(t *testing.T) {
 		if after != "" {
 			// Somebody else's place is no key to it.
 			if report := mustSucceed[*privacy.AuditReport](t,
-				"mallory")(d.Audit(ctx, agentCaller("mallory"), privacy.AuditQuestion{Subject: "dog:page", After: after})); len(report.Rows) != 0 || report.Next != "" {
+				"mallory")(d.Audit(ctx, agentCaller("mallory"), privacy.AuditQuery{Subject: "dog:page", After: after})); len(report.Rows) != 0 || report.Next != "" {
 				t.Errorf("mallory is told %+v", report)
 			}
 		}
@@ -491,10 +492,10 @@ func TestKernleH_AuditTellsOwnersSubjectsAndGuardiansWhoSees(t *testing.T) {
 	if pages != 3 || len(seenViewers) != 450 {
 		t.Errorf("%d memories in %d answers", len(seenViewers), pages)
 	}
-	_, err := d.Audit(ctx, agentCaller("ash"), privacy.AuditQuestion{Subject: "dog:page", After: "x"})
-	wantError(t, "a place that is none", err, privacy.Validation)
+	_, err := d.Audit(ctx, agentCaller("ash"), privacy.AuditQuery{Subject: "dog:page", After: "x"})
+	wantError(t, "a place that is none", err, privacy.NameValidation)
 	// It agrees with what each agent sees, of everything about a subject, in each form of a list.
-	report = mustSucceed[*privacy.AuditReport](t, "about a subject")(d.Audit(ctx, agentCaller("sean"), privacy.AuditQuestion{Subject: "dog:bella"}))
+	report = mustSucceed[*privacy.AuditReport](t, "about a subject")(d.Audit(ctx, agentCaller("sean"), privacy.AuditQuery{Subject: "dog:bella"}))
 	if len(report.Rows) < 50 {
 		t.Errorf("%d memories prove little", len(report.Rows))
 	}
@@ -534,42 +535,42 @@ func TestKernleH_AuditTellsOwnersSubjectsAndGuardiansWhoSees(t *testing.T) {
 		}
 	}
 	// In a context.
-	report = mustSucceed[*privacy.AuditReport](t, "a context's")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuestion{ID: "episode:1002"}))
+	report = mustSucceed[*privacy.AuditReport](t, "a context's")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuery{ID: "episode:1002"}))
 	if v := viewer(report.Rows[0], "si:bella_agent"); v == nil || v.Context != "ctx:bella_health" || v.Grant != "ctx:bella_health" {
 		t.Errorf("%+v", report.Rows[0])
 	}
 	// Granted, and not seen, since consent is missing.
-	report = mustSucceed[*privacy.AuditReport](t, "without consent")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuestion{ID: "episode:1005"}))
+	report = mustSucceed[*privacy.AuditReport](t, "without consent")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuery{ID: "episode:1005"}))
 	if w := report.Rows[0].WithoutConsent; len(w) == 0 || !slices.Equal(w[0].Missing, withIDs("human:kid_123")) {
 		t.Errorf("%+v", report.Rows[0])
 	}
 	// Everybody.
-	report = mustSucceed[*privacy.AuditReport](t, "public")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuestion{ID: "episode:1004"}))
+	report = mustSucceed[*privacy.AuditReport](t, "public")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuery{ID: "episode:1004"}))
 	if viewer(report.Rows[0], "*") == nil {
 		t.Errorf("%+v", report.Rows[0])
 	}
 	// The subject's own token, and strangers: uniformly nothing.
 	mustSucceed[*privacy.AuditReport](t, "the subject")(d.Audit(ctx,
-		identity.Caller{Role: identity.Subject, Subject: "dog:bella"}, privacy.AuditQuestion{Subject: "dog:bella"}))
+		identity.Caller{Role: identity.Subject, Subject: "dog:bella"}, privacy.AuditQuery{Subject: "dog:bella"}))
 	var answers []string
 	for description, c := range map[string]identity.Caller{
 		"an agent that sees it": agentCaller("bella"), "a stranger": agentCaller("rex"),
 		"mallory, who is a guardian elsewhere": agentCaller("mallory"), "another subject": {Role: identity.Subject, Subject: "human:mira"}} {
-		for _, q := range []privacy.AuditQuestion{{ID: "episode:1001"}, {ID: "episode:none"}, {Subject: "human:student_123"}, {Subject: "human:nobody"}} {
+		for _, q := range []privacy.AuditQuery{{ID: "episode:1001"}, {ID: "episode:none"}, {Subject: "human:student_123"}, {Subject: "human:nobody"}} {
 			_, err := d.Audit(ctx, c, q)
-			wantError(t, description, err, privacy.NotFound)
+			wantError(t, description, err, privacy.NameNotFound)
 			answers = append(answers, err.Error())
 		}
 	}
 	if slices.Sort(answers); len(slices.Compact(answers)) != 1 {
 		t.Errorf("the answers differ: %v", answers)
 	}
-	_, err = d.Audit(ctx, identity.Caller{Role: identity.Admin}, privacy.AuditQuestion{Subject: "dog:bella"})
-	wantError(t, "an admin", err, privacy.Forbidden)
-	for description, q := range map[string]privacy.AuditQuestion{
+	_, err = d.Audit(ctx, identity.Caller{Role: identity.Admin}, privacy.AuditQuery{Subject: "dog:bella"})
+	wantError(t, "an admin", err, privacy.NameForbidden)
+	for description, q := range map[string]privacy.AuditQuery{
 		"nothing": {}, "both": {Subject: "a", ID: "b"}, "like SQL": {Subject: "a' OR true"}, "no kind": {ID: "x", Kind: "stacks"}} {
 		_, err := d.Audit(ctx, agentCaller("ash"), q)
-		wantError(t, description, err, privacy.Validation)
+		wantError(t, description, err, privacy.NameValidation)
 	}
 	k.proxy.Tap().RequireNoMarker(t)
 }
@@ -754,7 +755,7 @@ func TestKernleH_ARowThatIsHeldIsSaidToBe(t *testing.T) {
 		},
 	} {
 		err := change()
-		wantError(t, description, err, privacy.Busy)
+		wantError(t, description, err, privacy.NameBusy)
 		if state, ok := errors.AsType[*sqlstate.Error](err); !ok || state.Code != "55P03" {
 			t.Errorf("%s: %v, want SQLSTATE 55P03", description, err)
 		}

@@ -77,7 +77,7 @@ func TestKernleH_TwinsAnswerAlike(t *testing.T) {
 		}
 		k, service := startPrivacy(t, setup...)
 		if i == 0 { // changes by others are noted, too
-			mustSucceed[*privacy.Consent](t, "a consent")(
+			mustSucceed[*privacy.RecordedConsent](t, "a consent")(
 				service.RecordConsent(t.Context(), agentCaller("tutor_a"), privacy.ConsentRequest{Grantee: "human:other", Store: "student_123", Reason: "HIDDENMARK"}))
 			mustSucceed[*privacy.GrantResult](t, "a grant")(
 				service.Revoke(t.Context(), agentCaller("ash"),
@@ -150,13 +150,13 @@ func askAllServices(t *testing.T, service *privacy.Service, caller identity.Call
 	for _, subject := range []string{"human:zed", "dog:bella", "human:sean", "si:mallory", "human:other", "human:hown"} {
 		for _, after := range []string{"", `["","",""]`, `["ash","episode","episode:h1"]`, `["zzzz","z","z"]`} {
 			ask(user+" audits "+subject+after, func() (any, error) {
-				return service.Audit(ctx, caller, privacy.AuditQuestion{Subject: subject, After: base64.RawURLEncoding.EncodeToString([]byte(after)), Most: 3})
+				return service.Audit(ctx, caller, privacy.AuditQuery{Subject: subject, After: base64.RawURLEncoding.EncodeToString([]byte(after)), MaxMemories: 3})
 			})
 		}
 	}
 	for _, id := range []string{"episode:h1", "episode:h5", "episode:mine", "belief:h1", "zzz", "episode:none"} {
 		for _, kind := range []string{"", "note", "episode_array"} {
-			ask(user+" audits "+id+" "+kind, func() (any, error) { return service.Audit(ctx, caller, privacy.AuditQuestion{ID: id, Kind: kind}) })
+			ask(user+" audits "+id+" "+kind, func() (any, error) { return service.Audit(ctx, caller, privacy.AuditQuery{ID: id, Kind: kind}) })
 		}
 	}
 	ask(user+" whom", func() (any, error) {
@@ -211,7 +211,7 @@ func askAllServices(t *testing.T, service *privacy.Service, caller identity.Call
 		}
 		for _, belief := range []string{"Walks help", "Zeddy likes it", "Rosenheim is nice"} {
 			ask(user+" generalizes "+id+" "+belief, func() (any, error) {
-				return service.DrawBelief(ctx, caller, privacy.Generalization{Source: id, Belief: belief, Accept: true,
+				return service.AddBelief(ctx, caller, privacy.Generalization{Source: id, Belief: belief, AcceptsWarnings: true,
 					Access: withIDs("*")})
 			})
 		}

@@ -112,7 +112,7 @@ func startSession(t *testing.T) *session {
 	if err := <-built; err != nil {
 		t.Fatal(err)
 	}
-	psql, _ := pgtest.Client(t, "psql")
+	psql, _ := pgtest.ClientProgram(t, "psql")
 	port := func(address string) string {
 		_, p, err := net.SplitHostPort(address)
 		if err != nil {

@@ -17,7 +17,7 @@ import (
 // psqlOutputs runs commands in one psql session of the default agent and returns what each printed.
 func psqlOutputs(t *testing.T, in *instance, commands []string) []string {
 	t.Helper()
-	psql, isSent := pgtest.Client(t, "psql")
+	psql, isSent := pgtest.ClientProgram(t, "psql")
 	if !isSent {
 		t.Skip("this psql is of another version than the server, whose catalogs it may not know")
 	}

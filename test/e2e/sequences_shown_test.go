@@ -76,7 +76,7 @@ tables:
 	}
 
 	t.Run("psql", func(t *testing.T) {
-		psql, isSent := pgtest.Client(t, "psql")
+		psql, isSent := pgtest.ClientProgram(t, "psql")
 		if !isSent {
 			t.Skip("this psql is of another version than the server, whose catalogs it may not know")
 		}

@@ -177,12 +177,12 @@ func TestSources(t *testing.T) {
 }
 
 // oneColumn is one column as the owner sees it.
-func oneColumn(t *testing.T, demoRun *demo.Running, sql string) []string {
+func oneColumn(t *testing.T, demoRun *demo.RunningDemo, sql string) []string {
 	t.Helper()
 	return harness.Ask(harness.Connect(t, demoRun.Access.OwnerDSN), sql).Results[0].Rows
 }
 
-func dsnOf(demoRun *demo.Running, agent string) string {
+func dsnOf(demoRun *demo.RunningDemo, agent string) string {
 	for _, a := range demoRun.Access.Agents {
 		if a.Name == agent {
 			return a.DSN

@@ -107,7 +107,7 @@ func TestKernleContextIsEnteredAndLeft(t *testing.T) {
 		}
 	}
 	t.Run("psql", func(t *testing.T) {
-		psql, _ := pgtest.Client(t, "psql")
+		psql, _ := pgtest.ClientProgram(t, "psql")
 		args := []string{"-X", "-A", "-t", "-q", options("ctx:bella_health")}
 		for _, sql := range []string{team, "SET pgconsent.context = 'ctx:dog_park'", team, "RESET pgconsent.context",
 			team, "SET pgconsent.context = ''", team} {

@@ -35,7 +35,7 @@ func startCluster(t testing.TB) *cluster {
 	if err := os.Chmod(dir, 0o711); err != nil { //nolint:gosec // the server may run as another user
 		t.Fatal(err)
 	}
-	c := &cluster{t: t, config: pgcluster.Config{Dir: filepath.Join(dir, "postgres"), TCP: true, NoSync: true,
+	c := &cluster{t: t, config: pgcluster.Config{Dir: filepath.Join(dir, "postgres"), ListensOnTCP: true, NoSync: true,
 		Settings: map[string]string{"synchronous_commit": "on", "max_connections": "200", "shared_buffers": "32MB"}}}
 	c.start()
 	t.Cleanup(func() { _ = c.now.StopNow() })

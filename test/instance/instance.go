@@ -206,7 +206,7 @@ func Install(t testing.TB, d Database, mode Mode) {
 // useInstalledCopy makes an unchanged copy of a template a copy of a second template, in which the policy is installed
 // already. It returns false if the database has changed.
 func useInstalledCopy(d Database, mode Mode) bool {
-	return d.DB.Extend(d.cacheKey(mode), func(ctx context.Context, conn *pgx.Conn) error {
+	return d.DB.BuildFurther(d.cacheKey(mode), func(ctx context.Context, conn *pgx.Conn) error {
 		if err := d.setUp(ctx, conn); err != nil {
 			return err
 		}

@@ -58,7 +58,7 @@ func (w *faultRun) findTest(ctx context.Context, m Mutant) (s Sighting, noise []
 		return s, nil, err
 	}
 	// All packages that try the fault share one server, whose roles no other fault has changed.
-	folder, err := pgtest.Folder(pgtest.QuickRunMemory)
+	folder, err := pgtest.NewFolder(pgtest.QuickRunMemory)
 	if err != nil {
 		return s, nil, err
 	}

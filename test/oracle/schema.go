@@ -139,7 +139,7 @@ func (s Schema) Filtered(t testing.TB) *pgtest.DB {
 func (s Schema) changedCopy(t testing.TB, sql string) *pgtest.DB {
 	t.Helper()
 	db := s.Database(t)
-	if !db.Extend(sql, func(ctx context.Context, conn *pgx.Conn) error {
+	if !db.BuildFurther(sql, func(ctx context.Context, conn *pgx.Conn) error {
 		_, err := conn.PgConn().Exec(ctx, sql).ReadAll()
 		return err
 	}) {

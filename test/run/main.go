@@ -62,7 +62,7 @@ func runAll(ctx context.Context, o runOptions) (ok bool, err error) {
 	if o.all {
 		room = pgtest.WholeRunMemory
 	}
-	dir, err := pgtest.Folder(room)
+	dir, err := pgtest.NewFolder(room)
 	if err != nil {
 		return false, err
 	}
@@ -71,7 +71,7 @@ func runAll(ctx context.Context, o runOptions) (ok bool, err error) {
 		return false, err
 	}
 	type started struct {
-		server *pgtest.Running
+		server *pgtest.RunningServer
 		err    error
 	}
 	server := make(chan started, 1)

@@ -100,7 +100,7 @@ func postgres(t *testing.T) *pgcluster.Cluster {
 	dir := t.TempDir()
 	open(t, dir)
 	cluster, err := pgcluster.Start(t.Context(),
-		pgcluster.Config{Dir: filepath.Join(dir, "postgres"), Password: password, TCP: true, NoSync: true,
+		pgcluster.Config{Dir: filepath.Join(dir, "postgres"), Password: password, ListensOnTCP: true, NoSync: true,
 			Settings: map[string]string{"max_connections": "3500"}})
 	if err != nil {
 		t.Fatal(err)

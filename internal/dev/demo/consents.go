@@ -17,7 +17,7 @@ import (
 
 // recordConsents records the relationships that the world begins with, in an empty registry. Each record has a key made
 // of the subject and the step, so that an interrupted start can continue.
-func (f folder) recordConsents(ctx context.Context, c *config.Config, progress func(string)) error {
+func (f demoFolder) recordConsents(ctx context.Context, c *config.Config, progress func(string)) error {
 	if f.world.Consents == "" {
 		return nil
 	}
@@ -71,7 +71,7 @@ func (s consentSubject) consentCommands(agent string) []consent.Command {
 }
 
 // querySubjects runs the world's query for subjects, as the owner.
-func (f folder) querySubjects(ctx context.Context, c *config.Config) ([]consentSubject, error) {
+func (f demoFolder) querySubjects(ctx context.Context, c *config.Config) ([]consentSubject, error) {
 	return queryWorld(ctx, c, f.world.Name, f.world.Consents, func(row pgx.CollectableRow) (s consentSubject, err error) {
 		err = row.Scan(&s.id, &s.stream)
 		return s, err
@@ -81,7 +81,7 @@ func (f folder) querySubjects(ctx context.Context, c *config.Config) ([]consentS
 // applyConsent makes one change in the registry, as its subject.
 func applyConsent(ctx context.Context, r *registry.Registry, c world.Consent) (string, error) {
 	result, err := r.Execute(ctx, consent.Command{
-		Action: consent.Action(c.Do), Subject: c.Subject, Scope: c.Scope, Stream: consent.Stream(c.Stream),
+		Action: consent.Action(c.Command), Subject: c.Subject, Scope: c.Scope, Stream: consent.Stream(c.Stream),
 		Categories: c.Categories,
 		Caller:     consent.Party{Role: consent.RoleSubject, ID: c.Subject}, Interface: "demo",
 	})

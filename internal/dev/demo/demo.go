@@ -2,8 +2,8 @@
 // one folder.
 //
 // It guarantees that a world is loaded once and completely. An interrupted load starts over, a finished one is kept.
-// [Running.Stop] stops only what [Start] has started. Passwords are made here, never logged, and kept in files of mode
-// 0600.
+// [RunningDemo.Stop] stops only what [Start] has started. Passwords are made here, never logged, and kept in files of
+// mode 0600.
 package demo
 
 import (
@@ -43,13 +43,13 @@ import (
 
 // Config says what to run. World and Dir are required.
 type Config struct {
-	World    *world.World
-	Postgres string // DSN of a running server; "": the demo starts a private server
-	Dir      string
-	Listen   string // address of the proxy; "": DefaultListen, or a free port if something listens there
-	HTTP     string // the address of HTTP; "": DefaultHTTP, or a free port if it is in use
-	Log      *slog.Logger
-	Progress func(string)
+	World     *world.World
+	ServerDSN string // DSN of a running server; "": the demo starts a private server
+	Folder    string
+	Listen    string // address of the proxy; "": DefaultListen, or a free port if something listens there
+	HTTP      string // the address of HTTP; "": DefaultHTTP, or a free port if it is in use
+	Log       *slog.Logger
+	Progress  func(string)
 }
 
 // Where a demo listens if the configuration does not say, and no other program listens there.
@@ -58,8 +58,8 @@ const (
 	DefaultHTTP   = "127.0.0.1:7433"
 )
 
-// Access says how to connect to a running demo. Scripts read its JSON.
-type Access struct {
+// DemoAccess says how to connect to a running demo. Scripts read its JSON.
+type DemoAccess struct {
 	World    string            `json:"world"`
 	OwnerDSN string            `json:"owner_dsn"`
 	Agents   AgentDSNs         `json:"agents"`
@@ -93,9 +93,9 @@ func (a AgentDSNs) MarshalJSON() ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// Running is a running demo.
-type Running struct {
-	Access Access
+// RunningDemo is a running demo.
+type RunningDemo struct {
+	Access DemoAccess
 	Dir    string
 
 	config      *config.Config
@@ -109,7 +109,7 @@ type Running struct {
 }
 
 // Start starts everything and returns when agents are served. After an error nothing is left running.
-func Start(ctx context.Context, c Config) (_ *Running, err error) {
+func Start(ctx context.Context, c Config) (_ *RunningDemo, err error) {
 	if c.Progress == nil {
 		c.Progress = func(string) {}
 	}
@@ -120,7 +120,7 @@ func Start(ctx context.Context, c Config) (_ *Running, err error) {
 	if err := c.chooseAddresses(); err != nil {
 		return nil, err
 	}
-	dir, err := filepath.Abs(c.Dir)
+	dir, err := filepath.Abs(c.Folder)
 	if err != nil {
 		return nil, err
 	}
@@ -135,11 +135,11 @@ func Start(ctx context.Context, c Config) (_ *Running, err error) {
 	if _, err := policy.Parse(filepath.Join(c.World.Dir, c.World.Policy), text); err != nil {
 		return nil, err
 	}
-	f := folder{dir: dir, world: c.World, names: privateNames(c.World)}
-	if c.Postgres != "" {
-		f.names = foreignNames(c.World)
+	f := demoFolder{dir: dir, world: c.World, objectNames: privateNames(c.World)}
+	if c.ServerDSN != "" {
+		f.objectNames = foreignNames(c.World)
 	}
-	if err := f.claimFolder(); err != nil {
+	if err := f.markFolder(); err != nil {
 		return nil, err
 	}
 	fresh, err := f.makeSecrets()
@@ -184,10 +184,10 @@ func Start(ctx context.Context, c Config) (_ *Running, err error) {
 		return nil, err
 	}
 	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	r := &Running{Access: access, Dir: dir, config: cfg, service: service, world: c.World, cluster: cluster,
+	r := &RunningDemo{Access: access, Dir: dir, config: cfg, service: service, world: c.World, cluster: cluster,
 		cancel: cancel, serveErrors: make(chan error, 1)}
 	go func() { r.serveErrors <- service.Run(serving) }()
-	slow := retryPatience{limit: readyTimeout, reportEvery: progressInterval, progress: c.Progress}
+	slow := retrySchedule{limit: readyTimeout, reportEvery: progressInterval, progress: c.Progress}
 	if err := slow.await(ctx, isNotReady, service.Ready); err != nil {
 		cancel()
 		return nil, errors.Join(fmt.Errorf("the demo does not serve: %w", err), <-r.serveErrors)
@@ -200,9 +200,9 @@ func Start(ctx context.Context, c Config) (_ *Running, err error) {
 }
 
 // openListeners lets agents and callers in, and opens what serves them.
-func (c Config) openListeners(ctx context.Context, f folder, cfg *config.Config) (access Access,
+func (c Config) openListeners(ctx context.Context, f demoFolder, cfg *config.Config) (access DemoAccess,
 	service *serve.Service, err error) {
-	if access, err = f.admitAgents(cfg); err != nil {
+	if access, err = f.createAgents(cfg); err != nil {
 		return access, nil, err
 	}
 	if access.Tokens, err = f.makeTokens(ctx, cfg); err != nil {
@@ -262,15 +262,15 @@ func (c Config) checkAddresses() error {
 
 // fillDatabase fills the world's database, on a server that it starts, or on the server of --postgres, in which case
 // cluster is nil. upstream is the server's entry in the configuration.
-func (c Config) fillDatabase(ctx context.Context, f folder, fresh bool) (cluster *pgcluster.Cluster,
+func (c Config) fillDatabase(ctx context.Context, f demoFolder, isNew bool) (cluster *pgcluster.Cluster,
 	upstream yaml.MapSlice, err error) {
-	if c.Postgres != "" {
-		g, err := openForeignServer(ctx, c.Postgres, c.World, func(text string) { c.Progress(text) })
+	if c.ServerDSN != "" {
+		g, err := openForeignServer(ctx, c.ServerDSN, c.World, func(text string) { c.Progress(text) })
 		if err != nil {
 			return nil, nil, err
 		}
-		c.Progress("on the server of --postgres: database " + f.names.database + ", roles " +
-			strings.Join(f.names.roleNames(), ", ") + "; --down takes them away")
+		c.Progress("on the server of --postgres: database " + f.objectNames.database + ", roles " +
+			strings.Join(f.objectNames.roleNames(), ", ") + "; --down takes them away")
 		if err := g.load(ctx, f, c.Progress); err != nil {
 			return nil, nil, err
 		}
@@ -282,7 +282,7 @@ func (c Config) fillDatabase(ctx context.Context, f folder, fresh bool) (cluster
 		return nil, nil, err
 	}
 	c.Progress("starting PostgreSQL in " + f.dir)
-	cluster, err = pgcluster.Start(ctx, pgcluster.Config{Dir: f.dir, Password: super, Fresh: fresh})
+	cluster, err = pgcluster.Start(ctx, pgcluster.Config{Dir: f.dir, Password: super, DeletesExisting: isNew})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -296,11 +296,11 @@ func (c Config) fillDatabase(ctx context.Context, f folder, fresh bool) (cluster
 }
 
 // Service returns the running service.
-func (r *Running) Service() *serve.Service { return r.service }
+func (r *RunningDemo) Service() *serve.Service { return r.service }
 
 // checkAgentLogins logs in as each agent, so that attributes that do not fit the policy are noticed when the demo
 // starts.
-func (r *Running) checkAgentLogins(ctx context.Context, slow retryPatience) error {
+func (r *RunningDemo) checkAgentLogins(ctx context.Context, slow retrySchedule) error {
 	for _, agent := range r.Access.Agents {
 		err := slow.await(ctx, isUnanswered, func() error {
 			conn, err := pgx.Connect(ctx, agent.DSN)
@@ -322,7 +322,7 @@ func (r *Running) checkAgentLogins(ctx context.Context, slow retryPatience) erro
 }
 
 // Wait returns when ctx ends, or with an error when serving or the server ends.
-func (r *Running) Wait(ctx context.Context) error {
+func (r *RunningDemo) Wait(ctx context.Context) error {
 	var exited <-chan struct{} // nil for a server that the demo has not started
 	if r.cluster != nil {
 		exited = r.cluster.Exited()
@@ -340,7 +340,7 @@ func (r *Running) Wait(ctx context.Context) error {
 }
 
 // Stop drains sessions and stops the server.
-func (r *Running) Stop() error {
+func (r *RunningDemo) Stop() error {
 	r.cancel()
 	if !r.hasEnded {
 		r.hasEnded, r.serveError = true, <-r.serveErrors
@@ -351,19 +351,21 @@ func (r *Running) Stop() error {
 	return errors.Join(r.serveError, r.cluster.Stop())
 }
 
-// folder is the folder of a demo.
-type folder struct {
-	dir   string
-	world *world.World
-	names objectNames
+// demoFolder is the folder of a demo.
+type demoFolder struct {
+	dir         string
+	world       *world.World
+	objectNames objectNames
 }
 
-func (f folder) filePath(name string) string   { return filepath.Join(f.dir, name) }
-func (f folder) secretPath(name string) string { return filepath.Join(f.dir, "secrets", name+".pw") }
-func (f folder) markerPath() string            { return f.filePath("loaded") }
+func (f demoFolder) filePath(name string) string { return filepath.Join(f.dir, name) }
+func (f demoFolder) secretPath(name string) string {
+	return filepath.Join(f.dir, "secrets", name+".pw")
+}
+func (f demoFolder) markerPath() string { return f.filePath("loaded") }
 
-// claimFolder refuses a folder that has another world.
-func (f folder) claimFolder() error {
+// markFolder refuses a folder that has another world.
+func (f demoFolder) markFolder() error {
 	name, err := os.ReadFile(f.filePath("world"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return os.WriteFile(f.filePath("world"), []byte(f.world.Name+"\n"), 0o644)
@@ -381,7 +383,7 @@ func (f folder) claimFolder() error {
 
 // makeSecrets makes the missing passwords. fresh is true if the superuser's password is new: then an existing cluster,
 // which a deleted folder has left under /var/tmp, is not used.
-func (f folder) makeSecrets() (fresh bool, err error) {
+func (f demoFolder) makeSecrets() (isNew bool, err error) {
 	if err := os.MkdirAll(f.filePath("secrets"), 0o700); err != nil {
 		return false, err
 	}
@@ -401,9 +403,9 @@ func (f folder) makeSecrets() (fresh bool, err error) {
 			[]byte(base64.RawURLEncoding.EncodeToString(random)+"\n")); err != nil {
 			return false, err
 		}
-		fresh = fresh || name == "postgres"
+		isNew = isNew || name == "postgres"
 	}
-	return fresh, nil
+	return isNew, nil
 }
 
 // demoServer is the demo's own cluster, reached as its superuser.
@@ -426,10 +428,10 @@ func (s demoServer) connect(ctx context.Context, database string) (*pgx.Conn, er
 }
 
 // load fills the world's database unless the marker says that it is filled.
-func (s demoServer) load(ctx context.Context, f folder, progress func(string)) error {
-	name := quote(f.world.Name)
+func (s demoServer) load(ctx context.Context, f demoFolder, progress func(string)) error {
+	name := quoteIdent(f.world.Name)
 	_, err := os.Stat(f.markerPath())
-	loaded := err == nil && !s.cluster.Created
+	loaded := err == nil && !s.cluster.WasInitialised
 	if loaded {
 		progress("world " + f.world.Name + " is loaded already")
 	} else {
@@ -467,7 +469,8 @@ func (s demoServer) load(ctx context.Context, f folder, progress func(string)) e
 	if err != nil {
 		return err
 	}
-	if _, err := conn.Exec(ctx, "ALTER ROLE "+quote(f.world.Owner)+" LOGIN CREATEROLE PASSWORD '"+verifier+"'"); err != nil {
+	if _, err := conn.Exec(ctx,
+		"ALTER ROLE "+quoteIdent(f.world.Owner)+" LOGIN CREATEROLE PASSWORD '"+verifier+"'"); err != nil {
 		return err
 	}
 	if loaded {
@@ -481,7 +484,7 @@ func (s demoServer) load(ctx context.Context, f folder, progress func(string)) e
 
 // resetState prepares for a database that was just filled: its policy is the world's, and its consent registry is
 // empty.
-func (f folder) resetState() error {
+func (f demoFolder) resetState() error {
 	for _, name := range []string{"consent.key", "consent.anchor", "consents"} {
 		if err := os.Remove(f.filePath(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -495,7 +498,7 @@ func (f folder) resetState() error {
 }
 
 // writeConfig writes pgconsent.yaml for this start and loads it as serve would.
-func (f folder) writeConfig(c Config, upstream yaml.MapSlice) (*config.Config, error) {
+func (f demoFolder) writeConfig(c Config, upstream yaml.MapSlice) (*config.Config, error) {
 	agents := yaml.MapSlice{}
 	for _, a := range f.world.Agents {
 		attributes := yaml.MapSlice{}
@@ -515,11 +518,12 @@ func (f folder) writeConfig(c Config, upstream yaml.MapSlice) (*config.Config, e
 		{Key: "upstream", Value: upstream},
 		{Key: "databases", Value: yaml.MapSlice{{Key: f.world.Name, Value: yaml.MapSlice{
 			{Key: "policy", Value: "policy.yaml"},
-			{Key: "name", Value: f.names.database},
-			{Key: "owners", Value: []string{f.names.owner}},
+			{Key: "name", Value: f.objectNames.database},
+			{Key: "owners", Value: []string{f.objectNames.owner}},
 			{Key: "search_path", Value: []string{"public"}},
-			{Key: "roles", Value: yaml.MapSlice{{Key: "agent", Value: f.names.agent},
-				{Key: "control", Value: f.names.control}, {Key: "reader", Value: f.names.reader}, {Key: "rows", Value: f.names.rows}}},
+			{Key: "roles", Value: yaml.MapSlice{{Key: "agent", Value: f.objectNames.agent},
+				{Key: "control", Value: f.objectNames.control}, {Key: "reader", Value: f.objectNames.reader}, {Key: "rows",
+					Value: f.objectNames.rows}}},
 			{Key: "secrets", Value: yaml.MapSlice{
 				{Key: "agent", Value: secret("agent")}, {Key: "control", Value: secret("control")}, {
 					Key: "migrate", Value: secret("owner")}}},
@@ -585,9 +589,9 @@ func migrate(ctx context.Context, c *config.Config, name string) error {
 	return err
 }
 
-// admitAgents gives the agents their logins and returns how to connect.
-func (f folder) admitAgents(c *config.Config) (Access, error) {
-	a := Access{World: f.world.Name, HTTP: "http://" + c.HTTP.Listen}
+// createAgents gives the agents their logins and returns how to connect.
+func (f demoFolder) createAgents(c *config.Config) (DemoAccess, error) {
+	a := DemoAccess{World: f.world.Name, HTTP: "http://" + c.HTTP.Listen}
 	owner, err := config.ReadSecret(f.secretPath("owner"))
 	if err != nil {
 		return a, err
@@ -596,7 +600,7 @@ func (f folder) admitAgents(c *config.Config) (Access, error) {
 		u := url.URL{Scheme: "postgres", User: url.UserPassword(user, password), Host: c.Listen.First(), Path: "/" + f.world.Name}
 		return u.String()
 	}
-	a.OwnerDSN = dsn(f.names.owner, owner)
+	a.OwnerDSN = dsn(f.objectNames.owner, owner)
 	for _, agent := range f.world.Agents {
 		password, err := config.ReadSecret(f.secretPath("agent-" + agent.Name))
 		if err != nil {
@@ -615,4 +619,4 @@ func (f folder) admitAgents(c *config.Config) (Access, error) {
 }
 
 // Registry returns the consent registry of the world's database, and nil if it has none.
-func (r *Running) Registry() *registry.Registry { return r.service.Registry(r.Access.World) }
+func (r *RunningDemo) Registry() *registry.Registry { return r.service.Registry(r.Access.World) }

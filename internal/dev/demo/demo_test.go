@@ -105,9 +105,9 @@ func TestOnAServer(t *testing.T) {
 		t.Errorf("the world is called %s", w.Name)
 	}
 	dir := t.TempDir()
-	start := func(user, password string) (*Running, []string, error) {
+	start := func(user, password string) (*RunningDemo, []string, error) {
 		var told []string
-		r, err := Start(t.Context(), Config{World: w, Postgres: dsn(user, password), Dir: dir, Listen: free(t),
+		r, err := Start(t.Context(), Config{World: w, ServerDSN: dsn(user, password), Folder: dir, Listen: free(t),
 			HTTP: free(t), Progress: func(what string) { told = append(told, what) }})
 		return r, told, err
 	}
@@ -153,7 +153,7 @@ func TestOnAServer(t *testing.T) {
 		t.Error(err)
 	}
 	var gone []string
-	if err := Remove(t.Context(), dsn("guest", "guest-password"), w, func(what string) { gone = append(gone, what) }); err != nil {
+	if err := RemoveFromServer(t.Context(), dsn("guest", "guest-password"), w, func(what string) { gone = append(gone, what) }); err != nil {
 		t.Fatal(err)
 	}
 	if len(gone) != 6 {
@@ -175,7 +175,7 @@ func TestNotOurs(t *testing.T) {
 		t.Fatal(err)
 	}
 	start := func(user, password string) error {
-		r, err := Start(t.Context(), Config{World: w, Postgres: dsn(user, password), Dir: t.TempDir(), Listen: free(t), HTTP: free(t)})
+		r, err := Start(t.Context(), Config{World: w, ServerDSN: dsn(user, password), Folder: t.TempDir(), Listen: free(t), HTTP: free(t)})
 		if err == nil {
 			_ = r.Stop()
 		}
@@ -201,7 +201,7 @@ func TestNotOurs(t *testing.T) {
 		!strings.Contains(err.Error(), "has a database pgconsent_demo_my_app that the demo did not make") {
 		t.Errorf("%v", err)
 	}
-	if err := Remove(t.Context(), dsn("rich", "rich-password"), w, func(string) {}); err == nil || !strings.Contains(err.Error(), "did not make") {
+	if err := RemoveFromServer(t.Context(), dsn("rich", "rich-password"), w, func(string) {}); err == nil || !strings.Contains(err.Error(), "did not make") {
 		t.Errorf("%v", err)
 	}
 	exec(t, admin, "DROP DATABASE pgconsent_demo_my_app")
@@ -213,7 +213,7 @@ func TestNotOurs(t *testing.T) {
 	if err := start("rich", "rich-password"); err != nil {
 		t.Error(err)
 	}
-	if err := Remove(t.Context(), dsn("rich", "rich-password"), w, func(string) {}); err != nil {
+	if err := RemoveFromServer(t.Context(), dsn("rich", "rich-password"), w, func(string) {}); err != nil {
 		t.Error(err)
 	}
 	if after := serverHas(t, admin); after != before {
@@ -259,7 +259,7 @@ func TestFolders(t *testing.T) {
 		}
 		w, err := world.Open(dir)
 		if err == nil {
-			_, err = Start(t.Context(), Config{World: w, Postgres: "host=127.0.0.1 port=1", Dir: t.TempDir(), Listen: free(t), HTTP: free(t)})
+			_, err = Start(t.Context(), Config{World: w, ServerDSN: "host=127.0.0.1 port=1", Folder: t.TempDir(), Listen: free(t), HTTP: free(t)})
 		}
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: %v, want %s", c.change, err, c.want)
@@ -291,11 +291,11 @@ func TestFolderOnTheServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = Start(t.Context(), Config{World: w, Postgres: dsn("rich", "rich-password"), Dir: t.TempDir(), Listen: free(t), HTTP: free(t)})
+		_, err = Start(t.Context(), Config{World: w, ServerDSN: dsn("rich", "rich-password"), Folder: t.TempDir(), Listen: free(t), HTTP: free(t)})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", c.file, err, c.want)
 		}
-		if err := Remove(t.Context(), dsn("rich", "rich-password"), w, func(string) {}); err != nil {
+		if err := RemoveFromServer(t.Context(), dsn("rich", "rich-password"), w, func(string) {}); err != nil {
 			t.Error(err)
 		}
 	}

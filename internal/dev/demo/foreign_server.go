@@ -40,8 +40,8 @@ func (n objectNames) roleNames() []string {
 	return []string{n.agent, n.control, n.rows, n.reader, n.owner}
 }
 
-// foreignServer is an existing server, reached as the role of the DSN.
-type foreignServer struct {
+// existingServer is an existing server, reached as the role of the DSN.
+type existingServer struct {
 	dsn       string
 	config    *pgx.ConnConfig
 	tls       bool
@@ -53,18 +53,18 @@ type foreignServer struct {
 }
 
 // markComment returns the comment on the demo's objects, by which they are known.
-func (g *foreignServer) markComment() string { return "pgconsent demo of world " + g.world.Name }
+func (g *existingServer) markComment() string { return "pgconsent demo of world " + g.world.Name }
 
 const notLoadedSuffix = ": not loaded yet"
 
 // openForeignServer logs in and checks whether the role may do what is needed.
-func openForeignServer(ctx context.Context, dsn string, w *world.World, notice func(string)) (*foreignServer, error) {
+func openForeignServer(ctx context.Context, dsn string, w *world.World, notice func(string)) (*existingServer, error) {
 	c, err := pgx.ParseConfig(dsn)
 	if err != nil {
 		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "--postgres is not a connection string").
 			WithHint("postgres://user:password@host:5432/postgres, or host=… port=… user=…")
 	}
-	g := &foreignServer{dsn: dsn, config: c, user: c.User, names: foreignNames(w), world: w, notice: notice}
+	g := &existingServer{dsn: dsn, config: c, user: c.User, names: foreignNames(w), world: w, notice: notice}
 	c.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { notice(n.Message) }
 	conn, err := pgx.ConnectConfig(ctx, c)
 	if err != nil {
@@ -95,13 +95,13 @@ func openForeignServer(ctx context.Context, dsn string, w *world.World, notice f
 		}
 		return nil, sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonUpstream,
 			"role %s of --postgres may not make what the demo needs", g.user).
-			WithHint("Let a superuser run: ALTER ROLE %s %s", quote(g.user), strings.Join(missing, " "))
+			WithHint("Let a superuser run: ALTER ROLE %s %s", quoteIdent(g.user), strings.Join(missing, " "))
 	}
 	return g, nil
 }
 
 // connect logs in as the role of the DSN, or as another role, to a database; "": the database of the DSN.
-func (g *foreignServer) connect(ctx context.Context, database, role, password string) (*pgx.Conn, error) {
+func (g *existingServer) connect(ctx context.Context, database, role, password string) (*pgx.Conn, error) {
 	c := g.config.Copy()
 	if database != "" {
 		c.Database = database
@@ -112,16 +112,16 @@ func (g *foreignServer) connect(ctx context.Context, database, role, password st
 	return pgx.ConnectConfig(ctx, c)
 }
 
-// serverState is what exists on the server under the demo's names.
-type serverState struct {
-	database string // comment of the database
-	existing bool
-	roles    map[string]bool
+// serverObjects is what exists on the server under the demo's names.
+type serverObjects struct {
+	database       string // comment of the database
+	databaseExists bool
+	roles          map[string]bool
 }
 
 // findObjects finds the objects with the demo's names, and refuses objects that the demo did not make.
-func (g *foreignServer) findObjects(ctx context.Context, conn *pgx.Conn) (serverState, error) {
-	f := serverState{roles: map[string]bool{}}
+func (g *existingServer) findObjects(ctx context.Context, conn *pgx.Conn) (serverObjects, error) {
+	f := serverObjects{roles: map[string]bool{}}
 	var comment *string
 	err := conn.QueryRow(ctx,
 		"SELECT pg_catalog.shobj_description(d.oid, 'pg_database') FROM pg_catalog.pg_database AS d WHERE "+
@@ -131,7 +131,7 @@ func (g *foreignServer) findObjects(ctx context.Context, conn *pgx.Conn) (server
 	case err != nil:
 		return f, err
 	default:
-		f.existing = true
+		f.databaseExists = true
 		if comment != nil {
 			f.database = *comment
 		}
@@ -157,14 +157,14 @@ func (g *foreignServer) findObjects(ctx context.Context, conn *pgx.Conn) (server
 	return f, nil
 }
 
-func (g *foreignServer) newForeignObjectError(what, name string) error {
+func (g *existingServer) newForeignObjectError(what, name string) error {
 	return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream,
 		"the server has a %s %s that the demo did not make: it stays", what, name).
 		WithHint("Rename it, or use another server. The demo knows its own by the comment %q.", g.markComment())
 }
 
 // load makes the roles and the database, and fills the database, unless that was done.
-func (g *foreignServer) load(ctx context.Context, f folder, progress func(string)) (err error) {
+func (g *existingServer) load(ctx context.Context, f demoFolder, progress func(string)) (err error) {
 	admin, err := g.connect(ctx, "", "", "")
 	if err != nil {
 		return err
@@ -181,20 +181,20 @@ func (g *foreignServer) load(ctx context.Context, f folder, progress func(string
 	if err := g.makeRoles(ctx, admin, there, f); err != nil {
 		return err
 	}
-	if there.existing && there.database == g.markComment() {
+	if there.databaseExists && there.database == g.markComment() {
 		progress("world " + g.world.Name + " is loaded already, in database " + g.names.database)
 		return f.resume("--down", progress)
 	}
-	if there.existing {
+	if there.databaseExists {
 		if err := pgcluster.DropDatabase(ctx, admin, g.names.database); err != nil {
 			return g.explainRights("start over", err)
 		}
 	}
 	progress("making the database " + g.names.database)
 	if err := g.exec(ctx, admin, "make the database",
-		"CREATE DATABASE "+quote(g.names.database)+" TEMPLATE template0", "COMMENT ON DATABASE "+
-			quote(g.names.database)+" IS '"+g.markComment()+notLoadedSuffix+"'",
-		"ALTER DATABASE "+quote(g.names.database)+" OWNER TO "+quote(g.names.owner)); err != nil {
+		"CREATE DATABASE "+quoteIdent(g.names.database)+" TEMPLATE template0", "COMMENT ON DATABASE "+
+			quoteIdent(g.names.database)+" IS '"+g.markComment()+notLoadedSuffix+"'",
+		"ALTER DATABASE "+quoteIdent(g.names.database)+" OWNER TO "+quoteIdent(g.names.owner)); err != nil {
 		return err
 	}
 	owner, err := g.connect(ctx, g.names.database, g.names.owner, password)
@@ -212,7 +212,7 @@ func (g *foreignServer) load(ctx context.Context, f folder, progress func(string
 		}
 		defer extender.Close(context.WithoutCancel(ctx))
 	}
-	if err := g.world.Extend(ctx, extender); err != nil {
+	if err := g.world.CreateExtensions(ctx, extender); err != nil {
 		return g.explainRights("make the extensions", err)
 	}
 	if err := g.world.LoadAsOwner(ctx, owner, progress); err != nil {
@@ -222,17 +222,17 @@ func (g *foreignServer) load(ctx context.Context, f folder, progress func(string
 		return err
 	}
 	return g.exec(ctx, owner, "note that it is loaded",
-		"COMMENT ON DATABASE "+quote(g.names.database)+" IS '"+g.markComment()+"'")
+		"COMMENT ON DATABASE "+quoteIdent(g.names.database)+" IS '"+g.markComment()+"'")
 }
 
 // makeRoles makes the missing roles, and sets the passwords of login roles as their files say. pgconsent migrate does
 // not always set them. It keeps the password of a role that has rights in another database. Such rights may come from a
 // migration of that database.
-func (g *foreignServer) makeRoles(ctx context.Context, admin *pgx.Conn, there serverState, f folder) error {
+func (g *existingServer) makeRoles(ctx context.Context, admin *pgx.Conn, existing serverObjects, f demoFolder) error {
 	mark := "'" + g.markComment() + "'"
-	if !there.roles[g.names.owner] {
+	if !existing.roles[g.names.owner] {
 		if err := g.exec(ctx, admin, "make the role "+g.names.owner,
-			"CREATE ROLE "+quote(g.names.owner)+" LOGIN CREATEROLE", "COMMENT ON ROLE "+quote(g.names.owner)+
+			"CREATE ROLE "+quoteIdent(g.names.owner)+" LOGIN CREATEROLE", "COMMENT ON ROLE "+quoteIdent(g.names.owner)+
 				" IS "+mark); err != nil {
 			return err
 		}
@@ -241,12 +241,13 @@ func (g *foreignServer) makeRoles(ctx context.Context, admin *pgx.Conn, there se
 		return err
 	}
 	if !g.superuser { // Only a member of a role may give objects to it.
-		if err := g.exec(ctx, admin, "join "+g.names.owner, "GRANT "+quote(g.names.owner)+" TO "+quote(g.user)); err != nil {
+		if err := g.exec(ctx, admin, "join "+g.names.owner,
+			"GRANT "+quoteIdent(g.names.owner)+" TO "+quoteIdent(g.user)); err != nil {
 			return err
 		}
 	}
 	// The owner makes the other roles: it migrates, and must be able to grant them rights.
-	if err := g.exec(ctx, admin, "become "+g.names.owner, "SET ROLE "+quote(g.names.owner)); err != nil {
+	if err := g.exec(ctx, admin, "become "+g.names.owner, "SET ROLE "+quoteIdent(g.names.owner)); err != nil {
 		return err
 	}
 	secrets := map[string]string{g.names.agent: f.secretPath("agent"), g.names.control: f.secretPath("control")}
@@ -259,9 +260,9 @@ func (g *foreignServer) makeRoles(ctx context.Context, admin *pgx.Conn, there se
 		if logsIn {
 			option = "LOGIN NOINHERIT"
 		}
-		if !there.roles[role] {
-			if err := g.exec(ctx, admin, "make the role "+role, "CREATE ROLE "+quote(role)+" "+option,
-				"COMMENT ON ROLE "+quote(role)+" IS "+mark); err != nil {
+		if !existing.roles[role] {
+			if err := g.exec(ctx, admin, "make the role "+role, "CREATE ROLE "+quoteIdent(role)+" "+option,
+				"COMMENT ON ROLE "+quoteIdent(role)+" IS "+mark); err != nil {
 				return err
 			}
 		}
@@ -276,7 +277,7 @@ func (g *foreignServer) makeRoles(ctx context.Context, admin *pgx.Conn, there se
 }
 
 // setPassword gives a role the password of a file, whatever it had before.
-func (g *foreignServer) setPassword(ctx context.Context, admin *pgx.Conn, role, options, file string) error {
+func (g *existingServer) setPassword(ctx context.Context, admin *pgx.Conn, role, options, file string) error {
 	password, err := config.ReadSecret(file)
 	if err != nil {
 		return err
@@ -286,14 +287,15 @@ func (g *foreignServer) setPassword(ctx context.Context, admin *pgx.Conn, role, 
 	if err != nil {
 		return err
 	}
-	return g.exec(ctx, admin, "give "+role+" its password", "ALTER ROLE "+quote(role)+" "+options+" PASSWORD '"+verifier+"'")
+	return g.exec(ctx, admin, "give "+role+" its password",
+		"ALTER ROLE "+quoteIdent(role)+" "+options+" PASSWORD '"+verifier+"'")
 }
 
-// quote writes a name as an SQL identifier.
-func quote(name string) string { return pgx.Identifier{name}.Sanitize() }
+// quoteIdent writes a name as an SQL identifier.
+func quoteIdent(name string) string { return pgx.Identifier{name}.Sanitize() }
 
 // exec runs statements one by one; what describes them in an error.
-func (g *foreignServer) exec(ctx context.Context, conn *pgx.Conn, what string, statements ...string) error {
+func (g *existingServer) exec(ctx context.Context, conn *pgx.Conn, what string, statements ...string) error {
 	for _, sql := range statements {
 		if _, err := conn.Exec(ctx, sql); err != nil {
 			return g.explainRights(what, err)
@@ -303,7 +305,7 @@ func (g *foreignServer) exec(ctx context.Context, conn *pgx.Conn, what string, s
 }
 
 // explainRights adds to an error what rights a role would need.
-func (g *foreignServer) explainRights(what string, err error) error {
+func (g *existingServer) explainRights(what string, err error) error {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && pg.Code == "42501" {
 		return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonUpstream, "cannot %s: %s", what, pg.Message).
@@ -313,8 +315,8 @@ func (g *foreignServer) explainRights(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// Remove removes the database and roles that the demo has made on a server, and reports each.
-func Remove(ctx context.Context, dsn string, w *world.World, tell func(string)) error {
+// RemoveFromServer removes the database and roles that the demo has made on a server, and reports each.
+func RemoveFromServer(ctx context.Context, dsn string, w *world.World, report func(string)) error {
 	g, err := openForeignServer(ctx, dsn, w, func(string) {})
 	if err != nil {
 		return err
@@ -328,15 +330,15 @@ func Remove(ctx context.Context, dsn string, w *world.World, tell func(string)) 
 	if err != nil {
 		return err
 	}
-	if !there.existing && len(there.roles) == 0 {
-		tell("there is nothing of the demo of world " + w.Name)
+	if !there.databaseExists && len(there.roles) == 0 {
+		report("there is nothing of the demo of world " + w.Name)
 		return nil
 	}
-	if there.existing {
+	if there.databaseExists {
 		if err := pgcluster.DropDatabase(ctx, conn, g.names.database); err != nil {
 			return g.explainRights("drop the database", err)
 		}
-		tell("database " + g.names.database + " is gone")
+		report("database " + g.names.database + " is gone")
 	}
 	for _, role := range g.names.roleNames() { // The owner comes last, since it made the other roles.
 		if !there.roles[role] {
@@ -344,18 +346,19 @@ func Remove(ctx context.Context, dsn string, w *world.World, tell func(string)) 
 		}
 		become := ""
 		if !g.superuser && role != g.names.owner {
-			become = "SET LOCAL ROLE " + quote(g.names.owner) + "; "
+			become = "SET LOCAL ROLE " + quoteIdent(g.names.owner) + "; "
 		}
-		if _, err := conn.PgConn().Exec(ctx, "BEGIN; "+become+"DROP ROLE "+quote(role)+"; COMMIT").ReadAll(); err != nil {
+		if _, err := conn.PgConn().Exec(ctx,
+			"BEGIN; "+become+"DROP ROLE "+quoteIdent(role)+"; COMMIT").ReadAll(); err != nil {
 			return g.explainRights("drop the role "+role, err)
 		}
-		tell("role " + role + " is gone")
+		report("role " + role + " is gone")
 	}
 	return nil
 }
 
 // upstreamEntry returns the server's entry in the configuration.
-func (g *foreignServer) upstreamEntry() (yaml.MapSlice, error) {
+func (g *existingServer) upstreamEntry() (yaml.MapSlice, error) {
 	out := yaml.MapSlice{{Key: "host", Value: g.config.Host}, {Key: "port", Value: int(g.config.Port)}}
 	if strings.HasPrefix(g.config.Host, "/") {
 		return out, nil

@@ -19,18 +19,18 @@ const (
 	progressInterval = 15 * time.Second
 )
 
-// retryPatience says for how long to retry an operation that a slow machine cannot do at once.
-type retryPatience struct {
+// retrySchedule says for how long to retry an operation that a slow machine cannot do at once.
+type retrySchedule struct {
 	limit, reportEvery time.Duration
 	progress           func(string)
 }
 
 // await calls try until it succeeds, or fails for another reason than that the machine is slow.
-func (p retryPatience) await(ctx context.Context, slow func(error) bool, try func() error) error {
+func (p retrySchedule) await(ctx context.Context, slow func(error) bool, attempt func() error) error {
 	began := time.Now()
 	told := began
 	for {
-		err := try()
+		err := attempt()
 		if err == nil || !slow(err) || time.Since(began) > p.limit {
 			return err
 		}

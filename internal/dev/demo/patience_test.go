@@ -23,7 +23,7 @@ func TestPatience(t *testing.T) {
 	slow := sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonUpstream, "it does not answer in time")
 	wrong := sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonStale, "the policy is not installed")
 	var told []string
-	p := retryPatience{limit: time.Hour, reportEvery: 0, progress: func(what string) { told = append(told, what) }}
+	p := retrySchedule{limit: time.Hour, reportEvery: 0, progress: func(what string) { told = append(told, what) }}
 	for _, c := range []struct {
 		slow    func(error) bool
 		answers []error // one after the other; the last stays
@@ -71,13 +71,13 @@ func TestSideBySide(t *testing.T) {
 			t.Fatal(err)
 		}
 		told := ""
-		r, err := Start(t.Context(), Config{World: w, Postgres: dsn("host", "host-password"), Dir: t.TempDir(),
+		r, err := Start(t.Context(), Config{World: w, ServerDSN: dsn("host", "host-password"), Folder: t.TempDir(),
 			Progress: func(what string) { told += what + "\n" }})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer func() {
-			if err := errors.Join(r.Stop(), Remove(context.Background(), dsn("host", "host-password"), w, func(string) {})); err != nil {
+			if err := errors.Join(r.Stop(), RemoveFromServer(context.Background(), dsn("host", "host-password"), w, func(string) {})); err != nil {
 				t.Error(err)
 			}
 		}()

@@ -19,7 +19,7 @@ type worldDigests struct {
 }
 
 // currentDigests returns the digests of the world's files as they are now.
-func (f folder) currentDigests() (worldDigests, error) {
+func (f demoFolder) currentDigests() (worldDigests, error) {
 	text, err := f.world.File(f.world.Policy)
 	if err != nil {
 		return worldDigests{}, err
@@ -33,18 +33,18 @@ func (f folder) currentDigests() (worldDigests, error) {
 		rows.Write(sql)
 		rows.Write([]byte{0})
 	}
-	return worldDigests{Policy: digest(text), Rows: hex.EncodeToString(rows.Sum(nil))}, nil
+	return worldDigests{Policy: hexDigest(text), Rows: hex.EncodeToString(rows.Sum(nil))}, nil
 }
 
-// digest returns the SHA-256 of a text in hex.
-func digest(text []byte) string {
+// hexDigest returns the SHA-256 of a text in hex.
+func hexDigest(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }
 
 // copyPolicy copies the world's policy into the folder, where it may be changed, and notes its digest and that of the
 // loaded rows.
-func (f folder) copyPolicy(rows string) error {
+func (f demoFolder) copyPolicy(rows string) error {
 	text, err := f.world.File(f.world.Policy)
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ func (f folder) copyPolicy(rows string) error {
 	if err := os.WriteFile(f.filePath("policy.yaml"), text, 0o644); err != nil {
 		return err
 	}
-	note, err := yaml.Marshal(worldDigests{Policy: digest(text), Rows: rows})
+	note, err := yaml.Marshal(worldDigests{Policy: hexDigest(text), Rows: rows})
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (f folder) copyPolicy(rows string) error {
 
 // resume continues with a loaded database. A policy that was not changed in the folder becomes the world's policy; a
 // changed policy stays. Unexpected states are reported; again says how to start over.
-func (f folder) resume(again string, progress func(string)) error {
+func (f demoFolder) resume(rowsDigest string, progress func(string)) error {
 	now, err := f.currentDigests()
 	if err != nil {
 		return err
@@ -86,15 +86,15 @@ func (f folder) resume(again string, progress func(string)) error {
 	}
 	if earlierDigests.Rows != now.Rows {
 		progress("schema.sql or data.sql has changed since the world was loaded; the database is as it was: " +
-			again + " loads them at the next start")
+			rowsDigest + " loads them at the next start")
 	}
 	switch {
 	case earlierDigests.Policy == now.Policy:
 		return nil
-	case digest(here) == earlierDigests.Policy:
+	case hexDigest(here) == earlierDigests.Policy:
 		progress("the world's policy has changed: taking it")
 		return f.copyPolicy(earlierDigests.Rows)
-	case digest(here) != now.Policy:
+	case hexDigest(here) != now.Policy:
 		progress("the world's policy has changed, and so has policy.yaml in " + f.dir +
 			", which is kept: delete it to take the world's")
 	}

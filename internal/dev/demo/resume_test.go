@@ -25,13 +25,13 @@ func TestResume(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	open := func() folder {
+	open := func() demoFolder {
 		t.Helper()
 		w, err := world.Open(files)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return folder{dir: dir, world: w}
+		return demoFolder{dir: dir, world: w}
 	}
 	theirs, here := filepath.Join(files, "policy.yaml"), filepath.Join(dir, "policy.yaml")
 	if err := open().resetState(); err != nil {

@@ -15,7 +15,7 @@ import (
 
 // makeTokens makes a token for each agent, for the persons that the world names, and for the other roles. They are new
 // at each start, since tokens are not stored.
-func (f folder) makeTokens(ctx context.Context, c *config.Config) (map[string]string, error) {
+func (f demoFolder) makeTokens(ctx context.Context, c *config.Config) (map[string]string, error) {
 	if err := os.Remove(c.HTTP.Tokens); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func (f folder) makeTokens(ctx context.Context, c *config.Config) (map[string]st
 
 // personIDs returns the ids of the people for whom the demo makes tokens: the result of `subjects` in world.yaml, run
 // as the owner.
-func (f folder) personIDs(ctx context.Context, c *config.Config) ([]string, error) {
+func (f demoFolder) personIDs(ctx context.Context, c *config.Config) ([]string, error) {
 	return queryWorld(ctx, c, f.world.Name, f.world.Subjects, pgx.RowTo[string])
 }
 

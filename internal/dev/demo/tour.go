@@ -21,12 +21,12 @@ import (
 
 // Tour runs the world's guided session through the proxy, the statements of the owner and of the default agent each on
 // one connection, and undoes its changes. An answer that differs from the expected one is an error.
-func (r *Running) Tour(ctx context.Context, out io.Writer, colours bool) (err error) {
+func (r *RunningDemo) Tour(ctx context.Context, out io.Writer, colours bool) (err error) {
 	t := r.world.Tour
 	if t == nil {
 		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "world %s has no tour", r.world.Name)
 	}
-	p := tourPlayer{out: out, colours: colours, preparedStatements: map[string]string{}}
+	p := tourPlayer{out: out, usesColours: colours, preparedStatements: map[string]string{}}
 	agent := r.Access.Agents[0]
 	if p.registry, err = serve.OpenRegistry(r.config, r.world.Name); err != nil {
 		return err
@@ -71,28 +71,28 @@ func (r *Running) Tour(ctx context.Context, out io.Writer, colours bool) (err er
 // tourPlayer prints a session as psql would.
 type tourPlayer struct {
 	out                io.Writer
-	colours            bool
+	usesColours        bool
 	owner, agent       *pgx.Conn
 	registry           *registry.Registry
 	name               string            // the agent's name
 	preparedStatements map[string]string // prepared statements by name
 }
 
-// paint returns a text in a colour if the terminal shows colours.
-func (p *tourPlayer) paint(colour, text string) string {
-	if !p.colours {
+// colourText returns a text in a colour if the terminal shows colours.
+func (p *tourPlayer) colourText(colour, text string) string {
+	if !p.usesColours {
 		return text
 	}
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
 func (p *tourPlayer) playStep(ctx context.Context, s world.Step) error {
-	if s.Say != "" {
-		fmt.Fprintf(p.out, "\n%s\n\n", p.paint("1", wrap(s.Say, 100)))
+	if s.Text != "" {
+		fmt.Fprintf(p.out, "\n%s\n\n", p.colourText("1", wrapLines(s.Text, 100)))
 	}
 	if s.Consent != nil {
 		c := *s.Consent
-		fmt.Fprintf(p.out, "%s consent %s %s", p.paint("32", "pgconsent"), c.Do, c.Subject)
+		fmt.Fprintf(p.out, "%s consent %s %s", p.colourText("32", "pgconsent"), c.Command, c.Subject)
 		if c.Scope != "" {
 			fmt.Fprintf(p.out, " --scope %s", c.Scope)
 		}
@@ -104,44 +104,44 @@ func (p *tourPlayer) playStep(ctx context.Context, s world.Step) error {
 		return nil
 	}
 	if s.Sweep {
-		fmt.Fprintf(p.out, "%s sweep\n", p.paint("32", "pgconsent"))
+		fmt.Fprintf(p.out, "%s sweep\n", p.colourText("32", "pgconsent"))
 		return p.sweep(ctx)
 	}
 	conn, prompt, colour := p.agent, p.name, "36"
-	switch s.As {
+	switch s.Role {
 	case "agent":
 	case "owner":
 		conn, prompt, colour = p.owner, "owner", "33"
 	default:
-		return fmt.Errorf("%q is neither owner nor agent", s.As)
+		return fmt.Errorf("%q is neither owner nor agent", s.Role)
 	}
 	text, send := s.SQL, s.SQL
 	switch {
-	case s.Prepare != "":
-		p.preparedStatements[s.Prepare] = s.SQL
-		if _, err := conn.Prepare(ctx, s.Prepare, s.SQL); err != nil {
+	case s.PreparedName != "":
+		p.preparedStatements[s.PreparedName] = s.SQL
+		if _, err := conn.Prepare(ctx, s.PreparedName, s.SQL); err != nil {
 			return err
 		}
-		send = s.Prepare
-	case s.Run != "":
-		if text = p.preparedStatements[s.Run]; text == "" {
-			return fmt.Errorf("no step has prepared %q", s.Run)
+		send = s.PreparedName
+	case s.RunPrepared != "":
+		if text = p.preparedStatements[s.RunPrepared]; text == "" {
+			return fmt.Errorf("no step has prepared %q", s.RunPrepared)
 		}
-		send = s.Run
+		send = s.RunPrepared
 	}
 	note := ""
-	if s.Prepare != "" {
-		note = p.paint("2", "   -- prepared")
-	} else if s.Run != "" {
-		note = p.paint("2", "   -- the statement prepared above, executed again")
+	if s.PreparedName != "" {
+		note = p.colourText("2", "   -- prepared")
+	} else if s.RunPrepared != "" {
+		note = p.colourText("2", "   -- the statement prepared above, executed again")
 	}
-	fmt.Fprintf(p.out, "%s %s;%s\n", p.paint(colour, prompt+"=>"), text, note)
+	fmt.Fprintf(p.out, "%s %s;%s\n", p.colourText(colour, prompt+"=>"), text, note)
 	a, err := runStatement(ctx, conn, send)
 	if err != nil {
 		return err
 	}
 	a.print(p)
-	return a.checkAnswer(s.Expect)
+	return a.checkAnswer(s.ExpectedAnswer)
 }
 
 // sweep removes expired data, and waits if the demo's own sweeper is running.
@@ -166,10 +166,10 @@ func (p *tourPlayer) sweep(ctx context.Context) error {
 
 // tourAnswer is the server's answer to a statement.
 type tourAnswer struct {
-	columns []string
-	rows    [][]string
-	tag     string
-	refused *pgconn.PgError
+	columns     []string
+	rows        [][]string
+	tag         string
+	serverError *pgconn.PgError
 }
 
 func runStatement(ctx context.Context, conn *pgx.Conn, sql string) (tourAnswer, error) {
@@ -191,7 +191,7 @@ func runStatement(ctx context.Context, conn *pgx.Conn, sql string) (tourAnswer, 
 		err = rows.Err()
 		a.tag = rows.CommandTag().String()
 	}
-	if err != nil && !errors.As(err, &a.refused) {
+	if err != nil && !errors.As(err, &a.serverError) {
 		return a, err
 	}
 	return a, nil
@@ -199,10 +199,11 @@ func runStatement(ctx context.Context, conn *pgx.Conn, sql string) (tourAnswer, 
 
 func (a tourAnswer) print(p *tourPlayer) {
 	switch {
-	case a.refused != nil:
-		fmt.Fprintf(p.out, "%s  %s (SQLSTATE %s)\n", p.paint("31", a.refused.Severity+":"), a.refused.Message, a.refused.Code)
-		if a.refused.Hint != "" {
-			fmt.Fprintf(p.out, "%s  %s\n", p.paint("31", "HINT:"), a.refused.Hint)
+	case a.serverError != nil:
+		fmt.Fprintf(p.out, "%s  %s (SQLSTATE %s)\n", p.colourText("31", a.serverError.Severity+":"), a.serverError.Message,
+			a.serverError.Code)
+		if a.serverError.Hint != "" {
+			fmt.Fprintf(p.out, "%s  %s\n", p.colourText("31", "HINT:"), a.serverError.Hint)
 		}
 		return
 	case len(a.columns) == 0:
@@ -243,35 +244,35 @@ func (a tourAnswer) print(p *tourPlayer) {
 }
 
 // checkAnswer compares an answer with the expected one.
-func (a tourAnswer) checkAnswer(expect string) error {
+func (a tourAnswer) checkAnswer(expected string) error {
 	what := ""
 	switch {
-	case a.refused != nil:
-		what = "error " + a.refused.Code
+	case a.serverError != nil:
+		what = "error " + a.serverError.Code
 	case len(a.rows) == 1 && len(a.columns) == 1:
 		what = a.rows[0][0]
 	}
 	rows := fmt.Sprintf("%d rows", len(a.rows))
 	ok := false
 	switch {
-	case expect == "" || expect == what && what != "":
-		ok = a.refused == nil || expect != ""
-	case expect == "error":
-		ok = a.refused != nil
-	case strings.HasSuffix(expect, " rows"):
-		ok = a.refused == nil && expect == rows
+	case expected == "" || expected == what && what != "":
+		ok = a.serverError == nil || expected != ""
+	case expected == "error":
+		ok = a.serverError != nil
+	case strings.HasSuffix(expected, " rows"):
+		ok = a.serverError == nil && expected == rows
 	}
 	if ok {
 		return nil
 	}
-	if a.refused == nil && !strings.HasPrefix(expect, "error") && strings.HasSuffix(expect, " rows") {
+	if a.serverError == nil && !strings.HasPrefix(expected, "error") && strings.HasSuffix(expected, " rows") {
 		what = rows
 	}
-	return fmt.Errorf("the answer should have been %q and is %q", expect, what)
+	return fmt.Errorf("the answer should have been %q and is %q", expected, what)
 }
 
-// wrap breaks a text into lines of at most width characters.
-func wrap(text string, width int) string {
+// wrapLines breaks a text into lines of at most width characters.
+func wrapLines(text string, width int) string {
 	var lines []string
 	line := ""
 	for _, word := range strings.Fields(text) {

@@ -26,34 +26,34 @@ import (
 
 // Config says which cluster to run. Only Dir is required.
 type Config struct {
-	Dir       string // folder of the cluster, made if missing; a cluster in it is reused
-	Superuser string // name of the superuser; "": postgres
-	Password  string // password of the superuser; "": trust on the unix socket; otherwise scram-sha-256 everywhere
-	Port      int    // port of the unix socket and of 127.0.0.1; 0: a free port
-	TCP       bool   // the server listens on 127.0.0.1 as well, where every login needs a password
-	NoSync    bool   // the server flushes nothing to disk, for tests
+	Dir          string // folder of the cluster, made if missing; a cluster in it is reused
+	Superuser    string // name of the superuser; "": postgres
+	Password     string // password of the superuser; "": trust on the unix socket; otherwise scram-sha-256 everywhere
+	Port         int    // port of the unix socket and of 127.0.0.1; 0: a free port
+	ListensOnTCP bool   // the server listens on 127.0.0.1 as well, where every login needs a password
+	NoSync       bool   // the server flushes nothing to disk, for tests
 	// data folder made by Copy, with which a new cluster begins in place of initdb's; its passwords are kept
-	InitialData string
-	Fresh       bool              // an existing cluster is deleted and a new one initialised
-	Settings    map[string]string // settings of postgresql.conf that replace the defaults
-	Binaries    *Binaries         // programs of the server; nil: those that Find finds
-	StopTimeout time.Duration     // how long a fast stop may take before it becomes an immediate one; 0: 10 s
+	InitialData     string
+	DeletesExisting bool              // an existing cluster is deleted and a new one initialised
+	Settings        map[string]string // settings of postgresql.conf that replace the defaults
+	Binaries        *Binaries         // programs of the server; nil: those that Find finds
+	StopTimeout     time.Duration     // how long a fast stop may take before it becomes an immediate one; 0: 10 s
 }
 
 // Cluster is a running server.
 type Cluster struct {
-	Binaries  Binaries
-	Superuser string
-	Port      int
-	DataDir   string
-	SocketDir string
-	LogFile   string
-	Created   bool // this start has initialised the cluster
+	Binaries       Binaries
+	Superuser      string
+	Port           int
+	DataDir        string
+	SocketDir      string
+	LogFile        string
+	WasInitialised bool // this start has initialised the cluster
 
-	stopTimeout time.Duration
-	lock        *os.File
-	server      *os.Process
-	exited      chan struct{} // closed when the server has ended
+	stopTimeout  time.Duration
+	lock         *os.File
+	server       *os.Process
+	serverExited chan struct{} // closed when the server has ended
 }
 
 // Start initialises a cluster if the folder has none, and starts it. The server belongs to this process: call Stop.
@@ -75,10 +75,10 @@ func Start(ctx context.Context, c Config) (_ *Cluster, err error) {
 			lock.Close()
 		}
 	}()
-	if err := awaitPredecessor(ctx, l.dataFolder()); err != nil {
+	if err := waitForPreviousServer(ctx, l.dataFolder()); err != nil {
 		return nil, err
 	}
-	if c.Fresh {
+	if c.DeletesExisting {
 		if pid := postmasterPID(l.dataFolder()); pid != 0 && isAlive(pid) {
 			return nil, checkNotRunning(l.dataFolder())
 		}
@@ -97,8 +97,9 @@ func Start(ctx context.Context, c Config) (_ *Cluster, err error) {
 		return nil, err
 	}
 	cl := &Cluster{
-		Binaries: bin, Superuser: c.Superuser, Port: c.Port, DataDir: l.dataFolder(), SocketDir: l.socket, LogFile: l.log(),
-		stopTimeout: c.StopTimeout, lock: lock, exited: make(chan struct{}),
+		Binaries: bin, Superuser: c.Superuser, Port: c.Port, DataDir: l.dataFolder(), SocketDir: l.socket,
+		LogFile:     l.logFile(),
+		stopTimeout: c.StopTimeout, lock: lock, serverExited: make(chan struct{}),
 	}
 	if cl.Superuser == "" {
 		cl.Superuser = "postgres"
@@ -114,9 +115,9 @@ func Start(ctx context.Context, c Config) (_ *Cluster, err error) {
 		if err := initialise(ctx, cl, c, a, l); err != nil {
 			return nil, err
 		}
-		cl.Created = true
+		cl.WasInitialised = true
 	}
-	if cl.Port != 0 && c.TCP {
+	if cl.Port != 0 && c.ListensOnTCP {
 		if err := CheckPortFree(net.JoinHostPort("127.0.0.1", strconv.Itoa(cl.Port))); err != nil {
 			return nil, err
 		}
@@ -129,13 +130,13 @@ func Start(ctx context.Context, c Config) (_ *Cluster, err error) {
 				return nil, err
 			}
 		}
-		err = launch(ctx, cl, c, a, port)
+		err = launchServer(ctx, cl, c, a, port)
 		if err == nil {
 			cl.Port = port
 			return cl, nil
 		}
-		if errors.Is(err, errProcessesLeft) && time.Since(began) < crashPatience {
-			if err := sleep(ctx, 100*time.Millisecond); err != nil {
+		if errors.Is(err, errProcessesLeft) && time.Since(began) < crashRecoveryTimeout {
+			if err := sleepOrCancel(ctx, 100*time.Millisecond); err != nil {
 				return nil, err
 			}
 			attempt--
@@ -195,7 +196,7 @@ func initialise(ctx context.Context, cl *Cluster, c Config, a osAccount, l clust
 	var err error
 	for _, locale := range []string{"C.UTF-8", "C"} { // Not every system has the first locale.
 		cmd := exec.CommandContext(ctx, filepath.Join(cl.Binaries.Dir, "initdb"), append(args, "--locale="+locale)...)
-		cmd.Dir, cmd.Env = l.home, environment(l.home)
+		cmd.Dir, cmd.Env = l.home, serverEnvironment(l.home)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: a.credential, Setpgid: true}
 		if out, err = cmd.CombinedOutput(); err == nil {
 			break
@@ -232,7 +233,7 @@ func serverSettings(cl *Cluster, c Config, port int) []string {
 		// Examples and tests are small: compiling a query would take longer than running it.
 		"jit": "off",
 	}
-	if c.TCP {
+	if c.ListensOnTCP {
 		s["listen_addresses"] = "127.0.0.1"
 	}
 	if c.NoSync {
@@ -247,9 +248,9 @@ func serverSettings(cl *Cluster, c Config, port int) []string {
 	return args
 }
 
-// environment returns the environment of the server: that of this process without PGPORT, LC_ALL and the like, which
-// would change the server.
-func environment(home string) []string {
+// serverEnvironment returns the environment of the server: that of this process without PGPORT, LC_ALL and the like,
+// which would change the server.
+func serverEnvironment(home string) []string {
 	return []string{"HOME=" + home, "PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C"}
 }
 
@@ -260,12 +261,12 @@ var (
 	errProcessesLeft = errors.New("processes of a crashed server have not ended yet")
 )
 
-// crashPatience is how long Start waits for the processes of a crashed server, and for a server that shuts down. The
-// processes notice the crash within a second, or later on a busy machine.
-const crashPatience = 30 * time.Second
+// crashRecoveryTimeout is how long Start waits for the processes of a crashed server, and for a server that shuts down.
+// The processes notice the crash within a second, or later on a busy machine.
+const crashRecoveryTimeout = 30 * time.Second
 
-// launch starts the server and waits until it accepts connections.
-func launch(ctx context.Context, cl *Cluster, c Config, a osAccount, port int) error {
+// launchServer starts the server and waits until it accepts connections.
+func launchServer(ctx context.Context, cl *Cluster, c Config, a osAccount, port int) error {
 	logFile, err := os.OpenFile(cl.LogFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return err
@@ -280,7 +281,7 @@ func launch(ctx context.Context, cl *Cluster, c Config, a osAccount, port int) e
 	}
 	cmd := exec.Command(filepath.Join(cl.Binaries.Dir, "postgres"),
 		append([]string{"-D", cl.DataDir}, serverSettings(cl, c, port)...)...)
-	cmd.Dir, cmd.Env = cl.DataDir, environment(cl.DataDir)
+	cmd.Dir, cmd.Env = cl.DataDir, serverEnvironment(cl.DataDir)
 	cmd.Stdout, cmd.Stderr = logFile, logFile
 	// A process group of its own: Ctrl-C in a terminal must not end the server before its clients are gone.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: a.credential, Setpgid: true}
@@ -288,7 +289,7 @@ func launch(ctx context.Context, cl *Cluster, c Config, a osAccount, port int) e
 	if c.NoSync {
 		ended = syscall.SIGQUIT
 	}
-	dieWithParent(cmd.SysProcAttr, ended)
+	killWithParent(cmd.SysProcAttr, ended)
 
 	started, exited := make(chan error, 1), make(chan struct{})
 	go func() {
@@ -306,7 +307,7 @@ func launch(ctx context.Context, cl *Cluster, c Config, a osAccount, port int) e
 		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream, "%s cannot be started: %v", cmd.Path, err).
 			WithHint("Check that the user the server runs as may read and execute it.")
 	}
-	cl.server, cl.exited = cmd.Process, exited
+	cl.server, cl.serverExited = cmd.Process, exited
 
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -362,9 +363,9 @@ func startFailure(cl *Cluster, offset int64, port int) error {
 	return e
 }
 
-// awaitPredecessor waits for a server in the folder whose parent has died to finish its shutdown.
-func awaitPredecessor(ctx context.Context, data string) error {
-	deadline := time.Now().Add(crashPatience)
+// waitForPreviousServer waits for a server in the folder whose parent has died to finish its shutdown.
+func waitForPreviousServer(ctx context.Context, data string) error {
+	deadline := time.Now().Add(crashRecoveryTimeout)
 	for {
 		pid := postmasterPID(data)
 		if pid == 0 || !isAlive(pid) {
@@ -373,7 +374,7 @@ func awaitPredecessor(ctx context.Context, data string) error {
 		if time.Now().After(deadline) {
 			return nil // The pid was reused, or a server runs: starting the cluster will tell.
 		}
-		if err := sleep(ctx, 50*time.Millisecond); err != nil {
+		if err := sleepOrCancel(ctx, 50*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -405,19 +406,19 @@ func checkNotRunning(data string) error {
 }
 
 // Stop stops the server: it ends sessions and flushes data. It may be called more than once.
-func (cl *Cluster) Stop() error { return cl.stop(syscall.SIGINT) }
+func (cl *Cluster) Stop() error { return cl.stopWithSignal(syscall.SIGINT) }
 
 // StopNow stops the server as a crash would; the next start recovers.
-func (cl *Cluster) StopNow() error { return cl.stop(syscall.SIGQUIT) }
+func (cl *Cluster) StopNow() error { return cl.stopWithSignal(syscall.SIGQUIT) }
 
-func (cl *Cluster) stop(sig syscall.Signal) error {
+func (cl *Cluster) stopWithSignal(sig syscall.Signal) error {
 	defer cl.lock.Close()
 	for _, s := range []syscall.Signal{sig, syscall.SIGQUIT, syscall.SIGKILL} {
 		if err := cl.sendSignal(s); err != nil {
 			return err
 		}
 		select {
-		case <-cl.exited:
+		case <-cl.serverExited:
 			return nil
 		case <-time.After(cl.stopTimeout):
 		}
@@ -433,7 +434,7 @@ func (cl *Cluster) sendSignal(s syscall.Signal) error {
 }
 
 // Exited returns a channel that is closed when the server has ended, for whatever reason.
-func (cl *Cluster) Exited() <-chan struct{} { return cl.exited }
+func (cl *Cluster) Exited() <-chan struct{} { return cl.serverExited }
 
 // PID returns the process id of the server.
 func (cl *Cluster) PID() int { return cl.server.Pid }
@@ -466,8 +467,8 @@ func freePort() (int, error) {
 	return ln.Addr().(*net.TCPAddr).Port, nil
 }
 
-// sleep waits for a time, or until ctx ends.
-func sleep(ctx context.Context, d time.Duration) error {
+// sleepOrCancel waits for a time, or until ctx ends.
+func sleepOrCancel(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

@@ -85,8 +85,8 @@ func hint(err error) string {
 func TestLife(t *testing.T) {
 	tier.All(t)
 	dir := folder(t)
-	cl := start(t, Config{Dir: dir, TCP: true, Password: "s e'cret"})
-	if !cl.Created {
+	cl := start(t, Config{Dir: dir, ListensOnTCP: true, Password: "s e'cret"})
+	if !cl.WasInitialised {
 		t.Error("a new folder was not initialised")
 	}
 	for _, host := range []string{cl.SocketDir, "127.0.0.1"} {
@@ -124,8 +124,8 @@ func TestLife(t *testing.T) {
 		t.Error("the server lives on after Stop")
 	}
 
-	again := start(t, Config{Dir: dir, TCP: true, Password: "another"})
-	if again.Created {
+	again := start(t, Config{Dir: dir, ListensOnTCP: true, Password: "another"})
+	if again.WasInitialised {
 		t.Error("the folder was initialised twice")
 	}
 	conn, err = connect(t, again, "127.0.0.1", "s e'cret")
@@ -139,8 +139,8 @@ func TestLife(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	fresh := start(t, Config{Dir: dir, TCP: true, Password: "another", Fresh: true})
-	if conn, err = connect(t, fresh, "127.0.0.1", "another"); err != nil || !fresh.Created {
+	fresh := start(t, Config{Dir: dir, ListensOnTCP: true, Password: "another", DeletesExisting: true})
+	if conn, err = connect(t, fresh, "127.0.0.1", "another"); err != nil || !fresh.WasInitialised {
 		t.Fatalf("a fresh start: %v", err)
 	}
 	if _, err := conn.Exec(ctx(t), "SELECT n FROM kept"); err == nil {
@@ -174,7 +174,7 @@ func TestInterruptedInitStartsOver(t *testing.T) {
 		_ = cl.StopNow()
 		t.Skip("this machine initialises in 300 ms")
 	}
-	if cl := start(t, Config{Dir: dir}); !cl.Created {
+	if cl := start(t, Config{Dir: dir}); !cl.WasInitialised {
 		t.Error("half a cluster was taken for a whole one")
 	}
 }
@@ -187,7 +187,7 @@ func TestPortInUse(t *testing.T) {
 	}
 	defer ln.Close()
 	port := ln.Addr().(*net.TCPAddr).Port
-	_, err = Start(ctx(t), Config{Dir: folder(t), TCP: true, Port: port, NoSync: true})
+	_, err = Start(ctx(t), Config{Dir: folder(t), ListensOnTCP: true, Port: port, NoSync: true})
 	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("127.0.0.1:%d is in use", port)) || !strings.Contains(hint(err), "lsof") {
 		t.Errorf("got %v", err)
 	}

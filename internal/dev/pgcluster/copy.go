@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// Copy copies the data folder of a stopped cluster to a new folder beside it.
-func Copy(ctx context.Context, data, to string) error {
+// CopyDataFolder copies the data folder of a stopped cluster to a new folder beside it.
+func CopyDataFolder(ctx context.Context, data, to string) error {
 	a, err := serverAccount()
 	if err != nil {
 		return err

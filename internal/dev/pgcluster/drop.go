@@ -9,9 +9,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// dropTries is how often dropping a database in use is tried: PostgreSQL waits five seconds each time for sessions to
-// end by themselves.
-const dropTries = 3
+// maxDropAttempts is how often dropping a database in use is tried: PostgreSQL waits five seconds each time for
+// sessions to end by themselves.
+const maxDropAttempts = 3
 
 // endSessionsSQL is a statement that ends the sessions in a database of roles that the caller is a member of.
 const endSessionsSQL = `SELECT pg_catalog.count(pg_catalog.pg_terminate_backend(s.pid)) FROM pg_catalog.pg_stat_activity AS s
@@ -26,7 +26,7 @@ AND (NOT r.rolsuper OR pg_catalog.current_setting('is_superuser') = 'on')`
 func DropDatabase(ctx context.Context, conn *pgx.Conn, name string) error {
 	drop := "DROP DATABASE IF EXISTS " + pgx.Identifier{name}.Sanitize()
 	var refused *pgconn.PgError
-	for range dropTries {
+	for range maxDropAttempts {
 		if _, err := conn.Exec(ctx, drop+" WITH (FORCE)"); !errors.As(err, &refused) || refused.Code != "42501" {
 			return err
 		}

@@ -76,7 +76,7 @@ func TestDropDatabaseWaitsForOthersToGo(t *testing.T) {
 	}{
 		{"nobody has it open", "", 0, ""},
 		{"somebody goes at once", "55006", 1, ""},
-		{"somebody goes later", "55006", dropTries - 1, ""},
+		{"somebody goes later", "55006", maxDropAttempts - 1, ""},
 		{"somebody stays", "55006", 100, "ERROR: no (SQLSTATE 55006): open for another"},
 		{"it is somebody else's", "42501", 100, "ERROR: no (SQLSTATE 42501)"},
 	} {

@@ -41,9 +41,9 @@ var binaryDirs = []string{
 	"/usr/bin",
 }
 
-// Find returns the binaries to use: those in $PG_BIN if it is set, else those in PATH, else the newest in the usual
-// folders.
-func Find(ctx context.Context) (Binaries, error) { return findMajor(ctx, 0, binaryDirs) }
+// FindBinaries returns the binaries to use: those in $PG_BIN if it is set, else those in PATH, else the newest in the
+// usual folders.
+func FindBinaries(ctx context.Context) (Binaries, error) { return findMajor(ctx, 0, binaryDirs) }
 
 // findMajor finds binaries of the given major version; 0: any version from [MinMajor] on.
 func findMajor(ctx context.Context, major int, globs []string) (Binaries, error) {

@@ -27,7 +27,7 @@ type clusterFolders struct {
 }
 
 func (l clusterFolders) dataFolder() string { return filepath.Join(l.home, "data") }
-func (l clusterFolders) log() string        { return filepath.Join(l.home, "server.log") }
+func (l clusterFolders) logFile() string    { return filepath.Join(l.home, "server.log") }
 
 // maxSocketPath is the size of sockaddr_un's path.
 func maxSocketPath() int {
@@ -50,7 +50,7 @@ func makeLayout(dir string, a osAccount) (clusterFolders, error) {
 			WithHint("Name a folder that you may write to.")
 	}
 	l := clusterFolders{home: filepath.Join(abs, "postgres"), lock: filepath.Join(abs, "lock")}
-	short := shortHome(abs, a)
+	short := shortFolder(abs, a)
 	if !a.canEnter(abs) {
 		l.home = short
 	}
@@ -70,7 +70,7 @@ func makeLayout(dir string, a osAccount) (clusterFolders, error) {
 	return l, nil
 }
 
-func shortHome(abs string, a osAccount) string {
+func shortFolder(abs string, a osAccount) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s", os.Geteuid(), abs))
 	return filepath.Join("/var/tmp", "pgconsent-"+hex.EncodeToString(sum[:6]))
 }

@@ -28,13 +28,13 @@ type DB struct {
 }
 
 // templateCopy is the copy of a template, which is made when its DSN is first asked for. A test that extends the
-// template first (see [DB.Extend]) then needs only one copy.
+// template first (see [DB.BuildFurther]) then needs only one copy.
 type templateCopy struct {
-	t            testing.TB
+	test         testing.TB
 	mu           sync.Mutex
-	from         *template
+	template     *template
 	exists       bool // the database exists
-	maybeChanged bool // a connection that may write was given out
+	mayBeChanged bool // a connection that may write was given out
 }
 
 // DSN is a connection string: for the unix socket without a password, for TCP with one.
@@ -45,7 +45,7 @@ func (db *DB) DSN(user, password string) string {
 	return db.dsn(user, password)
 }
 
-// ReadOnlyDSN is a superuser's DSN for reading only, so that [DB.Extend] still works afterwards.
+// ReadOnlyDSN is a superuser's DSN for reading only, so that [DB.BuildFurther] still works afterwards.
 func (db *DB) ReadOnlyDSN() string {
 	if db.template != nil {
 		db.create(false)
@@ -55,16 +55,16 @@ func (db *DB) ReadOnlyDSN() string {
 
 func (db *DB) create(open bool) {
 	c := db.template
-	c.t.Helper()
+	c.test.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.exists {
-		if err := c.from.copyTo(db.Name); err != nil {
-			c.t.Fatalf("create database: %v", err)
+		if err := c.template.copyTo(db.Name); err != nil {
+			c.test.Fatalf("create database: %v", err)
 		}
 		c.exists = true
 	}
-	c.maybeChanged = c.maybeChanged || open
+	c.mayBeChanged = c.mayBeChanged || open
 }
 
 func (db *DB) dsn(user, password string) string {
@@ -100,7 +100,7 @@ const statementTimeout = 5 * time.Minute
 // Database makes an empty database.
 func Database(t testing.TB) *DB {
 	t.Helper()
-	db := newUnmadeDB(t)
+	db := newUncreatedDB(t)
 	if err := createDatabase(db.Name, "template0"); err != nil {
 		t.Fatalf("create database: %v", err)
 	}
@@ -119,8 +119,8 @@ func databaseNamed(name string) *DB {
 	return &DB{Name: name, SocketDir: server.SocketDir, Port: server.Port}
 }
 
-// newUnmadeDB returns a database that is not made yet.
-func newUnmadeDB(t testing.TB) *DB {
+// newUncreatedDB returns a database that is not made yet.
+func newUncreatedDB(t testing.TB) *DB {
 	t.Helper()
 	if server == nil {
 		t.Fatal("pgtest: no server; call pgtest.Main in TestMain")
@@ -207,7 +207,7 @@ var (
 
 // runAsAdmin runs a statement as the superuser outside of the tests' databases.
 func runAsAdmin(sql string) error {
-	return withAdmin(func(ctx context.Context, conn *pgx.Conn) error {
+	return withAdminConnection(func(ctx context.Context, conn *pgx.Conn) error {
 		for {
 			_, err := conn.Exec(ctx, sql)
 			var refused *pgconn.PgError
@@ -218,7 +218,7 @@ func runAsAdmin(sql string) error {
 	})
 }
 
-func withAdmin(f func(context.Context, *pgx.Conn) error) error {
+func withAdminConnection(f func(context.Context, *pgx.Conn) error) error {
 	adminMu.Lock()
 	defer adminMu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), statementTimeout)

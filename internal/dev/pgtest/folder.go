@@ -20,15 +20,15 @@ const (
 	WholeRunMemory = 16 << 30
 )
 
-// Folder makes the folder of a run, for servers and temporary files of tests. It is in memory if room bytes are free
+// NewFolder makes the folder of a run, for servers and temporary files of tests. It is in memory if room bytes are free
 // there, since databases are made and dropped by the hundred. Otherwise, and if TMPDIR is set, it is in the system's
 // temporary folder. Leftovers of killed runs are removed.
-func Folder(room uint64) (string, error) {
+func NewFolder(bytes uint64) (string, error) {
 	parent := ""
 	if os.Getenv("TMPDIR") == "" {
-		parent = inMemory(room)
+		parent = memoryFolderFor(bytes)
 	}
-	for _, left := range []string{parent, inMemory(0)} {
+	for _, left := range []string{parent, memoryFolderFor(0)} {
 		removeLeftFolders(left)
 	}
 	return os.MkdirTemp(parent, fmt.Sprintf("%s%d-", folderPrefix, os.Getpid()))
@@ -37,7 +37,7 @@ func Folder(room uint64) (string, error) {
 // folderIn does what Folder does inside the folder of a run, if there is one.
 func folderIn(run string) (string, error) {
 	if run == "" {
-		return Folder(QuickRunMemory)
+		return NewFolder(QuickRunMemory)
 	}
 	return os.MkdirTemp(run, "pgtest")
 }

@@ -12,14 +12,14 @@ const (
 	tmpfsMagic   = 0x01021994 // TMPFS_MAGIC, <linux/magic.h>
 )
 
-// inMemory returns a file system in memory with room bytes free, and "" if there is none.
-func inMemory(room uint64) string {
+// memoryFolderFor returns a file system in memory with room bytes free, and "" if there is none.
+func memoryFolderFor(bytes uint64) string {
 	var fs syscall.Statfs_t
 	// The test asks for the rights to read, write and enter.
 	if syscall.Statfs(memoryFolder, &fs) != nil || int64(fs.Type) != tmpfsMagic || syscall.Access(memoryFolder, 7) != nil {
 		return ""
 	}
-	if min(fs.Bavail*uint64(fs.Bsize), availableBytes()) < room {
+	if min(fs.Bavail*uint64(fs.Bsize), availableBytes()) < bytes {
 		return ""
 	}
 	return memoryFolder

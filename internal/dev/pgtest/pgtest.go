@@ -111,9 +111,9 @@ func LogFile() string { return server.LogFile }
 // Binaries returns the programs of the running server; psql and pg_dump are often in the same folder.
 func Binaries() pgcluster.Binaries { return server.Binaries }
 
-// Client returns the path of a client program, and whether its version is that of the running server: the program
-// beside the server, else one in PATH. If there is none, the test fails.
-func Client(t testing.TB, name string) (path string, same bool) {
+// ClientProgram returns the path of a client program, and whether its version is that of the running server: the
+// program beside the server, else one in PATH. If there is none, the test fails.
+func ClientProgram(t testing.TB, name string) (path string, isSameMajor bool) {
 	t.Helper()
 	if path = filepath.Join(Binaries().Dir, name); isExecutable(path) {
 		return path, true

@@ -58,8 +58,8 @@ func TestCopyIsBuiltFurther(t *testing.T) {
 	}
 	_ = conn.Close(ctx)
 	opened.Connect(t, "postgres")
-	if !a.Extend("more", more) || !b.Extend("more", more) || !looked.Extend("more", more) ||
-		opened.Extend("more", more) || Database(t).Extend("more", more) {
+	if !a.BuildFurther("more", more) || !b.BuildFurther("more", more) || !looked.BuildFurther("more", more) ||
+		opened.BuildFurther("more", more) || Database(t).BuildFurther("more", more) {
 		t.Error("it was built further where somebody may have changed it, or not where nobody can have")
 	}
 	if built != 1 {
@@ -88,7 +88,7 @@ func TestTemporaryTemplatesGo(t *testing.T) {
 	t.Run("made", func(t *testing.T) {
 		db := Temporary(t, "going", func(context.Context, *pgx.Conn) error { return nil })
 		names = append(names, db.Template())
-		db.Extend("further", func(context.Context, *pgx.Conn) error { return nil })
+		db.BuildFurther("further", func(context.Context, *pgx.Conn) error { return nil })
 		names = append(names, db.Template())
 	})
 	if err := dropDiscarded(); err != nil {

@@ -25,8 +25,8 @@ type Server struct {
 	InitialData string
 }
 
-// Running is a server that this process has started.
-type Running struct {
+// RunningServer is a server that this process has started.
+type RunningServer struct {
 	*Server
 	cluster *pgcluster.Cluster
 	dir     string
@@ -35,7 +35,7 @@ type Running struct {
 const serverFile = "server.json"
 
 // StartServer starts a server for tests in dir. It begins with a copy of the data folder initial; "": with initdb.
-func StartServer(ctx context.Context, dir, initial string) (*Running, error) {
+func StartServer(ctx context.Context, dir, initial string) (*RunningServer, error) {
 	if err := os.Chmod(dir, 0o711); err != nil { // The server may run as another user of the operating system.
 		return nil, err
 	}
@@ -43,14 +43,14 @@ func StartServer(ctx context.Context, dir, initial string) (*Running, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Running{
+	return &RunningServer{
 		Server:  &Server{Binaries: cluster.Binaries, SocketDir: cluster.SocketDir, Port: cluster.Port, LogFile: cluster.LogFile},
 		cluster: cluster, dir: dir,
 	}, nil
 }
 
 // StartShared starts a server for all packages of a run; [ClusterVariable] is to be set to dir.
-func StartShared(ctx context.Context, dir string) (*Running, error) {
+func StartShared(ctx context.Context, dir string) (*RunningServer, error) {
 	first, err := StartServer(ctx, dir, "")
 	if err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func StartShared(ctx context.Context, dir string) (*Running, error) {
 	if err := first.cluster.Stop(); err != nil {
 		return nil, err
 	}
-	if err := pgcluster.Copy(ctx, first.cluster.DataDir, initial); err != nil {
+	if err := pgcluster.CopyDataFolder(ctx, first.cluster.DataDir, initial); err != nil {
 		return nil, err
 	}
 	r, err := StartServer(ctx, dir, "")
@@ -80,7 +80,7 @@ func StartShared(ctx context.Context, dir string) (*Running, error) {
 
 func serverSettings(dir, initial string) pgcluster.Config {
 	return pgcluster.Config{
-		Dir: dir, TCP: true, NoSync: true, InitialData: initial,
+		Dir: dir, ListensOnTCP: true, NoSync: true, InitialData: initial,
 		// No autovacuum: of two equal databases the one that was analysed has other plans, and tests compare plans and
 		// costs.
 		Settings: map[string]string{
@@ -91,7 +91,7 @@ func serverSettings(dir, initial string) pgcluster.Config {
 }
 
 // Stop stops the server at once and removes its data.
-func (r *Running) Stop() {
+func (r *RunningServer) Stop() {
 	_ = r.cluster.StopNow()
 	if home := filepath.Dir(r.cluster.DataDir); !strings.HasPrefix(home, r.dir) {
 		_ = os.RemoveAll(home)

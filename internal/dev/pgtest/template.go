@@ -14,8 +14,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Build fills a database, as the superuser. It must close other connections that it opens.
-type Build func(ctx context.Context, conn *pgx.Conn) error
+// BuildFunc fills a database, as the superuser. It must close other connections that it opens.
+type BuildFunc func(ctx context.Context, conn *pgx.Conn) error
 
 type template struct {
 	key      string
@@ -27,25 +27,25 @@ type template struct {
 	err    error
 }
 
-var templates sync.Map // *template by key
+var templatesByKey sync.Map // *template by key
 
 // Template returns a copy of the database that build makes. Build runs once per process and name. No other build of the
 // run runs meanwhile, since roles belong to the whole server.
-func Template(t testing.TB, name string, build Build) *DB {
+func Template(t testing.TB, name string, build BuildFunc) *DB {
 	t.Helper()
 	return copyOf(t, templateOf(name, false), emptyTemplate, build)
 }
 
 // Temporary does what Template does, for a database that no other test needs: the template and its copies are dropped
 // when t is over.
-func Temporary(t testing.TB, name string, build Build) *DB {
+func Temporary(t testing.TB, name string, build BuildFunc) *DB {
 	t.Helper()
 	t.Cleanup(func() {
-		templates.Range(func(key, v any) bool {
+		templatesByKey.Range(func(key, v any) bool {
 			if key != name && !strings.HasPrefix(key.(string), name+"\n") {
 				return true
 			}
-			templates.Delete(key)
+			templatesByKey.Delete(key)
 			if tmpl := v.(*template); tmpl.name != "" && tmpl.err == nil {
 				drop(t, tmpl.name)
 			}
@@ -57,35 +57,35 @@ func Temporary(t testing.TB, name string, build Build) *DB {
 
 // Shared does what Template does, for several packages: if they share a server, the first package builds the template
 // for all. key must identify everything that build depends on, besides the code.
-func Shared(t testing.TB, key string, build Build) *DB {
+func Shared(t testing.TB, key string, build BuildFunc) *DB {
 	t.Helper()
 	return copyOf(t, templateOf("shared "+key, true), emptyTemplate, build)
 }
 
-// Extend applies build to db, the copy of a template. For each key this is done once, on a copy of the template, of
-// which db is a copy from then on. A database that may have been changed, or is no copy, stays as it is: Extend returns
-// false.
-func (db *DB) Extend(key string, build Build) bool {
+// BuildFurther applies build to db, the copy of a template. For each key this is done once, on a copy of the template,
+// of which db is a copy from then on. A database that may have been changed, or is no copy, stays as it is: Extend
+// returns false.
+func (db *DB) BuildFurther(key string, build BuildFunc) bool {
 	c := db.template
 	if c == nil {
 		return false
 	}
-	c.t.Helper()
+	c.test.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.maybeChanged {
+	if c.mayBeChanged {
 		return false
 	}
-	from := c.from
+	from := c.template
 	further := templateOf(from.key+"\n"+key, from.isShared)
-	further.make(c.t, from, build)
+	further.ensureBuilt(c.test, from, build)
 	if c.exists { // The copy exists already.
 		if err := dropDatabase(db.Name); err != nil {
-			c.t.Fatalf("drop database: %v", err)
+			c.test.Fatalf("drop database: %v", err)
 		}
 		c.exists = false
 	}
-	c.from = further
+	c.template = further
 	return true
 }
 
@@ -97,10 +97,10 @@ func (db *DB) UnchangedTemplate() string {
 	}
 	db.template.mu.Lock()
 	defer db.template.mu.Unlock()
-	if db.template.maybeChanged {
+	if db.template.mayBeChanged {
 		return ""
 	}
-	return db.template.from.key
+	return db.template.template.key
 }
 
 // Template returns the key of the template of which the database is a copy, and "" if it is no copy.
@@ -110,7 +110,7 @@ func (db *DB) Template() string {
 	}
 	db.template.mu.Lock()
 	defer db.template.mu.Unlock()
-	return db.template.from.name
+	return db.template.template.name
 }
 
 // AlteredVariable is an environment variable that says, with any value, that the code under test differs from that of
@@ -118,18 +118,18 @@ func (db *DB) Template() string {
 const AlteredVariable = "PGCONSENT_TEST_ALTERED"
 
 func templateOf(key string, shared bool) *template {
-	v, _ := templates.LoadOrStore(key, &template{key: key, isShared: shared && os.Getenv(AlteredVariable) == ""})
+	v, _ := templatesByKey.LoadOrStore(key, &template{key: key, isShared: shared && os.Getenv(AlteredVariable) == ""})
 	return v.(*template)
 }
 
 // emptyTemplate is the template of databases that are built from scratch.
 var emptyTemplate = &template{name: "template0"}
 
-func copyOf(t testing.TB, tmpl, from *template, build Build) *DB {
+func copyOf(t testing.TB, tmpl, from *template, build BuildFunc) *DB {
 	t.Helper()
-	db := newUnmadeDB(t)
-	tmpl.make(t, from, build)
-	db.template = &templateCopy{t: t, from: tmpl}
+	db := newUncreatedDB(t)
+	tmpl.ensureBuilt(t, from, build)
+	db.template = &templateCopy{test: t, template: tmpl}
 	t.Cleanup(func() {
 		if db.template.exists {
 			drop(t, db.Name)
@@ -138,7 +138,7 @@ func copyOf(t testing.TB, tmpl, from *template, build Build) *DB {
 	return db
 }
 
-func (tmpl *template) make(t testing.TB, from *template, build Build) {
+func (tmpl *template) ensureBuilt(t testing.TB, from *template, build BuildFunc) {
 	t.Helper()
 	tmpl.once.Do(func() { tmpl.err = tmpl.build(from, build) })
 	if tmpl.err != nil {
@@ -146,7 +146,7 @@ func (tmpl *template) make(t testing.TB, from *template, build Build) {
 	}
 }
 
-func (tmpl *template) build(from *template, build Build) error {
+func (tmpl *template) build(from *template, build BuildFunc) error {
 	release, err := advisoryLock("roles")
 	if err != nil {
 		return err
@@ -168,14 +168,14 @@ func (tmpl *template) build(from *template, build Build) error {
 	if err := fillDatabase(tmpl.name, from, build); err != nil {
 		return err
 	}
-	if err := runAsAdmin("COMMENT ON DATABASE " + tmpl.name + " IS '" + builtComment + "'"); err != nil {
+	if err := runAsAdmin("COMMENT ON DATABASE " + tmpl.name + " IS '" + completeComment + "'"); err != nil {
 		return err
 	}
 	return tmpl.readRights()
 }
 
-// builtComment is the comment of a finished template.
-const builtComment = "whole"
+// completeComment is the comment of a finished template.
+const completeComment = "whole"
 
 // copyTo makes a copy, with the rights on it.
 func (tmpl *template) copyTo(name string) error {
@@ -202,7 +202,7 @@ func (tmpl *template) copyTo(name string) error {
 
 // readRights reads which roles besides the owner have rights on the database, if they differ from the default.
 func (tmpl *template) readRights() error {
-	return withAdmin(func(ctx context.Context, conn *pgx.Conn) error {
+	return withAdminConnection(func(ctx context.Context, conn *pgx.Conn) error {
 		rows, err := conn.Query(ctx, `SELECT pg_catalog.format('%s TO %s%s', x.privilege_type,
 				CASE WHEN x.grantee = 0 THEN 'PUBLIC' ELSE pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(x.grantee)) END,
 				CASE WHEN x.is_grantable THEN ' WITH GRANT OPTION' END)
@@ -216,7 +216,7 @@ func (tmpl *template) readRights() error {
 	})
 }
 
-func fillDatabase(name string, from *template, build Build) error {
+func fillDatabase(name string, from *template, build BuildFunc) error {
 	if err := from.copyTo(name); err != nil {
 		return err
 	}
@@ -230,18 +230,18 @@ func fillDatabase(name string, from *template, build Build) error {
 	return build(ctx, conn)
 }
 
-func isBuilt(name string) (there bool, err error) {
-	err = withAdmin(func(ctx context.Context, conn *pgx.Conn) error {
+func isBuilt(name string) (exists bool, err error) {
+	err = withAdminConnection(func(ctx context.Context, conn *pgx.Conn) error {
 		return conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_catalog.pg_database AS d
-			WHERE d.datname = $1 AND pg_catalog.shobj_description(d.oid, 'pg_database') = $2)`, name, builtComment).Scan(&there)
+			WHERE d.datname = $1 AND pg_catalog.shobj_description(d.oid, 'pg_database') = $2)`, name, completeComment).Scan(&exists)
 	})
-	return there, err
+	return exists, err
 }
 
 // dropTemplates drops the templates that no other process uses.
 func dropTemplates() error {
 	var err error
-	templates.Range(func(_, v any) bool {
+	templatesByKey.Range(func(_, v any) bool {
 		if tmpl := v.(*template); !tmpl.isShared && tmpl.name != "" && tmpl.err == nil {
 			err = runAsAdmin("DROP DATABASE " + tmpl.name + " WITH (FORCE)")
 		}

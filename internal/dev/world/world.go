@@ -60,7 +60,7 @@ type Tour struct {
 
 // Consent is a change in the consent registry, made by its subject.
 type Consent struct {
-	Do         string   `yaml:"do"` // grant, refuse, revoke, …: the commands of "pgconsent consent"
+	Command    string   `yaml:"do"` // grant, refuse, revoke, …: the commands of "pgconsent consent"
 	Subject    string   `yaml:"subject"`
 	Scope      string   `yaml:"scope"`
 	Stream     string   `yaml:"stream"`
@@ -69,15 +69,15 @@ type Consent struct {
 
 // Step is one statement of a tour.
 type Step struct {
-	Say     string   `yaml:"say"`
-	As      string   `yaml:"as"`      // who runs the statement: owner or agent
-	Prepare string   `yaml:"prepare"` // name under which SQL is prepared and then run
-	Run     string   `yaml:"run"`     // name of a prepared statement to run, on the same connection
-	SQL     string   `yaml:"sql"`
-	Consent *Consent `yaml:"consent"` // change of a consent, in place of a statement
-	Sweep   bool     `yaml:"sweep"`   // data that has expired is deleted now, in place of a statement
+	Text         string   `yaml:"say"`
+	Role         string   `yaml:"as"`      // who runs the statement: owner or agent
+	PreparedName string   `yaml:"prepare"` // name under which SQL is prepared and then run
+	RunPrepared  string   `yaml:"run"`     // name of a prepared statement to run, on the same connection
+	SQL          string   `yaml:"sql"`
+	Consent      *Consent `yaml:"consent"` // change of a consent, in place of a statement
+	Sweep        bool     `yaml:"sweep"`   // data that has expired is deleted now, in place of a statement
 	// expected answer: "3 rows", "error 42501", "error", or the one value of the answer; "": any answer
-	Expect string `yaml:"expect"`
+	ExpectedAnswer string `yaml:"expect"`
 }
 
 // databaseName makes the name of a database of the name of a folder.
@@ -126,7 +126,7 @@ func Open(name string) (*World, error) {
 			return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "there is no folder %s", abs).
 				WithHint("Worlds that come with pgconsent are named without a slash: %s.", strings.Join(List(), ", "))
 		}
-		w, err := read(databaseName(filepath.Base(abs)), os.DirFS(abs))
+		w, err := readWorld(databaseName(filepath.Base(abs)), os.DirFS(abs))
 		if err != nil {
 			return nil, err
 		}
@@ -141,10 +141,10 @@ func Open(name string) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	return read(name, files)
+	return readWorld(name, files)
 }
 
-func read(name string, files fs.FS) (*World, error) {
+func readWorld(name string, files fs.FS) (*World, error) {
 	var head struct {
 		Version int     `yaml:"version"`
 		Name    string  `yaml:"name"`
@@ -250,25 +250,26 @@ func (w *World) Load(ctx context.Context, conn *pgx.Conn, progress func(string))
 			return fmt.Errorf("world %s: prepare the database: %w", w.Name, err)
 		}
 	}
-	if err := w.Extend(ctx, conn); err != nil {
+	if err := w.CreateExtensions(ctx, conn); err != nil {
 		return err
 	}
-	if err := w.fill(ctx, conn, "BEGIN; SET LOCAL SESSION AUTHORIZATION "+owner, progress); err != nil {
+	if err := w.fillDatabase(ctx, conn, "BEGIN; SET LOCAL SESSION AUTHORIZATION "+owner, progress); err != nil {
 		return err
 	}
-	return w.analyze(ctx, conn)
+	return w.analyzeTables(ctx, conn)
 }
 
-// LoadAsOwner loads the world like Load, but over a connection of the owner. [World.Extend] must have run before.
+// LoadAsOwner loads the world like Load, but over a connection of the owner. [World.CreateExtensions] must have run
+// before.
 func (w *World) LoadAsOwner(ctx context.Context, conn *pgx.Conn, progress func(string)) error {
-	if err := w.fill(ctx, conn, "BEGIN", progress); err != nil {
+	if err := w.fillDatabase(ctx, conn, "BEGIN", progress); err != nil {
 		return err
 	}
-	return w.analyze(ctx, conn)
+	return w.analyzeTables(ctx, conn)
 }
 
-// Extend runs extensions.sql, if the world has one, as a role with the rights to do so.
-func (w *World) Extend(ctx context.Context, conn *pgx.Conn) error {
+// CreateExtensions runs extensions.sql, if the world has one, as a role with the rights to do so.
+func (w *World) CreateExtensions(ctx context.Context, conn *pgx.Conn) error {
 	text, err := w.File("extensions.sql")
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -282,8 +283,8 @@ func (w *World) Extend(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// fill runs the SQL of schema and data in one transaction.
-func (w *World) fill(ctx context.Context, conn *pgx.Conn, begin string, progress func(string)) error {
+// fillDatabase runs the SQL of schema and data in one transaction.
+func (w *World) fillDatabase(ctx context.Context, conn *pgx.Conn, begin string, progress func(string)) error {
 	if progress == nil {
 		progress = func(string) {}
 	}
@@ -325,7 +326,7 @@ func textPosition(text string, err error) string {
 	return fmt.Sprintf(":%d:%d", line, column)
 }
 
-func (w *World) analyze(ctx context.Context, conn *pgx.Conn) error {
+func (w *World) analyzeTables(ctx context.Context, conn *pgx.Conn) error {
 	if err := runSQL(ctx, conn, "SET client_min_messages = error; ANALYZE; RESET client_min_messages"); err != nil {
 		return fmt.Errorf("world %s: %w", w.Name, err)
 	}

@@ -18,7 +18,7 @@ var ordinaryWordList string
 var ordinaryWords = sync.OnceValue(func() map[string]bool {
 	out := map[string]bool{}
 	for line := range strings.Lines(ordinaryWordList) {
-		if w := normalize(strings.TrimSpace(line)); w != "" {
+		if w := normalizePlace(strings.TrimSpace(line)); w != "" {
 			out[w] = true
 		}
 	}
@@ -34,22 +34,23 @@ const maxAcronym = 5
 func findCapitalized(text string, found []Finding) []Finding {
 	known := map[string]bool{}
 	for _, f := range found {
-		for _, w := range writtenWords(f.Text) {
+		for _, w := range splitWords(f.Text) {
 			for _, p := range w.parts {
-				known[normalize(p.text)] = true
+				known[normalizePlace(p.text)] = true
 			}
 		}
 	}
 	var out []Finding
-	for _, w := range writtenWords(text) {
-		suspect := slices.ContainsFunc(w.parts, func(p writtenWord) bool {
-			plain := normalize(p.text)
-			return p.upper && !(w.startsSentence && p.start == w.start) && !isAcronym(p.text) && !known[plain] &&
+	for _, w := range splitWords(text) {
+		suspect := slices.ContainsFunc(w.parts, func(p textWord) bool {
+			plain := normalizePlace(p.text)
+			return p.isCapitalized && !(w.startsSentence && p.start == w.start) && !isAcronym(p.text) && !known[plain] &&
 				!ordinaryWords()[plain] &&
 				!isDateWord(p.text)
 		})
-		if suspect && !ordinaryWords()[normalize(w.text)] {
-			out = append(out, Finding{Check: Specificity, Level: Warn, Kind: "capitalized", Text: w.text, at: w.start,
+		if suspect && !ordinaryWords()[normalizePlace(w.text)] {
+			out = append(out, Finding{Check: CheckSpecificity, Level: LevelWarn, Kind: "capitalized", Text: w.text,
+				start:   w.start,
 				Message: "it may be a place or a name: consider whether that tells the source"})
 		}
 	}
@@ -76,13 +77,13 @@ func isDateWord(w string) bool {
 	return len(findDates(w)) > 0 || len(findDates(strings.TrimSuffix(w, "s"))) > 0
 }
 
-// writtenWord is a word as it is written in the text, or a part of such a word.
-type writtenWord struct {
+// textWord is a word as it is written in the text, or a part of such a word.
+type textWord struct {
 	text           string // the word without a possessive s
 	start          int
-	upper          bool // the word begins with a capital letter
+	isCapitalized  bool // the word begins with a capital letter
 	startsSentence bool // the word begins a sentence
-	parts          []writtenWord
+	parts          []textWord
 }
 
 const (
@@ -92,10 +93,10 @@ const (
 	openingSigns = quotes + "([{¿¡*_"
 )
 
-// writtenWords divides a text into words. A word with hyphens has several parts. What follows an apostrophe belongs to
+// splitWords divides a text into words. A word with hyphens has several parts. What follows an apostrophe belongs to
 // the word; it is a part of its own if it is more than an ending: O'Neil.
-func writtenWords(text string) []writtenWord {
-	var out []writtenWord
+func splitWords(text string) []textWord {
+	var out []textWord
 	end := 0 // end is where the word before ended.
 	for at := 0; at < len(text); {
 		r, size := utf8.DecodeRuneInString(text[at:])
@@ -103,7 +104,7 @@ func writtenWords(text string) []writtenWord {
 			at += size
 			continue
 		}
-		w := writtenWord{start: at, upper: unicode.IsUpper(r) || unicode.IsTitle(r)}
+		w := textWord{start: at, isCapitalized: unicode.IsUpper(r) || unicode.IsTitle(r)}
 		w.startsSentence = len(out) == 0 || startsSentence(out[len(out)-1].text, text[end:at])
 		w.parts, at = wordParts(text, at)
 		end = at
@@ -119,8 +120,8 @@ func isWordCharacter(r rune) bool {
 }
 
 // wordParts returns the parts of the word that begins at an offset, and where the word ends.
-func wordParts(text string, at int) ([]writtenWord, int) {
-	var out []writtenWord
+func wordParts(text string, at int) ([]textWord, int) {
+	var out []textWord
 	for {
 		first, _ := utf8.DecodeRuneInString(text[at:])
 		end := at
@@ -131,7 +132,7 @@ func wordParts(text string, at int) ([]writtenWord, int) {
 			}
 			end += size
 		}
-		out = append(out, writtenWord{text: text[at:end], start: at, upper: unicode.IsUpper(first) || unicode.IsTitle(first)})
+		out = append(out, textWord{text: text[at:end], start: at, isCapitalized: unicode.IsUpper(first) || unicode.IsTitle(first)})
 		mark, size := utf8.DecodeRuneInString(text[end:])
 		next, _ := utf8.DecodeRuneInString(text[end+size:])
 		switch {

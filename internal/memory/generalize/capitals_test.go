@@ -40,7 +40,7 @@ func TestCapitalizedWords(t *testing.T) {
 		for _, f := range judge("dog:bella", "", text).Findings {
 			if f.Kind == "capitalized" {
 				got = append(got, f.Text)
-				if f.Check != Specificity || f.Level != Warn || !strings.Contains(text, f.Text) {
+				if f.Check != CheckSpecificity || f.Level != LevelWarn || !strings.Contains(text, f.Text) {
 					t.Errorf("%q: %+v", text, f)
 				}
 			}
@@ -56,11 +56,11 @@ func TestOrdinaryWords(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(ordinaryWordList), "\n")
 	seen := map[string]bool{}
 	for _, w := range lines {
-		if seen[w] || w != strings.TrimSpace(w) || knownPlaces()[normalize(w)] || isAcronym(w) || !writtenWords(w)[0].upper {
+		if seen[w] || w != strings.TrimSpace(w) || knownPlaces()[normalizePlace(w)] || isAcronym(w) || !splitWords(w)[0].isCapitalized {
 			t.Errorf("%q is there twice, or a place, or no word with a capital letter", w)
 		}
 		seen[w] = true
-		if got := Judge(Input{Texts: []string{"it is " + w}}); len(got.Findings) > 0 {
+		if got := CheckTexts(Input{Texts: []string{"it is " + w}}); len(got.Findings) > 0 {
 			t.Errorf("%q: %+v", w, got.Findings)
 		}
 	}

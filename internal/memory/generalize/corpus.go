@@ -21,8 +21,8 @@ func (c *Corpus) Add(text string) {
 	}
 }
 
-// Documents returns how many texts there are.
-func (c *Corpus) Documents() int { return c.documents }
+// DocumentCount returns how many texts there are.
+func (c *Corpus) DocumentCount() int { return c.documents }
 
 // TextsWith returns in how many of the texts a word occurs, for [Input.Corpus].
 func (c *Corpus) TextsWith(word string) int { return c.documentsWith[word] }

@@ -60,7 +60,8 @@ func findMatches(text string, patterns []*regexp.Regexp, kind, message string) [
 	for _, p := range patterns {
 		for _, at := range p.FindAllStringIndex(text, -1) {
 			match := strings.TrimFunc(text[at[0]:at[1]], func(r rune) bool { return strings.ContainsRune(" \t\n,.;:!?()\"“”'’", r) })
-			out = append(out, Finding{Check: Specificity, Level: Warn, Kind: kind, Text: match, Message: message, at: at[0]})
+			out = append(out, Finding{Check: CheckSpecificity, Level: LevelWarn, Kind: kind, Text: match, Message: message,
+				start: at[0]})
 		}
 	}
 	return out

@@ -10,17 +10,17 @@ import (
 
 // normalizedWords returns the normalized words of a text.
 func normalizedWords(text string) []string {
-	return strings.Fields(normalize(text))
+	return strings.Fields(normalizePlace(text))
 }
 
 var numberPattern = regexp.MustCompile(`\d+(?:[.,]\d+)*\s?(?:%|€|\$|£|kg|lb|cm|mm|km|mg|ml|bpm|°)?`)
 
 // isRare reports whether hardly any text but the source has a word.
 func (in Input) isRare(w string) bool {
-	if in.Corpus == nil || in.Documents < 2 {
+	if in.TextsWithWord == nil || in.CorpusSize < 2 {
 		return true
 	}
-	return in.Corpus(w) <= max(1, int(math.Ceil(float64(in.Documents)*0.005)))
+	return in.TextsWithWord(w) <= max(1, int(math.Ceil(float64(in.CorpusSize)*0.005)))
 }
 
 // findDetails finds words and numbers that the source has and hardly any other text.
@@ -32,14 +32,15 @@ func (in Input) findDetails(text string) []Finding {
 	}
 	seen := map[string]bool{}
 	for _, p := range splitParts(text) {
-		w := p.plain
+		w := p.plainForm
 		n := utf8.RuneCountInString(w)
 		if seen[w] || !source[w] || p.script == digitRun || p.script == unspacedScript || n < 4 || commonWords[w] {
 			continue
 		}
 		seen[w] = true
 		if in.isRare(w) {
-			out = append(out, Finding{Check: Specificity, Level: Warn, Kind: "detail", Text: text[p.start:p.end], at: p.start,
+			out = append(out, Finding{Check: CheckSpecificity, Level: LevelWarn, Kind: "detail", Text: text[p.start:p.end],
+				start:   p.start,
 				Message: "the source has this word and hardly any other text has: consider whether it tells the source"})
 		}
 	}
@@ -49,8 +50,8 @@ func (in Input) findDetails(text string) []Finding {
 	}
 	for _, at := range numberPattern.FindAllStringIndex(text, -1) {
 		if n := strings.TrimSpace(text[at[0]:at[1]]); known[n] {
-			out = append(out, Finding{Check: Specificity, Level: Warn, Kind: "number",
-				Text: n, Message: "the source has this number: consider whether it tells the source", at: at[0]})
+			out = append(out, Finding{Check: CheckSpecificity, Level: LevelWarn, Kind: "number",
+				Text: n, Message: "the source has this number: consider whether it tells the source", start: at[0]})
 		}
 	}
 	return out
@@ -68,9 +69,9 @@ var commonWords = wordSet(
 		`esta este esto hacia hasta muchos nosotros para pero porque sobre también tiene todos anche come dalla degli della delle hanno molto ` +
 		`nella perché quando quello questa questo sono tutti`)
 
-// overlap returns the share of a text's words that the source has as well, and the length of the longest sequence of
-// words in both.
-func overlap(source, text string) (float64, int) {
+// textOverlap returns the share of a text's words that the source has as well, and the length of the longest sequence
+// of words in both.
+func textOverlap(source, text string) (float64, int) {
 	a, b := normalizedWords(source), normalizedWords(text)
 	if len(b) == 0 {
 		return 0, 0
@@ -113,7 +114,7 @@ func overlapFinding(share float64, run int) (Finding, bool) {
 	if share < 0.3 && run < 4 {
 		return Finding{}, false
 	}
-	return Finding{Check: Reversibility, Level: Advisory, Kind: "overlap",
+	return Finding{Check: CheckReversibility, Level: LevelAdvisory, Kind: "overlap",
 		Message: fmt.Sprintf(
 			"%.0f%% of the words are those of the source, up to %d in a row: could somebody who knows a part of "+
 				"it tell the rest?", 100*share, run)}, true

@@ -48,7 +48,7 @@ func hasNameEnding(w wordPart, p namePattern, length int) bool {
 	case length < 4:
 		plain, seen = endingsWithS, endingsWithSLookalike
 	}
-	if rest, ok := strings.CutPrefix(w.plain, p.plain); ok && plain[rest] {
+	if rest, ok := strings.CutPrefix(w.plainForm, p.plainForm); ok && plain[rest] {
 		return true
 	}
 	if rest, ok := strings.CutPrefix(w.expanded, p.expanded); ok && plain[rest] {
@@ -66,7 +66,7 @@ func hasNameEnding(w wordPart, p namePattern, length int) bool {
 	if !ok || len(rest) > 4 { // No ending is longer.
 		return false
 	}
-	last, _ := utf8.DecodeLastRuneInString(p.plain)
+	last, _ := utf8.DecodeLastRuneInString(p.plainForm)
 	// An ending that begins with the name's last letter has lost it.
 	return endingsNoDoubles[rest] || endingsNoDoubles[string(last)+rest]
 }

@@ -21,11 +21,11 @@ type wordPart struct {
 	isIndic bool
 	script  script
 
-	plain      string // the part in lower case, without marks
+	plainForm  string // the part in lower case, without marks
 	noDoubles  string // the plain form, with double letters written once
 	expanded   string // the part with two letters for a letter with marks: ae for ä
 	lookalike  string // the part in the Latin letters that its characters look like
-	latin      string // the part transliterated to Latin letters
+	latinForm  string // the part transliterated to Latin letters
 	phonetic   string // the part written roughly by its sound
 	consonants string // consonants of the Latin form, with * where vowels are or may be
 }
@@ -193,12 +193,12 @@ func (p *wordPart) computeForms(runes []rune) {
 	}
 	p.isIndic = p.script != latin && p.script != digitRun &&
 		slices.ContainsFunc(runes, func(r rune) bool { return unicode.In(r, indicScripts...) })
-	p.plain = plain.String()
+	p.plainForm = plain.String()
 	p.expanded = long.String()
 	p.lookalike = foldLookalikes(seen.String())
-	p.latin = keepLetters(roman.String())
-	p.phonetic = phoneticForm(p.latin)
-	p.consonants = consonantsOf(p.latin)
+	p.latinForm = keepLetters(roman.String())
+	p.phonetic = phoneticForm(p.latinForm)
+	p.consonants = consonantsOf(p.latinForm)
 }
 
 // plainLetters are letters that Unicode does not decompose, as people write them on keyboards that lack these letters.

@@ -31,10 +31,10 @@ type Input struct {
 	Subjects []Subject
 	Texts    []string // the texts to be shared: the belief and the note
 
-	// Corpus returns in how many of Documents texts, the source among them, a word in lower case occurs. If it is nil,
-	// this is not known, and every word of the source counts as rare.
-	Corpus    func(word string) int
-	Documents int
+	// TextsWithWord returns in how many of Documents texts, the source among them, a word in lower case occurs. If it is
+	// nil, this is not known, and every word of the source counts as rare.
+	TextsWithWord func(word string) int
+	CorpusSize    int
 }
 
 // Level is how much a finding weighs.
@@ -42,9 +42,9 @@ type Level string
 
 // The levels of findings.
 const (
-	Block    Level = "block"
-	Warn     Level = "warn"
-	Advisory Level = "advisory"
+	LevelBlock    Level = "block"
+	LevelWarn     Level = "warn"
+	LevelAdvisory Level = "advisory"
 )
 
 // Check names a check.
@@ -52,9 +52,9 @@ type Check string
 
 // The checks of a text.
 const (
-	EntityName    Check = "entity_name"
-	Specificity   Check = "specificity"
-	Reversibility Check = "reversibility"
+	CheckEntityName    Check = "entity_name"
+	CheckSpecificity   Check = "specificity"
+	CheckReversibility Check = "reversibility"
 )
 
 // Finding is a part of a text that may reveal a person, or advice about the whole text.
@@ -64,7 +64,7 @@ type Finding struct {
 	Kind    string `json:"kind"`           // name, source, date, place, capitalized, contact, number, detail, overlap
 	Text    string `json:"text,omitempty"` // the part of the text
 	Message string `json:"message"`        // what the finding means, for the caller
-	at      int
+	start   int
 }
 
 // Report is the judgement of a text, with its findings.
@@ -78,18 +78,18 @@ type Report struct {
 
 // The verdicts of reports.
 const (
-	Blocked = "blocked"
-	Warned  = "warned"
-	Clear   = "clear"
+	VerdictBlocked = "blocked"
+	VerdictWarned  = "warned"
+	VerdictClear   = "clear"
 )
 
-// Judge makes the three checks of a text.
-func Judge(in Input) Report {
-	out := Report{Verdict: Clear, Findings: []Finding{}}
+// CheckTexts makes the three checks of a text.
+func CheckTexts(in Input) Report {
+	out := Report{Verdict: VerdictClear, Findings: []Finding{}}
 	names := in.subjectPatterns()
 	for _, text := range in.Texts {
 		var found []Finding
-		for _, form := range renderings(text) {
+		for _, form := range alternativeReadings(text) {
 			found = append(found, findNames(form, names)...)
 		}
 		found = append(found, findDates(text)...)
@@ -97,29 +97,35 @@ func Judge(in Input) Report {
 		found = append(found, findCapitalized(text, found)...)
 		out.Findings = append(append(out.Findings, found...), in.findDetails(text)...)
 	}
-	out.Overlap, out.LongestRun = overlap(in.Source, strings.Join(in.Texts, "\n"))
+	out.Overlap, out.LongestRun = textOverlap(in.Source, strings.Join(in.Texts, "\n"))
 	if f, ok := overlapFinding(out.Overlap, out.LongestRun); ok {
 		out.Findings = append(out.Findings, f)
 	}
 	out.Findings = sortDistinct(out.Findings)
 	for _, f := range out.Findings {
-		if f.Level == Block {
-			out.Verdict = Blocked
-		} else if f.Level == Warn && out.Verdict == Clear {
-			out.Verdict = Warned
+		if f.Level == LevelBlock {
+			out.Verdict = VerdictBlocked
+		} else if f.Level == LevelWarn && out.Verdict == VerdictClear {
+			out.Verdict = VerdictWarned
 		}
 	}
 	return out
 }
 
-func levelRank(l Level) int { return map[Level]int{Block: 0, Warn: 1, Advisory: 2}[l] }
+func levelRank(l Level) int { return map[Level]int{LevelBlock: 0, LevelWarn: 1, LevelAdvisory: 2}[l] }
 
 // sortDistinct sorts findings by level and position, and drops repetitions.
 func sortDistinct(all []Finding) []Finding {
-	slices.SortStableFunc(all, func(a, b Finding) int { return cmp.Or(levelRank(a.Level)-levelRank(b.Level), a.at-b.at) })
+	slices.SortStableFunc(all, func(a, b Finding) int {
+		return cmp.Or(levelRank(a.Level)-levelRank(b.Level),
+			a.start-b.start)
+	})
 	out := []Finding{}
 	for _, f := range all {
-		if !slices.ContainsFunc(out, func(g Finding) bool { return g.Text == f.Text && (g.Kind == f.Kind || g.Level == Block) }) {
+		if !slices.ContainsFunc(out, func(g Finding) bool {
+			return g.Text == f.Text && (g.Kind == f.Kind ||
+				g.Level == LevelBlock)
+		}) {
 			out = append(out, f)
 		}
 	}

@@ -20,7 +20,7 @@ func judge(subject, alias, text string) Report {
 	if alias != "" {
 		in.Subjects[0].Aliases = strings.Split(alias, "|")
 	}
-	return Judge(in)
+	return CheckTexts(in)
 }
 
 // Names that stand in a text in another form: "Does the text contain names from source's
@@ -70,7 +70,7 @@ func TestNamesBlock(t *testing.T) {
 		{"human:1", "Al", "Al's"}, {"human:1", "Bo", "and Bo"}, {"human:1", "李", "李先生"},
 	} {
 		r := judge(c.subject, c.alias, c.text)
-		if r.Verdict != Blocked {
+		if r.Verdict != VerdictBlocked {
 			t.Errorf("%s %q in %q: %s %+v", c.subject, c.alias, c.text, r.Verdict, r.Findings)
 		}
 	}
@@ -92,7 +92,7 @@ func TestWordsPass(t *testing.T) {
 			"si:bella_agent", "", "An agent learns from experience"}, {"human:1", "Maria", "Marine life and Mariners"},
 	} {
 		for _, f := range judge(c.subject, c.alias, c.text).Findings {
-			if f.Check == EntityName && f.Level == Block {
+			if f.Check == CheckEntityName && f.Level == LevelBlock {
 				t.Errorf("%s %q in %q: %q is taken for the name", c.subject, c.alias, c.text, f.Text)
 			}
 		}
@@ -112,7 +112,7 @@ func TestFewFalseAlarms(t *testing.T) {
 	alarms := 0
 	for _, name := range names {
 		for _, f := range judge("human:1", name, string(page)).Findings {
-			if f.Check == EntityName {
+			if f.Check == CheckEntityName {
 				alarms++
 				t.Logf("%s: %s %q", name, f.Level, f.Text)
 			}
@@ -228,7 +228,7 @@ func TestPlantedNames(t *testing.T) {
 		if rapid.Bool().Draw(r, "alias") {
 			subject = Subject{ID: "human:kid_7", Aliases: []string{name + " Mayer"}}
 		}
-		if got := Judge(Input{Subjects: []Subject{subject}, Texts: []string{text}}); got.Verdict == Clear {
+		if got := CheckTexts(Input{Subjects: []Subject{subject}, Texts: []string{text}}); got.Verdict == VerdictClear {
 			r.Fatalf("%s by %s: %q is clear", name, change.name, text)
 		}
 	})
@@ -237,7 +237,7 @@ func TestPlantedNames(t *testing.T) {
 // The source's own id does not stand in what is made public.
 func TestSourceID(t *testing.T) {
 	in := Input{SourceID: "episode:private_health_incident", Texts: []string{"as in episode private-health-incident"}}
-	if r := Judge(in); r.Verdict != Blocked {
+	if r := CheckTexts(in); r.Verdict != VerdictBlocked {
 		t.Errorf("%+v", r)
 	}
 }
@@ -255,18 +255,18 @@ func TestSpecificity(t *testing.T) {
 		"the Willow Creek School": "place", "48.8584, 2.2945": "place", "write to a@example.org": "contact",
 		"https://a.example": "contact", "+49 30 1234567": "contact",
 	} {
-		r := Judge(Input{Texts: []string{text}})
-		if r.Verdict != Warned || !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Check == Specificity && f.Kind == kind }) {
+		r := CheckTexts(Input{Texts: []string{text}})
+		if r.Verdict != VerdictWarned || !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Check == CheckSpecificity && f.Kind == kind }) {
 			t.Errorf("%q: %s %+v", text, r.Verdict, r.Findings)
 		}
 	}
 	corpus := map[string]int{"murmurs": 1, "heart": 40, "breeds": 12, "exercise": 50, "monitoring": 9}
 	in := Input{
-		Source: "The terrier had heart murmurs at 137 bpm, exercise monitoring", Documents: 100, Corpus: func(w string) int { return corpus[w] },
+		Source: "The terrier had heart murmurs at 137 bpm, exercise monitoring", CorpusSize: 100, TextsWithWord: func(w string) int { return corpus[w] },
 		Texts: []string{"Heart murmurs in small breeds at 137 bpm need exercise monitoring"},
 	}
 	got := ""
-	for _, f := range Judge(in).Findings {
+	for _, f := range CheckTexts(in).Findings {
 		got += f.Kind + " " + f.Text + "; "
 	}
 	if want := "detail murmurs; number 137 bpm; overlap ; "; got != want {
@@ -281,9 +281,9 @@ func TestReversibility(t *testing.T) {
 	for text, want := range map[string]bool{
 		"she struggled with fractions until drawings made sense": true, "people learn in many ways": false, "until the drawings made sense": true,
 	} {
-		r := Judge(Input{Source: source, Texts: []string{text}, Documents: 10, Corpus: func(string) int { return 9 }})
-		got := slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Check == Reversibility && f.Level == Advisory })
-		if got != want || r.Verdict != Clear {
+		r := CheckTexts(Input{Source: source, Texts: []string{text}, CorpusSize: 10, TextsWithWord: func(string) int { return 9 }})
+		got := slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Check == CheckReversibility && f.Level == LevelAdvisory })
+		if got != want || r.Verdict != VerdictClear {
 			t.Errorf("%q: %+v", text, r)
 		}
 	}
@@ -297,23 +297,23 @@ func TestSeedExample(t *testing.T) {
 			{ID: "human:sean"}, {ID: "human:sean_jr", Aliases: []string{"Sean's son"}}},
 		Texts: []string{"Visual fraction models help kids who are concrete thinkers"},
 	}
-	if r := Judge(in); r.Verdict != Clear || len(r.Findings) != 0 {
+	if r := CheckTexts(in); r.Verdict != VerdictClear || len(r.Findings) != 0 {
 		t.Errorf("%+v", r)
 	}
 	in.Texts = []string{in.Source}
-	r := Judge(in)
+	r := CheckTexts(in)
 	kinds := map[string]bool{}
 	for _, f := range r.Findings {
 		kinds[f.Kind] = true
 	}
-	if r.Verdict != Blocked || !kinds["name"] || !kinds["date"] || !kinds["overlap"] || r.Overlap != 1 {
+	if r.Verdict != VerdictBlocked || !kinds["name"] || !kinds["date"] || !kinds["overlap"] || r.Overlap != 1 {
 		t.Errorf("%+v", r)
 	}
 }
 
 func TestNothingPanics(t *testing.T) {
 	property.Check(t, func(r *rapid.T) {
-		Judge(Input{SourceID: rapid.String().Draw(r, "id"), Source: rapid.String().Draw(r, "source"),
+		CheckTexts(Input{SourceID: rapid.String().Draw(r, "id"), Source: rapid.String().Draw(r, "source"),
 			Subjects: []Subject{{ID: rapid.String().Draw(r, "subject"),
 				Aliases: []string{rapid.String().Draw(r, "alias")}}}, Texts: []string{rapid.String().Draw(r, "text")}})
 	})

@@ -15,7 +15,7 @@ type namePattern struct {
 	wordCount int    // the number of words in the name
 	partCount int    // number of parts in the name
 	isWhole   bool   // the pattern is a whole name, not one of its words
-	stems     []stem
+	stems     []nameStem
 }
 
 // subjectPatterns returns the patterns for all subjects, and for the source's id.
@@ -39,18 +39,18 @@ func (in Input) subjectPatterns() []namePattern {
 	if in.SourceID != "" {
 		if _, id, ok := strings.Cut(in.SourceID, ":"); ok {
 			for _, p := range patternsOf("source", id, false) {
-				if p.isWhole && utf8.RuneCountInString(p.plain) > 3 {
+				if p.isWhole && utf8.RuneCountInString(p.plainForm) > 3 {
 					out = append(out, p)
 				}
 			}
 		}
 	}
 	for i := range out {
-		out[i].noDoubles, out[i].stems = dropDoubles(out[i].plain), stems(out[i].plain)
+		out[i].noDoubles, out[i].stems = dropDoubles(out[i].plainForm), inflectedStems(out[i].plainForm)
 	}
-	slices.SortStableFunc(out, func(a, b namePattern) int { return len(b.plain) - len(a.plain) })
+	slices.SortStableFunc(out, func(a, b namePattern) int { return len(b.plainForm) - len(a.plainForm) })
 	return slices.CompactFunc(out, func(a, b namePattern) bool {
-		return a.plain == b.plain && a.kind == b.kind && a.script == b.script
+		return a.plainForm == b.plainForm && a.kind == b.kind && a.script == b.script
 	})
 }
 
@@ -67,8 +67,8 @@ func spellings(name string) []string {
 	return out
 }
 
-// particles are words in names that are no names by themselves.
-var particles = wordSet("de del della di da do dos das du des van von der den ter ten zu zum la le les al el bin " +
+// nameParticles are words in names that are no names by themselves.
+var nameParticles = wordSet("de del della di da do dos das du des van von der den ter ten zu zum la le les al el bin " +
 	"ibn abu ben bint y e of the and und st saint san santa dr mr mrs ms miss prof sir jr sr herr frau señor señora don doña")
 
 // roleWords are words in ids that say what a person is.
@@ -107,15 +107,15 @@ func patternsOf(kind, name string, id bool) []namePattern {
 	out := []namePattern{whole}
 	for _, g := range groups {
 		p := joinParts(g)
-		if len(groups) > 1 && !isNumber(g) && !particles[p.plain] && !(id && roleWords[p.plain]) &&
-			utf8.RuneCountInString(p.plain) > 1 {
+		if len(groups) > 1 && !isNumber(g) && !nameParticles[p.plainForm] && !(id && roleWords[p.plainForm]) &&
+			utf8.RuneCountInString(p.plainForm) > 1 {
 			out = append(out, namePattern{wordPart: p, kind: kind, wordCount: 1, partCount: len(g)})
 		}
 		// Of Anne-Marie and O'Neil the longer parts are names as well.
 		if len(g) > 1 && g[0].script != unspacedScript {
 			for _, one := range g {
-				if utf8.RuneCountInString(one.plain) >= 3 && one.script != digitRun && !particles[one.plain] &&
-					!(id && roleWords[one.plain]) && !one.followsDirectly && !g[len(g)-1].followsDirectly {
+				if utf8.RuneCountInString(one.plainForm) >= 3 && one.script != digitRun && !nameParticles[one.plainForm] &&
+					!(id && roleWords[one.plainForm]) && !one.followsDirectly && !g[len(g)-1].followsDirectly {
 					out = append(out, namePattern{wordPart: one, kind: kind, wordCount: 1, partCount: 1})
 				}
 			}
@@ -142,16 +142,16 @@ func joinParts(parts []wordPart) wordPart {
 	for _, p := range parts[1:] {
 		out = appendPart(out, p)
 	}
-	out.phonetic, out.consonants = phoneticForm(out.latin), consonantsOf(out.latin)
+	out.phonetic, out.consonants = phoneticForm(out.latinForm), consonantsOf(out.latinForm)
 	return out
 }
 
 func appendPart(w, p wordPart) wordPart {
 	w.end = p.end
-	w.plain += p.plain
+	w.plainForm += p.plainForm
 	w.expanded += p.expanded
 	w.lookalike = foldLookalikes(w.lookalike + p.lookalike)
-	w.latin += p.latin
+	w.latinForm += p.latinForm
 	if w.script == digitRun || w.script == latin && p.script != digitRun {
 		w.script = p.script
 	}
@@ -168,7 +168,7 @@ func findNames(text string, names []namePattern) []Finding {
 	var out []Finding
 	most := 0
 	for _, n := range names {
-		most = max(most, len(n.latin), len(n.plain), len(n.lookalike))
+		most = max(most, len(n.latinForm), len(n.plainForm), len(n.lookalike))
 	}
 	for i := range parts {
 		w := parts[i]
@@ -177,17 +177,19 @@ func findNames(text string, names []namePattern) []Finding {
 			p := parts[j]
 			if j > i {
 				w = appendPart(w, p)
-				gap = gap || hasGap(p.before)
+				gap = gap || hasUnusualGap(p.before)
 			}
-			letters = letters && p.end-p.start <= 4 && utf8.RuneCountInString(p.plain) == 1
-			strange = strange || p.script != digitRun && !shortWords[p.plain]
-			if j > i && len(w.latin) > most+8 && len(w.plain) > most+8 {
+			letters = letters && p.end-p.start <= 4 && utf8.RuneCountInString(p.plainForm) == 1
+			strange = strange || p.script != digitRun && !shortWords[p.plainForm]
+			if j > i && len(w.latinForm) > most+8 && len(w.plainForm) > most+8 {
 				break
 			}
-			w.noDoubles, w.phonetic, w.consonants = dropDoubles(w.plain), phoneticForm(w.latin), consonantsOf(w.latin)
+			w.noDoubles, w.phonetic = dropDoubles(w.plainForm), phoneticForm(w.latinForm)
+			w.consonants = consonantsOf(w.latinForm)
 			for _, n := range names {
 				// Several words together are a name only if they are no ordinary short words.
-				if gap && n.wordCount == 1 && !letters && !(utf8.RuneCountInString(n.plain) >= 6 && n.script != unspacedScript) &&
+				if gap && n.wordCount == 1 && !letters && !(utf8.RuneCountInString(n.plainForm) >= 6 &&
+					n.script != unspacedScript) &&
 					!strange {
 					continue
 				}
@@ -200,20 +202,20 @@ func findNames(text string, names []namePattern) []Finding {
 					what = "the id of the source"
 				}
 				message := what + ": take it out"
-				if level == Warn {
+				if level == LevelWarn {
 					message = "it may be " + what
 				}
-				out = append(out, Finding{Check: EntityName, Level: level, Kind: n.kind, Text: text[w.start:w.end],
-					Message: message, at: w.start})
+				out = append(out, Finding{Check: CheckEntityName, Level: level, Kind: n.kind, Text: text[w.start:w.end],
+					Message: message, start: w.start})
 			}
 		}
 	}
 	return out
 }
 
-// hasGap reports whether there is space between words. A word that is hyphenated at the end of a line goes on in the
-// next.
-func hasGap(between string) bool {
+// hasUnusualGap reports whether there is space between words. A word that is hyphenated at the end of a line goes on in
+// the next.
+func hasUnusualGap(between string) bool {
 	return strings.ContainsAny(between, " \t\u00a0\u2009\u202f\n\r\u3000") &&
 		!(strings.ContainsAny(between, "-‐‑–") && strings.Contains(between, "\n"))
 }
@@ -229,24 +231,24 @@ var shortWords = wordSet(
 // matchLevel returns how certain it is that a word, or several together, are a name. n is the number of parts of the
 // word; gap is true if there is space between them.
 func matchLevel(w wordPart, p namePattern, n int, gap bool) Level {
-	length := utf8.RuneCountInString(p.plain)
+	length := utf8.RuneCountInString(p.plainForm)
 	if length == 1 && p.script != unspacedScript {
-		if w.plain == p.plain && w.startsUpper && n == 1 {
-			return Block
+		if w.plainForm == p.plainForm && w.startsUpper && n == 1 {
+			return LevelBlock
 		}
 		return ""
 	}
-	if w.plain == p.plain || w.expanded == p.expanded || w.plain == p.expanded || w.expanded == p.plain ||
+	if w.plainForm == p.plainForm || w.expanded == p.expanded || w.plainForm == p.expanded || w.expanded == p.plainForm ||
 		w.lookalike == p.lookalike && len(p.lookalike) > 1 {
-		return Block
+		return LevelBlock
 	}
 	if length >= 3 && len(w.noDoubles) >= 3 && w.noDoubles == p.noDoubles {
-		return Block
+		return LevelBlock
 	}
 	if w.script == p.script && w.script != unspacedScript {
 		level := matchInflected(w, p, length, gap)
-		if level == "" && length >= 4 && !gap && isReversed(w.plain, p.plain) {
-			return Warn
+		if level == "" && length >= 4 && !gap && isReversed(w.plainForm, p.plainForm) {
+			return LevelWarn
 		}
 		return level
 	}
@@ -254,7 +256,7 @@ func matchLevel(w wordPart, p namePattern, n int, gap bool) Level {
 		return matchOtherScript(w, p, n)
 	}
 	if w.script == unspacedScript && n > 1 && len(p.phonetic) >= 4 && w.phonetic == p.phonetic {
-		return Block // The word is another spelling of the same sounds.
+		return LevelBlock // The word is another spelling of the same sounds.
 	}
 	return ""
 }
@@ -263,52 +265,54 @@ func matchLevel(w wordPart, p namePattern, n int, gap bool) Level {
 func matchInflected(w wordPart, p namePattern, length int, gap bool) Level {
 	switch p.script {
 	case consonantScript:
-		for _, bare := range withoutPrefixes(w.plain) {
-			if bare == p.plain || length >= 3 && strings.HasPrefix(bare, p.plain) && utf8.RuneCountInString(bare)-length <= 3 {
-				return Block
+		for _, bare := range withoutPrefixes(w.plainForm) {
+			if bare == p.plainForm || length >= 3 && strings.HasPrefix(bare, p.plainForm) &&
+				utf8.RuneCountInString(bare)-length <= 3 {
+				return LevelBlock
 			}
 		}
 		return ""
 	case alphabeticScript:
-		same := commonPrefixLength(w.plain, p.plain)
-		rest, lost := utf8.RuneCountInString(w.plain)-same, length-same
+		same := commonPrefixLength(w.plainForm, p.plainForm)
+		rest, lost := utf8.RuneCountInString(w.plainForm)-same, length-same
 		switch {
 		case length >= 3 && lost == 0 && rest <= 3, length >= 4 && lost == 1 && rest <= 3, length >= 5 && lost == 2 &&
 			rest <= 2 && rest > 0, length >= 6 && lost == 2 && rest == 3:
-			return Block
+			return LevelBlock
 		// In a script without case, such as Devanagari, vowels are marks, so that a name may have two letters. Postpositions
 		// follow it without a space. So this may be the name.
 		case length == 2 && lost == 0 && rest <= 3 && w.isIndic:
-			return Warn
-		case !gap && hasChangedStem(w.plain, p):
-			return Block
+			return LevelWarn
+		case !gap && hasChangedStem(w.plainForm, p):
+			return LevelBlock
 		case len(p.phonetic) >= 4 && w.phonetic == p.phonetic:
-			return Block
+			return LevelBlock
 		}
 		return ""
 	}
 	if hasNameEnding(w, p, length) {
 		if length < 3 && !w.startsUpper {
-			return Warn
+			return LevelWarn
 		}
-		return Block
+		return LevelBlock
 	}
-	doubtful := Warn
+	doubtful := LevelWarn
 	if w.startsUpper {
-		doubtful = Block
+		doubtful = LevelBlock
 	}
-	if stem := p.plain[:len(p.plain)-1]; length >= 4 && strings.Contains("aeiouy", p.plain[len(p.plain)-1:]) &&
-		len(p.plain) == length && !gap {
-		if rest, ok := strings.CutPrefix(w.plain, stem); ok && caseEndings[rest] {
+	if stem := p.plainForm[:len(p.plainForm)-1]; length >= 4 && strings.Contains("aeiouy",
+		p.plainForm[len(p.plainForm)-1:]) &&
+		len(p.plainForm) == length && !gap {
+		if rest, ok := strings.CutPrefix(w.plainForm, stem); ok && caseEndings[rest] {
 			return doubtful
 		}
 	}
-	if len(p.phonetic) >= 4 && w.phonetic == p.phonetic && !gap || !gap && hasChangedStem(w.plain, p) {
+	if len(p.phonetic) >= 4 && w.phonetic == p.phonetic && !gap || !gap && hasChangedStem(w.plainForm, p) {
 		return doubtful
 	}
 	if (length >= 5 || w.isTag && length >= 3) && !gap &&
-		(strings.HasPrefix(w.plain, p.plain) || strings.HasSuffix(w.plain, p.plain)) {
-		return Warn
+		(strings.HasPrefix(w.plainForm, p.plainForm) || strings.HasSuffix(w.plainForm, p.plainForm)) {
+		return LevelWarn
 	}
 	return ""
 }
@@ -325,7 +329,7 @@ func matchOtherScript(w wordPart, p namePattern, n int) Level {
 		candidates := []string{w.consonants}
 		if w.script == consonantScript {
 			candidates = candidates[:0]
-			for _, bare := range withoutPrefixes(w.plain) {
+			for _, bare := range withoutPrefixes(w.plainForm) {
 				var b strings.Builder
 				for i := range []rune(bare) {
 					b.WriteString(romanisedLetter([]rune(bare), i))
@@ -340,10 +344,10 @@ func matchOtherScript(w wordPart, p namePattern, n int) Level {
 			}
 			consonants := len(strings.ReplaceAll(a, "*", ""))
 			if consonants >= 2 && lacksOnlyVowels(a, b) {
-				return Block
+				return LevelBlock
 			}
 			if consonants == 1 && a == b && len(a) >= 2 {
-				return Warn
+				return LevelWarn
 			}
 		}
 		return ""
@@ -353,11 +357,11 @@ func matchOtherScript(w wordPart, p namePattern, n int) Level {
 		return ""
 	}
 	if len(p.phonetic) >= 2 && w.phonetic == p.phonetic {
-		return Block
+		return LevelBlock
 	}
 	if stem := strings.TrimRight(p.phonetic, "aeiou"); len(stem) >= 3 && w.script == alphabeticScript {
 		if rest, ok := strings.CutPrefix(w.phonetic, stem); ok && len(rest) <= 4 && strings.Trim(rest, "aeioumvks") == "" {
-			return Block
+			return LevelBlock
 		}
 	}
 	if w.script != unspacedScript && p.script != unspacedScript {
@@ -366,7 +370,7 @@ func matchOtherScript(w wordPart, p namePattern, n int) Level {
 	a, b := strings.Trim(w.consonants, "*"), strings.Trim(p.consonants, "*")
 	consonants := func(s string) string { return dropDoubles(strings.ReplaceAll(s, "*", "")) }
 	if len(consonants(a)) >= 2 && (a == b || w.isIndic && consonants(a) == consonants(b)) {
-		return Warn // The vowels are those of another language, or written around the consonants.
+		return LevelWarn // The vowels are those of another language, or written around the consonants.
 	}
 	return ""
 }
@@ -377,18 +381,18 @@ func matchOtherLanguage(w wordPart, p namePattern) Level {
 	if !lacksOnlyVowels(a, b) && !lacksOnlyVowels(b, a) {
 		if bare := strings.TrimRight(a[:max(len(a)-1, 0)], "*"); w.isIndic &&
 			len(strings.ReplaceAll(bare, "*", "")) >= 2 && lacksOnlyVowels(bare, b) {
-			return Warn // A postposition follows without a space.
+			return LevelWarn // A postposition follows without a space.
 		}
 		return ""
 	}
 	consonants := len(strings.ReplaceAll(a, "*", ""))
 	switch {
 	case (w.startsUpper || w.isIndic) && consonants >= 3:
-		return Block
+		return LevelBlock
 	case w.isIndic && consonants == 2:
-		return Warn
+		return LevelWarn
 	case w.startsUpper && consonants == 2 && a == b, consonants >= 4:
-		return Warn
+		return LevelWarn
 	}
 	return ""
 }

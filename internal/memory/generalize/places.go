@@ -7,30 +7,30 @@ import (
 	"sync"
 )
 
-// gazetteer lists countries and cities, one a line: the cities of the time zone database, and names of some of them in
+// placeList lists countries and cities, one a line: the cities of the time zone database, and names of some of them in
 // other languages.
 //
 //go:embed places.txt
-var gazetteer string
+var placeList string
 
 var knownPlaces = sync.OnceValue(func() map[string]bool {
 	out := map[string]bool{}
-	for line := range strings.Lines(gazetteer) {
-		if name := normalize(strings.TrimSpace(line)); name != "" {
+	for line := range strings.Lines(placeList) {
+		if name := normalizePlace(strings.TrimSpace(line)); name != "" {
 			out[name] = true
 		}
 	}
 	return out
 })
 
-// normalize writes a text for comparison: in lower case, without marks, with single spaces.
-func normalize(s string) string {
+// normalizePlace writes a text for comparison: in lower case, without marks, with single spaces.
+func normalizePlace(s string) string {
 	var b strings.Builder
 	for _, p := range splitParts(s) {
 		if b.Len() > 0 && !p.followsDirectly {
 			b.WriteByte(' ')
 		}
-		b.WriteString(p.plain)
+		b.WriteString(p.plainForm)
 	}
 	return b.String()
 }
@@ -67,15 +67,15 @@ func findPlaces(text string) []Finding {
 			if name != "" && !parts[j].followsDirectly {
 				name += " "
 			}
-			name += parts[j].plain
+			name += parts[j].plainForm
 			known := knownPlaces()[name]
 			// Some languages write "in", "of" or "to" a place as an ending.
-			if !known && parts[j].script != unspacedScript && len(parts[j].plain) > 4 {
+			if !known && parts[j].script != unspacedScript && len(parts[j].plainForm) > 4 {
 				known = knownPlaces()[strings.TrimSuffix(name, "s")]
 			}
 			if known && (parts[i].startsUpper || parts[i].script != latin) {
-				out = append(out, Finding{Check: Specificity, Level: Warn, Kind: "place",
-					Text: text[parts[i].start:parts[j].end], Message: message, at: parts[i].start})
+				out = append(out, Finding{Check: CheckSpecificity, Level: LevelWarn, Kind: "place",
+					Text: text[parts[i].start:parts[j].end], Message: message, start: parts[i].start})
 			}
 		}
 	}

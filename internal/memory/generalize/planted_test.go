@@ -55,7 +55,7 @@ func TestPlantedNamesAreNeverClear(t *testing.T) {
 		{"dog:bella", "", "ᗷᗴᒪᒪᗩ"}, {"dog:bella", "", "𐌁elꓡa"}, {"dog:bella", "", "the myBellaNotes table"}, {
 			"dog:bella", "", "MY_BELLA_NOTES"}, {"human:1", "Sean Murphy", "smurphy@example.com"}, {"dog:bella", "", "🇧🇪🇱🇱🇦"},
 	} {
-		if r := judge(c.subject, c.alias, c.text); r.Verdict == Clear {
+		if r := judge(c.subject, c.alias, c.text); r.Verdict == VerdictClear {
 			t.Errorf("%s %q in %q: %s", c.subject, c.alias, c.text, r.Verdict)
 		}
 	}
@@ -85,7 +85,7 @@ func TestAnyPlantedNameIsFound(t *testing.T) {
 			text = rapid.SampledFrom(dress).Draw(t, "again")(text)
 		}
 		text = strings.ReplaceAll(rapid.SampledFrom(around).Draw(t, "around"), "%s", text)
-		if r := judge("human:1", name, text); r.Verdict != Blocked {
+		if r := judge("human:1", name, text); r.Verdict != VerdictBlocked {
 			t.Fatalf("%s in %q: %s", name, text, r.Verdict)
 		}
 	})

@@ -17,8 +17,8 @@ var (
 	base64Pattern = regexp.MustCompile(`[A-Za-z0-9+/_-]{6,}={0,2}`)
 )
 
-// renderings returns a text as it is, and as HTML, a URL, a string literal or Base64 would show it.
-func renderings(text string) []string {
+// alternativeReadings returns a text as it is, and as HTML, a URL, a string literal or Base64 would show it.
+func alternativeReadings(text string) []string {
 	out := []string{text}
 	other := func(form string) {
 		if form != text {
@@ -30,7 +30,7 @@ func renderings(text string) []string {
 		other(plain)
 	}
 	other(markupPattern.ReplaceAllString(text, ""))
-	other(escapePattern.ReplaceAllStringFunc(text, unescape))
+	other(escapePattern.ReplaceAllStringFunc(text, decodeEscape))
 	if found := decodeBase64(text); found != "" {
 		other(found)
 	}
@@ -38,16 +38,16 @@ func renderings(text string) []string {
 		other(strings.ReplaceAll(text, "|", " "))
 	}
 	if strings.ContainsRune(text, rightToLeftOverride) {
-		other(visualOrder(text))
+		other(applyRightToLeft(text))
 	}
 	if strings.ContainsAny(text, upsideDownOnly) {
-		other(turnUpright(text))
+		other(replaceUpsideDown(text))
 	}
 	return out
 }
 
-// unescape returns the character of an escape sequence.
-func unescape(e string) string {
+// decodeEscape returns the character of an escape sequence.
+func decodeEscape(e string) string {
 	n, err := strconv.ParseUint(strings.Trim(e[2:], "{}"), 16, 32)
 	if err != nil || !utf8.ValidRune(rune(n)) {
 		return e
@@ -79,8 +79,8 @@ var upsideDown = map[rune]rune{
 	'Ԁ': 'P', '⊥': 'T', 'M': 'W', 'W': 'M',
 }
 
-// turnUpright returns a text turned by 180 degrees.
-func turnUpright(text string) string {
+// replaceUpsideDown returns a text turned by 180 degrees.
+func replaceUpsideDown(text string) string {
 	r := []rune(text)
 	for i := range r {
 		if letter, ok := upsideDown[r[i]]; ok {
@@ -97,8 +97,8 @@ const (
 	endOfOverride       = '\u202c'
 )
 
-// visualOrder returns a text in the order in which its characters are displayed.
-func visualOrder(text string) string {
+// applyRightToLeft returns a text in the order in which its characters are displayed.
+func applyRightToLeft(text string) string {
 	var out strings.Builder
 	for i, part := range strings.Split(text, string(rightToLeftOverride)) {
 		if i > 0 {

@@ -6,9 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// stem is the form that a name has before the endings of other grammatical cases, where it differs from the name's
+// nameStem is the form that a name has before the endings of other grammatical cases, where it differs from the name's
 // beginning: Павл- of Павел.
-type stem struct {
+type nameStem struct {
 	text    string
 	endings map[string]bool
 }
@@ -21,7 +21,7 @@ var (
 	// endings of Slavic names whose end is softened: Ольга, Ольз-і
 	endingsAfterSoftening = wordSet("e i ie y і и е")
 	// endings of Finnish names in -nen: Virtanen, Virtas-en
-	endingsAfterNen = wordSet("en ta ella elle elta essa esta een eksi ia ille illa ilta ten et iin")
+	finnishNenEndings = wordSet("en ta ella elle elta essa esta een eksi ia ille illa ilta ten et iin")
 	// endings of Finnish names with weaker consonants in a closed syllable: Lahti, Lahde-n
 	endingsAfterWeakening = wordSet("n lla lle lta ssa sta ksi t")
 	// endings of Turkish names whose last t is voiced: Murat, Murad-ı
@@ -46,13 +46,13 @@ var diminutiveSuffixes = []string{"ушк", "юшк", "ышк", "очк", "еч�
 
 const vowels = "aeiouyаеиоуыэюяі"
 
-// stems returns the word stems to which inflection may add its endings. The name is in lower case and without
+// inflectedStems returns the word stems to which inflection may add its endings. The name is in lower case and without
 // diacritics.
-func stems(name string) []stem {
-	var out []stem
+func inflectedStems(name string) []nameStem {
+	var out []nameStem
 	add := func(text string, endings map[string]bool) {
 		if utf8.RuneCountInString(text) >= 3 {
-			out = append(out, stem{text, endings})
+			out = append(out, nameStem{text, endings})
 		}
 	}
 	r := []rune(name)
@@ -71,7 +71,7 @@ func stems(name string) []stem {
 		}
 	}
 	if before, ok := strings.CutSuffix(name, "nen"); ok {
-		add(before+"s", endingsAfterNen)
+		add(before+"s", finnishNenEndings)
 	}
 	if n >= 5 && vowel(n-1) {
 		if changed, ok := weakConsonants[string(r[n-3:n-1])]; ok {
@@ -98,7 +98,7 @@ func hasChangedStem(word string, p namePattern) bool {
 			return true
 		}
 	}
-	bare := strings.TrimRight(p.plain, vowels)
+	bare := strings.TrimRight(p.plainForm, vowels)
 	if utf8.RuneCountInString(bare) < 3 {
 		return false
 	}

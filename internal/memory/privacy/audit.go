@@ -22,13 +22,13 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// AuditQuestion is a question about who sees the memories about a subject, or one memory.
-type AuditQuestion struct {
-	Subject string
-	ID      string
-	Kind    string // kind of the memory; "": the kind that its id begins with, and any kind if it begins with none
-	After   string // value of Next in the report before; "": the report starts with the first memory
-	Most    int    // how many memories the report has at most; 0: as many as a report may have
+// AuditQuery is a question about who sees the memories about a subject, or one memory.
+type AuditQuery struct {
+	Subject     string
+	ID          string
+	Kind        string // kind of the memory; "": the kind that its id begins with, and any kind if it begins with none
+	After       string // value of Next in the report before; "": the report starts with the first memory
+	MaxMemories int    // how many memories the report has at most; 0: as many as a report may have
 }
 
 // AuditReport tells who sees which memories.
@@ -85,14 +85,14 @@ type Event struct {
 	Reason   string    `json:"reason,omitempty"`
 }
 
-// erasedID is shown for an id whose reference was deleted.
-const erasedID = "(forgotten)"
+// erasedIDText is shown for an id whose reference was deleted.
+const erasedIDText = "(forgotten)"
 
 // maxRows is how many memories one report has.
 const maxRows = 200
 
-// foundMemory is a memory as the database returns it to the control role.
-type foundMemory struct {
+// memoryRow is a memory as the database returns it to the control role.
+type memoryRow struct {
 	kind, key, store, owner            string
 	source                             *string
 	subjects, grants, evidence, toldBy []string // evidence: ids in the column of consents
@@ -100,7 +100,7 @@ type foundMemory struct {
 
 // nextCursor says where a report ended, so that the next one can continue. A forged cursor shows nothing that the
 // caller may not know.
-func (f foundMemory) nextCursor() string { return encodeCursor(f.store, f.kind, f.key) }
+func (f memoryRow) nextCursor() string { return encodeCursor(f.store, f.kind, f.key) }
 
 func encodeCursor(parts ...string) string {
 	b, _ := json.Marshal(parts) // Texts can always be encoded.
@@ -118,22 +118,23 @@ func parseCursor(after string) ([]string, error) {
 	}
 	if err != nil || len(out) != 3 || !utf8.Valid(b) ||
 		slices.ContainsFunc(out, func(s string) bool { return strings.Contains(s, "\x00") }) {
-		return nil, newError(Validation, "Leave it out, or give what next of the answer before was.", "this is no place in a report")
+		return nil, newError(NameValidation, "Leave it out, or give what next of the answer before was.",
+			"this is no place in a report")
 	}
 	return out, nil
 }
 
-// storeRecords are the consent records, guardians and contexts of a store.
-type storeRecords struct {
-	consents  []consentRecord
+// storeConsents are the consent records, guardians and contexts of a store.
+type storeConsents struct {
+	consents  []consentRow
 	guardians [][2]string // pairs of a subject and its guardian
 	contexts  map[string][]string
 }
 
-type consentRecord struct{ key, grantor, grantee, scope, given string }
+type consentRow struct{ key, grantor, grantee, scope, given string }
 
-// candidate is an entity that may see a memory.
-type candidate struct {
+// possibleViewer is an entity that may see a memory.
+type possibleViewer struct {
 	entity     string // the name of the entity in the report
 	agents     []string
 	ids        []string // the entity and its roles; no ids if the candidate stands for everybody
@@ -143,9 +144,10 @@ type candidate struct {
 // Audit tells who sees a memory, or the memories about a subject: The owner, the subject and its guardian may ask. It
 // does not compute who sees what. It reads under row security for each agent of the configuration, for each id to which
 // a memory is granted, and for an unknown entity. The grant and the consents behind it come from the rows and records.
-func (d *Service) Audit(ctx context.Context, c identity.Caller, q AuditQuestion) (*AuditReport, error) {
+func (d *Service) Audit(ctx context.Context, c identity.Caller, q AuditQuery) (*AuditReport, error) {
 	if (q.Subject == "") == (q.ID == "") {
-		return nil, newError(Validation, "Ask about a subject, or about a memory by its id.", "a question is about one of the two")
+		return nil, newError(NameValidation, "Ask about a subject, or about a memory by its id.",
+			"a question is about one of the two")
 	}
 	if err := firstError(checkOptionalID("the subject", q.Subject), checkOptionalID("the memory's id", q.ID),
 		checkOptionalID("the kind", q.Kind)); err != nil {
@@ -175,10 +177,10 @@ func (d *Service) Audit(ctx context.Context, c identity.Caller, q AuditQuestion)
 		return nil, err
 	}
 	defer func() { _ = control.Close(context.WithoutCancel(ctx)) }()
-	a := auditor{policy: p, privacy: section, control: control, stores: map[string]*storeRecords{}}
+	a := auditor{policy: p, section: section, controlConn: control, stores: map[string]*storeConsents{}}
 	most := maxRows
-	if q.Most > 0 {
-		most = min(most, q.Most)
+	if q.MaxMemories > 0 {
+		most = min(most, q.MaxMemories)
 	}
 	rows, err := a.readMemories(ctx, caller, q.Subject, kind, q.ID, after, most+1)
 	if err != nil {
@@ -197,7 +199,7 @@ func (d *Service) Audit(ctx context.Context, c identity.Caller, q AuditQuestion)
 }
 
 // auditedMemories tells who sees each of these memories.
-func (a auditor) auditedMemories(ctx context.Context, d *Service, caller string, rows []foundMemory) ([]AuditedMemory,
+func (a auditor) auditedMemories(ctx context.Context, d *Service, caller string, rows []memoryRow) ([]AuditedMemory,
 	error) {
 	out := []AuditedMemory{}
 	if len(rows) == 0 {
@@ -217,12 +219,12 @@ func (a auditor) auditedMemories(ctx context.Context, d *Service, caller string,
 		return nil, err
 	}
 	defer func() { _ = agentConn.Close(context.WithoutCancel(ctx)) }()
-	keys, err := seal.LoadKeyring(ctx, a.control)
+	keys, err := seal.LoadKeyring(ctx, a.controlConn)
 	if err != nil {
 		return nil, err
 	}
-	candidates := a.candidates(d.AgentAttributes(), rows)
-	seen, err := a.rowsSeenBy(ctx, agentConn, keys, candidates, rows)
+	candidates := a.possibleViewers(d.AgentAttributes(), rows)
+	seen, err := a.visibleRows(ctx, agentConn, keys, candidates, rows)
 	if err != nil {
 		return nil, err
 	}
@@ -246,7 +248,7 @@ func (d *Service) auditCaller(section *policy.Privacy, c identity.Caller) (strin
 		caller, _ = entityAndRoles(section, d.attributesOf(c))
 	}
 	if caller == "" {
-		return "", newError(Forbidden, "Ask as the owner's agent, as the subject or as its guardian.",
+		return "", newError(NameForbidden, "Ask as the owner's agent, as the subject or as its guardian.",
 			"a %s is told nothing of who sees what", c.Role)
 	}
 	return caller, nil
@@ -254,10 +256,10 @@ func (d *Service) auditCaller(section *policy.Privacy, c identity.Caller) (strin
 
 // auditor answers one question of an audit.
 type auditor struct {
-	policy  *policy.Policy
-	privacy *policy.Privacy
-	control *pgx.Conn
-	stores  map[string]*storeRecords
+	policy      *policy.Policy
+	section     *policy.Privacy
+	controlConn *pgx.Conn
+	stores      map[string]*storeConsents
 }
 
 // nilIfEmpty returns nil for the empty text.
@@ -271,17 +273,17 @@ func nilIfEmpty(s string) *string {
 // readMemories returns the memories about which the caller may ask. A function of the database decides about which it
 // may.
 func (a auditor) readMemories(ctx context.Context, caller, subject, kind, key string, after []string,
-	most int) ([]foundMemory,
+	most int) ([]memoryRow,
 	error) {
-	rows, err := a.control.Query(ctx,
+	rows, err := a.controlConn.Query(ctx,
 		"SELECT kind, key, store, owner, source, subjects, grants, evidence, speaks FROM "+
 			"pgconsent.privacy_rows($1, $2, $3, $4, $5, $6)", caller, nilIfEmpty(subject), nilIfEmpty(kind), nilIfEmpty(key), after,
 		most)
 	if err != nil {
 		return nil, fmt.Errorf("look at grants: %w", err)
 	}
-	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (foundMemory, error) {
-		var f foundMemory
+	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (memoryRow, error) {
+		var f memoryRow
 		var subjects, grants, evidence, speaks []*string
 		err := row.Scan(&f.kind, &f.key, &f.store, &f.owner, &f.source, &subjects, &grants, &evidence, &speaks)
 		f.subjects, f.grants, f.evidence, f.toldBy = withoutNulls(subjects), withoutNulls(grants), withoutNulls(evidence),
@@ -304,14 +306,14 @@ func withoutNulls(list []*string) []string {
 	return out
 }
 
-func (a auditor) loadStore(ctx context.Context, store string) (*storeRecords, error) {
-	m := &storeRecords{contexts: map[string][]string{}}
-	rows, err := a.control.Query(ctx,
+func (a auditor) loadStore(ctx context.Context, store string) (*storeConsents, error) {
+	m := &storeConsents{contexts: map[string][]string{}}
+	rows, err := a.controlConn.Query(ctx,
 		"SELECT key, coalesce(grantor, ''), coalesce(grantee, ''), coalesce(scope, ''), coalesce(given, '') FROM "+
 			// Where several consents show a memory, the report has the first.
 			"pgconsent.privacy_consents($1) ORDER BY given, key", store)
 	if err == nil {
-		var r consentRecord
+		var r consentRow
 		_, err = pgx.ForEachRow(rows, []any{&r.key, &r.grantor, &r.grantee, &r.scope, &r.given}, func() error {
 			m.consents = append(m.consents, r)
 			return nil
@@ -320,7 +322,7 @@ func (a auditor) loadStore(ctx context.Context, store string) (*storeRecords, er
 	if err != nil {
 		return nil, fmt.Errorf("look at consents: %w", err)
 	}
-	rows, err = a.control.Query(ctx,
+	rows, err = a.controlConn.Query(ctx,
 		"SELECT coalesce(subject, ''), coalesce(guardian, '') FROM pgconsent.privacy_guardians($1)", store)
 	if err == nil {
 		var subject, guardian string
@@ -332,7 +334,7 @@ func (a auditor) loadStore(ctx context.Context, store string) (*storeRecords, er
 	if err != nil {
 		return nil, fmt.Errorf("look at guardians: %w", err)
 	}
-	rows, err = a.control.Query(ctx, "SELECT name, participants FROM pgconsent.privacy_contexts($1)", store)
+	rows, err = a.controlConn.Query(ctx, "SELECT name, participants FROM pgconsent.privacy_contexts($1)", store)
 	if err == nil {
 		var name *string
 		var participants []*string
@@ -349,13 +351,13 @@ func (a auditor) loadStore(ctx context.Context, store string) (*storeRecords, er
 	return m, nil
 }
 
-// candidates returns the agents of the configuration, the other ids to which a memory is granted, the participants of
-// contexts to which it is granted, and anybody.
-func (a auditor) candidates(logins map[string]map[string]string, rows []foundMemory) []*candidate {
-	var out []*candidate
+// possibleViewers returns the agents of the configuration, the other ids to which a memory is granted, the participants
+// of contexts to which it is granted, and anybody.
+func (a auditor) possibleViewers(logins map[string]map[string]string, rows []memoryRow) []*possibleViewer {
+	var out []*possibleViewer
 	named := map[string]bool{}
-	for _, login := range slices.Sorted(eachKey(logins)) {
-		entity, all := entityAndRoles(a.privacy, logins[login])
+	for _, login := range slices.Sorted(keysOfMap(logins)) {
+		entity, all := entityAndRoles(a.section, logins[login])
 		if entity == "" {
 			continue
 		}
@@ -363,21 +365,22 @@ func (a auditor) candidates(logins map[string]map[string]string, rows []foundMem
 		for _, id := range all[1:] {
 			named[id] = true
 		}
-		if i := slices.IndexFunc(out, func(c *candidate) bool {
+		if i := slices.IndexFunc(out, func(c *possibleViewer) bool {
 			return equalAttributes(c.attributes,
 				logins[login])
 		}); i >= 0 {
 			out[i].agents = append(out[i].agents, login)
 			continue
 		}
-		out = append(out, &candidate{entity: entity, agents: []string{login}, ids: all, attributes: logins[login]})
+		out = append(out, &possibleViewer{entity: entity, agents: []string{login}, ids: all, attributes: logins[login]})
 	}
 	add := func(id string) {
-		if named[id] || id == a.privacy.EverybodyWord {
+		if named[id] || id == a.section.EverybodyWord {
 			return
 		}
 		named[id] = true
-		out = append(out, &candidate{entity: id, agents: []string{}, ids: []string{id}, attributes: a.strangerAttributes(id)})
+		out = append(out, &possibleViewer{entity: id, agents: []string{}, ids: []string{id},
+			attributes: a.attributesOfUnknownEntity(id)})
 	}
 	for _, r := range rows {
 		for _, id := range r.grants {
@@ -391,11 +394,12 @@ func (a auditor) candidates(logins map[string]map[string]string, rows []foundMem
 			add(id)
 		}
 	}
-	anybody := a.strangerAttributes("(anybody)")
-	return append(out, &candidate{entity: cmp.Or(a.privacy.EverybodyWord, "*"), agents: []string{}, attributes: anybody})
+	anybody := a.attributesOfUnknownEntity("(anybody)")
+	return append(out, &possibleViewer{entity: cmp.Or(a.section.EverybodyWord, "*"), agents: []string{},
+		attributes: anybody})
 }
 
-func eachKey(m map[string]map[string]string) func(func(string) bool) {
+func keysOfMap(m map[string]map[string]string) func(func(string) bool) {
 	return func(yield func(string) bool) {
 		for k := range m {
 			if !yield(k) {
@@ -417,11 +421,11 @@ func equalAttributes(a, b map[string]string) bool {
 	return true
 }
 
-// strangerAttributes returns the attributes for an entity of which only an id is known. The id may be that of a role:
-// it is taken for the entity and for its only role.
-func (a auditor) strangerAttributes(id string) map[string]string {
-	out := map[string]string{a.privacy.CallerAttribute: id}
-	for _, name := range a.privacy.RoleAttributes {
+// attributesOfUnknownEntity returns the attributes for an entity of which only an id is known. The id may be that of a
+// role: it is taken for the entity and for its only role.
+func (a auditor) attributesOfUnknownEntity(id string) map[string]string {
+	out := map[string]string{a.section.CallerAttribute: id}
+	for _, name := range a.section.RoleAttributes {
 		if attribute, ok := a.policy.Attribute(name); ok && strings.HasSuffix(attribute.Type, "[]") {
 			out[name] = "{}"
 		}
@@ -432,14 +436,14 @@ func (a auditor) strangerAttributes(id string) map[string]string {
 // visibleKeys are the kinds and keys of the memories that a candidate sees in a context.
 type visibleKeys map[string]bool
 
-func (s visibleKeys) contains(r foundMemory) bool { return s[r.kind+"\x00"+r.key] }
+func (s visibleKeys) contains(r memoryRow) bool { return s[r.kind+"\x00"+r.key] }
 
-// rowsSeenBy reads under row security which of the rows each candidate sees. It reads without a context, and in each
+// visibleRows reads under row security which of the rows each candidate sees. It reads without a context, and in each
 // context in which the candidate participates and to which a row is granted. For each, the session of the agent's role
 // is sealed with the candidate's attributes for one transaction.
-func (a auditor) rowsSeenBy(ctx context.Context, agentConn *pgx.Conn, keys *seal.Keyring, candidates []*candidate,
-	rows []foundMemory) (map[*candidate]map[string]visibleKeys, error) {
-	out := map[*candidate]map[string]visibleKeys{}
+func (a auditor) visibleRows(ctx context.Context, agentConn *pgx.Conn, keys *seal.Keyring, candidates []*possibleViewer,
+	rows []memoryRow) (map[*possibleViewer]map[string]visibleKeys, error) {
+	out := map[*possibleViewer]map[string]visibleKeys{}
 	for _, c := range candidates {
 		out[c] = map[string]visibleKeys{}
 		contexts := []string{""}
@@ -453,7 +457,7 @@ func (a auditor) rowsSeenBy(ctx context.Context, agentConn *pgx.Conn, keys *seal
 			}
 		}
 		for _, in := range contexts {
-			s, err := a.rowsSeenIn(ctx, agentConn, keys, c, in, rows)
+			s, err := a.visibleRowsInContext(ctx, agentConn, keys, c, in, rows)
 			if err != nil {
 				return nil, err
 			}
@@ -463,8 +467,9 @@ func (a auditor) rowsSeenBy(ctx context.Context, agentConn *pgx.Conn, keys *seal
 	return out, nil
 }
 
-func (a auditor) rowsSeenIn(ctx context.Context, agentConn *pgx.Conn, keys *seal.Keyring, c *candidate, in string,
-	rows []foundMemory) (visibleKeys, error) {
+func (a auditor) visibleRowsInContext(ctx context.Context, agentConn *pgx.Conn, keys *seal.Keyring, c *possibleViewer,
+	in string,
+	rows []memoryRow) (visibleKeys, error) {
 	tx, err := agentConn.BeginTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly})
 	if err != nil {
 		return nil, fmt.Errorf("ask row security: %w", err)
@@ -477,8 +482,8 @@ func (a auditor) rowsSeenIn(ctx context.Context, agentConn *pgx.Conn, keys *seal
 	settings := [][2]string{{seal.Setting, keys.Newest().
 		Seal(seal.Claims{PID: agentConn.PgConn().PID(), Expires: now.Add(seal.SealLifetime), Profile: "privacy",
 			Attributes: c.attributes})}}
-	if in != "" && a.privacy.ContextSetting != "" {
-		settings = append(settings, [2]string{a.privacy.ContextSetting, in})
+	if in != "" && a.section.ContextSetting != "" {
+		settings = append(settings, [2]string{a.section.ContextSetting, in})
 	}
 	for _, s := range settings {
 		if _, err := tx.Exec(ctx, "SELECT pg_catalog.set_config($1, $2, true)", s[0], s[1]); err != nil {
@@ -486,7 +491,7 @@ func (a auditor) rowsSeenIn(ctx context.Context, agentConn *pgx.Conn, keys *seal
 		}
 	}
 	out := visibleKeys{}
-	for _, m := range a.privacy.Memories {
+	for _, m := range a.section.Memories {
 		var queriedKeys []string
 		for _, r := range rows {
 			if r.kind == m.Kind {
@@ -523,15 +528,15 @@ func (a auditor) rowsSeenIn(ctx context.Context, agentConn *pgx.Conn, keys *seal
 }
 
 // auditedMemory tells who sees a memory, and why.
-func (a auditor) auditedMemory(ctx context.Context, caller string, r foundMemory, candidates []*candidate,
-	seen map[*candidate]map[string]visibleKeys) (*AuditedMemory, error) {
+func (a auditor) auditedMemory(ctx context.Context, caller string, r memoryRow, candidates []*possibleViewer,
+	seen map[*possibleViewer]map[string]visibleKeys) (*AuditedMemory, error) {
 	owner := r.owner == caller
 	visibleSubjects := r.subjects
 	if !owner {
 		visibleSubjects = r.toldBy
 	}
 	out := &AuditedMemory{ID: r.key, Kind: r.kind, Store: r.store, Owner: r.owner, Subjects: visibleSubjects,
-		OtherSubjects: len(difference(r.subjects, visibleSubjects)), Access: r.grants, Viewers: []Viewer{},
+		OtherSubjects: len(idsNotIn(r.subjects, visibleSubjects)), Access: r.grants, Viewers: []Viewer{},
 		WithoutConsent: []Viewer{}}
 	everybody := seen[candidates[len(candidates)-1]][""].contains(r)
 	for _, c := range candidates {
@@ -559,7 +564,7 @@ func (a auditor) auditedMemory(ctx context.Context, caller string, r foundMemory
 		if shown {
 			continue
 		}
-		if grant, in := a.grantOf(c, "", r); grant != "" {
+		if grant, in := a.grantForViewer(c, "", r); grant != "" {
 			v := a.viewer(c, in, r, visibleSubjects)
 			if len(v.Missing) > 0 {
 				out.WithoutConsent = append(out.WithoutConsent, v)
@@ -571,16 +576,16 @@ func (a auditor) auditedMemory(ctx context.Context, caller string, r foundMemory
 	return out, err
 }
 
-// grantOf finds the grant of a memory to a candidate: to the candidate, a role of it, everybody, or a context in which
-// it participates.
-func (a auditor) grantOf(c *candidate, in string, r foundMemory) (grant, inContext string) {
+// grantForViewer finds the grant of a memory to a candidate: to the candidate, a role of it, everybody, or a context in
+// which it participates.
+func (a auditor) grantForViewer(c *possibleViewer, in string, r memoryRow) (grant, inContext string) {
 	for _, id := range c.ids {
 		if slices.Contains(r.grants, id) {
 			return id, ""
 		}
 	}
-	if a.privacy.EverybodyWord != "" && slices.Contains(r.grants, a.privacy.EverybodyWord) {
-		return a.privacy.EverybodyWord, ""
+	if a.section.EverybodyWord != "" && slices.Contains(r.grants, a.section.EverybodyWord) {
+		return a.section.EverybodyWord, ""
 	}
 	for _, id := range r.grants {
 		participants, isContext := a.stores[r.store].contexts[id]
@@ -594,13 +599,13 @@ func (a auditor) grantOf(c *candidate, in string, r foundMemory) (grant, inConte
 
 // viewer returns the entry of a viewer, with its grant and its consents, but without consents of subjects for whom the
 // caller may not ask.
-func (a auditor) viewer(c *candidate, in string, r foundMemory, visibleSubjects []string) Viewer {
+func (a auditor) viewer(c *possibleViewer, in string, r memoryRow, visibleSubjects []string) Viewer {
 	v := Viewer{Entity: c.entity, Agents: c.agents, Context: in, Through: "rule"}
 	if c.entity == r.owner && c.ids != nil {
 		v.Through, v.Context = "owner", ""
 		return v
 	}
-	if v.Grant, _ = a.grantOf(c, in, r); v.Grant == "" {
+	if v.Grant, _ = a.grantForViewer(c, in, r); v.Grant == "" {
 		return v
 	}
 	v.Through = "grant"
@@ -608,7 +613,7 @@ func (a auditor) viewer(c *candidate, in string, r foundMemory, visibleSubjects 
 		if slices.Contains(c.ids, subject) && subject == c.entity {
 			continue // A subject needs no consent to see a memory about itself.
 		}
-		if agreed, ok := a.findAgreement(subject, c, r); ok {
+		if agreed, ok := a.findConsent(subject, c, r); ok {
 			v.Consents = append(v.Consents, agreed)
 		} else {
 			v.Missing = append(v.Missing, subject)
@@ -617,17 +622,17 @@ func (a auditor) viewer(c *candidate, in string, r foundMemory, visibleSubjects 
 	return v
 }
 
-func (a auditor) findAgreement(subject string, c *candidate, r foundMemory) (Agreement, bool) {
+func (a auditor) findConsent(subject string, c *possibleViewer, r memoryRow) (Agreement, bool) {
 	m := a.stores[r.store]
 	for _, x := range m.consents {
 		guardian := slices.Contains(m.guardians, [2]string{subject, x.grantor})
 		if x.grantor != subject && !guardian {
 			continue
 		}
-		if x.grantee != a.privacy.EverybodyWord && !slices.Contains(c.ids, x.grantee) {
+		if x.grantee != a.section.EverybodyWord && !slices.Contains(c.ids, x.grantee) {
 			continue
 		}
-		if a.privacy.Consents.Scope != "" && x.scope != a.privacy.EverybodyWord && x.scope != r.key &&
+		if a.section.Consents.Scope != "" && x.scope != a.section.EverybodyWord && x.scope != r.key &&
 			!slices.Contains(r.grants, x.scope) {
 			continue
 		}
@@ -637,18 +642,18 @@ func (a auditor) findAgreement(subject string, c *candidate, r foundMemory) (Agr
 	return Agreement{}, false
 }
 
-// actorSQL is an SQL expression for who caused event e: the entity, or the role of the database if no agent did it. $3
-// is shown for an erased id.
-const actorSQL = "CASE WHEN e.entity IS NULL THEN e.login ELSE coalesce((SELECT s.subject FROM " +
+// changedBySQL is an SQL expression for who caused event e: the entity, or the role of the database if no agent did it.
+// $3 is shown for an erased id.
+const changedBySQL = "CASE WHEN e.entity IS NULL THEN e.login ELSE coalesce((SELECT s.subject FROM " +
 	"pgconsent.audit_subject AS s WHERE s.ref = e.entity), $3) END"
 
 // readHistory returns the grants and revocations of a memory, the oldest first.
-func (a auditor) readHistory(ctx context.Context, r foundMemory) ([]Event, error) {
-	rows, err := a.control.Query(ctx, `SELECT e.at, e.did, ARRAY(SELECT coalesce(s.subject, $3)
+func (a auditor) readHistory(ctx context.Context, r memoryRow) ([]Event, error) {
+	rows, err := a.controlConn.Query(ctx, `SELECT e.at, e.did, ARRAY(SELECT coalesce(s.subject, $3)
 		FROM unnest(e.who) WITH ORDINALITY AS u (ref, n) LEFT JOIN pgconsent.audit_subject AS s USING (ref) ORDER BY u.n),
-		`+actorSQL+`, coalesce(e.reason, '')
+		`+changedBySQL+`, coalesce(e.reason, '')
 		FROM pgconsent.privacy_event AS e WHERE e.relation = $1 AND e.key = $2 ORDER BY e.number DESC LIMIT 100`,
-		a.privacy.MemoriesOf(r.kind).Relation.Name.String(), r.key, erasedID)
+		a.section.MemoriesOf(r.kind).Relation.Name.String(), r.key, erasedIDText)
 	if err != nil {
 		return nil, fmt.Errorf("look at what became of grants: %w", err)
 	}

@@ -53,7 +53,7 @@ func (d *Service) ListDerivedBeliefs(ctx context.Context, c identity.Caller, aft
 		return nil, err
 	}
 	defer func() { _ = control.Close(context.WithoutCancel(ctx)) }()
-	a := auditor{policy: p, privacy: section, control: control, stores: map[string]*storeRecords{}}
+	a := auditor{policy: p, section: section, controlConn: control, stores: map[string]*storeConsents{}}
 	rows, err := control.Query(ctx,
 		"SELECT kind, key, store, coalesce(text, ''), source, source_kind, note, at FROM "+
 			"pgconsent.privacy_drawn($1, $2, $3)", caller, at, maxBeliefsPerPage+1)
@@ -78,7 +78,7 @@ func (d *Service) ListDerivedBeliefs(ctx context.Context, c identity.Caller, aft
 		last := links[maxBeliefsPerPage-1]
 		out.Next = encodeCursor(last.at, last.key, last.Source)
 	}
-	var beliefs []foundMemory
+	var beliefs []memoryRow
 	for _, l := range links {
 		of, err := a.readMemories(ctx, caller, "", l.kind, l.key, nil, 2)
 		if err != nil {
@@ -120,9 +120,9 @@ func (a auditor) beliefMakers(ctx context.Context, g *policy.Generalize, keys []
 	if g == nil || len(keys) == 0 {
 		return out, nil
 	}
-	rows, err := a.control.Query(ctx, `SELECT e.key, coalesce(e.store, ''), `+actorSQL+`
+	rows, err := a.controlConn.Query(ctx, `SELECT e.key, coalesce(e.store, ''), `+changedBySQL+`
 		FROM pgconsent.privacy_event AS e WHERE e.relation = $1 AND e.key = ANY ($2) AND e.did = 'draw'
-		ORDER BY e.number DESC`, g.Link.Relation.Name.String(), keys, erasedID)
+		ORDER BY e.number DESC`, g.Link.Relation.Name.String(), keys, erasedIDText)
 	if err == nil {
 		var key, store, by string
 		_, err = pgx.ForEachRow(rows, []any{&key, &store, &by}, func() error { // The first entity of a belief stays.

@@ -16,32 +16,32 @@ const (
 )
 
 // checkID checks an id: one word, without the special characters of SQL and JSON. Ids are compared as a whole.
-func checkID(what, s string) error {
+func checkID(label, s string) error {
 	const hint = "An id is one word of letters, digits and signs such as : _ - . @ /, for example human:sean."
 	switch {
 	case !utf8.ValidString(s):
-		return newError(Validation, hint, "%s is not valid UTF-8", what)
+		return newError(NameValidation, hint, "%s is not valid UTF-8", label)
 	case s == "":
-		return newError(Validation, hint, "%s is empty", what)
+		return newError(NameValidation, hint, "%s is empty", label)
 	case len(s) > maxIDBytes:
-		return newError(Validation, hint, "%s is longer than %d bytes", what, maxIDBytes)
+		return newError(NameValidation, hint, "%s is longer than %d bytes", label, maxIDBytes)
 	case strings.ContainsFunc(s, func(r rune) bool {
 		return unicode.IsControl(r) || unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) ||
 			strings.ContainsRune("\"'`\\,;()[]{}<>$", r)
 	}):
-		return newError(Validation, hint, "%s is not an id", what)
+		return newError(NameValidation, hint, "%s is not an id", label)
 	}
 	return nil
 }
 
 // checkIDs checks a list of ids, and returns it with each id once.
-func checkIDs(what string, list []string) ([]string, error) {
+func checkIDs(label string, list []string) ([]string, error) {
 	if len(list) > maxIDs {
-		return nil, newError(Validation, "Use a role or a context.", "%s has more than %d ids", what, maxIDs)
+		return nil, newError(NameValidation, "Use a role or a context.", "%s has more than %d ids", label, maxIDs)
 	}
 	out := []string{}
 	for _, s := range list {
-		if err := checkID("an id of "+what, s); err != nil {
+		if err := checkID("an id of "+label, s); err != nil {
 			return nil, err
 		}
 		if !slices.Contains(out, s) {
@@ -52,14 +52,14 @@ func checkIDs(what string, list []string) ([]string, error) {
 }
 
 // checkText checks free text.
-func checkText(what, s string, most int) error {
+func checkText(what, s string, maxBytes int) error {
 	switch {
 	case !utf8.ValidString(s):
-		return newError(Validation, "Send UTF-8.", "%s is not valid UTF-8", what)
+		return newError(NameValidation, "Send UTF-8.", "%s is not valid UTF-8", what)
 	case strings.ContainsRune(s, 0):
-		return newError(Validation, "Leave it out.", "%s has a NUL character", what)
-	case len(s) > most:
-		return newError(Validation, "Make it shorter.", "%s is longer than %d bytes", what, most)
+		return newError(NameValidation, "Leave it out.", "%s has a NUL character", what)
+	case len(s) > maxBytes:
+		return newError(NameValidation, "Make it shorter.", "%s is longer than %d bytes", what, maxBytes)
 	}
 	return nil
 }
@@ -70,7 +70,7 @@ func checkReason(s string) error {
 		return err
 	}
 	if utf8.RuneCountInString(s) > maxReasonCharacters || strings.ContainsFunc(s, unicode.IsControl) {
-		return newError(Validation, "Say it in one line.", "the reason is longer than %d characters, or has line breaks", maxReasonCharacters)
+		return newError(NameValidation, "Say it in one line.", "the reason is longer than %d characters, or has line breaks", maxReasonCharacters)
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ func refused(t *testing.T, what string, err error, name, code string) {
 func checks(t *testing.T, what string, err error, passes bool) {
 	t.Helper()
 	if !passes {
-		refused(t, what, err, Validation, "PC422")
+		refused(t, what, err, NameValidation, "PC422")
 	} else if err != nil {
 		t.Errorf("%s: %v", what, err)
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Consent is a record: a grantor agrees that a grantee sees what is granted to it, within a scope.
-type Consent struct {
+// RecordedConsent is a record: a grantor agrees that a grantee sees what is granted to it, within a scope.
+type RecordedConsent struct {
 	ID         string `json:"id"`
 	Store      string `json:"store"`
 	Grantor    string `json:"grantor"` // who recorded the consent, by its credential
@@ -43,16 +43,16 @@ func (g ConsentRequest) check(revoke bool) error {
 }
 
 // RecordConsent records a consent of the caller, or of somebody whose guardian the caller is.
-func (d *Service) RecordConsent(ctx context.Context, c identity.Caller, g ConsentRequest) (*Consent, error) {
+func (d *Service) RecordConsent(ctx context.Context, c identity.Caller, g ConsentRequest) (*RecordedConsent, error) {
 	if err := g.check(false); err != nil {
 		return nil, err
 	}
-	s, err := d.openForConsent(ctx, c, g.Reason)
+	s, err := d.openConsentSession(ctx, c, g.Reason)
 	if err != nil {
 		return nil, err
 	}
 	defer s.close(ctx)
-	x := s.privacy.Consents
+	x := s.section.Consents
 	store, err := s.consentStore(ctx, g)
 	if err != nil {
 		return nil, err
@@ -68,40 +68,40 @@ func (d *Service) RecordConsent(ctx context.Context, c identity.Caller, g Consen
 		return nil, err
 	}
 	if len(found) > 0 {
-		found[0].Repeated, found[0].OnBehalfOf = true, g.grantorUnlessCaller(s)
+		found[0].Repeated, found[0].OnBehalfOf = true, g.wardOrEmpty(s)
 		return &found[0], nil
 	}
 	columns, values := []string{x.Store, x.Grantee}, []any{store, g.Grantee}
 	if x.Scope != "" {
 		columns, values = append(columns, x.Scope), append(values, scope)
 	}
-	if t, ok := s.policy.Table(x.Relation.Name); ok && t.Write != nil && !isStamped(t.Write.Stamps, x.Grantor) {
+	if t, ok := s.policy.Table(x.Relation.Name); ok && t.Write != nil && !hasStampedColumn(t.Write.Stamps, x.Grantor) {
 		columns, values = append(columns, x.Grantor), append(values, s.entity)
 	}
-	out := &Consent{Store: store, Grantee: g.Grantee, Scope: scope, OnBehalfOf: g.grantorUnlessCaller(s)}
+	out := &RecordedConsent{Store: store, Grantee: g.Grantee, Scope: scope, OnBehalfOf: g.wardOrEmpty(s)}
 	err = s.conn.QueryRow(ctx, "INSERT INTO "+x.Relation.Name.SQL()+" ("+quotedList(columns)+") VALUES ("+
-		placeholders(len(columns))+") RETURNING "+
+		parameterList(len(columns))+") RETURNING "+
 		catalog.QuoteIdent(x.Key)+"::pg_catalog.text, "+catalog.QuoteIdent(x.Grantor)+"::pg_catalog.text", values...).
 		Scan(&out.ID, &out.Grantor)
 	if err != nil {
-		return nil, fromDatabase(err)
+		return nil, translateDatabaseError(err)
 	}
 	return out, nil
 }
 
 // WithdrawConsent revokes a consent of the caller, or of somebody for whom it speaks.
-func (d *Service) WithdrawConsent(ctx context.Context, c identity.Caller, g ConsentRequest) ([]Consent, error) {
+func (d *Service) WithdrawConsent(ctx context.Context, c identity.Caller, g ConsentRequest) ([]RecordedConsent, error) {
 	if err := g.check(true); err != nil {
 		return nil, err
 	}
-	s, err := d.openForConsent(ctx, c, g.Reason)
+	s, err := d.openConsentSession(ctx, c, g.Reason)
 	if err != nil {
 		return nil, err
 	}
 	defer s.close(ctx)
-	x := s.privacy.Consents
+	x := s.section.Consents
 	if x.Revoked == "" {
-		return nil, newError(NotFound, "The DBA names the column revoked: under consents in the policy.",
+		return nil, newError(NameNotFound, "The DBA names the column revoked: under consents in the policy.",
 			"consents cannot be revoked here")
 	}
 	where, values := catalog.QuoteIdent(x.Key)+" = $1", []any{g.ID}
@@ -114,38 +114,38 @@ func (d *Service) WithdrawConsent(ctx context.Context, c identity.Caller, g Cons
 			" = $2", []any{grantor, g.Grantee}
 		if x.Scope != "" && g.Scope != "" {
 			values = append(values, g.Scope)
-			where += " AND " + catalog.QuoteIdent(x.Scope) + " = $" + intText(len(values))
+			where += " AND " + catalog.QuoteIdent(x.Scope) + " = $" + parameterNumber(len(values))
 		}
 		if g.Store != "" {
 			values = append(values, g.Store)
-			where += " AND " + catalog.QuoteIdent(x.Store) + "::pg_catalog.text = $" + intText(len(values))
+			where += " AND " + catalog.QuoteIdent(x.Store) + "::pg_catalog.text = $" + parameterNumber(len(values))
 		}
 	}
 	rows, err := s.conn.Query(ctx, "UPDATE "+x.Relation.Name.SQL()+" SET "+catalog.QuoteIdent(x.Revoked)+
 		" = CURRENT_TIMESTAMP WHERE "+where+" AND "+catalog.QuoteIdent(x.Revoked)+" IS NULL RETURNING "+s.consentColumns(),
 		values...)
 	if err != nil {
-		return nil, fromDatabase(err)
+		return nil, translateDatabaseError(err)
 	}
 	out, err := pgx.CollectRows(rows, scanConsent)
 	if err != nil {
-		return nil, fromDatabase(err)
+		return nil, translateDatabaseError(err)
 	}
 	if len(out) == 0 { // The consent was revoked before, or there is none.
 		again, err := s.conn.Query(ctx, "SELECT "+s.consentColumns()+" FROM "+x.Relation.Name.SQL()+" WHERE "+where+
 			" AND "+catalog.QuoteIdent(x.Revoked)+" IS NOT NULL ORDER BY 1 LIMIT 100", values...)
 		if err != nil {
-			return nil, fromDatabase(err)
+			return nil, translateDatabaseError(err)
 		}
 		if out, err = pgx.CollectRows(again, scanConsent); err != nil {
-			return nil, fromDatabase(err)
+			return nil, translateDatabaseError(err)
 		}
 		for i := range out {
 			out[i].Repeated = true
 		}
 	}
 	if len(out) == 0 && g.ID == "" && g.Grantor != "" && g.Grantor != s.entity {
-		return nil, newError(NotFound,
+		return nil, newError(NameNotFound,
 			"What you have recorded as a guardian stands in your own name: leave out whose consent it is. Ids "+
 				"match whole: upper and lower case differ. What you may not see is not there.", "there is no such consent for you")
 	}
@@ -155,28 +155,28 @@ func (d *Service) WithdrawConsent(ctx context.Context, c identity.Caller, g Cons
 	return out, nil
 }
 
-func (d *Service) openForConsent(ctx context.Context, c identity.Caller, why string) (*session, error) {
-	s, err := d.openSession(ctx, c, "", why)
+func (d *Service) openConsentSession(ctx context.Context, c identity.Caller, reason string) (*callerSession, error) {
+	s, err := d.openSession(ctx, c, "", reason)
 	if err != nil {
 		return nil, err
 	}
-	if s.privacy.Consents == nil {
+	if s.section.Consents == nil {
 		s.close(ctx)
-		return nil, newError(NotFound, "The DBA writes consents: under privacy in the policy.",
+		return nil, newError(NameNotFound, "The DBA writes consents: under privacy in the policy.",
 			"this database has no records of consent")
 	}
 	return s, nil
 }
 
 // scope returns the scope of the requested consent; without one, the policy's word for everybody.
-func (g ConsentRequest) scope(s *session) string {
+func (g ConsentRequest) scope(s *callerSession) string {
 	if g.Scope == "" {
-		return s.privacy.EverybodyWord
+		return s.section.EverybodyWord
 	}
 	return g.Scope
 }
 
-func (g ConsentRequest) grantorUnlessCaller(s *session) string {
+func (g ConsentRequest) wardOrEmpty(s *callerSession) string {
 	if g.Grantor == s.entity {
 		return ""
 	}
@@ -184,9 +184,9 @@ func (g ConsentRequest) grantorUnlessCaller(s *session) string {
 }
 
 // consentColumns returns the columns of a consent record, as SQL that reads them as texts.
-func (s *session) consentColumns() string {
-	x := s.privacy.Consents
-	scope, revoked := catalog.QuoteLiteral(s.privacy.EverybodyWord)+"::pg_catalog.text", "false"
+func (s *callerSession) consentColumns() string {
+	x := s.section.Consents
+	scope, revoked := catalog.QuoteLiteral(s.section.EverybodyWord)+"::pg_catalog.text", "false"
 	if x.Scope != "" {
 		scope = catalog.QuoteIdent(x.Scope) + "::pg_catalog.text"
 	}
@@ -200,15 +200,15 @@ func (s *session) consentColumns() string {
 	return strings.Join(append(out, scope, revoked), ", ")
 }
 
-func scanConsent(row pgx.CollectableRow) (Consent, error) {
-	var c Consent
+func scanConsent(row pgx.CollectableRow) (RecordedConsent, error) {
+	var c RecordedConsent
 	err := row.Scan(&c.ID, &c.Store, &c.Grantor, &c.Grantee, &c.Scope, &c.Revoked)
 	return c, err
 }
 
 // findConsents finds a record of the caller's consent that counts.
-func (s *session) findConsents(ctx context.Context, store, grantee, scope string) ([]Consent, error) {
-	x := s.privacy.Consents
+func (s *callerSession) findConsents(ctx context.Context, store, grantee, scope string) ([]RecordedConsent, error) {
+	x := s.section.Consents
 	where, values := []string{catalog.QuoteIdent(x.Store) + "::pg_catalog.text = $1",
 		catalog.QuoteIdent(x.Grantee) + " = $2", catalog.QuoteIdent(x.Grantor) + " = $3"}, []any{store, grantee, s.entity}
 	if x.Scope != "" {
@@ -224,16 +224,16 @@ func (s *session) findConsents(ctx context.Context, store, grantee, scope string
 	rows, err := s.conn.Query(ctx, "SELECT "+s.consentColumns()+" FROM "+x.Relation.Name.SQL()+" WHERE "+
 		strings.Join(where, " AND ")+" ORDER BY 1 LIMIT 1", values...)
 	if err != nil {
-		return nil, fromDatabase(err)
+		return nil, translateDatabaseError(err)
 	}
 	out, err := pgx.CollectRows(rows, scanConsent)
-	return out, fromDatabase(err)
+	return out, translateDatabaseError(err)
 }
 
 // checkGuardian checks that the caller is a guardian in a store. The caller counts as a guardian only if it sees the
 // table of guardians.
-func (s *session) checkGuardian(ctx context.Context, ward, store string) error {
-	forbidden := newError(Forbidden, "The owner of the store records who speaks for whom.",
+func (s *callerSession) checkGuardian(ctx context.Context, ward, store string) error {
+	forbidden := newError(NameForbidden, "The owner of the store records who speaks for whom.",
 		"only the grantor or its guardian records consent, by its own credential")
 	stores, err := s.storesOfWard(ctx, ward)
 	if err != nil {
@@ -246,8 +246,8 @@ func (s *session) checkGuardian(ctx context.Context, ward, store string) error {
 }
 
 // storesOfWard returns the stores in which the caller is a guardian of the ward.
-func (s *session) storesOfWard(ctx context.Context, ward string) ([]string, error) {
-	g := s.privacy.Guardians
+func (s *callerSession) storesOfWard(ctx context.Context, ward string) ([]string, error) {
+	g := s.section.Guardians
 	if g == nil {
 		return nil, nil
 	}
@@ -258,15 +258,15 @@ func (s *session) storesOfWard(ctx context.Context, ward string) ([]string, erro
 		g.Relation.Name.SQL()+" WHERE "+catalog.QuoteIdent(g.Subject)+" = $1 AND "+catalog.QuoteIdent(g.Guardian)+
 		" = $2 ORDER BY 1 LIMIT 1000", ward, s.entity)
 	if err != nil {
-		return nil, fromDatabase(err)
+		return nil, translateDatabaseError(err)
 	}
 	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	return out, fromDatabase(err)
+	return out, translateDatabaseError(err)
 }
 
 // consentStore finds the store of a consent that does not name it. This is the store of the context or the memory in
 // its scope, one in which the caller is the grantor's guardian, or the caller's own.
-func (s *session) consentStore(ctx context.Context, g ConsentRequest) (string, error) {
+func (s *callerSession) consentStore(ctx context.Context, g ConsentRequest) (string, error) {
 	if g.Store != "" {
 		return g.Store, nil
 	}
@@ -292,7 +292,7 @@ func (s *session) consentStore(ctx context.Context, g ConsentRequest) (string, e
 		}
 		return "", false
 	}
-	if g.Scope != "" && s.privacy.Contexts != nil {
+	if g.Scope != "" && s.section.Contexts != nil {
 		contexts, err := s.readContexts(ctx, g.Scope)
 		if err != nil {
 			return "", err
@@ -308,7 +308,7 @@ func (s *session) consentStore(ctx context.Context, g ConsentRequest) (string, e
 	if store, ok := try(slices.Clone(ward)); ok {
 		return store, nil
 	}
-	if g.Scope != "" && g.Scope != s.privacy.EverybodyWord {
+	if g.Scope != "" && g.Scope != s.section.EverybodyWord {
 		found, err := s.storesOfMemory(ctx, g.Scope)
 		if err != nil {
 			return "", err
@@ -326,40 +326,40 @@ func (s *session) consentStore(ctx context.Context, g ConsentRequest) (string, e
 			return store, nil
 		}
 	}
-	return "", newError(Validation, "Say it with --store.", "nothing says in which store this consent counts")
+	return "", newError(NameValidation, "Say it with --store.", "nothing says in which store this consent counts")
 }
 
 // storesOfMemory returns the stores that have a memory with this key which the caller sees.
-func (s *session) storesOfMemory(ctx context.Context, key string) ([]string, error) {
+func (s *callerSession) storesOfMemory(ctx context.Context, key string) ([]string, error) {
 	prefix, _, _ := strings.Cut(key, ":")
-	m := s.privacy.MemoriesOf(prefix)
+	m := s.section.MemoriesOf(prefix)
 	if m == nil {
 		return nil, nil
 	}
 	rows, err := s.conn.Query(ctx, "SELECT "+catalog.QuoteIdent(m.StoreColumn)+"::pg_catalog.text FROM "+
 		m.Relation.Name.SQL()+" WHERE "+catalog.QuoteIdent(m.Key)+" = $1", key)
 	if err != nil {
-		return nil, fromDatabase(err)
+		return nil, translateDatabaseError(err)
 	}
 	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	return out, fromDatabase(err)
+	return out, translateDatabaseError(err)
 }
 
 // storesOfRecords returns the stores in which the caller has consented before.
-func (s *session) storesOfRecords(ctx context.Context) ([]string, error) {
-	x := s.privacy.Consents
+func (s *callerSession) storesOfRecords(ctx context.Context) ([]string, error) {
+	x := s.section.Consents
 	rows, err := s.conn.Query(ctx, "SELECT DISTINCT "+catalog.QuoteIdent(x.Store)+"::pg_catalog.text FROM "+
 		x.Relation.Name.SQL()+" WHERE "+catalog.QuoteIdent(x.Grantor)+" = $1 LIMIT 100", s.entity)
 	if err != nil {
-		return nil, fromDatabase(err)
+		return nil, translateDatabaseError(err)
 	}
 	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	return out, fromDatabase(err)
+	return out, translateDatabaseError(err)
 }
 
 // storesOfWards returns the stores in which the caller is a guardian.
-func (s *session) storesOfWards(ctx context.Context) ([]string, error) {
-	g := s.privacy.Guardians
+func (s *callerSession) storesOfWards(ctx context.Context) ([]string, error) {
+	g := s.section.Guardians
 	if g == nil {
 		return nil, nil
 	}
@@ -369,13 +369,13 @@ func (s *session) storesOfWards(ctx context.Context) ([]string, error) {
 	rows, err := s.conn.Query(ctx, "SELECT DISTINCT "+catalog.QuoteIdent(g.Store)+"::pg_catalog.text FROM "+
 		g.Relation.Name.SQL()+" WHERE "+catalog.QuoteIdent(g.Guardian)+" = $1 LIMIT 100", s.entity)
 	if err != nil {
-		return nil, fromDatabase(err)
+		return nil, translateDatabaseError(err)
 	}
 	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	return out, fromDatabase(err)
+	return out, translateDatabaseError(err)
 }
 
-// isStamped reports whether the policy sets a column whatever the caller sends.
-func isStamped(stamps []policy.Stamp, column string) bool {
+// hasStampedColumn reports whether the policy sets a column whatever the caller sends.
+func hasStampedColumn(stamps []policy.Stamp, column string) bool {
 	return slices.ContainsFunc(stamps, func(s policy.Stamp) bool { return s.Column == column && s.Unless == nil })
 }

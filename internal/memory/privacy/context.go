@@ -36,15 +36,15 @@ type ContextRequest struct {
 // EnteredContext is a context that can be entered, and how.
 type EnteredContext struct {
 	Context
-	Made  bool     `json:"created"`
-	Added []string `json:"added"` // participants that the call has added
-	Role  string   `json:"role,omitempty"`
+	Created bool     `json:"created"`
+	Added   []string `json:"added"` // participants that the call has added
+	Role    string   `json:"role,omitempty"`
 	// false: the credential does not have the role, which then gives no right
-	RoleHeld *bool  `json:"role_held,omitempty"`
-	Setting  string `json:"sql"` // the SQL statement by which a connection enters the context
+	CredentialHasRole *bool  `json:"role_held,omitempty"`
+	Setting           string `json:"sql"` // the SQL statement by which a connection enters the context
 }
 
-func intText(n int) string { return strconv.Itoa(n) }
+func parameterNumber(n int) string { return strconv.Itoa(n) }
 
 // Contexts returns the contexts that the caller may enter, and those of its own stores.
 func (d *Service) Contexts(ctx context.Context, c identity.Caller) ([]Context, error) {
@@ -74,10 +74,11 @@ func (d *Service) ContextsNamed(ctx context.Context, c identity.Caller, name str
 }
 
 // readContexts returns the contexts that the caller sees: those with a name, or all if the name is empty.
-func (s *session) readContexts(ctx context.Context, name string) ([]Context, error) {
-	x := s.privacy.Contexts
+func (s *callerSession) readContexts(ctx context.Context, name string) ([]Context, error) {
+	x := s.section.Contexts
 	if x == nil {
-		return nil, newError(NotFound, "The DBA writes contexts: under privacy in the policy.", "this database has no contexts")
+		return nil, newError(NameNotFound, "The DBA writes contexts: under privacy in the policy.",
+			"this database has no contexts")
 	}
 	stores, err := s.ownStores(ctx)
 	if err != nil {
@@ -96,7 +97,7 @@ func (s *session) readContexts(ctx context.Context, name string) ([]Context, err
 	}
 	rows, err := s.conn.Query(ctx, sql+" ORDER BY 1, 2 LIMIT 1000", args...)
 	if err != nil {
-		return nil, fromDatabase(err)
+		return nil, translateDatabaseError(err)
 	}
 	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Context, error) {
 		var c Context
@@ -122,7 +123,7 @@ func (s *session) readContexts(ctx context.Context, name string) ([]Context, err
 	if out == nil {
 		out = []Context{}
 	}
-	return out, fromDatabase(err)
+	return out, translateDatabaseError(err)
 }
 
 // EnterContext tells how to enter a context; each call and each connection has to enter by itself. A context that does
@@ -171,18 +172,18 @@ func (d *Service) findOrMakeContext(ctx context.Context, c identity.Caller, e Co
 		if out.Context, err = s.insertContext(ctx, e, participants, access); err != nil {
 			return nil, err
 		}
-		out.Made, out.Added = true, participants
+		out.Created, out.Added = true, participants
 	case mustBeNew:
-		return nil, newError(Conflict, "Enter it, or take another name.", "there is such a context already")
+		return nil, newError(NameConflict, "Enter it, or take another name.", "there is such a context already")
 	default:
 		out.Context = found[0]
 		if e.Access != nil {
-			return nil, newError(Conflict, "Leave it out. Its owner changes it by SQL.",
+			return nil, newError(NameConflict, "Leave it out. Its owner changes it by SQL.",
 				"the context is there already, and says what new memories are granted to")
 		}
-		if more := difference(participants, out.Participants); len(more) > 0 {
+		if more := idsNotIn(participants, out.Participants); len(more) > 0 {
 			if len(found) > 1 {
-				return nil, newError(Validation, "Say which with --store.", "there are %d contexts of this name", len(found))
+				return nil, newError(NameValidation, "Say which with --store.", "there are %d contexts of this name", len(found))
 			}
 			if err := s.addParticipants(ctx, &out.Context, more); err != nil {
 				return nil, err
@@ -195,16 +196,17 @@ func (d *Service) findOrMakeContext(ctx context.Context, c identity.Caller, e Co
 	}
 	if e.Role != "" {
 		held := slices.Contains(s.ids, e.Role) || slices.Contains(s.ids, "role:"+e.Role)
-		out.Role, out.RoleHeld = e.Role, &held
+		out.Role, out.CredentialHasRole = e.Role, &held
 	}
-	out.Setting = "SET " + s.privacy.ContextSetting + " = " + catalog.QuoteLiteral(e.Context)
+	out.Setting = "SET " + s.section.ContextSetting + " = " + catalog.QuoteLiteral(e.Context)
 	return out, nil
 }
 
 // insertContext inserts a context into a store of the caller's own. It does not tell whether there is one of this name
 // in another store: names are unique only within a store.
-func (s *session) insertContext(ctx context.Context, e ContextRequest, participants, access []string) (Context, error) {
-	x := s.privacy.Contexts
+func (s *callerSession) insertContext(ctx context.Context, e ContextRequest, participants, access []string) (Context,
+	error) {
+	x := s.section.Contexts
 	stores, err := s.ownStores(ctx)
 	if err != nil {
 		return Context{}, err
@@ -213,7 +215,7 @@ func (s *session) insertContext(ctx context.Context, e ContextRequest, participa
 	case len(stores) == 0 || e.Store != "" && !slices.Contains(stores, e.Store):
 		return Context{}, newNotFoundError("context")
 	case e.Store == "" && len(stores) > 1:
-		return Context{}, newError(Validation, "Say which with --store.", "you have %d stores", len(stores))
+		return Context{}, newError(NameValidation, "Say which with --store.", "you have %d stores", len(stores))
 	case e.Store != "":
 		stores = []string{e.Store}
 	}
@@ -221,13 +223,13 @@ func (s *session) insertContext(ctx context.Context, e ContextRequest, participa
 		stores[0], e.Context, encodeList(x.Participants, participants)}
 	if e.Access != nil {
 		if x.Defaults.Column == "" {
-			return Context{}, newError(Validation, "Leave it out.", "contexts have no grants of their own here")
+			return Context{}, newError(NameValidation, "Leave it out.", "contexts have no grants of their own here")
 		}
 		columns, values = append(columns, x.Defaults.Column), append(values, encodeList(x.Defaults, access))
 	}
 	if _, err := s.conn.Exec(ctx, "INSERT INTO "+x.Relation.Name.SQL()+" ("+quotedList(columns)+") VALUES ("+
-		placeholders(len(columns))+")", values...); err != nil {
-		return Context{}, fromDatabase(err)
+		parameterList(len(columns))+")", values...); err != nil {
+		return Context{}, translateDatabaseError(err)
 	}
 	if len(access) == 0 {
 		access = append(slices.Clone(participants), e.Context)
@@ -237,19 +239,19 @@ func (s *session) insertContext(ctx context.Context, e ContextRequest, participa
 }
 
 // addParticipants adds participants to a context of the caller's own.
-func (s *session) addParticipants(ctx context.Context, c *Context, more []string) error {
+func (s *callerSession) addParticipants(ctx context.Context, c *Context, more []string) error {
 	if !c.Owner {
-		return newError(Forbidden, "Enter it without --participants, or ask its owner.",
+		return newError(NameForbidden, "Enter it without --participants, or ask its owner.",
 			"who takes part in a context is for its owner to say")
 	}
-	x := s.privacy.Contexts
+	x := s.section.Contexts
 	list := append(slices.Clone(c.Participants), more...)
 	tag, err := s.conn.Exec(ctx, "UPDATE "+x.Relation.Name.SQL()+" SET "+catalog.QuoteIdent(x.Participants.Column)+
 		" = $1 WHERE "+catalog.QuoteIdent(x.Name)+" = $2 AND "+catalog.QuoteIdent(x.Store)+" = $3",
 		encodeList(x.Participants, list), c.Name, c.Store)
 	switch {
 	case err != nil:
-		return fromDatabase(err)
+		return translateDatabaseError(err)
 	case tag.RowsAffected() == 0:
 		return newNotFoundError("context")
 	}
@@ -262,7 +264,7 @@ func (s *session) addParticipants(ctx context.Context, c *Context, more []string
 
 // RoleNote returns a note for people about a role that the credential does not have, and "" if it has the role.
 func (e *EnteredContext) RoleNote() string {
-	if e.RoleHeld != nil && !*e.RoleHeld {
+	if e.CredentialHasRole != nil && !*e.CredentialHasRole {
 		return strings.TrimPrefix(e.Role, "role:") + " is no role of your credential's: it gives nothing"
 	}
 	return ""

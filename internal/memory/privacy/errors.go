@@ -27,18 +27,19 @@ func (e *Error) Name() string { return e.name }
 
 // The names of errors.
 const (
-	NotFound   = "PrivacyNotFoundError"
-	Forbidden  = "PrivacyForbiddenError"
-	Validation = "PrivacyValidationError"
-	Conflict   = "PrivacyConflictError"
-	Busy       = "PrivacyBusyError"    // somebody else holds the row; nothing was changed
-	Blocked    = "PrivacyBlockedError" // a belief reveals whom its source is about
-	Refused    = "PrivacyRefusedError" // the policy or the proxy refuses for another reason, which the SQLSTATE gives
+	NameNotFound   = "PrivacyNotFoundError"
+	NameForbidden  = "PrivacyForbiddenError"
+	NameValidation = "PrivacyValidationError"
+	NameConflict   = "PrivacyConflictError"
+	NameBusy       = "PrivacyBusyError"    // somebody else holds the row; nothing was changed
+	NameBlocked    = "PrivacyBlockedError" // a belief reveals whom its source is about
+	NameRefused    = "PrivacyRefusedError" // the policy or the proxy refuses for another reason, which the SQLSTATE gives
 )
 
 var codesByName = map[string]sqlstate.Code{
-	NotFound: sqlstate.ConsentNotFound, Forbidden: sqlstate.InsufficientPrivilege,
-	Validation: sqlstate.ConsentValidation, Blocked: sqlstate.ConsentValidation, Conflict: sqlstate.ConsentConflict,
+	NameNotFound: sqlstate.ConsentNotFound, NameForbidden: sqlstate.InsufficientPrivilege,
+	NameValidation: sqlstate.ConsentValidation, NameBlocked: sqlstate.ConsentValidation,
+	NameConflict: sqlstate.ConsentConflict,
 }
 
 // newError makes an error with a name.
@@ -49,34 +50,34 @@ func newError(name, hint, format string, args ...any) *Error {
 
 // newNotFoundError is the answer both for what does not exist and for what the caller may not know of.
 func newNotFoundError(what string) *Error {
-	return newError(NotFound, "Ids match whole: upper and lower case differ. What you may not see is not there.",
+	return newError(NameNotFound, "Ids match whole: upper and lower case differ. What you may not see is not there.",
 		"there is no such %s for you", what)
 }
 
 const lockNotAvailable = "55P03"
 
-// fromDatabase turns an error that the proxy returned into an [Error]. Its texts are those that any client of this
-// caller gets.
-func fromDatabase(err error) error {
+// translateDatabaseError turns an error that the proxy returned into an [Error]. Its texts are those that any client of
+// this caller gets.
+func translateDatabaseError(err error) error {
 	var pg *pgconn.PgError
 	if err == nil || !errors.As(err, &pg) {
 		return err
 	}
-	name := Refused
+	name := NameRefused
 	switch {
 	case pg.Code == lockNotAvailable:
-		return &Error{Busy, sqlstate.New(lockNotAvailable, sqlstate.ReasonConsent,
+		return &Error{NameBusy, sqlstate.New(lockNotAvailable, sqlstate.ReasonConsent,
 			"another transaction has changed the row and holds it: nothing was changed").
 			WithHint("Try again. The policy's transaction_timeout under limits says how long an agent's " +
 				"transaction lasts at most; pgconsent agent disable ends its sessions.")}
 	case pg.Code == "22P02": // An id that is no value of the column's type exists nowhere.
 		return newNotFoundError("row")
 	case pg.Code == string(sqlstate.InsufficientPrivilege):
-		name = Forbidden
+		name = NameForbidden
 	case pg.Code == "23505":
-		name = Conflict
+		name = NameConflict
 	case strings.HasPrefix(pg.Code, "22"):
-		name = Validation
+		name = NameValidation
 	}
 	return &Error{name, sqlstate.New(sqlstate.Code(pg.Code), sqlstate.ReasonConsent, "%s", pg.Message).WithHint("%s", pg.Hint)}
 }

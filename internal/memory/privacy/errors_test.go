@@ -14,17 +14,17 @@ import (
 // What the proxy and the database answer has a name of ours, keeps its SQLSTATE and text, and shows no detail.
 func TestNamesOfWhatTheProxyAnswers(t *testing.T) {
 	for code, want := range map[string]struct{ name, code string }{
-		"42501": {Forbidden, "42501"},
-		"23505": {Conflict, "23505"},
-		"22023": {Validation, "22023"},
-		"22021": {Validation, "22021"},
-		"22P02": {NotFound, "PC404"}, // no id of the column's type, so nobody's
-		"55P03": {Busy, "55P03"},
-		"23503": {Refused, "23503"},
-		"57014": {Refused, "57014"},
-		"2F000": {Refused, "2F000"},
+		"42501": {NameForbidden, "42501"},
+		"23505": {NameConflict, "23505"},
+		"22023": {NameValidation, "22023"},
+		"22021": {NameValidation, "22021"},
+		"22P02": {NameNotFound, "PC404"}, // no id of the column's type, so nobody's
+		"55P03": {NameBusy, "55P03"},
+		"23503": {NameRefused, "23503"},
+		"57014": {NameRefused, "57014"},
+		"2F000": {NameRefused, "2F000"},
 	} {
-		err := fromDatabase(fmt.Errorf("asked: %w", &pgconn.PgError{Code: code, Message: "said", Hint: "do so",
+		err := translateDatabaseError(fmt.Errorf("asked: %w", &pgconn.PgError{Code: code, Message: "said", Hint: "do so",
 			Detail: "Key (id)=(secret)"}))
 		refused(t, code, err, want.name, want.code)
 		var state *sqlstate.Error
@@ -34,53 +34,53 @@ func TestNamesOfWhatTheProxyAnswers(t *testing.T) {
 		}
 	}
 	other := errors.New("the connection broke")
-	if got := fromDatabase(other); got != other {
+	if got := translateDatabaseError(other); got != other {
 		t.Errorf("what is no answer of a database: %v", got)
 	}
-	if err := fromDatabase(nil); err != nil {
+	if err := translateDatabaseError(nil); err != nil {
 		t.Errorf("no error: %v", err)
 	}
 }
 
 func TestEachNameHasItsSQLSTATE(t *testing.T) {
-	for name, code := range map[string]string{NotFound: "PC404", Forbidden: "42501", Validation: "PC422",
-		Blocked: "PC422", Conflict: "PC409"} {
+	for name, code := range map[string]string{NameNotFound: "PC404", NameForbidden: "42501", NameValidation: "PC422",
+		NameBlocked: "PC422", NameConflict: "PC409"} {
 		refused(t, name, newError(name, "a hint", "%d of %s", 2, "x"), name, code)
 	}
-	refused(t, "missing", newNotFoundError("memory"), NotFound, "PC404")
+	refused(t, "missing", newNotFoundError("memory"), NameNotFound, "PC404")
 }
 
 // A name blocks, whatever the caller accepts; what may be one blocks until the caller says that it is none; nothing
 // else does.
 func TestWhatBlocksABelief(t *testing.T) {
 	warned := func(check generalize.Check) generalize.Report {
-		return generalize.Report{Verdict: generalize.Warned, Findings: []generalize.Finding{{Check: check,
-			Level: generalize.Warn}}}
+		return generalize.Report{Verdict: generalize.VerdictWarned, Findings: []generalize.Finding{{Check: check,
+			Level: generalize.LevelWarn}}}
 	}
-	advised := generalize.Report{Verdict: generalize.Warned,
-		Findings: []generalize.Finding{{Check: generalize.EntityName, Level: generalize.Advisory}}}
+	advised := generalize.Report{Verdict: generalize.VerdictWarned,
+		Findings: []generalize.Finding{{Check: generalize.CheckEntityName, Level: generalize.LevelAdvisory}}}
 	for _, c := range []struct {
 		what           string
 		report         generalize.Report
 		asked, accepts bool // it blocks, of whom warnings are not accepted, or are
 	}{
-		{"nothing", generalize.Report{Verdict: generalize.Clear}, false, false},
-		{"a name", generalize.Report{Verdict: generalize.Blocked}, true, true},
-		{"what may be a name", warned(generalize.EntityName), true, false},
-		{"a date", warned(generalize.Specificity), false, false},
+		{"nothing", generalize.Report{Verdict: generalize.VerdictClear}, false, false},
+		{"a name", generalize.Report{Verdict: generalize.VerdictBlocked}, true, true},
+		{"what may be a name", warned(generalize.CheckEntityName), true, false},
+		{"a date", warned(generalize.CheckSpecificity), false, false},
 		{"advice about a name", advised, false, false},
 	} {
 		for accept, blocks := range map[bool]bool{false: c.asked, true: c.accepts} {
-			err := refusal(c.report, accept)
+			err := refusalOfReport(c.report, accept)
 			if !blocks {
 				if err != nil {
 					t.Errorf("%s, accepted %v: %v", c.what, accept, err)
 				}
 				continue
 			}
-			refused(t, c.what, err, Blocked, "PC422")
+			refused(t, c.what, err, NameBlocked, "PC422")
 			var told *BlockedError
-			if !errors.As(err, &told) || told.Name() != Blocked || told.Report.Verdict != c.report.Verdict ||
+			if !errors.As(err, &told) || told.Name() != NameBlocked || told.Report.Verdict != c.report.Verdict ||
 				told.Error() == "" {
 				t.Errorf("%s, accepted %v: %v tells nothing of the report", c.what, accept, err)
 			}

@@ -17,8 +17,8 @@ import (
 const (
 	maxBeliefBytes = 16384   // length of a belief
 	maxNoteBytes   = 4096    // length of a note
-	maxTexts       = 2000    // number of other memories of the caller, which show what words are rare
-	maxReadBytes   = 4 << 20 // bytes of the other memories
+	maxCorpusTexts = 2000    // number of other memories of the caller, which show what words are rare
+	maxCorpusBytes = 4 << 20 // bytes of the other memories
 	maxAliases     = 1000    // number of aliases of the entities that the source is about
 )
 
@@ -32,16 +32,16 @@ type Generalization struct {
 	Context string
 	Reason  string
 
-	Accept    bool // accept words that may be a form of a name but are not certain to be one
-	OnlyJudge bool // the call only judges the text, and makes no belief
+	AcceptsWarnings bool // accept words that may be a form of a name but are not certain to be one
+	CheckOnly       bool // the call only judges the text, and makes no belief
 }
 
-// Generalized is the result of a Generalization.
-type Generalized struct {
-	Memory   *Memory  // the belief; nil: the text was only judged
-	Repeated bool     // the same belief was drawn from this memory before: Memory is that belief
-	About    []string // ids of those whom the source is about
-	Report   generalize.Report
+// GeneralizationResult is the result of a Generalization.
+type GeneralizationResult struct {
+	Memory         *Memory  // the belief; nil: the text was only judged
+	AlreadyExisted bool     // the same belief was drawn from this memory before: Memory is that belief
+	Subjects       []string // ids of those whom the source is about
+	Report         generalize.Report
 }
 
 // BlockedError is the refusal of a belief that may reveal whom its source is about. No belief was made. It wraps an
@@ -59,28 +59,28 @@ func (e *BlockedError) Unwrap() error { return e.refused }
 // Name implements consent.Named.
 func (e *BlockedError) Name() string { return e.refused.Name() }
 
-// refusal returns the refusal that follows from a report, or nil. The caller judges dates and rare words. A certain
-// name is always refused, and an uncertain one unless the caller accepts it.
-func refusal(r generalize.Report, accept bool) error {
+// refusalOfReport returns the refusal that follows from a report, or nil. The caller judges dates and rare words. A
+// certain name is always refused, and an uncertain one unless the caller accepts it.
+func refusalOfReport(r generalize.Report, accept bool) error {
 	switch {
-	case r.Verdict == generalize.Blocked:
-		return &BlockedError{newError(Blocked,
+	case r.Verdict == generalize.VerdictBlocked:
+		return &BlockedError{newError(NameBlocked,
 			"Say it without what the report calls block: names of those whom the memory is about, in whatever form, and its id.",
 			"the text tells whom the private memory is about: nothing was made"), r}
 	case !accept && slices.ContainsFunc(r.Findings, func(f generalize.Finding) bool {
-		return f.Check == generalize.EntityName && f.Level == generalize.Warn
+		return f.Check == generalize.CheckEntityName && f.Level == generalize.LevelWarn
 	}):
-		return &BlockedError{newError(Blocked,
+		return &BlockedError{newError(NameBlocked,
 			"Say it in other words; or, if what the report warns of as a name is none, ask again with accept_warnings.",
 			"the text may tell whom the private memory is about: nothing was made"), r}
 	}
 	return nil
 }
 
-// DrawBelief makes a belief from a private memory of the caller, if the belief does not reveal whom the memory is
+// AddBelief makes a belief from a private memory of the caller, if the belief does not reveal whom the memory is
 // about. The memory stays as private as it was. A link records that the belief was drawn from the memory, where the
 // owner of the store sees it. Memories that the caller does not see do not count.
-func (d *Service) DrawBelief(ctx context.Context, c identity.Caller, g Generalization) (*Generalized, error) {
+func (d *Service) AddBelief(ctx context.Context, c identity.Caller, g Generalization) (*GeneralizationResult, error) {
 	access, err := checkIDs("access", g.Access)
 	if err != nil {
 		return nil, err
@@ -90,14 +90,14 @@ func (d *Service) DrawBelief(ctx context.Context, c identity.Caller, g Generaliz
 		return nil, err
 	}
 	if strings.TrimSpace(g.Belief) == "" {
-		return nil, newError(Validation, "Say what was learned.", "the belief is empty")
+		return nil, newError(NameValidation, "Say what was learned.", "the belief is empty")
 	}
 	_, section, err := d.privacySection()
 	if err != nil {
 		return nil, err
 	}
 	if section.Generalize == nil {
-		return nil, newError(NotFound, "The DBA writes generalize: under privacy in the policy.",
+		return nil, newError(NameNotFound, "The DBA writes generalize: under privacy in the policy.",
 			"nothing says where beliefs go that are drawn from memories")
 	}
 	s, err := d.openSession(ctx, c, g.Context, g.Reason)
@@ -105,15 +105,15 @@ func (d *Service) DrawBelief(ctx context.Context, c identity.Caller, g Generaliz
 		return nil, err
 	}
 	defer s.close(ctx)
-	if s.privacy.Generalize == nil { // The policy has changed meanwhile.
-		return nil, newError(Conflict, "Try again.", "the policy has changed")
+	if s.section.Generalize == nil { // The policy has changed meanwhile.
+		return nil, newError(NameConflict, "Try again.", "the policy has changed")
 	}
 	tx, err := s.conn.Begin(ctx)
 	if err != nil {
-		return nil, fromDatabase(err)
+		return nil, translateDatabaseError(err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	src, err := s.readSource(ctx, tx, g.Kind, g.Source, !g.OnlyJudge)
+	src, err := s.readSource(ctx, tx, g.Kind, g.Source, !g.CheckOnly)
 	if err != nil {
 		return nil, err
 	}
@@ -126,29 +126,29 @@ func (d *Service) DrawBelief(ctx context.Context, c identity.Caller, g Generaliz
 		return nil, err
 	}
 	in := generalize.Input{SourceID: src.id, Source: src.content, Subjects: subjects, Texts: []string{g.Belief},
-		Corpus: corpus.TextsWith, Documents: corpus.Documents()}
+		TextsWithWord: corpus.TextsWith, CorpusSize: corpus.DocumentCount()}
 	if g.Note != "" {
 		in.Texts = append(in.Texts, g.Note)
 	}
-	out := &Generalized{About: src.subjects, Report: generalize.Judge(in)}
-	if g.OnlyJudge {
+	out := &GeneralizationResult{Subjects: src.subjects, Report: generalize.CheckTexts(in)}
+	if g.CheckOnly {
 		return out, nil
 	}
-	if err := refusal(out.Report, g.Accept); err != nil {
+	if err := refusalOfReport(out.Report, g.AcceptsWarnings); err != nil {
 		return nil, err
 	}
 	if g.Access == nil {
 		access = nil
 	}
 	if out.Memory, err = s.findDerived(ctx, tx, src, g, access); err != nil || out.Memory != nil {
-		out.Repeated = true
+		out.AlreadyExisted = true
 		return out, err
 	}
 	if out.Memory, err = s.insertDerived(ctx, tx, src, g, access); err != nil {
 		return nil, err
 	}
 	if err := tx.Commit(ctx); err != nil {
-		return nil, fromDatabase(err)
+		return nil, translateDatabaseError(err)
 	}
 	return out, nil
 }
@@ -165,16 +165,16 @@ type sourceMemory struct {
 
 // readSource reads a memory as the caller sees it, and locks it, so that the same belief is drawn from it only once. A
 // caller that may not change it can draw nothing from it, since the link is written to its store.
-func (s *session) readSource(ctx context.Context, tx pgx.Tx, kind, key string, lock bool) (*sourceMemory, error) {
-	candidates := s.privacy.Memories
+func (s *callerSession) readSource(ctx context.Context, tx pgx.Tx, kind, key string, lock bool) (*sourceMemory, error) {
+	candidates := s.section.Memories
 	prefix, _, _ := strings.Cut(key, ":")
 	if kind != "" {
-		m := s.privacy.MemoriesOf(kind)
+		m := s.section.MemoriesOf(kind)
 		if m == nil {
-			return nil, newNoKindError(s.privacy)
+			return nil, newNoKindError(s.section)
 		}
 		candidates = []*policy.Memories{m}
-	} else if m := s.privacy.MemoriesOf(prefix); m != nil {
+	} else if m := s.section.MemoriesOf(prefix); m != nil {
 		candidates = []*policy.Memories{m}
 	}
 	var out *sourceMemory
@@ -183,20 +183,20 @@ func (s *session) readSource(ctx context.Context, tx pgx.Tx, kind, key string, l
 			m.Relation.Name.SQL() + " WHERE " + catalog.QuoteIdent(m.Key) + " = $1"
 		rows, err := tx.Query(ctx, sql, key)
 		if err != nil {
-			return nil, fromDatabase(err)
+			return nil, translateDatabaseError(err)
 		}
 		found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*sourceMemory, error) {
-			return readOriginal(row,
+			return scanSource(row,
 				m)
 		})
 		if err != nil {
-			return nil, fromDatabase(err)
+			return nil, translateDatabaseError(err)
 		}
 		if len(found) == 0 {
 			continue
 		}
 		if out != nil {
-			return nil, newError(Conflict, "Say of which kind it is: "+out.memories.Kind+" or "+m.Kind+".",
+			return nil, newError(NameConflict, "Say of which kind it is: "+out.memories.Kind+" or "+m.Kind+".",
 				"there are several memories with this id")
 		}
 		out = found[0]
@@ -205,20 +205,20 @@ func (s *session) readSource(ctx context.Context, tx pgx.Tx, kind, key string, l
 		return nil, newNotFoundError("memory")
 	}
 	if out.subjects == nil {
-		return nil, newError(Conflict, "Its owner writes a list there, by SQL.", "whom this memory is about is no list")
+		return nil, newError(NameConflict, "Its owner writes a list there, by SQL.", "whom this memory is about is no list")
 	}
 	if lock {
 		m := out.memories
 		if _, err := tx.Exec(ctx, "SELECT 1 FROM "+m.Relation.Name.SQL()+" WHERE "+catalog.QuoteIdent(m.Key)+
 			" = $1 FOR UPDATE", key); err != nil {
-			return nil, fromDatabase(err)
+			return nil, translateDatabaseError(err)
 		}
 	}
 	return out, nil
 }
 
-// readOriginal reads a row that readSource selects. A row without a list of subjects gives nil.
-func readOriginal(row pgx.CollectableRow, m *policy.Memories) (*sourceMemory, error) {
+// scanSource reads a row that readSource selects. A row without a list of subjects gives nil.
+func scanSource(row pgx.CollectableRow, m *policy.Memories) (*sourceMemory, error) {
 	out := &sourceMemory{memories: m}
 	var store, teller, told, subjects, grants, evidence, content *string
 	if err := row.Scan(&out.id, &store, &teller, &told, &subjects, &grants, &evidence, &content); err != nil {
@@ -235,7 +235,8 @@ func readOriginal(row pgx.CollectableRow, m *policy.Memories) (*sourceMemory, er
 
 // subjectsToHide are the persons whom a text must not name: those whom the memory is about, and who told it, with the
 // aliases that the caller sees.
-func (s *session) subjectsToHide(ctx context.Context, tx pgx.Tx, src *sourceMemory) ([]generalize.Subject, error) {
+func (s *callerSession) subjectsToHide(ctx context.Context, tx pgx.Tx, src *sourceMemory) ([]generalize.Subject,
+	error) {
 	who := slices.Clone(src.subjects)
 	if src.toldBy != "" && !slices.Contains(s.ids, src.toldBy) && !slices.Contains(who, src.toldBy) {
 		who = append(who, src.toldBy)
@@ -244,7 +245,7 @@ func (s *session) subjectsToHide(ctx context.Context, tx pgx.Tx, src *sourceMemo
 	for _, w := range who {
 		out = append(out, generalize.Subject{ID: w})
 	}
-	a := s.privacy.Generalize.Aliases
+	a := s.section.Generalize.Aliases
 	if a == nil || len(who) == 0 {
 		return out, nil
 	}
@@ -253,7 +254,7 @@ func (s *session) subjectsToHide(ctx context.Context, tx pgx.Tx, src *sourceMemo
 		" WHERE "+catalog.QuoteIdent(a.Store)+"::pg_catalog.text = $1 AND "+catalog.QuoteIdent(a.Subject)+
 		" = ANY ($2::pg_catalog.text[]) LIMIT $3", src.store, who, maxAliases+1)
 	if err != nil {
-		return nil, fromDatabase(err)
+		return nil, translateDatabaseError(err)
 	}
 	var subject, alias *string
 	n := 0
@@ -266,35 +267,36 @@ func (s *session) subjectsToHide(ctx context.Context, tx pgx.Tx, src *sourceMemo
 		}
 		return nil
 	}); err != nil {
-		return nil, fromDatabase(err)
+		return nil, translateDatabaseError(err)
 	}
 	if n > maxAliases {
-		return nil, newError(Validation, "Write only names there that somebody is called.",
+		return nil, newError(NameValidation, "Write only names there that somebody is called.",
 			"those whom the memory is about have more than %d other names", maxAliases)
 	}
 	return out, nil
 }
 
 // addToCorpus reads the caller's memories, the source among them, to find which words are rare.
-func (s *session) addToCorpus(ctx context.Context, tx pgx.Tx, corpus *generalize.Corpus, src *sourceMemory) error {
+func (s *callerSession) addToCorpus(ctx context.Context, tx pgx.Tx, corpus *generalize.Corpus,
+	src *sourceMemory) error {
 	corpus.Add(src.content)
 	bytes := len(src.content)
-	for _, m := range s.privacy.Memories {
-		left := maxTexts - corpus.Documents()
-		if left <= 0 || bytes > maxReadBytes {
+	for _, m := range s.section.Memories {
+		left := maxCorpusTexts - corpus.DocumentCount()
+		if left <= 0 || bytes > maxCorpusBytes {
 			break
 		}
 		key := catalog.QuoteIdent(m.Key)
 		rows, err := tx.Query(ctx, "SELECT "+key+"::pg_catalog.text, "+catalog.QuoteIdent(m.Content)+
 			"::pg_catalog.text FROM "+m.Relation.Name.SQL()+" ORDER BY "+key+" LIMIT $1", left)
 		if err != nil {
-			return fromDatabase(err)
+			return translateDatabaseError(err)
 		}
-		for rows.Next() && bytes <= maxReadBytes {
+		for rows.Next() && bytes <= maxCorpusBytes {
 			var id, content *string
 			if err := rows.Scan(&id, &content); err != nil {
 				rows.Close()
-				return fromDatabase(err)
+				return translateDatabaseError(err)
 			}
 			if content != nil && (m != src.memories || id == nil || *id != src.id) {
 				corpus.Add(*content)
@@ -303,16 +305,16 @@ func (s *session) addToCorpus(ctx context.Context, tx pgx.Tx, corpus *generalize
 		}
 		rows.Close()
 		if err := rows.Err(); err != nil {
-			return fromDatabase(err)
+			return translateDatabaseError(err)
 		}
 	}
 	return nil
 }
 
 // findDerived finds the same belief, drawn from the same memory before and with the same grants; nil: there is none.
-func (s *session) findDerived(ctx context.Context, tx pgx.Tx, src *sourceMemory, g Generalization,
+func (s *callerSession) findDerived(ctx context.Context, tx pgx.Tx, src *sourceMemory, g Generalization,
 	access []string) (*Memory, error) {
-	m, l := s.privacy.Generalize.BeliefKind, s.privacy.Generalize.Link
+	m, l := s.section.Generalize.BeliefKind, s.section.Generalize.Link
 	from, values := catalog.QuoteIdent(l.Source)+" = $2 AND "+catalog.QuoteIdent(l.Store)+
 		"::pg_catalog.text = $3", []any{g.Belief, src.id, src.store}
 	if l.Kind != "" {
@@ -323,17 +325,17 @@ func (s *session) findDerived(ctx context.Context, tx pgx.Tx, src *sourceMemory,
 		" IN (SELECT "+catalog.QuoteIdent(l.Made)+" FROM "+l.Relation.Name.SQL()+" WHERE "+from+") ORDER BY "+
 		catalog.QuoteIdent(m.Key)+" LIMIT 100", values...)
 	if err != nil {
-		return nil, fromDatabase(err)
+		return nil, translateDatabaseError(err)
 	}
 	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (*Memory, error) {
 		memory, _, err := scanMemory(row, m)
 		return memory, err
 	})
 	if err != nil {
-		return nil, fromDatabase(err)
+		return nil, translateDatabaseError(err)
 	}
 	for _, f := range found {
-		if access == nil || len(difference(access, f.Access))+len(difference(f.Access, access)) == 0 {
+		if access == nil || len(idsNotIn(access, f.Access))+len(idsNotIn(f.Access, access)) == 0 {
 			return f, nil
 		}
 	}
@@ -341,18 +343,18 @@ func (s *session) findDerived(ctx context.Context, tx pgx.Tx, src *sourceMemory,
 }
 
 // insertDerived inserts the belief, without subjects, and the link to its source.
-func (s *session) insertDerived(ctx context.Context, tx pgx.Tx, src *sourceMemory, g Generalization,
+func (s *callerSession) insertDerived(ctx context.Context, tx pgx.Tx, src *sourceMemory, g Generalization,
 	access []string) (*Memory, error) {
-	m, l := s.privacy.Generalize.BeliefKind, s.privacy.Generalize.Link
+	m, l := s.section.Generalize.BeliefKind, s.section.Generalize.Link
 	columns, values := []string{m.StoreColumn, m.Content, m.Subjects.Column},
 		[]any{src.store, g.Belief, encodeList(m.Subjects, nil)}
 	if access != nil {
 		columns, values = append(columns, m.Grants.Column), append(values, encodeList(m.Grants, access))
 	}
 	out, _, err := scanMemory(tx.QueryRow(ctx, "INSERT INTO "+m.Relation.Name.SQL()+" ("+quotedList(columns)+") VALUES ("+
-		placeholders(len(columns))+") RETURNING "+memoryColumns(m), values...), m)
+		parameterList(len(columns))+") RETURNING "+memoryColumns(m), values...), m)
 	if err != nil {
-		return nil, fromDatabase(err)
+		return nil, translateDatabaseError(err)
 	}
 	columns, values = []string{l.Store, l.Made, l.Source}, []any{src.store, out.ID, src.id}
 	if l.Kind != "" {
@@ -362,8 +364,8 @@ func (s *session) insertDerived(ctx context.Context, tx pgx.Tx, src *sourceMemor
 		columns, values = append(columns, l.Note), append(values, g.Note)
 	}
 	if _, err := tx.Exec(ctx, "INSERT INTO "+l.Relation.Name.SQL()+" ("+quotedList(columns)+") VALUES ("+
-		placeholders(len(columns))+")", values...); err != nil {
-		return nil, fromDatabase(err)
+		parameterList(len(columns))+")", values...); err != nil {
+		return nil, translateDatabaseError(err)
 	}
 	return out, nil
 }

@@ -25,16 +25,16 @@ func auditing(k *kernle) {
 	subject := func(id string) identity.Caller { return identity.Caller{Role: identity.Subject, Subject: id} }
 	control := must[*pgx.Conn](k, "connect")(k.service.ConnectControl(ctx))
 	defer control.Close(ctx)
-	may := func(caller, about, kind, key string) []foundMemory {
+	may := func(caller, about, kind, key string) []memoryRow {
 		k.Helper()
-		a := auditor{control: control}
-		return must[[]foundMemory](k, caller)(a.readMemories(ctx, caller, about, kind, key, nil, 100))
+		a := auditor{controlConn: control}
+		return must[[]memoryRow](k, caller)(a.readMemories(ctx, caller, about, kind, key, nil, 100))
 	}
 	// told are all the memories that somebody may ask about, by kind and id.
 	told := func(caller string) map[string]AuditedMemory {
 		k.Helper()
 		p := k.service.Policy()
-		a := auditor{policy: p, privacy: p.Privacy(), control: control, stores: map[string]*storeRecords{}}
+		a := auditor{policy: p, section: p.Privacy(), controlConn: control, stores: map[string]*storeConsents{}}
 		out := map[string]AuditedMemory{}
 		for _, r := range must[[]AuditedMemory](k, caller)(a.auditedMemories(ctx, k.service, caller,
 			may(caller, "", "", ""))) {
@@ -110,37 +110,37 @@ func auditing(k *kernle) {
 		k.Errorf("a guardian is told of %d memories, a public one among them", len(guardian))
 	}
 	if list := may("human:kid", "", "", ""); len(list) != 3 || slices.ContainsFunc(list,
-		func(f foundMemory) bool { return !slices.Equal(f.toldBy, []string{"human:kid"}) }) {
+		func(f memoryRow) bool { return !slices.Equal(f.toldBy, []string{"human:kid"}) }) {
 		k.Errorf("a subject may ask about %+v", list)
 	}
 	// What became of grants, the first first.
 	h := owner["episode episode:mine"].History
 	if len(h) != 2 || h[0].Action != "grant" || h[0].Reason != "first" || h[0].By != "si:ash" ||
-		!slices.Equal(h[0].Grantees, []string{erasedID}) || h[0].At.IsZero() || h[1].Action != "revoke" ||
+		!slices.Equal(h[0].Grantees, []string{erasedIDText}) || h[0].At.IsZero() || h[1].Action != "revoke" ||
 		h[1].By != "postgres" {
 		k.Errorf("what became of it: %+v", h)
 	}
 	// An id that begins as a kind is of that kind alone.
-	if out := must[*AuditReport](k, "both")(k.service.Audit(ctx, as("ash"), AuditQuestion{ID: "twice"})); len(out.Rows) != 2 ||
+	if out := must[*AuditReport](k, "both")(k.service.Audit(ctx, as("ash"), AuditQuery{ID: "twice"})); len(out.Rows) != 2 ||
 		out.Next != "" {
 		k.Errorf("of two memories with an id %d are told", len(out.Rows))
 	}
-	_, err := k.service.Audit(ctx, as("ash"), AuditQuestion{ID: "episode:array"})
-	refused(k.T, "by an id of another kind", err, NotFound, "PC404")
+	_, err := k.service.Audit(ctx, as("ash"), AuditQuery{ID: "episode:array"})
+	refused(k.T, "by an id of another kind", err, NameNotFound, "PC404")
 
 	// About a subject, in pages: each memory once, in their order; a place opens nothing to others.
-	first := must[*AuditReport](k, "a page")(k.service.Audit(ctx, as("ash"), AuditQuestion{Subject: "dog:page", Most: 2}))
-	last := must[*AuditReport](k, "the last page")(k.service.Audit(ctx, as("ash"), AuditQuestion{Subject: "dog:page", Most: 1,
+	first := must[*AuditReport](k, "a page")(k.service.Audit(ctx, as("ash"), AuditQuery{Subject: "dog:page", MaxMemories: 2}))
+	last := must[*AuditReport](k, "the last page")(k.service.Audit(ctx, as("ash"), AuditQuery{Subject: "dog:page", MaxMemories: 1,
 		After: first.Next}))
 	if len(first.Rows) != 2 || first.Rows[0].ID != "episode:page1" || first.Rows[1].ID != "episode:page2" ||
 		first.Next == "" || len(last.Rows) != 1 || last.Rows[0].ID != "episode:page3" || last.Next != "" {
 		k.Errorf("in pages: %+v, %+v", first, last)
 	}
-	if out, err := k.service.Audit(ctx, subject("si:mallory"), AuditQuestion{Subject: "dog:page",
+	if out, err := k.service.Audit(ctx, subject("si:mallory"), AuditQuery{Subject: "dog:page",
 		After: first.Next}); err != nil || len(out.Rows) != 0 || out.Next != "" {
 		k.Errorf("a place that somebody else was given: %+v, %v", out, err)
 	}
-	for what, list := range map[string][]foundMemory{
+	for what, list := range map[string][]memoryRow{
 		"who sees it": may("si:bella", "", "", "episode:1"), "a guardian elsewhere": may("human:mallory", "", "",
 			"episode:1"), "another subject": may("human:mira", "", "", "episode:1"),
 		"the owner, of nobody there": may("si:ash", "dog:bell", "", ""), "the owner, of a longer id": may("si:ash",
@@ -152,8 +152,8 @@ func auditing(k *kernle) {
 			k.Errorf("%s may ask about %+v", what, list)
 		}
 	}
-	_, err = k.service.Audit(ctx, as("bella"), AuditQuestion{ID: "episode:1"})
-	refused(k.T, "asked by who sees it", err, NotFound, "PC404")
+	_, err = k.service.Audit(ctx, as("bella"), AuditQuery{ID: "episode:1"})
+	refused(k.T, "asked by who sees it", err, NameNotFound, "PC404")
 
 	for _, c := range []struct {
 		by   identity.Caller

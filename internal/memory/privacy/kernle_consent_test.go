@@ -17,19 +17,21 @@ import (
 // the call says, or that its scope, its grantor or what the caller has done before leads to.
 func consenting(k *kernle) {
 	ctx := context.Background()
-	give := func(by string, g ConsentRequest) (*Consent, error) { return k.service.RecordConsent(ctx, as(by), g) }
+	give := func(by string, g ConsentRequest) (*RecordedConsent, error) {
+		return k.service.RecordConsent(ctx, as(by), g)
+	}
 	for _, c := range []struct {
 		what, by string
 		g        ConsentRequest
-		want     Consent // without its id, which it must have
+		want     RecordedConsent // without its id, which it must have
 	}{
 		{"one's own, which was revoked", "mira", ConsentRequest{Grantee: "si:bella", Store: "ash"},
-			Consent{Store: "ash", Grantor: "human:mira", Grantee: "si:bella", Scope: "*"}},
+			RecordedConsent{Store: "ash", Grantor: "human:mira", Grantee: "si:bella", Scope: "*"}},
 		{"for a ward, in the one store where one speaks for it", "sean", ConsentRequest{Grantor: "dog:bella", Grantee: "si:new",
 			Scope: "episode:1", Reason: "for the insurance"},
-			Consent{Store: "ash", Grantor: "human:sean", OnBehalfOf: "dog:bella", Grantee: "si:new", Scope: "episode:1"}},
+			RecordedConsent{Store: "ash", Grantor: "human:sean", OnBehalfOf: "dog:bella", Grantee: "si:new", Scope: "episode:1"}},
 		{"naming oneself", "bella", ConsentRequest{Grantor: "si:bella", Grantee: "si:named"},
-			Consent{Store: "ash", Grantor: "si:bella", Grantee: "si:named", Scope: "*"}},
+			RecordedConsent{Store: "ash", Grantor: "si:bella", Grantee: "si:named", Scope: "*"}},
 	} {
 		got, err := give(c.by, c.g)
 		if err != nil {
@@ -63,10 +65,10 @@ func consenting(k *kernle) {
 		g          ConsentRequest
 		name, code string
 	}{
-		{"the owner for a subject", "ash", ConsentRequest{Grantor: "dog:bella", Grantee: "si:rex", Store: "ash"}, Forbidden,
+		{"the owner for a subject", "ash", ConsentRequest{Grantor: "dog:bella", Grantee: "si:rex", Store: "ash"}, NameForbidden,
 			"42501"},
 		{"a guardian, in another store", "sean", ConsentRequest{Grantor: "dog:bella", Grantee: "si:rex", Store: "mallory"},
-			Forbidden, "42501"},
+			NameForbidden, "42501"},
 	} {
 		_, err := give(c.by, c.g)
 		refused(k.T, c.what, err, c.name, c.code)
@@ -86,16 +88,16 @@ func consenting(k *kernle) {
 			""},
 		{"where one has consented before", "bella", ConsentRequest{Grantor: "si:bella"}, "ash", "", ""},
 		{"where one speaks for somebody", "gina", ConsentRequest{}, "mallory", "", ""},
-		{"of one who speaks for others", "sean", ConsentRequest{Grantor: "human:kid"}, "", Forbidden, "42501"},
-		{"of the owner for a subject", "ash", ConsentRequest{Grantor: "dog:bella"}, "", Forbidden, "42501"},
-		{"of an id that begins as a ward's", "sean", ConsentRequest{Grantor: "dog:bell"}, "", Forbidden, "42501"},
-		{"of a guardian in two stores", "lou", ConsentRequest{Grantor: "dog:lou"}, "", Validation, "PC422"},
-		{"of an owner of two", "two", ConsentRequest{}, "", Validation, "PC422"},
-		{"of a context of two", "two", ConsentRequest{Scope: "ctx:two"}, "", Validation, "PC422"},
-		{"with records in two", "lou", ConsentRequest{}, "", Validation, "PC422"},
-		{"of what one does not see", "vet", ConsentRequest{Scope: "episode:private"}, "", Validation, "PC422"},
+		{"of one who speaks for others", "sean", ConsentRequest{Grantor: "human:kid"}, "", NameForbidden, "42501"},
+		{"of the owner for a subject", "ash", ConsentRequest{Grantor: "dog:bella"}, "", NameForbidden, "42501"},
+		{"of an id that begins as a ward's", "sean", ConsentRequest{Grantor: "dog:bell"}, "", NameForbidden, "42501"},
+		{"of a guardian in two stores", "lou", ConsentRequest{Grantor: "dog:lou"}, "", NameValidation, "PC422"},
+		{"of an owner of two", "two", ConsentRequest{}, "", NameValidation, "PC422"},
+		{"of a context of two", "two", ConsentRequest{Scope: "ctx:two"}, "", NameValidation, "PC422"},
+		{"with records in two", "lou", ConsentRequest{}, "", NameValidation, "PC422"},
+		{"of what one does not see", "vet", ConsentRequest{Scope: "episode:private"}, "", NameValidation, "PC422"},
 		{"of a memory that everybody sees, by an id that is a pattern", "vet", ConsentRequest{Scope: "episode:publi_"}, "",
-			Validation, "PC422"},
+			NameValidation, "PC422"},
 	} {
 		c.g.Grantee = "si:any"
 		got, err := k.session(c.by).consentStore(ctx, c.g)
@@ -113,7 +115,7 @@ func consenting(k *kernle) {
 		k := k.in(t)
 		k.differently(func(p *policy.Privacy) { p.Consents = nil })
 		_, err := k.service.RecordConsent(ctx, as("sean"), ConsentRequest{Grantee: "si:bella", Store: "ash"})
-		refused(t, "without records", err, NotFound, "PC404")
+		refused(t, "without records", err, NameNotFound, "PC404")
 	})
 }
 
@@ -167,14 +169,14 @@ func withdrawing(k *kernle) {
 		g                ConsentRequest
 		name, code, hint string
 	}{
-		{"another's, by its id", "sean", ConsentRequest{ID: "w:7"}, NotFound, "PC404", "Ids match whole"},
-		{"another's, by the owner of the store", "ash", ConsentRequest{Grantor: "human:mira", Grantee: "si:w"}, Forbidden,
+		{"another's, by its id", "sean", ConsentRequest{ID: "w:7"}, NameNotFound, "PC404", "Ids match whole"},
+		{"another's, by the owner of the store", "ash", ConsentRequest{Grantor: "human:mira", Grantee: "si:w"}, NameForbidden,
 			"42501", ""},
-		{"what one has received", "bella", ConsentRequest{ID: "consent:1"}, Forbidden, "42501", ""},
-		{"a ward's in a store where one does not speak for it", "sean", ConsentRequest{ID: "w:6"}, NotFound, "PC404",
+		{"what one has received", "bella", ConsentRequest{ID: "consent:1"}, NameForbidden, "42501", ""},
+		{"a ward's in a store where one does not speak for it", "sean", ConsentRequest{ID: "w:6"}, NameNotFound, "PC404",
 			"Ids match whole"},
-		{"nothing", "sean", ConsentRequest{Grantor: "human:sean", Grantee: "si:nobody"}, NotFound, "PC404", "Ids match whole"},
-		{"a guardian's own, as its ward's", "sean", ConsentRequest{Grantor: "dog:bella", Grantee: "si:w_2"}, NotFound, "PC404",
+		{"nothing", "sean", ConsentRequest{Grantor: "human:sean", Grantee: "si:nobody"}, NameNotFound, "PC404", "Ids match whole"},
+		{"a guardian's own, as its ward's", "sean", ConsentRequest{Grantor: "dog:bella", Grantee: "si:w_2"}, NameNotFound, "PC404",
 			"What you have recorded as a guardian"},
 	} {
 		_, err := k.service.WithdrawConsent(ctx, as(c.by), c.g)
@@ -194,6 +196,6 @@ func withdrawing(k *kernle) {
 			p.Consents = &consents
 		})
 		_, err := k.service.WithdrawConsent(ctx, as("sean"), ConsentRequest{Grantee: "si:w"})
-		refused(t, "without a column for it", err, NotFound, "PC404")
+		refused(t, "without a column for it", err, NameNotFound, "PC404")
 	})
 }

@@ -52,7 +52,7 @@ func contexts(k *kernle) {
 		}
 	}
 	_, err := k.service.ContextsNamed(ctx, as("vet"), "ctx:talk")
-	refused(k.T, "a context of others", err, NotFound, "PC404")
+	refused(k.T, "a context of others", err, NameNotFound, "PC404")
 	if all, err := k.service.Contexts(ctx, as("lou")); err != nil || all == nil || len(all) != 0 {
 		k.Errorf("no contexts: %v, %v", all, err)
 	}
@@ -96,9 +96,9 @@ func contexts(k *kernle) {
 		k.same("added, "+c.what, got.Added, c.added...)
 		k.same("taking part, "+c.what, got.Participants, c.participants...)
 		k.same("granted to, "+c.what, got.Access, c.access...)
-		if got.Store != c.store || got.Made != c.made || got.Owner != c.owner || !got.MayEnter ||
-			got.Setting != "SET pgconsent.context = '"+c.e.Context+"'" || (got.RoleHeld == nil) != (c.held == nil) ||
-			c.held != nil && *got.RoleHeld != *c.held || got.Role != c.e.Role {
+		if got.Store != c.store || got.Created != c.made || got.Owner != c.owner || !got.MayEnter ||
+			got.Setting != "SET pgconsent.context = '"+c.e.Context+"'" || (got.CredentialHasRole == nil) != (c.held == nil) ||
+			c.held != nil && *got.CredentialHasRole != *c.held || got.Role != c.e.Role {
 			k.Errorf("entered %s: %+v", c.what, got)
 		}
 	}
@@ -107,12 +107,12 @@ func contexts(k *kernle) {
 		e          ContextRequest
 		name, code string
 	}{
-		{"a context of others", "lou", ContextRequest{Context: "ctx:health"}, NotFound, "PC404"},
-		{"a participant adds", "sean", ContextRequest{Context: "ctx:health", Participants: []string{"si:rex"}}, Forbidden,
+		{"a context of others", "lou", ContextRequest{Context: "ctx:health"}, NameNotFound, "PC404"},
+		{"a participant adds", "sean", ContextRequest{Context: "ctx:health", Participants: []string{"si:rex"}}, NameForbidden,
 			"42501"},
-		{"more in two of a name", "two", ContextRequest{Context: "ctx:two", Participants: []string{"human:lou"}}, Validation,
+		{"more in two of a name", "two", ContextRequest{Context: "ctx:two", Participants: []string{"human:lou"}}, NameValidation,
 			"PC422"},
-		{"what one that is there grants to", "ash", ContextRequest{Context: "ctx:talk", Access: []string{}}, Conflict, "PC409"},
+		{"what one that is there grants to", "ash", ContextRequest{Context: "ctx:talk", Access: []string{}}, NameConflict, "PC409"},
 	} {
 		_, err := enter(c.by, c.e)
 		refused(k.T, c.what, err, c.name, c.code)
@@ -127,9 +127,9 @@ func contexts(k *kernle) {
 			Context{Store: "ash", Access: []string{"human:mira"}}, "", ""},
 		{"in one store of two", "two", ContextRequest{Context: "ctx:new", Store: "right"},
 			Context{Store: "right", Access: []string{"ctx:new"}}, "", ""},
-		{"with two stores", "two", ContextRequest{Context: "ctx:newer"}, Context{}, Validation, "PC422"},
-		{"without a store", "vet", ContextRequest{Context: "ctx:newer"}, Context{}, NotFound, "PC404"},
-		{"in a store of others", "mallory", ContextRequest{Context: "ctx:newer", Store: "ash"}, Context{}, NotFound, "PC404"},
+		{"with two stores", "two", ContextRequest{Context: "ctx:newer"}, Context{}, NameValidation, "PC422"},
+		{"without a store", "vet", ContextRequest{Context: "ctx:newer"}, Context{}, NameNotFound, "PC404"},
+		{"in a store of others", "mallory", ContextRequest{Context: "ctx:newer", Store: "ash"}, Context{}, NameNotFound, "PC404"},
 	} {
 		got, err := k.session(c.by).insertContext(ctx, c.e, []string{}, c.e.Access)
 		if c.name != "" {
@@ -146,11 +146,11 @@ func contexts(k *kernle) {
 		k.Errorf("one more, where new memories are granted to others: %+v, %v", theirs, err)
 	}
 	gone := Context{Name: "ctx:none", Store: "mallory", Owner: true}
-	refused(k.T, "one more in what has gone", k.session("mallory").addParticipants(ctx, &gone, []string{"si:rex"}), NotFound,
+	refused(k.T, "one more in what has gone", k.session("mallory").addParticipants(ctx, &gone, []string{"si:rex"}), NameNotFound,
 		"PC404")
 	_, err = k.service.MakeContext(ctx, as("ash"), ContextRequest{Context: "ctx:talk"})
-	refused(k.T, "one that is there is made", err, Conflict, "PC409")
-	if made, err := k.service.MakeContext(ctx, as("mallory"), ContextRequest{Context: "ctx:talk"}); err != nil || !made.Made ||
+	refused(k.T, "one that is there is made", err, NameConflict, "PC409")
+	if made, err := k.service.MakeContext(ctx, as("mallory"), ContextRequest{Context: "ctx:talk"}); err != nil || !made.Created ||
 		made.Store != "mallory" {
 		k.Errorf("a name that another store has is made: %+v, %v", made, err)
 	}
@@ -167,7 +167,7 @@ func contexts(k *kernle) {
 			p.Contexts = &contexts
 		})
 		_, err := k.session("ash").insertContext(ctx, ContextRequest{Context: "ctx:plain", Access: []string{"human:mira"}}, nil, nil)
-		refused(t, "grants of its own, without a column for them", err, Validation, "PC422")
+		refused(t, "grants of its own, without a column for them", err, NameValidation, "PC422")
 		theirs := show("mallory", "ctx:health")
 		if err := k.session("mallory").addParticipants(ctx, &theirs, []string{"si:late"}); err != nil ||
 			!slices.Equal(theirs.Access, []string{"si:mallory", "si:rex", "si:late", "ctx:health"}) {

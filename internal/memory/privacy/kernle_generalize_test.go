@@ -19,7 +19,9 @@ import (
 // memory it was drawn, the owner alone is told.
 func generalizing(k *kernle) {
 	ctx := context.Background()
-	draw := func(by string, g Generalization) (*Generalized, error) { return k.service.DrawBelief(ctx, as(by), g) }
+	draw := func(by string, g Generalization) (*GeneralizationResult, error) {
+		return k.service.AddBelief(ctx, as(by), g)
+	}
 	counts := func() string {
 		return k.value("SELECT (SELECT count(*) FROM beliefs) || ' beliefs, ' || " +
 			"(SELECT count(*) FROM generalizations) || ' links'")
@@ -30,9 +32,9 @@ func generalizing(k *kernle) {
 	for _, c := range []struct{ what, belief, note string }{{"an alias, in the note", "Exercise helps",
 		"learned of Bellissima"}} {
 		g := first
-		g.Belief, g.Note, g.Accept = c.belief, c.note, true
+		g.Belief, g.Note, g.AcceptsWarnings = c.belief, c.note, true
 		_, err := draw("ash", g)
-		refused(k.T, c.what, err, Blocked, "PC422")
+		refused(k.T, c.what, err, NameBlocked, "PC422")
 	}
 	for id, want := range map[string][]generalize.Subject{
 		"episode:told": {{ID: "dog:bella", Aliases: []string{"Bellissima"}}, {ID: "vet:smith"}},
@@ -50,19 +52,19 @@ func generalizing(k *kernle) {
 		_ = tx.Rollback(ctx)
 	}
 	check := first
-	check.OnlyJudge, check.Belief = true, "Bella needs exercise"
-	if out, err := draw("ash", check); err != nil || out.Memory != nil || out.Report.Verdict != generalize.Blocked ||
-		!slices.Equal(out.About, []string{"dog:bella"}) {
+	check.CheckOnly, check.Belief = true, "Bella needs exercise"
+	if out, err := draw("ash", check); err != nil || out.Memory != nil || out.Report.Verdict != generalize.VerdictBlocked ||
+		!slices.Equal(out.Subjects, []string{"dog:bella"}) {
 		k.Errorf("only judged: %+v, %v", out, err)
 	}
 	if got := counts(); got != "0 beliefs, 0 links" {
 		k.Errorf("nothing was to be made: %s", got)
 	}
 
-	made := must[*Generalized](k, "a belief")(draw("ash", first))
+	made := must[*GeneralizationResult](k, "a belief")(draw("ash", first))
 	m := made.Memory
-	if m == nil || made.Repeated || m.Kind != "belief" || m.Store != "ash" || len(m.Subjects) != 0 ||
-		!slices.Equal(m.Access, []string{"*"}) || !slices.Equal(made.About, []string{"dog:bella"}) {
+	if m == nil || made.AlreadyExisted || m.Kind != "belief" || m.Store != "ash" || len(m.Subjects) != 0 ||
+		!slices.Equal(m.Access, []string{"*"}) || !slices.Equal(made.Subjects, []string{"dog:bella"}) {
 		k.Fatalf("%+v", made)
 	}
 	if got := k.value("SELECT concat_ws(' ', stack_id, belief_id = '" + m.ID + "', source_kind, source_id, abstraction_note) " +
@@ -71,7 +73,7 @@ func generalizing(k *kernle) {
 	}
 	again := first
 	again.Access, again.Note = nil, "other"
-	if out, err := draw("ash", again); err != nil || !out.Repeated || out.Memory.ID != m.ID {
+	if out, err := draw("ash", again); err != nil || !out.AlreadyExisted || out.Memory.ID != m.ID {
 		k.Errorf("the same, whatever is granted and noted: %+v, %v", out, err)
 	}
 	for _, c := range []struct {
@@ -104,19 +106,19 @@ func generalizing(k *kernle) {
 		g          Generalization
 		name, code string
 	}{
-		{"of what is hidden", "bella", Generalization{Source: "episode:private"}, NotFound, "PC404"},
-		{"of what is another's", "bella", Generalization{Source: "episode:public"}, Forbidden, "42501"},
+		{"of what is hidden", "bella", Generalization{Source: "episode:private"}, NameNotFound, "PC404"},
+		{"of what is another's", "bella", Generalization{Source: "episode:public"}, NameForbidden, "42501"},
 	} {
 		c.g.Belief = "Dogs rest"
 		_, err := draw(c.by, c.g)
 		refused(k.T, "a belief "+c.what, err, c.name, c.code)
 	}
 	for _, c := range []struct{ what, id, kind, name, code string }{
-		{"that is not", "episode:none", "", NotFound, "PC404"},
-		{"of a kind that it is not", "episode:told", "belief", NotFound, "PC404"},
-		{"of no kind", "episode:told", "stacks", Validation, "PC422"},
-		{"of two kinds", "twice", "", Conflict, "PC409"},
-		{"about nobody knows whom", "episode:unknown", "", Conflict, "PC409"},
+		{"that is not", "episode:none", "", NameNotFound, "PC404"},
+		{"of a kind that it is not", "episode:told", "belief", NameNotFound, "PC404"},
+		{"of no kind", "episode:told", "stacks", NameValidation, "PC422"},
+		{"of two kinds", "twice", "", NameConflict, "PC409"},
+		{"about nobody knows whom", "episode:unknown", "", NameConflict, "PC409"},
 		{"of the kind that is said", "twice", "episode_array", "", ""},
 	} {
 		s := k.session("ash")

@@ -72,7 +72,7 @@ type kernle struct {
 	service  *Service
 	db       *pgtest.DB
 	proxy    *harness.Proxy
-	sessions map[string]*session
+	sessions map[string]*callerSession
 }
 
 func start(t *testing.T) *kernle {
@@ -88,7 +88,7 @@ func start(t *testing.T) *kernle {
 		}
 		return string(text)
 	}
-	k := &kernle{T: t, sessions: map[string]*session{}, db: pgtest.Database(t)}
+	k := &kernle{T: t, sessions: map[string]*callerSession{}, db: pgtest.Database(t)}
 	harness.Exec(t, k.db, read("schema.sql")+rows)
 	text := read("policy.yaml")
 	for _, table := range []string{"notes", "raw_entries", "episodes_jsonb"} {
@@ -128,7 +128,7 @@ func (k *kernle) in(t *testing.T) *kernle { return &kernle{t, k.service, k.db, k
 
 // session is that of an agent, opened as an operation opens it. A call of the service opens one for itself; a test of what
 // a session finds needs no new one each time.
-func (k *kernle) session(agent string) *session {
+func (k *kernle) session(agent string) *callerSession {
 	k.Helper()
 	if k.sessions[agent] == nil {
 		s, err := k.service.openSession(context.Background(), as(agent), "", "")
@@ -240,11 +240,11 @@ func adding(k *kernle) {
 		n          NewMemory
 		name, code string
 	}{
-		{"in a store of others", "lou", NewMemory{Store: "ash"}, Forbidden, "42501"},
-		{"in a context that is not", "ash", NewMemory{Context: "ctx:none"}, NotFound, "PC404"},
-		{"in a context of others", "lou", NewMemory{Context: "ctx:health"}, NotFound, "PC404"},
+		{"in a store of others", "lou", NewMemory{Store: "ash"}, NameForbidden, "42501"},
+		{"in a context that is not", "ash", NewMemory{Context: "ctx:none"}, NameNotFound, "PC404"},
+		{"in a context of others", "lou", NewMemory{Context: "ctx:health"}, NameNotFound, "PC404"},
 		{"granted without consent", "ash", NewMemory{Subjects: []string{"human:kid"}, Access: []string{"si:bella"}},
-			Forbidden, "42501"},
+			NameForbidden, "42501"},
 	} {
 		_, err := add(as(c.by), c.n)
 		refused(k.T, c.what, err, c.name, c.code)
@@ -266,7 +266,7 @@ func adding(k *kernle) {
 	for what, n := range map[string]NewMemory{"who told it": {Source: "human:sean"},
 		"from which it was told": {ToldFrom: "episode:1"}} {
 		_, err := add(as("ash"), n)
-		refused(k.T, "no column says "+what, err, Validation, "PC422")
+		refused(k.T, "no column says "+what, err, NameValidation, "PC422")
 	}
 }
 
@@ -313,8 +313,8 @@ func granting(k *kernle) {
 		change     GrantChange
 		name, code string
 	}{
-		{"without consent", "ash", GrantChange{ID: "episode:grant", Grantees: []string{"si:new"}}, Forbidden, "42501"},
-		{"one that is seen and is another's", "bella", GrantChange{ID: "episode:1"}, Forbidden, "42501"},
+		{"without consent", "ash", GrantChange{ID: "episode:grant", Grantees: []string{"si:new"}}, NameForbidden, "42501"},
+		{"one that is seen and is another's", "bella", GrantChange{ID: "episode:1"}, NameForbidden, "42501"},
 	} {
 		if c.change.Grantees == nil {
 			c.change.Grantees = []string{"human:sean"}
@@ -330,16 +330,16 @@ func granting(k *kernle) {
 		{"by its id and kind", "ash", "twice", "episode_array", "", ""},
 		{"without a kind before its id", "ash", "twice", "episode", "", ""},
 		{"seen by another", "bella", "episode:1", "", "", ""},
-		{"that is hidden", "bella", "episode:private", "", NotFound, "PC404"},
-		{"that is not", "bella", "episode:none", "", NotFound, "PC404"},
-		{"in capitals", "ash", "EPISODE:grant", "", NotFound, "PC404"},
-		{"by a part of its id", "ash", "episode:gran", "", NotFound, "PC404"},
-		{"by a pattern", "ash", "episode:%", "", NotFound, "PC404"},
-		{"of a kind that it is not", "ash", "episode:grant", "belief", NotFound, "PC404"},
-		{"where another kind begins as its id", "ash", "episode:array", "", NotFound, "PC404"},
-		{"of no kind", "ash", "episode:grant", "stacks", Validation, "PC422"},
-		{"with an id of two kinds", "ash", "twice", "", Conflict, "PC409"},
-		{"granted to what is no list", "ash", "episode:bad", "", Conflict, "PC409"},
+		{"that is hidden", "bella", "episode:private", "", NameNotFound, "PC404"},
+		{"that is not", "bella", "episode:none", "", NameNotFound, "PC404"},
+		{"in capitals", "ash", "EPISODE:grant", "", NameNotFound, "PC404"},
+		{"by a part of its id", "ash", "episode:gran", "", NameNotFound, "PC404"},
+		{"by a pattern", "ash", "episode:%", "", NameNotFound, "PC404"},
+		{"of a kind that it is not", "ash", "episode:grant", "belief", NameNotFound, "PC404"},
+		{"where another kind begins as its id", "ash", "episode:array", "", NameNotFound, "PC404"},
+		{"of no kind", "ash", "episode:grant", "stacks", NameValidation, "PC422"},
+		{"with an id of two kinds", "ash", "twice", "", NameConflict, "PC409"},
+		{"granted to what is no list", "ash", "episode:bad", "", NameConflict, "PC409"},
 	} {
 		s := k.session(c.by)
 		tx := must[pgx.Tx](k, "begin")(s.conn.Begin(ctx))
@@ -368,7 +368,7 @@ func held(k *kernle) {
 	}
 	k.service.LockTimeout = 50 * time.Millisecond
 	_, err := k.service.Revoke(ctx, as("ash"), GrantChange{ID: "episode:held", Grantees: []string{"si:bella"}})
-	refused(k.T, "a row that is held", err, Busy, "55P03")
+	refused(k.T, "a row that is held", err, NameBusy, "55P03")
 	if _, err := other.Exec(ctx, "ROLLBACK"); err != nil {
 		k.Fatal(err)
 	}

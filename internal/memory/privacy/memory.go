@@ -62,7 +62,7 @@ func (d *Service) AddMemory(ctx context.Context, c identity.Caller, n NewMemory)
 		return nil, err
 	}
 	if strings.TrimSpace(n.Content) == "" {
-		return nil, newError(Validation, "Say what is to be remembered.", "the content is empty")
+		return nil, newError(NameValidation, "Say what is to be remembered.", "the content is empty")
 	}
 	_, section, err := d.privacySection()
 	if err != nil {
@@ -95,28 +95,30 @@ func (d *Service) AddMemory(ctx context.Context, c identity.Caller, n NewMemory)
 	}
 	if n.Source != "" {
 		if m.TellerColumn == "" {
-			return nil, newError(Validation, "Leave the source out.", "nothing says who told memories of the kind %s", m.Kind)
+			return nil, newError(NameValidation, "Leave the source out.", "nothing says who told memories of the kind %s",
+				m.Kind)
 		}
 		columns, values = append(columns, m.TellerColumn), append(values, n.Source)
 	}
 	if n.ToldFrom != "" {
 		if m.ToldFromColumn == "" {
-			return nil, newError(Validation, "Leave told_from out.",
+			return nil, newError(NameValidation, "Leave told_from out.",
 				"nothing says from which memory one of the kind %s was told", m.Kind)
 		}
 		columns, values = append(columns, m.ToldFromColumn), append(values, n.ToldFrom)
 	}
-	sql := "INSERT INTO " + m.Relation.Name.SQL() + " (" + quotedList(columns) + ") VALUES (" + placeholders(len(columns)) +
+	sql := "INSERT INTO " + m.Relation.Name.SQL() + " (" + quotedList(columns) + ") VALUES (" +
+		parameterList(len(columns)) +
 		") RETURNING " + memoryColumns(m)
 	out, _, err := scanMemory(s.conn.QueryRow(ctx, sql, values...), m)
 	if err != nil {
-		return nil, fromDatabase(err)
+		return nil, translateDatabaseError(err)
 	}
 	return out, nil
 }
 
 func newNoKindError(p *policy.Privacy) error {
-	return newError(Validation, "There are: "+strings.Join(p.Kinds(), ", ")+".", "there are no memories of this kind")
+	return newError(NameValidation, "There are: "+strings.Join(p.Kinds(), ", ")+".", "there are no memories of this kind")
 }
 
 func quotedList(columns []string) string {
@@ -127,11 +129,11 @@ func quotedList(columns []string) string {
 	return strings.Join(out, ", ")
 }
 
-// placeholders returns the text $1, $2 and so on, up to n.
-func placeholders(n int) string {
+// parameterList returns the text $1, $2 and so on, up to n.
+func parameterList(n int) string {
 	out := make([]string, n)
 	for i := range out {
-		out[i] = "$" + intText(i+1)
+		out[i] = "$" + parameterNumber(i+1)
 	}
 	return strings.Join(out, ", ")
 }
@@ -179,20 +181,20 @@ func scanMemory(row pgx.Row, m *policy.Memories) (*Memory, bool, error) {
 }
 
 // storeForMemory finds the store of a new memory that does not name it: the store of the context, or the caller's own.
-func (s *session) storeForMemory(ctx context.Context, inContext string) (string, error) {
+func (s *callerSession) storeForMemory(ctx context.Context, inContext string) (string, error) {
 	const hint = "Say which with --store."
 	var found []string
-	if inContext == "" && s.privacy.ContextSetting != "" { // The connection may be in a context.
-		if err := s.conn.QueryRow(ctx, "SELECT pg_catalog.current_setting("+catalog.QuoteLiteral(s.privacy.ContextSetting)+
+	if inContext == "" && s.section.ContextSetting != "" { // The connection may be in a context.
+		if err := s.conn.QueryRow(ctx, "SELECT pg_catalog.current_setting("+catalog.QuoteLiteral(s.section.ContextSetting)+
 			", true)").Scan(&inContext); err != nil {
 			inContext = ""
 			var pg *pgconn.PgError
 			if errors.As(err, &pg) {
-				return "", fromDatabase(err)
+				return "", translateDatabaseError(err)
 			}
 		}
 	}
-	if inContext != "" && s.privacy.Contexts != nil {
+	if inContext != "" && s.section.Contexts != nil {
 		contexts, err := s.readContexts(ctx, inContext)
 		if err != nil {
 			return "", err
@@ -210,39 +212,40 @@ func (s *session) storeForMemory(ctx context.Context, inContext string) (string,
 	case 1:
 		return found[0], nil
 	case 0:
-		return "", newError(Validation, "Enter a context of somebody's store, or say the store with --store.",
+		return "", newError(NameValidation, "Enter a context of somebody's store, or say the store with --store.",
 			"you have no store of your own")
 	}
-	return "", newError(Validation, hint, "there are %d stores where this could go", len(found))
+	return "", newError(NameValidation, hint, "there are %d stores where this could go", len(found))
 }
 
 // ownStores returns the caller's own stores.
-func (s *session) ownStores(ctx context.Context) ([]string, error) {
-	x := s.privacy.Stores
+func (s *callerSession) ownStores(ctx context.Context) ([]string, error) {
+	x := s.section.Stores
 	if x == nil {
 		return []string{s.entity}, nil
 	}
 	rows, err := s.conn.Query(ctx, "SELECT "+catalog.QuoteIdent(x.ID)+"::pg_catalog.text FROM "+x.Relation.Name.SQL()+
 		" WHERE "+catalog.QuoteIdent(x.Owner)+" = $1 ORDER BY 1 LIMIT 100", s.entity)
 	if err != nil {
-		return nil, fromDatabase(err)
+		return nil, translateDatabaseError(err)
 	}
 	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	return out, fromDatabase(err)
+	return out, translateDatabaseError(err)
 }
 
 // findMemory finds a memory by its id, among the memories that the caller sees. If the id begins with a kind, the
 // memory is of that kind.
-func (s *session) findMemory(ctx context.Context, tx pgx.Tx, kind, key string) (*policy.Memories, *Memory, error) {
-	candidates := s.privacy.Memories
+func (s *callerSession) findMemory(ctx context.Context, tx pgx.Tx, kind, key string) (*policy.Memories, *Memory,
+	error) {
+	candidates := s.section.Memories
 	prefix, _, _ := strings.Cut(key, ":")
 	if kind != "" {
-		m := s.privacy.MemoriesOf(kind)
+		m := s.section.MemoriesOf(kind)
 		if m == nil {
-			return nil, nil, newNoKindError(s.privacy)
+			return nil, nil, newNoKindError(s.section)
 		}
 		candidates = []*policy.Memories{m}
-	} else if m := s.privacy.MemoriesOf(prefix); m != nil {
+	} else if m := s.section.MemoriesOf(prefix); m != nil {
 		candidates = []*policy.Memories{m}
 	}
 	var of *policy.Memories
@@ -251,7 +254,7 @@ func (s *session) findMemory(ctx context.Context, tx pgx.Tx, kind, key string) (
 		rows, err := tx.Query(ctx, "SELECT "+memoryColumns(m)+" FROM "+m.Relation.Name.SQL()+" WHERE "+
 			catalog.QuoteIdent(m.Key)+" = $1 FOR UPDATE", key)
 		if err != nil {
-			return nil, nil, fromDatabase(err)
+			return nil, nil, translateDatabaseError(err)
 		}
 		type found struct {
 			memory *Memory
@@ -262,17 +265,18 @@ func (s *session) findMemory(ctx context.Context, tx pgx.Tx, kind, key string) (
 			return found{memory, ok}, err
 		})
 		if err != nil {
-			return nil, nil, fromDatabase(err)
+			return nil, nil, translateDatabaseError(err)
 		}
 		if len(all) == 0 {
 			continue
 		}
 		if of != nil {
-			return nil, nil, newError(Conflict, "Say of which kind it is with --kind: "+of.Kind+" or "+m.Kind+".",
+			return nil, nil, newError(NameConflict, "Say of which kind it is with --kind: "+of.Kind+" or "+m.Kind+".",
 				"there are several memories with this id")
 		}
 		if of, out = m, all[0].memory; !all[0].ok {
-			return nil, nil, newError(Conflict, "Its owner writes a list there, by SQL.", "what this memory is granted to is no list")
+			return nil, nil, newError(NameConflict, "Its owner writes a list there, by SQL.",
+				"what this memory is granted to is no list")
 		}
 	}
 	if of == nil {
@@ -313,7 +317,7 @@ func (d *Service) Grant(ctx context.Context, c identity.Caller, change GrantChan
 // Revoke revokes grants of a memory.
 func (d *Service) Revoke(ctx context.Context, c identity.Caller, change GrantChange) (*GrantResult, error) {
 	if len(change.Consent) > 0 {
-		return nil, newError(Validation, "Leave it out.", "who has agreed is said where a memory is granted")
+		return nil, newError(NameValidation, "Leave it out.", "who has agreed is said where a memory is granted")
 	}
 	return d.changeGrants(ctx, c, change, func(list []string) []string {
 		return slices.DeleteFunc(list, func(s string) bool { return slices.Contains(change.Grantees, s) })
@@ -328,7 +332,7 @@ func (d *Service) changeGrants(ctx context.Context, c identity.Caller, change Gr
 		return nil, err
 	}
 	if len(who) == 0 {
-		return nil, newError(Validation, "Name an id.", "nobody is named")
+		return nil, newError(NameValidation, "Name an id.", "nobody is named")
 	}
 	consent, err := checkIDs("consent", change.Consent)
 	if err != nil {
@@ -344,7 +348,7 @@ func (d *Service) changeGrants(ctx context.Context, c identity.Caller, change Gr
 	defer s.close(ctx)
 	tx, err := s.conn.Begin(ctx)
 	if err != nil {
-		return nil, fromDatabase(err)
+		return nil, translateDatabaseError(err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
 	m, memory, err := s.findMemory(ctx, tx, change.Kind, change.ID)
@@ -354,17 +358,17 @@ func (d *Service) changeGrants(ctx context.Context, c identity.Caller, change Gr
 	out := &GrantResult{Granted: []string{}, Revoked: []string{}}
 	before := memory.Access
 	memory.Access = apply(slices.Clone(before))
-	out.Granted = append(out.Granted, difference(memory.Access, before)...)
-	out.Revoked = append(out.Revoked, difference(before, memory.Access)...)
+	out.Granted = append(out.Granted, idsNotIn(memory.Access, before)...)
+	out.Revoked = append(out.Revoked, idsNotIn(before, memory.Access)...)
 	sets, values := []string{}, []any{change.ID}
 	set := func(column, value string) {
 		values = append(values, value)
-		sets = append(sets, catalog.QuoteIdent(column)+" = $"+intText(len(values)))
+		sets = append(sets, catalog.QuoteIdent(column)+" = $"+parameterNumber(len(values)))
 	}
 	if len(out.Granted)+len(out.Revoked) > 0 {
 		set(m.Grants.Column, encodeList(m.Grants, memory.Access))
 	}
-	if more := difference(consent, memory.Consent); len(more) > 0 && m.Evidence.Column != "" {
+	if more := idsNotIn(consent, memory.Consent); len(more) > 0 && m.Evidence.Column != "" {
 		memory.Consent = append(memory.Consent, more...)
 		set(m.Evidence.Column, encodeList(m.Evidence, memory.Consent))
 	}
@@ -372,21 +376,21 @@ func (d *Service) changeGrants(ctx context.Context, c identity.Caller, change Gr
 		tag, err := tx.Exec(ctx, "UPDATE "+m.Relation.Name.SQL()+" SET "+strings.Join(sets, ", ")+" WHERE "+
 			catalog.QuoteIdent(m.Key)+" = $1", values...)
 		if err != nil {
-			return nil, fromDatabase(err)
+			return nil, translateDatabaseError(err)
 		}
 		if tag.RowsAffected() != 1 {
 			return nil, newNotFoundError("memory")
 		}
 	}
 	if err := tx.Commit(ctx); err != nil {
-		return nil, fromDatabase(err)
+		return nil, translateDatabaseError(err)
 	}
 	out.Memory = *memory
 	return out, nil
 }
 
-// difference returns the texts of a that are not in b.
-func difference(a, b []string) []string {
+// idsNotIn returns the texts of a that are not in b.
+func idsNotIn(a, b []string) []string {
 	var out []string
 	for _, s := range a {
 		if !slices.Contains(b, s) {

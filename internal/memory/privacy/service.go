@@ -33,11 +33,11 @@ type Service struct {
 	LockTimeout time.Duration
 }
 
-// session is a caller's connection, with the caller and policy for which it was opened.
-type session struct {
+// callerSession is a caller's connection, with the caller and policy for which it was opened.
+type callerSession struct {
 	conn    *pgx.Conn
 	policy  *policy.Policy
-	privacy *policy.Privacy
+	section *policy.Privacy
 	entity  string
 	ids     []string // the entity and its roles
 }
@@ -46,7 +46,7 @@ type session struct {
 func (d *Service) privacySection() (*policy.Policy, *policy.Privacy, error) {
 	p := d.Policy()
 	if p == nil || p.Privacy() == nil {
-		return nil, nil, newError(NotFound,
+		return nil, nil, newError(NameNotFound,
 			"The DBA writes privacy: in the policy, which says where memories and grants stand.",
 			"this database has no memories that are granted")
 	}
@@ -66,10 +66,10 @@ func (d *Service) attributesOf(c identity.Caller) map[string]string {
 }
 
 // entityAndRoles returns the ids of a session with these attributes: the entity, then its roles.
-func entityAndRoles(p *policy.Privacy, attributes map[string]string) (entity string, all []string) {
+func entityAndRoles(p *policy.Privacy, attributes map[string]string) (entity string, ids []string) {
 	entity = attributes[p.CallerAttribute]
 	if entity != "" {
-		all = append(all, entity)
+		ids = append(ids, entity)
 	}
 	for _, name := range p.RoleAttributes {
 		value, ok := attributes[name]
@@ -79,49 +79,51 @@ func entityAndRoles(p *policy.Privacy, attributes map[string]string) (entity str
 		if list, isList := predicate.ParseArray(value); isList {
 			for _, e := range list {
 				if e != nil {
-					all = append(all, *e)
+					ids = append(ids, *e)
 				}
 			}
 		} else if value != "" {
-			all = append(all, value)
+			ids = append(ids, value)
 		}
 	}
-	return entity, all
+	return entity, ids
 }
 
 // openSession connects as the caller, in a context or in none.
-func (d *Service) openSession(ctx context.Context, c identity.Caller, inContext, why string) (*session, error) {
+func (d *Service) openSession(ctx context.Context, c identity.Caller, inContext, reason string) (*callerSession,
+	error) {
 	p, section, err := d.privacySection()
 	if err != nil {
 		return nil, err
 	}
 	if c.Role != identity.Agent || c.Agent == "" {
-		return nil, newError(Forbidden, "Use the token of an agent: pgconsent token add --role agent.",
+		return nil, newError(NameForbidden, "Use the token of an agent: pgconsent token add --role agent.",
 			"only an agent has memories: this token is that of a %s", c.Role)
 	}
-	if err := firstError(checkOptionalID("the context", inContext), checkReason(why)); err != nil {
+	if err := firstError(checkOptionalID("the context", inContext), checkReason(reason)); err != nil {
 		return nil, err
 	}
 	entity, all := entityAndRoles(section, d.attributesOf(c))
 	if entity == "" {
-		return nil, newError(Forbidden, "The configuration gives each agent its attributes.", "nothing says who this agent is")
+		return nil, newError(NameForbidden, "The configuration gives each agent its attributes.",
+			"nothing says who this agent is")
 	}
 	conn, err := d.ConnectCaller(ctx, c)
 	if err != nil {
-		return nil, fromDatabase(err)
+		return nil, translateDatabaseError(err)
 	}
-	s := &session{conn: conn, policy: p, privacy: section, entity: entity, ids: all}
+	s := &callerSession{conn: conn, policy: p, section: section, entity: entity, ids: all}
 	timeout := d.LockTimeout
 	if timeout == 0 {
 		timeout = 5 * time.Second
 	}
 	set := "SET lock_timeout = " + strconv.FormatInt(timeout.Milliseconds(), 10)
-	if why != "" {
-		set += "; SET pgconsent.reason = " + catalog.QuoteLiteral(why)
+	if reason != "" {
+		set += "; SET pgconsent.reason = " + catalog.QuoteLiteral(reason)
 	}
 	if _, err := conn.Exec(ctx, set); err != nil {
 		s.close(ctx)
-		return nil, fromDatabase(err)
+		return nil, translateDatabaseError(err)
 	}
 	if inContext != "" {
 		if err := s.enterContext(ctx, inContext); err != nil {
@@ -132,22 +134,22 @@ func (d *Service) openSession(ctx context.Context, c identity.Caller, inContext,
 	return s, nil
 }
 
-func (s *session) close(ctx context.Context) { _ = s.conn.Close(context.WithoutCancel(ctx)) }
+func (s *callerSession) close(ctx context.Context) { _ = s.conn.Close(context.WithoutCancel(ctx)) }
 
 // enterContext sets the context. The error is the same for a context that does not exist and one in which the caller
 // does not participate.
-func (s *session) enterContext(ctx context.Context, name string) error {
-	if s.privacy.ContextSetting == "" {
-		return newError(NotFound, "The DBA writes context: under privacy in the policy.", "this database has no contexts")
+func (s *callerSession) enterContext(ctx context.Context, name string) error {
+	if s.section.ContextSetting == "" {
+		return newError(NameNotFound, "The DBA writes context: under privacy in the policy.", "this database has no contexts")
 	}
-	before, after, _ := strings.Cut(s.privacy.ContextSetting, ".")
+	before, after, _ := strings.Cut(s.section.ContextSetting, ".")
 	_, err := s.conn.Exec(ctx, "SET "+catalog.QuoteIdent(before)+"."+catalog.QuoteIdent(after)+" = "+
 		catalog.QuoteLiteral(name))
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && pg.Code == string(sqlstate.InsufficientPrivilege) {
 		return newNotFoundError("context")
 	}
-	return fromDatabase(err)
+	return translateDatabaseError(err)
 }
 
 // decodeList reads a list as its column has it. It returns false if the value is no list.

@@ -77,10 +77,10 @@ func operations(d *Service, c identity.Caller) map[string]func() error {
 		"context":    func() error { return only(d.ContextsNamed(ctx, c, "ctx:x")) },
 		"enter":      func() error { return only(d.EnterContext(ctx, c, ContextRequest{Context: "ctx:x"})) },
 		"make":       func() error { return only(d.MakeContext(ctx, c, ContextRequest{Context: "ctx:x"})) },
-		"audit":      func() error { return only(d.Audit(ctx, c, AuditQuestion{ID: "note:1"})) },
+		"audit":      func() error { return only(d.Audit(ctx, c, AuditQuery{ID: "note:1"})) },
 		"whom":       func() error { _, _, err := d.AuditableSubjects(ctx, c, 5); return err },
 		"drawn":      func() error { return only(d.ListDerivedBeliefs(ctx, c, "")) },
-		"generalize": func() error { return only(d.DrawBelief(ctx, c, Generalization{Source: "note:1", Belief: "x"})) },
+		"generalize": func() error { return only(d.AddBelief(ctx, c, Generalization{Source: "note:1", Belief: "x"})) },
 	}
 }
 
@@ -100,15 +100,15 @@ func TestWhoMayAsk(t *testing.T) {
 			err := ask()
 			switch {
 			case what == "an agent" && name == "generalize":
-				refused(t, what+": "+name, err, NotFound, "PC404") // this policy has no place for beliefs
+				refused(t, what+": "+name, err, NameNotFound, "PC404") // this policy has no place for beliefs
 			case what == "an agent", what == "a subject" && slices.Contains(subjects, name):
 				if !errors.Is(err, errReached) {
 					t.Errorf("%s: %s: %v", what, name, err)
 				}
 			case name == "generalize":
-				refused(t, what+": "+name, err, NotFound, "PC404")
+				refused(t, what+": "+name, err, NameNotFound, "PC404")
 			default:
-				refused(t, what+": "+name, err, Forbidden, "42501")
+				refused(t, what+": "+name, err, NameForbidden, "42501")
 			}
 		}
 	}
@@ -119,7 +119,7 @@ func TestClaimsDoNotNameTheAgent(t *testing.T) {
 	d, c := withoutDatabase(t), as("")
 	c.Claims = map[string]string{"user": "si:ash"}
 	_, err := d.Contexts(t.Context(), c)
-	refused(t, "without a name", err, Forbidden, "42501")
+	refused(t, "without a name", err, NameForbidden, "42501")
 	c.Agent = "ash"
 	if _, err := d.Contexts(t.Context(), c); !errors.Is(err, errReached) {
 		t.Errorf("with a name: %v", err)
@@ -140,7 +140,7 @@ func TestWithoutAPolicyThereIsNothing(t *testing.T) {
 	for what, p := range map[string]*policy.Policy{"no policy": nil, "no section": bare} {
 		d.Policy = func() *policy.Policy { return p }
 		for name, ask := range operations(d, as("ash")) {
-			refused(t, what+": "+name, ask(), NotFound, "PC404")
+			refused(t, what+": "+name, ask(), NameNotFound, "PC404")
 		}
 	}
 }
@@ -186,23 +186,23 @@ func TestMalformedCallsReachNoDatabase(t *testing.T) {
 		"enter: access":         only(d.EnterContext(ctx, c, ContextRequest{Context: "x", Access: bad})),
 		"enter: store":          only(d.EnterContext(ctx, c, ContextRequest{Context: "x", Store: quoted})),
 		"enter: role":           only(d.EnterContext(ctx, c, ContextRequest{Context: "x", Role: quoted})),
-		"audit: nothing":        only(d.Audit(ctx, c, AuditQuestion{})),
-		"audit: both":           only(d.Audit(ctx, c, AuditQuestion{Subject: "x", ID: "y"})),
-		"audit: subject":        only(d.Audit(ctx, c, AuditQuestion{Subject: quoted})),
-		"audit: id":             only(d.Audit(ctx, c, AuditQuestion{ID: quoted})),
-		"audit: no kind":        only(d.Audit(ctx, c, AuditQuestion{ID: "x", Kind: "notes"})),
-		"audit: place":          only(d.Audit(ctx, c, AuditQuestion{ID: "x", After: "x"})),
+		"audit: nothing":        only(d.Audit(ctx, c, AuditQuery{})),
+		"audit: both":           only(d.Audit(ctx, c, AuditQuery{Subject: "x", ID: "y"})),
+		"audit: subject":        only(d.Audit(ctx, c, AuditQuery{Subject: quoted})),
+		"audit: id":             only(d.Audit(ctx, c, AuditQuery{ID: quoted})),
+		"audit: no kind":        only(d.Audit(ctx, c, AuditQuery{ID: "x", Kind: "notes"})),
+		"audit: place":          only(d.Audit(ctx, c, AuditQuery{ID: "x", After: "x"})),
 		"drawn: place":          only(d.ListDerivedBeliefs(ctx, c, "x")),
-		"generalize: source":    only(d.DrawBelief(ctx, c, Generalization{Source: quoted, Belief: "x"})),
-		"generalize: no source": only(d.DrawBelief(ctx, c, Generalization{Belief: "x"})),
-		"generalize: empty":     only(d.DrawBelief(ctx, c, Generalization{Source: "x", Belief: "\u2003"})),
-		"generalize: long": only(d.DrawBelief(ctx, c, Generalization{Source: "x",
+		"generalize: source":    only(d.AddBelief(ctx, c, Generalization{Source: quoted, Belief: "x"})),
+		"generalize: no source": only(d.AddBelief(ctx, c, Generalization{Belief: "x"})),
+		"generalize: empty":     only(d.AddBelief(ctx, c, Generalization{Source: "x", Belief: "\u2003"})),
+		"generalize: long": only(d.AddBelief(ctx, c, Generalization{Source: "x",
 			Belief: strings.Repeat("x", maxBeliefBytes+1)})),
-		"generalize: long note": only(d.DrawBelief(ctx, c, Generalization{Source: "x", Belief: "x",
+		"generalize: long note": only(d.AddBelief(ctx, c, Generalization{Source: "x", Belief: "x",
 			Note: strings.Repeat("x", maxNoteBytes+1)})),
-		"generalize: access": only(d.DrawBelief(ctx, c, Generalization{Source: "x", Belief: "x", Access: bad})),
+		"generalize: access": only(d.AddBelief(ctx, c, Generalization{Source: "x", Belief: "x", Access: bad})),
 	} {
-		refused(t, what, err, Validation, "PC422")
+		refused(t, what, err, NameValidation, "PC422")
 	}
 	// A record that is revoked by its id needs no grantee.
 	if _, err := d.WithdrawConsent(ctx, c, ConsentRequest{ID: "consent:1"}); !errors.Is(err, errReached) {
@@ -277,10 +277,10 @@ func TestListsAsColumnsHoldThem(t *testing.T) {
 
 // What the policy has no place for is said, not looked for.
 func TestWhatThePolicyDoesNotHave(t *testing.T) {
-	s, ctx := &session{privacy: &policy.Privacy{}, entity: "si:ash"}, context.Background()
+	s, ctx := &callerSession{section: &policy.Privacy{}, entity: "si:ash"}, context.Background()
 	_, err := s.readContexts(ctx, "")
-	refused(t, "contexts", err, NotFound, "PC404")
-	refused(t, "entering one", s.enterContext(ctx, "ctx:x"), NotFound, "PC404")
+	refused(t, "contexts", err, NameNotFound, "PC404")
+	refused(t, "entering one", s.enterContext(ctx, "ctx:x"), NameNotFound, "PC404")
 	// A store is its owner's id where no table says whose it is; nobody speaks for anybody where no table says so.
 	if got, err := s.ownStores(ctx); err != nil || !slices.Equal(got, []string{"si:ash"}) {
 		t.Errorf("stores %q, %v", got, err)
@@ -291,13 +291,13 @@ func TestWhatThePolicyDoesNotHave(t *testing.T) {
 	if got, err := s.storesOfWards(ctx); err != nil || got != nil {
 		t.Errorf("stores of wards %q, %v", got, err)
 	}
-	refused(t, "speaking for somebody", s.checkGuardian(ctx, "dog:bella", "ash"), Forbidden, "42501")
+	refused(t, "speaking for somebody", s.checkGuardian(ctx, "dog:bella", "ash"), NameForbidden, "42501")
 }
 
 func TestAColumnIsStamped(t *testing.T) {
 	stamps := []policy.Stamp{{Column: "grantor"}, {Column: "source", Unless: predicate.Open{}}}
 	for column, want := range map[string]bool{"grantor": true, "source": false, "other": false} {
-		if got := isStamped(stamps, column); got != want {
+		if got := hasStampedColumn(stamps, column); got != want {
 			t.Errorf("%s: %v", column, got)
 		}
 	}
@@ -309,7 +309,7 @@ func TestARoleThatIsNotHeldIsSaid(t *testing.T) {
 		held *bool
 		says bool
 	}{{nil, false}, {&yes, false}, {&no, true}} {
-		got := (&EnteredContext{Role: "role:vet", RoleHeld: c.held}).RoleNote()
+		got := (&EnteredContext{Role: "role:vet", CredentialHasRole: c.held}).RoleNote()
 		if strings.HasPrefix(got, "vet is no role") != c.says || c.says != (got != "") {
 			t.Errorf("%v: %q", c.held, got)
 		}

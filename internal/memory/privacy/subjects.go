@@ -13,7 +13,8 @@ const maxAuditedSubjects = 2000
 // AuditableSubjects are the subjects about whom the caller may ask an Audit, sorted, at most the given number: the
 // caller itself, those of whom it is a guardian, and the subjects of memories of its own stores. Only subjects with a
 // memory about them are listed.
-func (d *Service) AuditableSubjects(ctx context.Context, c identity.Caller, most int) (all []string, more bool, err error) {
+func (d *Service) AuditableSubjects(ctx context.Context, c identity.Caller, most int) (subjects []string, more bool,
+	err error) {
 	_, section, err := d.privacySection()
 	if err != nil {
 		return nil, false, err
@@ -27,21 +28,21 @@ func (d *Service) AuditableSubjects(ctx context.Context, c identity.Caller, most
 		return nil, false, err
 	}
 	defer func() { _ = control.Close(context.WithoutCancel(ctx)) }()
-	rows, err := auditor{control: control}.readMemories(ctx, caller, "", "", "", nil, maxAuditedSubjects)
+	rows, err := auditor{controlConn: control}.readMemories(ctx, caller, "", "", "", nil, maxAuditedSubjects)
 	if err != nil {
 		return nil, false, err
 	}
 	for _, r := range rows {
 		if r.owner == caller {
-			all = append(all, r.subjects...)
+			subjects = append(subjects, r.subjects...)
 		} else {
-			all = append(all, r.toldBy...)
+			subjects = append(subjects, r.toldBy...)
 		}
 	}
-	slices.Sort(all)
-	all = slices.Compact(all)
-	if more = len(rows) == maxAuditedSubjects || len(all) > most; len(all) > most {
-		all = all[:most]
+	slices.Sort(subjects)
+	subjects = slices.Compact(subjects)
+	if more = len(rows) == maxAuditedSubjects || len(subjects) > most; len(subjects) > most {
+		subjects = subjects[:most]
 	}
-	return all, more, nil
+	return subjects, more, nil
 }

@@ -16,9 +16,9 @@ func told(t *testing.T) auditor {
 	p := withoutDatabase(t).Policy()
 	section := *p.Privacy()
 	section.Consents = &policy.Consents{Scope: "scope"}
-	return auditor{policy: p, privacy: &section, stores: map[string]*storeRecords{
+	return auditor{policy: p, section: &section, stores: map[string]*storeConsents{
 		"ash": {
-			consents: []consentRecord{
+			consents: []consentRow{
 				{"consent:1", "human:sean", "si:bella", "*", "2026"},
 				{"consent:2", "human:sean", "role:vet", "ctx:health", ""},
 				{"consent:3", "human:noor", "*", "*", ""},
@@ -33,7 +33,7 @@ func told(t *testing.T) auditor {
 	}}
 }
 
-func somebody(ids ...string) *candidate { return &candidate{entity: ids[0], ids: ids} }
+func somebody(ids ...string) *possibleViewer { return &possibleViewer{entity: ids[0], ids: ids} }
 
 // A consent counts of the subject or its guardian in this store, for the one who looks, a role of it or everybody,
 // about everything, this memory or what it is granted to.
@@ -41,7 +41,7 @@ func TestWhichConsentCounts(t *testing.T) {
 	a := told(t)
 	for _, c := range []struct {
 		what, subject string
-		who           *candidate
+		who           *possibleViewer
 		key           string
 		grants        []string
 		want          string // the record; "": none
@@ -58,15 +58,15 @@ func TestWhichConsentCounts(t *testing.T) {
 		{"of a guardian elsewhere", "dog:bella", somebody("si:rex"), "note:1", nil, ""},
 		{"of nobody", "human:mira", somebody("si:bella"), "note:1", nil, ""},
 	} {
-		got, ok := a.findAgreement(c.subject, c.who, foundMemory{store: "ash", key: c.key, grants: c.grants})
+		got, ok := a.findConsent(c.subject, c.who, memoryRow{store: "ash", key: c.key, grants: c.grants})
 		if ok != (c.want != "") || got.Record != c.want || ok && (got.Subject != c.subject ||
 			got.Guardian != (got.Grantor != c.subject)) {
 			t.Errorf("%s: %+v, want %q", c.what, got, c.want)
 		}
 	}
 	// Where records have no scope each is about everything.
-	a.privacy.Consents.Scope = ""
-	if got, ok := a.findAgreement("human:lou", somebody("si:bella"), foundMemory{store: "ash", key: "note:70"}); !ok ||
+	a.section.Consents.Scope = ""
+	if got, ok := a.findConsent("human:lou", somebody("si:bella"), memoryRow{store: "ash", key: "note:70"}); !ok ||
 		got.Record != "consent:4" {
 		t.Errorf("without scopes: %+v", got)
 	}
@@ -76,7 +76,7 @@ func TestThroughWhichGrant(t *testing.T) {
 	a := told(t)
 	for _, c := range []struct {
 		what      string
-		who       *candidate
+		who       *possibleViewer
 		in        string
 		grants    []string
 		grant, by string
@@ -96,12 +96,12 @@ func TestThroughWhichGrant(t *testing.T) {
 		{"what is no context", somebody("human:sean"), "", []string{"ctx:none"}, "", ""},
 		{"nothing", somebody("human:sean"), "", nil, "", ""},
 	} {
-		if grant, by := a.grantOf(c.who, c.in, foundMemory{store: "ash", grants: c.grants}); grant != c.grant || by != c.by {
+		if grant, by := a.grantForViewer(c.who, c.in, memoryRow{store: "ash", grants: c.grants}); grant != c.grant || by != c.by {
 			t.Errorf("%s: %q in %q, want %q in %q", c.what, grant, by, c.grant, c.by)
 		}
 	}
-	a.privacy.EverybodyWord = "" // there is no word for everybody: "" is no grant
-	if grant, _ := a.grantOf(somebody("si:rex"), "", foundMemory{store: "ash", grants: []string{""}}); grant != "" {
+	a.section.EverybodyWord = "" // there is no word for everybody: "" is no grant
+	if grant, _ := a.grantForViewer(somebody("si:rex"), "", memoryRow{store: "ash", grants: []string{""}}); grant != "" {
 		t.Errorf("without a word for everybody: %q", grant)
 	}
 }
@@ -110,20 +110,20 @@ func TestThroughWhichGrant(t *testing.T) {
 // not told.
 func TestWhatIsToldOfAViewer(t *testing.T) {
 	a := told(t)
-	row := foundMemory{store: "ash", key: "note:1", owner: "si:ash", grants: []string{"si:bella", "human:noor"},
+	row := memoryRow{store: "ash", key: "note:1", owner: "si:ash", grants: []string{"si:bella", "human:noor"},
 		subjects: []string{"dog:bella", "human:noor", "human:mira"}}
 	guardian := Agreement{Subject: "dog:bella", Grantor: "human:sean", Guardian: true, Grantee: "si:bella", Scope: "*",
 		Record: "consent:1", Given: "2026"}
 	everybody := Agreement{Subject: "human:noor", Grantor: "human:noor", Grantee: "*", Scope: "*", Record: "consent:3"}
 	for _, c := range []struct {
 		what string
-		who  *candidate
+		who  *possibleViewer
 		in   string
 		told []string
 		want Viewer
 	}{
 		{"the owner", somebody("si:ash"), "ctx:health", row.subjects, Viewer{Entity: "si:ash", Through: "owner"}},
-		{"somebody of whom only the name is the owner's", &candidate{entity: "si:ash"}, "", row.subjects,
+		{"somebody of whom only the name is the owner's", &possibleViewer{entity: "si:ash"}, "", row.subjects,
 			Viewer{Entity: "si:ash", Through: "rule"}},
 		{"a grantee", somebody("si:bella"), "", row.subjects, Viewer{Entity: "si:bella", Through: "grant",
 			Grant: "si:bella", Consents: []Agreement{guardian, everybody}, Missing: []string{"human:mira"}}},
@@ -151,7 +151,7 @@ func TestWhoIsAskedFor(t *testing.T) {
 		"vet_elsewhere": {"user": "human:vet", "roles": "{role:vet}", "team": "team:a"}, "nobody": {"team": "team:b"},
 	}
 	var got []string
-	for _, c := range a.candidates(logins, []foundMemory{
+	for _, c := range a.possibleViewers(logins, []memoryRow{
 		{store: "ash", grants: []string{"si:ash", "si:rex", "role:vet", "*", "ctx:health", "si:rex"}},
 		{store: "mallory", grants: []string{"ctx:health", "ctx:none"}},
 	}) {
@@ -169,7 +169,7 @@ func TestWhoIsAskedFor(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(map[string]string{"user": "si:rex", "roles": "{}"}, a.strangerAttributes("si:rex")); diff != "" {
+	if diff := cmp.Diff(map[string]string{"user": "si:rex", "roles": "{}"}, a.attributesOfUnknownEntity("si:rex")); diff != "" {
 		t.Errorf("somebody of whom only an id is known: %s", diff)
 	}
 }
@@ -193,7 +193,7 @@ func TestAttributesAreTheSame(t *testing.T) {
 
 // A place is what an answer gave: of three texts. Anything else is refused.
 func TestPlacesInAReport(t *testing.T) {
-	row := foundMemory{store: "ash", kind: "note", key: "note:1"}
+	row := memoryRow{store: "ash", kind: "note", key: "note:1"}
 	if got, err := parseCursor(row.nextCursor()); err != nil || !slices.Equal(got, []string{"ash", "note", "note:1"}) {
 		t.Errorf("%q, %v", got, err)
 	}
@@ -208,7 +208,7 @@ func TestPlacesInAReport(t *testing.T) {
 		"no UTF-8": encoded("[\"a\",\"b\",\"\xff\"]"), "null": encoded("null"),
 	} {
 		_, err := parseCursor(after)
-		refused(t, what, err, Validation, "PC422")
+		refused(t, what, err, NameValidation, "PC422")
 	}
 }
 
@@ -217,7 +217,7 @@ func TestWhatIsLeft(t *testing.T) {
 		{nil, nil, nil}, {[]string{"a", "b"}, []string{"b"}, []string{"a"}}, {[]string{"a"}, []string{"a", "b"}, nil},
 		{[]string{"a", "A"}, []string{"a"}, []string{"A"}},
 	} {
-		if got := difference(c.a, c.b); !slices.Equal(got, c.want) {
+		if got := idsNotIn(c.a, c.b); !slices.Equal(got, c.want) {
 			t.Errorf("%q without %q: %q", c.a, c.b, got)
 		}
 	}

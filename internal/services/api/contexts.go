@@ -104,11 +104,11 @@ func addContextOperations(s *Server) {
 			}
 			c.AddAuditSubjects(out.Added...)
 			status := http.StatusOK
-			if out.Made {
+			if out.Created {
 				status = http.StatusCreated
 			}
 			return &enteredAnswer{status, EnteredContext{
-				privacyContext(out.Context), out.Made, out.Added, out.Role, out.RoleHeld, out.Setting}}, nil
+				privacyContext(out.Context), out.Created, out.Added, out.Role, out.CredentialHasRole, out.Setting}}, nil
 		})
 	}
 	enter(Operation{ID: "context-enter", Path: "/v1/contexts/enter",

@@ -86,21 +86,21 @@ func addGeneralizeOperations(s *Server) {
 		}
 		b := in.Body
 		g := privacy.Generalization{Source: b.Source, Kind: b.Kind, Belief: b.Belief, Note: b.AbstractionNote,
-			Context: b.Context, Reason: b.Reason, Accept: b.AcceptWarnings, OnlyJudge: b.Check}
+			Context: b.Context, Reason: b.Reason, AcceptsWarnings: b.AcceptWarnings, CheckOnly: b.Check}
 		if b.AccessGrants != nil {
 			g.Access = append([]string{}, *b.AccessGrants...)
 		}
-		made, err := d.DrawBelief(ctx, c.Caller, g)
+		made, err := d.AddBelief(ctx, c.Caller, g)
 		if err != nil {
 			return nil, err
 		}
-		c.AddAuditSubjects(made.About...)
+		c.AddAuditSubjects(made.Subjects...)
 		out := &generalizeAnswer{Status: http.StatusOK,
-			Body: GeneralizeAnswer{Repeated: made.Repeated, Report: generalizeReport(made.Report)}}
+			Body: GeneralizeAnswer{Repeated: made.AlreadyExisted, Report: generalizeReport(made.Report)}}
 		if made.Memory != nil {
 			m := memoryOf(*made.Memory)
 			out.Body.Made, out.Body.Memory = true, &m
-			if !made.Repeated {
+			if !made.AlreadyExisted {
 				out.Status = http.StatusCreated
 			}
 		}

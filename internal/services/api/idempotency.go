@@ -15,7 +15,7 @@ func keyReusedProblem() *Problem {
 	p := newProblem(http.StatusConflict, sqlstate.New(sqlstate.ConsentConflict, sqlstate.ReasonConsent,
 		"the Idempotency-Key was used for another change").
 		WithHint("Use a key of its own for each change."))
-	p.Name = privacy.Conflict
+	p.Name = privacy.NameConflict
 	return p
 }
 

@@ -45,7 +45,7 @@ func memoryOf(m privacy.Memory) Memory {
 	return Memory{m.ID, m.Kind, m.Store, m.Source, m.ToldFrom, m.Subjects, m.Access, m.Consent}
 }
 
-func privacyConsent(c privacy.Consent) PrivacyConsent {
+func privacyConsent(c privacy.RecordedConsent) PrivacyConsent {
 	return PrivacyConsent{c.ID, c.Store, c.Grantor, c.OnBehalfOf, c.Grantee, c.Scope, c.Revoked, c.Repeated}
 }
 
@@ -240,7 +240,7 @@ func addPrivacyOperations(s *Server) {
 		if err != nil {
 			return nil, err
 		}
-		out, err := d.Audit(ctx, c.Caller, privacy.AuditQuestion{Subject: in.Subject, ID: in.ID, Kind: in.Kind, After: in.After})
+		out, err := d.Audit(ctx, c.Caller, privacy.AuditQuery{Subject: in.Subject, ID: in.ID, Kind: in.Kind, After: in.After})
 		if err != nil {
 			return nil, err
 		}

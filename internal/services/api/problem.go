@@ -159,7 +159,7 @@ func invalidRequest(ctx huma.Context, status int, message string, errs []error) 
 			case tagConsent:
 				p.Code, p.Name = string(sqlstate.ConsentValidation), (*consent.ValidationError)(nil).Name()
 			case tagPrivacy:
-				p.Code, p.Name = string(sqlstate.ConsentValidation), privacy.Validation
+				p.Code, p.Name = string(sqlstate.ConsentValidation), privacy.NameValidation
 			}
 		}
 	}

@@ -136,7 +136,7 @@ func TestInABrowser(t *testing.T) {
 }
 
 // looks goes through pages in each size and theme.
-func (c *chromium) looks(t *testing.T, r *demo.Running, role string, list ...string) {
+func (c *chromium) looks(t *testing.T, r *demo.RunningDemo, role string, list ...string) {
 	t.Helper()
 	for _, path := range list {
 		c.open(r.Access.HTTP + "/console/" + path)

@@ -37,7 +37,7 @@ const (
 // served is a world that is served, once for all tests.
 type served struct {
 	sync.Once
-	running *demo.Running
+	running *demo.RunningDemo
 	dir     string
 	err     error
 }
@@ -45,12 +45,12 @@ type served struct {
 var started, kernle served
 
 // running is a sidecar before a database whose ids and tables look like markup; all tests share it.
-func running(t *testing.T) *demo.Running {
+func running(t *testing.T) *demo.RunningDemo {
 	t.Helper()
 	return started.world(t, "./testdata/markup")
 }
 
-func (s *served) world(t *testing.T, name string) *demo.Running {
+func (s *served) world(t *testing.T, name string) *demo.RunningDemo {
 	t.Helper()
 	s.Do(func() {
 		ctx := context.Background()
@@ -65,8 +65,8 @@ func (s *served) world(t *testing.T, name string) *demo.Running {
 		if s.dir, s.err = os.MkdirTemp("", "console"); s.err != nil {
 			return
 		}
-		s.running, s.err = demo.Start(ctx, demo.Config{World: w, Postgres: dsn,
-			Dir: s.dir, Listen: demos.FreeAddress(t), HTTP: demos.FreeAddress(t), Log: slog.New(slog.DiscardHandler)})
+		s.running, s.err = demo.Start(ctx, demo.Config{World: w, ServerDSN: dsn,
+			Folder: s.dir, Listen: demos.FreeAddress(t), HTTP: demos.FreeAddress(t), Log: slog.New(slog.DiscardHandler)})
 	})
 	if s.err != nil {
 		t.Fatal(s.err)
@@ -94,7 +94,7 @@ func consoleRoles(t *testing.T) *personView {
 	return visitor(t, running(t))
 }
 
-func visitor(t *testing.T, r *demo.Running) *personView {
+func visitor(t *testing.T, r *demo.RunningDemo) *personView {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
 	if err != nil {
@@ -110,7 +110,7 @@ func as(t *testing.T, role string) *personView {
 }
 
 // to signs in to a world.
-func to(t *testing.T, r *demo.Running, role string) *personView {
+func to(t *testing.T, r *demo.RunningDemo, role string) *personView {
 	t.Helper()
 	p := visitor(t, r)
 	token := r.Access.Tokens[role]

@@ -53,13 +53,14 @@ func (o *Console) memoriesAbout(c *request, subject, after string) (answer, erro
 	}
 	c.auditSubjects = []string{subject}
 	p := memoriesPage{Subject: subject, Own: subject == c.caller.Subject, NotFirstPage: after != ""}
-	found, err := db.Privacy.Audit(c, c.caller, privacy.AuditQuestion{Subject: subject, After: after, Most: maxMemories})
+	found, err := db.Privacy.Audit(c, c.caller, privacy.AuditQuery{Subject: subject, After: after,
+		MaxMemories: maxMemories})
 	var named consent.Named
 	switch kept, _ := o.Service.HasMemories(c.caller); {
 	case !kept:
 		return answer{}, err
 	// The answer is the same if there are no memories and if they are not for this caller.
-	case errors.As(err, &named) && named.Name() == privacy.NotFound:
+	case errors.As(err, &named) && named.Name() == privacy.NameNotFound:
 	case err != nil:
 		return answer{}, err
 	default:

@@ -13,7 +13,7 @@ import (
 )
 
 // asAgent calls HTTP with the token of an agent.
-func asAgent(t *testing.T, r *demo.Running, agent, path string, body map[string]any) map[string]any {
+func asAgent(t *testing.T, r *demo.RunningDemo, agent, path string, body map[string]any) map[string]any {
 	t.Helper()
 	text, err := json.Marshal(body)
 	if err != nil {

@@ -29,7 +29,7 @@ func TestWorldsInABrowser(t *testing.T) {
 	}
 }
 
-func looksThrough(t *testing.T, r *demo.Running, name string) {
+func looksThrough(t *testing.T, r *demo.RunningDemo, name string) {
 	c := browser(t)
 	c.must("Emulation.setScriptExecutionDisabled", map[string]any{"value": true}, nil)
 	roles := map[string]string{}

@@ -45,11 +45,11 @@ func generalizeTools() []Tool {
 
 func storeGeneralization(ctx context.Context, c *Call, in generalizeInput) (out generalizeOutput, err error) {
 	g := privacy.Generalization{Source: in.Source, Kind: in.Kind, Belief: in.Belief, Note: in.AbstractionNote,
-		Context: in.Context, Reason: in.Reason, Accept: in.AcceptWarnings, OnlyJudge: in.Check}
+		Context: in.Context, Reason: in.Reason, AcceptsWarnings: in.AcceptWarnings, CheckOnly: in.Check}
 	if in.AccessGrants != nil {
 		g.Access = append([]string{}, *in.AccessGrants...)
 	}
-	made, err := c.privacyService().DrawBelief(ctx, c.Caller, g)
+	made, err := c.privacyService().AddBelief(ctx, c.Caller, g)
 	var blockedRefusal *privacy.BlockedError
 	if errors.As(err, &blockedRefusal) {
 		return out, blockedError{blockedRefusal}
@@ -57,7 +57,7 @@ func storeGeneralization(ctx context.Context, c *Call, in generalizeInput) (out 
 	if err != nil {
 		return out, err
 	}
-	out = generalizeOutput{Repeated: made.Repeated, Report: made.Report}
+	out = generalizeOutput{Repeated: made.AlreadyExisted, Report: made.Report}
 	if made.Memory != nil {
 		m := memoryOf(*made.Memory)
 		out.Made, out.Memory = true, &m
@@ -73,7 +73,7 @@ func (t blockedError) Unwrap() error {
 	e := *sqlstate.AsError(t.BlockedError)
 	var found []string
 	for _, f := range t.Report.Findings {
-		if f.Level != generalize.Advisory && len(found) < 20 {
+		if f.Level != generalize.LevelAdvisory && len(found) < 20 {
 			found = append(found, fmt.Sprintf("%s %q: %s", f.Level, f.Text, f.Message))
 		}
 	}

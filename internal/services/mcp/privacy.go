@@ -179,7 +179,7 @@ func memoryOf(m privacy.Memory) memoryInfo {
 	return memoryInfo{m.ID, m.Kind, m.Store, m.Source, m.ToldFrom, m.Subjects, m.Access, m.Consent}
 }
 
-func consentRecordOf(c privacy.Consent) consentRecord {
+func consentRecordOf(c privacy.RecordedConsent) consentRecord {
 	return consentRecord{c.ID, c.Store, c.Grantor, c.OnBehalfOf, c.Grantee, c.Scope, c.Revoked, c.Repeated}
 }
 
@@ -261,7 +261,8 @@ func enterContext(ctx context.Context, c *Call, in enterInput) (out enterOutput,
 		return out, err
 	}
 	c.SetAttribute(privacySection(c.Database).ContextSetting, entered.Setting)
-	return enterOutput{contextInfoOf(entered.Context), entered.Made, entered.Added, entered.Role, entered.RoleHeld}, nil
+	return enterOutput{contextInfoOf(entered.Context), entered.Created, entered.Added, entered.Role,
+		entered.CredentialHasRole}, nil
 }
 
 func leaveContext(_ context.Context, c *Call, _ noInput) (leaveOutput, error) {
@@ -297,7 +298,7 @@ func newRegrantOutput(out *privacy.GrantResult, err error) (regrantOutput, error
 
 func auditPrivacy(ctx context.Context, c *Call, in auditInput) (out privacy.AuditReport, err error) {
 	report, err := c.Database.Privacy.Audit(ctx, c.Caller,
-		privacy.AuditQuestion{Subject: in.Subject, ID: in.ID, Kind: in.Kind, After: in.After})
+		privacy.AuditQuery{Subject: in.Subject, ID: in.ID, Kind: in.Kind, After: in.After})
 	if err != nil {
 		return out, err
 	}

@@ -21,7 +21,7 @@ import (
 
 // face is a served world with a file of tokens.
 type face struct {
-	demo   *demo.Running
+	demo   *demo.RunningDemo
 	config *config.Config
 	url    string // of MCP
 	tokens string // the file

@@ -22,7 +22,7 @@ type Schema struct{ Extensions, SQL string }
 // DumpSchema reads the schema of a database with pg_dump, whose PG… variables say how to log in. It leaves out what
 // pgconsent has installed in the database.
 func DumpSchema(ctx context.Context, environment []string) (Schema, error) {
-	bin, err := pgcluster.Find(ctx)
+	bin, err := pgcluster.FindBinaries(ctx)
 	if err != nil {
 		return Schema{}, err
 	}
