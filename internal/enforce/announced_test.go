@@ -9,9 +9,9 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// TestProxiesSayWhatTheyServe: whoever migrates sees how many proxies there are, and how many have taken what is
+// TestProxiesAnnounceServedPolicy: whoever migrates sees how many proxies there are, and how many have taken what is
 // installed.
-func TestProxiesSayWhatTheyServe(t *testing.T) {
+func TestProxiesAnnounceServedPolicy(t *testing.T) {
 	w := start(t, nil)
 	hash := w.db0(t).state.plan.Hash()
 	eventually(t, "served", func() bool {
@@ -26,9 +26,9 @@ func TestProxiesSayWhatTheyServe(t *testing.T) {
 	}
 }
 
-// TestAPolicyThatNamesANewColumnWaits: a policy that names a column which waits for pgconsent migrate is not wrong: the
+// TestPolicyNamingANewColumnWaits: a policy that names a column which waits for pgconsent migrate is not wrong: the
 // log says what it waits for, and it is in force once it is installed.
-func TestAPolicyThatNamesANewColumnWaits(t *testing.T) {
+func TestPolicyNamingANewColumnWaits(t *testing.T) {
 	w := withSignedViews(t)
 	d := w.db0(t)
 	w.exec("ALTER TABLE public.memories ADD COLUMN shown boolean DEFAULT true")

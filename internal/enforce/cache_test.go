@@ -14,7 +14,7 @@ import (
 
 // A verdict that was kept is the one that would be made, whoever asked for it first: in the other protocol, with a seal
 // of another key or profile, as a session that is shown lists only.
-func TestMaterializedVerdictsAreThoseMadeAnew(t *testing.T) {
+func TestCachedVerdictsEqualNewOnes(t *testing.T) {
 	tier.All(t)
 	const keyed = `version: 1
 attributes: { user: { type: uuid, source: credential } }

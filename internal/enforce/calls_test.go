@@ -69,7 +69,7 @@ func TestCallsAreRecorded(t *testing.T) {
 }
 
 // A call that cannot be recorded is not answered, and does not wait for good.
-func TestNoRecordNoCall(t *testing.T) {
+func TestUnrecordedCallsAreRefused(t *testing.T) {
 	tier.All(t)
 	w := start(t, nil)
 	call := audit.Call{Interface: "http", CallerName: "auditor", Role: "admin", Database: "memories", Operation: "consent.history",

@@ -7,7 +7,7 @@ import (
 )
 
 // What a session hears goes by the policy in force, and not by the one under which it began to listen.
-func TestChannelsOfThePolicyInForce(t *testing.T) {
+func TestChannelsOfTheActivePolicy(t *testing.T) {
 	w := start(t, nil)
 	c := w.client("caregiver")
 	hearer, ok := c.Decider.(verdict.ChannelFilter)

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// TestWhatConcernsAgentsIsOneThing: whether a change of one relation is noted is told as it is of all, on a schema
-// that has what leads from one to another.
-func TestWhatConcernsAgentsIsOneThing(t *testing.T) {
+// TestChangesOfOneRelationAndOfAllAreNotedAlike: whether a change of one relation is noted is told as it is of all, on
+// a schema that has what leads from one to another.
+func TestChangesOfOneRelationAndOfAllAreNotedAlike(t *testing.T) {
 	w := start(t, func(w *world) { w.cfg.ProbeInterval, w.cfg.StaleAfter = time.Hour, time.Hour })
 	w.exec(`CREATE SCHEMA elsewhere; CREATE TABLE elsewhere.alone (id serial PRIMARY KEY); CREATE TABLE elsewhere.child (more serial) INHERITS (public.memories);
 		CREATE TABLE elsewhere.points (memory bigint REFERENCES public.memories); CREATE TABLE elsewhere.on_and_on (id int PRIMARY KEY);

@@ -34,10 +34,10 @@ contracts:
       marker-4: { allow: { memory: metadata } }
 `
 
-// TestContractsHoldForEachStatement: where a contract goes by what an agent's credential says, a text may run if each
+// TestContractsApplyToEachStatement: where a contract goes by what an agent's credential says, a text may run if each
 // of its statements may with these attributes: whatever stands beside it, whether it runs now or is prepared, and
 // whoever asked for the same text before. Records name the contracts, and the attribute by a reference.
-func TestContractsHoldForEachStatement(t *testing.T) {
+func TestContractsApplyToEachStatement(t *testing.T) {
 	const memory, person, either, ids = 1, 2, 4, 8 // what a statement needs
 	needs := map[string]int{
 		"SELECT title FROM memories": memory, "SELECT name FROM people": person, "SELECT 1": either, "SELECT id FROM memories": ids,
@@ -174,9 +174,9 @@ func TestContractsOfANewPolicy(t *testing.T) {
 	}
 }
 
-// TestContractsGoByWhatIsClaimedNow: what was prepared under one claim is held to the contract of the claim that is
+// TestContractsUseCurrentClaims: what was prepared under one claim is held to the contract of the claim that is
 // made when it is asked again.
-func TestContractsGoByWhatIsClaimedNow(t *testing.T) {
+func TestContractsUseCurrentClaims(t *testing.T) {
 	tier.All(t)
 	claimed := strings.Replace(contracted, "stage: { type: text, source: credential, optional: true }",
 		"stage: { type: text, source: set, optional: true, within: { values: [marker-1, marker-2] } }", 1)

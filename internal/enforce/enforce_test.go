@@ -432,7 +432,7 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-func TestIdentity(t *testing.T) {
+func TestAgentAttributesAreChecked(t *testing.T) {
 	for name, tc := range map[string]struct {
 		attributes map[string]string
 		log        string
@@ -461,7 +461,7 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-func TestNoAgent(t *testing.T) {
+func TestUnknownAgent(t *testing.T) {
 	w := start(t, func(w *world) {
 		w.cfg.Agents = append(w.cfg.Agents, Agent{Name: "disabled", Database: "memories", Attributes: map[string]string{"user": ann}})
 	})
@@ -567,7 +567,7 @@ func TestCheckRefuses(t *testing.T) {
 
 // A Check that gives up waiting for the lock of somebody's DDL says nothing against a database that tells of DDL:
 // agents go on. Of another nobody knows what Check would have found: they are refused.
-func TestCheckThatMeetsALock(t *testing.T) {
+func TestCheckGivesUpOnLocks(t *testing.T) {
 	var locked syncFlag
 	w := start(t, func(w *world) {
 		w.cfg.ProbeInterval, w.cfg.StaleAfter = time.Hour, time.Hour
@@ -608,7 +608,7 @@ func TestCheckThatMeetsALock(t *testing.T) {
 
 // Reading the catalogs does not stand in the way of the owner's DDL: of two that wait for each other it gives in first,
 // and reads again.
-func TestReadingCatalogsGivesInToDDL(t *testing.T) {
+func TestReadingCatalogsYieldsToDDL(t *testing.T) {
 	tier.All(t)
 	w := start(t, func(w *world) { w.cfg.ProbeInterval, w.cfg.StaleAfter = time.Hour, time.Hour })
 	w.db0(t).stopListening(t)
@@ -639,7 +639,7 @@ func (f *syncFlag) set(b bool) { f.mu.Lock(); f.b = b; f.mu.Unlock() }
 func (f *syncFlag) get() bool  { f.mu.Lock(); defer f.mu.Unlock(); return f.b }
 
 // A policy that the database does not have waits; once migrated it is in force. Sessions go on all the while.
-func TestReload(t *testing.T) {
+func TestReloadWaitsForMigrate(t *testing.T) {
 	w := start(t, nil)
 	c := w.client("caregiver")
 	w.write("version: 1\nnonsense: true\n")
@@ -679,7 +679,7 @@ func TestReload(t *testing.T) {
 }
 
 // A policy that was written and installed since the last look at its file is read by the look that finds it installed.
-func TestWrittenAndMigratedSinceTheLastLook(t *testing.T) {
+func TestPolicyMigratedSinceTheLastProbe(t *testing.T) {
 	w := start(t, func(w *world) { w.cfg.ProbeInterval, w.cfg.StaleAfter = time.Hour, time.Hour })
 	w.db0(t).stopListening(t)
 	c := w.client("caregiver")
@@ -911,8 +911,9 @@ func TestSealUsesTheDatabasesClock(t *testing.T) {
 	}
 }
 
-// TestAdopt: a session runs under a seal that was made for another session of its own attributes, and under no other.
-func TestAdopt(t *testing.T) {
+// TestSealsAreSharedByEqualSessions: a session runs under a seal that was made for another session of its own
+// attributes, and under no other.
+func TestSealsAreSharedByEqualSessions(t *testing.T) {
 	w := start(t, func(*world) {})
 	first, second := w.client("caregiver"), w.client("caregiver")
 	s := first.sealed
@@ -966,7 +967,7 @@ func TestCacheIsBounded(t *testing.T) {
 }
 
 // No record, no answer.
-func TestAuditBroken(t *testing.T) {
+func TestBrokenAuditRefuses(t *testing.T) {
 	w := start(t, nil)
 	c := w.client("caregiver")
 	if err := os.Remove(filepath.Join(w.audit, "audit-000001.jsonl")); err != nil {
@@ -1000,7 +1001,7 @@ func TestPanicRefuses(t *testing.T) {
 }
 
 // A verdict that did not come from here is never released.
-func TestForeignVerdict(t *testing.T) {
+func TestVerdictsOfOthersAreNotReleased(t *testing.T) {
 	w := start(t, nil)
 	c := w.client("caregiver")
 	if c.Record(&verdict.Verdict{Text: titles}).Release() == nil {

@@ -20,7 +20,7 @@ import (
 
 // Whatever changes of an agent in the configuration ends the sessions that began before, but another password and
 // another number of sessions.
-func TestWhateverChangesOfAnAgentEndsItsSessions(t *testing.T) {
+func TestChangedAgentsLoseTheirSessions(t *testing.T) {
 	began := Agent{
 		Name: "a", Database: "d", Credential: &scram.StoredCredentials{}, LogsInByToken: true,
 		Attributes: map[string]string{"user": ann}, Claims: map[string]string{"user": "sub"},
@@ -97,7 +97,7 @@ func (w *world) token(name string, change func(*SessionInfo)) (*client, error) {
 
 // What a token gives is held to the policy as what the configuration gives, says nothing again, and ends with the
 // token.
-func TestWhatTokensGive(t *testing.T) {
+func TestAttributesOfTokens(t *testing.T) {
 	tier.All(t)
 	w := start(t, func(w *world) {
 		w.cfg.Agents = append(w.cfg.Agents, Agent{Name: "bare", Database: "memories", LogsInByToken: true},
@@ -147,7 +147,7 @@ func TestWhatTokensGive(t *testing.T) {
 }
 
 // What the database works out is nobody's to give, neither the configuration's nor a token's.
-func TestWorkedOutAttributesAreNobodysToGive(t *testing.T) {
+func TestLiveAttributesCannotBeGiven(t *testing.T) {
 	w := start(t, nil)
 	doc, err := policy.Parse("p", []byte(strings.Replace(rules, "attributes: {",
 		"attributes: { mode: { type: text, source: set, setting: app.mode, within: { values: [brief] }, optional: true },", 1)))
@@ -170,7 +170,7 @@ func TestWorkedOutAttributesAreNobodysToGive(t *testing.T) {
 }
 
 // What changes while an agent logs in counts: it is refused, or its session ends at once.
-func TestWhatChangesDuringALogin(t *testing.T) {
+func TestChangesDuringALogin(t *testing.T) {
 	tier.All(t)
 	for name, change := range map[string]func(*world){
 		"it is disabled":          func(w *world) { w.SetAgents(nil) },

@@ -7,7 +7,7 @@ import (
 
 // Fingerprints are read again at once after DDL that the database tells of, after five seconds where its statistics count
 // a write to the catalogs, and after a minute in any case.
-func TestHowLongFingerprintsAreKept(t *testing.T) {
+func TestLifetimeOfFingerprints(t *testing.T) {
 	for _, c := range []struct {
 		version, writes int64
 		age             time.Duration

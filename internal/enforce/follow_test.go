@@ -13,7 +13,7 @@ import (
 
 // The files of a policy are followed, those that it includes as well: what is wrong leaves the old policy in force, what
 // changes the database side waits for migrate, and no table is open in between.
-func TestFilesAreFollowed(t *testing.T) {
+func TestPolicyFilesAreWatched(t *testing.T) {
 	tier.All(t)
 	w := start(t, nil)
 	c := w.client("caregiver")

@@ -10,7 +10,7 @@ import (
 )
 
 // Each statement that reads a foreign table counts, and what one prepares counts where that is run.
-func TestWhichStatementsAskForeignServers(t *testing.T) {
+func TestStatementsThatReadForeignServers(t *testing.T) {
 	far, near := catalog.Name{Schema: "public", Name: "far"}, catalog.Name{Schema: "public", Name: "near"}
 	f := foreignRelations{relations: map[catalog.Name]bool{far: true}, functions: map[string]bool{"public.says": true}}
 	body := &verdict.Verdict{}

@@ -13,7 +13,7 @@ import (
 // What was seen at a moment is shown later only where all is known that could have hidden it since: nobody's consent
 // changed, by the same rules, on the same server, within the time that changes are kept; and no time passed that hides
 // by itself.
-func TestWhatWasSeenMayBeShown(t *testing.T) {
+func TestSnapshotsEndWithRevokedConsent(t *testing.T) {
 	w := start(t, func(w *world) { w.cfg.ProbeInterval = time.Hour })
 	d := w.databases["memories"]
 	d.stopListening(t)

@@ -12,9 +12,9 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// TestEveryTableIsRecorded: of each table whose keys are recorded an outcome says something, whatever stands beside it
-// and however it is run; and that it knows which rows were returned, only where it has seen each of them.
-func TestEveryTableIsRecorded(t *testing.T) {
+// TestKeysOfEveryTableAreRecorded: of each table whose keys are recorded an outcome says something, whatever stands
+// beside it and however it is run; and that it knows which rows were returned, only where it has seen each of them.
+func TestKeysOfEveryTableAreRecorded(t *testing.T) {
 	const recording = `version: 1
 attributes: { user: { type: uuid, source: credential } }
 tables:
@@ -98,9 +98,9 @@ tables:
 	}
 }
 
-// TestWhoseRowsAreAllReturned: a result lists the rows of a table that a statement has read, only where each of them is
+// TestCompleteKeyRecords: a result lists the rows of a table that a statement has read, only where each of them is
 // a row of the result.
-func TestWhoseRowsAreAllReturned(t *testing.T) {
+func TestCompleteKeyRecords(t *testing.T) {
 	const recording = `version: 1
 attributes: { user: { type: uuid, source: credential } }
 tables:

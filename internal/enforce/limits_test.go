@@ -38,11 +38,11 @@ func (b bounds) String() string {
 	return strings.Join(s, ", ")
 }
 
-// TestLimitsHoldWhateverIsAsked: executions of all sessions of an agent, and of all agents of one user, count together,
+// TestLimitsOfAllExecutions: executions of all sessions of an agent, and of all agents of one user, count together,
 // however they are asked for and whatever became of them; none counts for others. It is held against plain sums, while
 // the clock stands still: no more runs or is shown than the smallest limit, nothing is refused before, and a reload
 // makes no room.
-func TestLimitsHoldWhateverIsAsked(t *testing.T) {
+func TestLimitsOfAllExecutions(t *testing.T) {
 	tier.All(t)
 	const plain = `version: 1
 attributes: { user: { type: uuid, source: credential } }

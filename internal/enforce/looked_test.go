@@ -12,9 +12,9 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// TestWhatIsLookedAtAgain: Check is asked again after ten seconds and on each new connection, nothing is vouched for
+// TestRepeatedProbes: Check is asked again after ten seconds and on each new connection, nothing is vouched for
 // over what was seen before, and no session begins on a server that was not looked at.
-func TestWhatIsLookedAtAgain(t *testing.T) {
+func TestRepeatedProbes(t *testing.T) {
 	asked := 0
 	w := start(t, func(w *world) {
 		w.cfg.ProbeInterval = time.Hour
@@ -70,9 +70,9 @@ func TestWhatIsLookedAtAgain(t *testing.T) {
 	}
 }
 
-// TestClaimsAreLetThrough: what a session claims counts where the policy lets it through: as it begins, by SET, one
+// TestClaimsAreChecked: what a session claims counts where the policy lets it through: as it begins, by SET, one
 // claim after the other, and not at all where nobody can tell what it claims.
-func TestClaimsAreLetThrough(t *testing.T) {
+func TestClaimsAreChecked(t *testing.T) {
 	const claiming = `version: 1
 attributes:
   user: { type: uuid, source: credential }
@@ -139,9 +139,9 @@ tables:
 	}
 }
 
-// TestRowsOfTwoMentions: a result that has a table's key twice tells of no row whose it is, and one that was not seen
-// to its end, or holds rows of several tables, is not all that there is.
-func TestRowsOfTwoMentions(t *testing.T) {
+// TestKeysOfATableReadTwice: a result that has a table's key twice tells of no row whose it is, and one that was not
+// seen to its end, or holds rows of several tables, is not all that there is.
+func TestKeysOfATableReadTwice(t *testing.T) {
 	description := func(columns ...uint16) []byte {
 		b := binary.BigEndian.AppendUint16(nil, uint16(len(columns)))
 		for _, number := range columns {

@@ -2,8 +2,8 @@ package enforce
 
 import "testing"
 
-// TestRoom: agents leave room on the server for its owner and for pgconsent itself.
-func TestRoom(t *testing.T) {
+// TestReservedServerConnections: agents leave room on the server for its owner and for pgconsent itself.
+func TestReservedServerConnections(t *testing.T) {
 	var e Enforcer
 	for room, want := range map[int64]int{0: 0, 3: 1, 17: 12, 97: 78, 1000: 950} {
 		e.connectionLimit.Store(room)

@@ -14,10 +14,10 @@ import (
 
 const dropEventTriggers = "DROP EVENT TRIGGER IF EXISTS zz_pgconsent_ddl; DROP EVENT TRIGGER IF EXISTS zz_pgconsent_drop"
 
-// TestWhatMigrateInstallsIsServed: after pgconsent migrate the next look of every proxy has the columns that waited for
+// TestMigratedColumnsAreServed: after pgconsent migrate the next look of every proxy has the columns that waited for
 // it, in every mode, where the database reports DDL and where it does not. A snapshot of the catalogs may be the same
 // before and after: without signed views migrate only notes that the column is known.
-func TestWhatMigrateInstallsIsServed(t *testing.T) {
+func TestMigratedColumnsAreServed(t *testing.T) {
 	for name, mode := range map[string]rewrite.Mode{
 		"injected": rewrite.InjectedMode, "row security": rewrite.RowSecurityMode, "auto": rewrite.AutoMode, "signed": rewrite.AlwaysSignedMode,
 	} {

@@ -70,9 +70,9 @@ var nobodys = []string{
 	"CREATE SCHEMA another",
 }
 
-// TestNobodyNoticesWhatNoPolicySpeaksOf: while others' objects are made, altered, emptied and dropped without a
+// TestUnlistedObjectsDisturbNoAgent: while others' objects are made, altered, emptied and dropped without a
 // pause, agents are served under the seal that they have, and what does concern them is seen.
-func TestNobodyNoticesWhatNoPolicySpeaksOf(t *testing.T) {
+func TestUnlistedObjectsDisturbNoAgent(t *testing.T) {
 	w := start(t, func(w *world) { w.cfg.ProbeInterval = 50 * time.Millisecond })
 	d := w.databases["memories"]
 	version := func() (n int64) {
@@ -116,9 +116,9 @@ func TestNobodyNoticesWhatNoPolicySpeaksOf(t *testing.T) {
 	}
 }
 
-// TestWhatConcernsAgentsIsNoted: whatever may change what a statement of an agent means is noted by the transaction
-// that does it.
-func TestWhatConcernsAgentsIsNoted(t *testing.T) {
+// TestChangesThatConcernAgentsAreNoted: whatever may change what a statement of an agent means is noted by the
+// transaction that does it.
+func TestChangesThatConcernAgentsAreNoted(t *testing.T) {
 	w := start(t, func(w *world) { w.cfg.ProbeInterval, w.cfg.StaleAfter = time.Hour, time.Hour })
 	w.db0(t).stopListening(t)
 	w.exec("CREATE SCHEMA elsewhere; CREATE TABLE elsewhere.part (LIKE public.memories)")
@@ -176,9 +176,9 @@ func TestWhatConcernsAgentsIsNoted(t *testing.T) {
 	}
 }
 
-// TestWhatIsUnsafeRefusesAlsoWhileCatalogsMove: while each look finds other catalogs, what the state in force depends
+// TestUnsafeDatabaseRefusesWhileCatalogsChange: while each look finds other catalogs, what the state in force depends
 // on is examined.
-func TestWhatIsUnsafeRefusesAlsoWhileCatalogsMove(t *testing.T) {
+func TestUnsafeDatabaseRefusesWhileCatalogsChange(t *testing.T) {
 	var unsafe atomic.Bool
 	w := start(t, func(w *world) {
 		w.cfg.ProbeInterval, w.cfg.StaleAfter = time.Hour, time.Hour
@@ -211,9 +211,9 @@ func TestWhatIsUnsafeRefusesAlsoWhileCatalogsMove(t *testing.T) {
 	}
 }
 
-// TestWhatVanishesWhileItIsReadRefusesNobody: catalogs that are read again for what concerns nobody, and of which a
+// TestDroppedObjectsDuringAReadRefuseNobody: catalogs that are read again for what concerns nobody, and of which a
 // part is gone meanwhile, leave the state in force as it is.
-func TestWhatVanishesWhileItIsReadRefusesNobody(t *testing.T) {
+func TestDroppedObjectsDuringAReadRefuseNobody(t *testing.T) {
 	w := start(t, func(w *world) { w.cfg.ProbeInterval, w.cfg.StaleAfter = time.Hour, time.Hour })
 	d := w.db0(t)
 	d.stopListening(t)

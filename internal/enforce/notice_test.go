@@ -14,7 +14,7 @@ import (
 
 // What was decided before DDL was committed is not answered after it, whether or not anybody has noticed: the database
 // refuses it, and does so whatever rows there are.
-func TestNothingIsAnsweredUnderAnOlderCatalog(t *testing.T) {
+func TestStatementsDecidedBeforeDDLAreRefused(t *testing.T) {
 	w := start(t, func(w *world) { w.cfg.ProbeInterval, w.cfg.StaleAfter = time.Hour, time.Hour })
 	w.db0(t).stopListening(t)
 	c := w.client("caregiver")
@@ -62,7 +62,7 @@ func TestNothingIsAnsweredUnderAnOlderCatalog(t *testing.T) {
 }
 
 // A plan that the server keeps is made anew where what it reads is altered; else it means what it meant.
-func TestMaterializedPlansUnderAnOlderCatalog(t *testing.T) {
+func TestCachedPlansAfterDDL(t *testing.T) {
 	w := start(t, func(w *world) { w.cfg.ProbeInterval, w.cfg.StaleAfter = time.Hour, time.Hour })
 	w.db0(t).stopListening(t)
 	c := w.client("caregiver")
@@ -84,7 +84,7 @@ func TestMaterializedPlansUnderAnOlderCatalog(t *testing.T) {
 }
 
 // The database tells of DDL, so that a look comes at once; statements wait for it.
-func TestDDLIsToldOf(t *testing.T) {
+func TestDDLIsAnnounced(t *testing.T) {
 	w := start(t, func(w *world) { w.cfg.ProbeInterval, w.cfg.StaleAfter = time.Hour, time.Hour })
 	d := w.db0(t)
 	eventually(t, "listening", func() bool {
@@ -104,7 +104,7 @@ func TestDDLIsToldOf(t *testing.T) {
 }
 
 // What is told while nobody listens is looked at when somebody does again.
-func TestDDLThatNobodyHeardOf(t *testing.T) {
+func TestDDLWhileNotListening(t *testing.T) {
 	tier.All(t)
 	w := start(t, func(w *world) { w.cfg.ProbeInterval, w.cfg.StaleAfter = time.Hour, time.Hour })
 	d := w.db0(t)
@@ -124,7 +124,7 @@ func TestDDLThatNobodyHeardOf(t *testing.T) {
 }
 
 // Many rows are added up, and the version stays.
-func TestCatalogChangesAreAddedUp(t *testing.T) {
+func TestCatalogChangesAreSummed(t *testing.T) {
 	w := start(t, func(w *world) { w.cfg.ProbeInterval = time.Hour })
 	version := func() (v, rows int) {
 		t.Helper()
@@ -168,7 +168,7 @@ func (d *database) stopListening(t *testing.T) {
 }
 
 // A rule of the owner's that answers in a statement's place is planned with the table that the statement names.
-func TestRulesUnderAnOlderCatalog(t *testing.T) {
+func TestRewriteRulesAfterDDL(t *testing.T) {
 	w := start(t, func(w *world) { w.cfg.ProbeInterval, w.cfg.StaleAfter = time.Hour, time.Hour })
 	w.db0(t).stopListening(t)
 	w.exec("GRANT INSERT, UPDATE, DELETE ON public.memories TO pgconsent_agent")
@@ -196,7 +196,7 @@ func TestRulesUnderAnOlderCatalog(t *testing.T) {
 // Where the database's clock was moved, or ours, what is planned under the seal of before is an error and no empty
 // answer, whatever rows there are. The proxy is told, looks at once, and seals by the new time; so does every other
 // session at the next look.
-func TestClocksThatWereMoved(t *testing.T) {
+func TestMovedClocks(t *testing.T) {
 	for name, jump := range map[string]time.Duration{"forward": time.Hour, "back": -time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			w := start(t, func(w *world) { w.cfg.ProbeInterval, w.cfg.StaleAfter = time.Hour, time.Hour })

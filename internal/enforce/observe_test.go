@@ -44,7 +44,7 @@ func (s *state) rewritten(t *testing.T, text string) *rewrite.Result {
 }
 
 // Of a table that is only observed it is recorded which columns would be hidden and which would be masked.
-func TestHiddenAndMaskedColumnsAreToldApart(t *testing.T) {
+func TestHiddenAndMaskedColumnsOfObservedTables(t *testing.T) {
 	s := stateWithoutDatabase(t, "tables: { memories: { observe: true, rows: [ own: { column: user_id, is: user } ], "+
 		"columns: { id: allow, user_id: allow, title: { mask: hash } } } }\n")
 	for text, want := range map[string]struct{ hidden, masked []string }{

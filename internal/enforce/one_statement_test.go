@@ -10,7 +10,7 @@ import (
 )
 
 // A statement that goes by the time begins by itself where one before it may take long.
-func TestWhichStatementsBeginApart(t *testing.T) {
+func TestTimeDependentStatementsRunSeparately(t *testing.T) {
 	timed, plain := catalog.Name{Schema: "public", Name: "timed"}, catalog.Name{Schema: "public", Name: "plain"}
 	type one struct {
 		effect verdict.Effect

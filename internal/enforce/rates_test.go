@@ -85,9 +85,9 @@ func TestRatesChange(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatIsFullIsForgotten: where there is no room for more counts, those are dropped that a new one would be the
+// TestOnlyFullBucketsAreDropped: where there is no room for more counts, those are dropped that a new one would be the
 // same as, and no others.
-func TestOnlyWhatIsFullIsForgotten(t *testing.T) {
+func TestOnlyFullBucketsAreDropped(t *testing.T) {
 	l := newRateLimiters()
 	now := time.Now()
 	l.now = func() time.Time { return now }

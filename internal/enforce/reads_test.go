@@ -13,7 +13,7 @@ import (
 
 // Which statements go by the time, read other servers and read what nobody tells of: whatever stands between them and
 // the table that does, and of a policy that has nothing of the kind none.
-func TestWhatStatementsReadInTheEnd(t *testing.T) {
+func TestRelationsReadByStatements(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	if _, err := conn.Exec(t.Context(), "LOAD 'postgres_fdw'"); err != nil {
 		t.Skipf("NOT TESTED: this server cannot load postgres_fdw: %v", err)

@@ -105,7 +105,7 @@ func TestRecordsAreForgotten(t *testing.T) {
 }
 
 // What cannot be recorded is not answered.
-func TestNoReferenceNoSession(t *testing.T) {
+func TestSessionsNeedReferences(t *testing.T) {
 	w := start(t, nil)
 	c := w.client("caregiver")
 	c.want("SELECT title FROM memories WHERE id = 1", "lake")
@@ -116,7 +116,7 @@ func TestNoReferenceNoSession(t *testing.T) {
 }
 
 // A record names the epoch of consent that its statement saw.
-func TestEpoch(t *testing.T) {
+func TestRecordsNameTheConsentEpoch(t *testing.T) {
 	w := start(t, func(w *world) { w.cfg.ProbeInterval = time.Hour }) // so that only the notification tells
 	c := w.client("caregiver")
 	c.want("SELECT title FROM memories WHERE id = 1", "lake")

@@ -29,10 +29,10 @@ func TestWritesDoMoreThanShowRows(t *testing.T) {
 	}
 }
 
-// TestWhatMayDoMore: a bounded result is taken back with what its execution did, in whatever it stands: a write, a
-// function that is not known to leave everything as it is, whatever others may have put behind a view, and what is run
-// by name.
-func TestWhatMayDoMore(t *testing.T) {
+// TestBoundedResultsAreRolledBack: a bounded result is taken back with what its execution did, in whatever it stands: a
+// write, a function that is not known to leave everything as it is, whatever others may have put behind a view, and
+// what is run by name.
+func TestBoundedResultsAreRolledBack(t *testing.T) {
 	tier.All(t)
 	const representingPolicy = `version: 1
 attributes: { user: { type: uuid, source: credential } }

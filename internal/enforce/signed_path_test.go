@@ -16,7 +16,7 @@ import (
 )
 
 // A signed path that a probe has shut stays shut, and agents are served.
-func TestSignedPathShuts(t *testing.T) {
+func TestSignedPathIsSwitchedOff(t *testing.T) {
 	var off syncFlag
 	w := start(t, func(w *world) {
 		w.cfg.RewriteMode = rewrite.AlwaysSignedMode
@@ -153,9 +153,10 @@ func TestDeclaredTypesAndTheSignedPath(t *testing.T) {
 	}
 }
 
-// TestDeclaredTypesAtAnyPlace: a type that may not be named is refused, and one that the signed path was not leak-safe for
-// takes the other, at whichever place it stands among others, declared or left to the server, through either path.
-func TestDeclaredTypesAtAnyPlace(t *testing.T) {
+// TestDeclaredTypesOfAnyParameter: a type that may not be named is refused, and one that the signed path was not
+// leak-safe for takes the other, at whichever place it stands among others, declared or left to the server, through
+// either path.
+func TestDeclaredTypesOfAnyParameter(t *testing.T) {
 	tier.All(t)
 	w := start(t, func(w *world) {
 		w.cfg.RewriteMode = rewrite.AlwaysSignedMode
@@ -228,7 +229,7 @@ func TestDeclaredTypesGetHardenedPlans(t *testing.T) {
 }
 
 // A type that a Parse declares may be one whose casts are others' functions: what the text casts, it is not given.
-func TestDeclaredTypesAreCastByNobodyElse(t *testing.T) {
+func TestDeclaredTypesWithUserCasts(t *testing.T) {
 	w := start(t, func(w *world) {
 		w.exec("CREATE TYPE public.gauge AS (n int, unit text); CREATE FUNCTION public.gauged(public.gauge) " +
 			"RETURNS int LANGUAGE sql AS 'SELECT 1'; CREATE CAST (public.gauge AS int) WITH FUNCTION public.gauged")
@@ -247,7 +248,7 @@ func TestDeclaredTypesAreCastByNobodyElse(t *testing.T) {
 }
 
 // What was judged for row security stays so when it is asked again under other catalogs.
-func TestPlainVerdictsStayPlain(t *testing.T) {
+func TestRecheckKeepsTheRowSecurityPath(t *testing.T) {
 	tier.All(t)
 	w := start(t, func(w *world) {
 		w.cfg.RewriteMode = rewrite.AlwaysSignedMode

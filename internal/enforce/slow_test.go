@@ -8,10 +8,10 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// TestLooksTakeAsLongAsTheyTake: while a look waits for the server, agents are served as long as the database itself
+// TestSlowProbes: while a look waits for the server, agents are served as long as the database itself
 // tells of changes, and no longer than StaleAfter where it does not. The look goes on on its connection, and is used
 // when it comes.
-func TestLooksTakeAsLongAsTheyTake(t *testing.T) {
+func TestSlowProbes(t *testing.T) {
 	for name, told := range map[string]bool{"with event triggers": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
 			w := start(t, func(w *world) { w.cfg.ProbeInterval, w.cfg.StaleAfter = 50*time.Millisecond, 500*time.Millisecond })

@@ -10,7 +10,7 @@ import (
 )
 
 // States that differ in anything that decides are not taken for each other.
-func TestStatesAreToldApart(t *testing.T) {
+func TestStatesDiffer(t *testing.T) {
 	w := start(t, nil)
 	v, refused := w.databases["memories"].current()
 	if refused != nil {

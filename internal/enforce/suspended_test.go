@@ -27,9 +27,9 @@ func withSignedViews(t *testing.T) *world {
 	})
 }
 
-// TestWhatIsAlteredIsSuspendedByItself: a listed table that is not as it was when the policy was installed is not
+// TestAlteredTablesAreSuspended: a listed table that is not as it was when the policy was installed is not
 // served, nor is what depends on it; all else is, and so is all of it once the change is undone.
-func TestWhatIsAlteredIsSuspendedByItself(t *testing.T) {
+func TestAlteredTablesAreSuspended(t *testing.T) {
 	const people = "SELECT name FROM people"
 	for name, change := range map[string]struct {
 		alter, undo string
@@ -89,9 +89,9 @@ func TestWhatIsAlteredIsSuspendedByItself(t *testing.T) {
 	}
 }
 
-// TestAStartWhileTheSchemaDoesNotFit: a proxy that is started after a change suspends the same tables as one that was
+// TestStartWithAnAlteredSchema: a proxy that is started after a change suspends the same tables as one that was
 // running, and serves the rest; and it serves all of it once the change is undone.
-func TestAStartWhileTheSchemaDoesNotFit(t *testing.T) {
+func TestStartWithAnAlteredSchema(t *testing.T) {
 	w := withSignedViews(t)
 	w.client("caregiver").want(titles, "lake", "sea")
 	eventually(t, "the catalogs are remembered", func() bool {
@@ -138,9 +138,9 @@ func TestAStartWhileTheSchemaDoesNotFit(t *testing.T) {
 	}
 }
 
-// TestFunctionsAndTablesThatAreMadeOrDropped: another function of a listed one's name, or none any more, suspends its
+// TestCreatedAndDroppedFunctionsAndTables: another function of a listed one's name, or none any more, suspends its
 // calls; a listed table that was dropped, and what the owner dropped with it, those that need it. All else is answered.
-func TestFunctionsAndTablesThatAreMadeOrDropped(t *testing.T) {
+func TestCreatedAndDroppedFunctionsAndTables(t *testing.T) {
 	const calling = rules + `  notes: { rows: [ { own: { column: user_id, is: user } } ] }
 functions: { calm: { reads: nothing }, fixed: { reads: nothing } }
 `
@@ -206,9 +206,9 @@ functions: { calm: { reads: nothing }, fixed: { reads: nothing } }
 	}
 }
 
-// TestWhatConcernsAllIsNotSuspended: where what has changed is no table, or another policy is installed, nobody is
-// served.
-func TestWhatConcernsAllIsNotSuspended(t *testing.T) {
+// TestChangesOfTheWholeDatabaseRefuseEverybody: where what has changed is no table, or another policy is installed,
+// nobody is served.
+func TestChangesOfTheWholeDatabaseRefuseEverybody(t *testing.T) {
 	w := withSignedViews(t)
 	d := w.db0(t)
 	w.exec("ALTER TABLE public.people RENAME consent_status TO agreed; CREATE FUNCTION " +
@@ -220,9 +220,9 @@ func TestWhatConcernsAllIsNotSuspended(t *testing.T) {
 	eventually(t, "refused", func() bool { _, refused := d.current(); return refused != nil })
 }
 
-// TestWhatIsUnsafeIsSuspendedByItself: where Check says which tables are not safe, these are not served, nor is what
+// TestUnsafeTablesAreSuspended: where Check says which tables are not safe, these are not served, nor is what
 // depends on them, until it takes that back.
-func TestWhatIsUnsafeIsSuspendedByItself(t *testing.T) {
+func TestUnsafeTablesAreSuspended(t *testing.T) {
 	var unsafe syncFlag
 	var oid uint32
 	w := start(t, func(w *world) {
@@ -267,10 +267,10 @@ func TestWhatIsUnsafeIsSuspendedByItself(t *testing.T) {
 	eventually(t, "refused", func() bool { return w.Ready() != nil })
 }
 
-// TestNothingReadsWhatIsNotProtected: while a table is not protected, what may read it by functions of others is
+// TestFunctionsCannotReadUnprotectedTables: while a table is not protected, what may read it by functions of others is
 // refused as well: views, writes, which run triggers, and functions. Where only its definition has changed, a table
 // that nothing connects with it takes writes.
-func TestNothingReadsWhatIsNotProtected(t *testing.T) {
+func TestFunctionsCannotReadUnprotectedTables(t *testing.T) {
 	const representingPolicy = `version: 1
 attributes: { user: { type: uuid, source: credential } }
 tables:

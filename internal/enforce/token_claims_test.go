@@ -9,7 +9,7 @@ import (
 
 // A claim that would be worth nothing in a database is told, with its name and the database's; and no token lets the
 // agent in.
-func TestClaimsThatNoPolicyDeclares(t *testing.T) {
+func TestUndeclaredTokenClaims(t *testing.T) {
 	doc, err := policy.Parse("policy.yaml",
 		[]byte("version: 1\nattributes: { user: { type: text, source: credential }, lang: { type: text, source: "+
 			"set, optional: true, within: { values: [en, de] } }, room: { type: text, source: set, within: { values: [a] } } }\ntables: {}\n"))

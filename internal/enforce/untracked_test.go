@@ -12,7 +12,7 @@ import (
 
 // What a text reads, or a function that it calls may read, of whose changes nobody tells is found wherever it stands
 // among the others.
-func TestUnnoticedAmongOthers(t *testing.T) {
+func TestUntrackedRelationsAmongOthers(t *testing.T) {
 	loose, told := catalog.Name{Schema: "public", Name: "loose"}, catalog.Name{Schema: "public", Name: "told"}
 	other := catalog.Name{Schema: "other", Name: "loose"}
 	u := untrackedRelations{relations: map[catalog.Name]bool{loose: true}, functions: map[string]bool{"public.reads": true}}
@@ -46,7 +46,7 @@ func TestUnnoticedAmongOthers(t *testing.T) {
 
 // What a function of the policy does besides what is written is not in a text that calls it: it may read tables unless
 // PostgreSQL is told that it depends on its arguments alone, and each of its overloads counts.
-func TestWhatMayReadUnsaid(t *testing.T) {
+func TestFunctionsThatMayReadTables(t *testing.T) {
 	for _, overloads := range []string{"i", "s", "v", "ii", "is", "si", "iv", "vi", "iis", "isi", "sii"} {
 		spec := catalog.Spec{ServerVersion: 150000, SearchPath: []string{"public"}}
 		types := []string{}
@@ -71,9 +71,9 @@ func TestWhatMayReadUnsaid(t *testing.T) {
 	}
 }
 
-// TestWhichCallsAreAskedAbout: a statement that reads a table is held by the table's row policies, which ask whether
+// TestUncheckedFunctionCalls: a statement that reads a table is held by the table's row policies, which ask whether
 // the catalogs have changed; one of several may be prepared, and run later without the others.
-func TestWhichCallsAreAskedAbout(t *testing.T) {
+func TestUncheckedFunctionCalls(t *testing.T) {
 	w := withSignedViews(t)
 	v, refused := w.db0(t).current()
 	if refused != nil {

@@ -15,7 +15,7 @@ import (
 
 // A registry that lacks what was acknowledged is told of: here an older dump, made by pg_dump, is in its place. A proxy
 // that has acknowledged nothing says nothing.
-func TestAnOlderDumpIsNoticed(t *testing.T) {
+func TestRestoredOlderDumpIsNoticed(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
 	must(t, r, grant("ada", consent.StreamTemporary))

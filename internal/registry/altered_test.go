@@ -24,7 +24,7 @@ func alter(t *testing.T, conn *pgx.Conn, sql string) {
 
 // Nothing is given on the strength of a record that was altered, and whoever it is about withdraws all the same: what
 // was in force may be, and what came before is void.
-func TestWithdrawingWhatWasAltered(t *testing.T) {
+func TestWithdrawalOfAlteredRecords(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
 	conn := db.Connect(t, "postgres")
@@ -83,7 +83,7 @@ func TestWithdrawingWhatWasAltered(t *testing.T) {
 }
 
 // By a record that was altered, or put in, nobody speaks for anybody.
-func TestGuardiansOfRecordsThatWereAltered(t *testing.T) {
+func TestGuardiansOfAlteredRecords(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
 	conn := db.Connect(t, "postgres")
@@ -115,7 +115,7 @@ func TestGuardiansOfRecordsThatWereAltered(t *testing.T) {
 
 // Nobody decides about a partnership that a record asks for which was altered, though it is not the last one: who asked
 // must not be who agrees.
-func TestPartnershipsOfRequestsThatWereAltered(t *testing.T) {
+func TestPartnershipsOfAlteredRequests(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
 	conn := db.Connect(t, "postgres")

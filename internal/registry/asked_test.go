@@ -11,7 +11,7 @@ import (
 
 // A key is of one call: with anything else in the command, who makes it and in whose name too, it is another, and is
 // told nothing of the first.
-func TestAKeyIsOfOneCommand(t *testing.T) {
+func TestRequestKeyBelongsToOneCommand(t *testing.T) {
 	r := open(t, database(t), defaults)
 	c := grant("ada", consent.StreamTemporary)
 	c.RequestKey = "form 12"
@@ -44,7 +44,7 @@ func TestAKeyIsOfOneCommand(t *testing.T) {
 
 // Whatever the anchor names that the database has not, nothing is granted on the strength of it; withdrawals are
 // recorded all the same.
-func TestNothingIsGrantedBesideTheAnchor(t *testing.T) {
+func TestNoGrantsWithoutTheAnchoredRecord(t *testing.T) {
 	for name, change := range map[string]func(*recordHead){
 		"another registry": func(h *recordHead) { h.Registry[0]++ },
 		"another record":   func(h *recordHead) { h.Hash[0]++ },

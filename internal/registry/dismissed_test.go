@@ -8,7 +8,7 @@ import (
 )
 
 // A guardian speaks from the appointment to the dismissal, each time, and for nobody else.
-func TestGuardiansSpeakWhileTheyAreAppointed(t *testing.T) {
+func TestGuardiansActWhileAppointed(t *testing.T) {
 	r := open(t, database(t), defaults)
 	must(t, r, grant("ada", consent.StreamTemporary))
 	must(t, r, grant("eve", consent.StreamTemporary))

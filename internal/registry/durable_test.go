@@ -8,7 +8,7 @@ import (
 
 // A change is committed as durably as "on" says at least, whatever is stored for the database: remote_apply, by which a
 // standby shows it when it is acknowledged, stays.
-func TestHowDurableAChangeIs(t *testing.T) {
+func TestSynchronousCommitOfChanges(t *testing.T) {
 	db := database(t)
 	super := db.Connect(t, "postgres")
 	exec := func(sql string) {

@@ -320,7 +320,7 @@ func TestCrashBeforeTheAnchor(t *testing.T) {
 }
 
 // A proxy that meets a registry for the first time looks at all of it before it builds on it.
-func TestTheFirstLook(t *testing.T) {
+func TestFirstUseChecksTheWholeRegistry(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
 	lived(t, r)
@@ -351,7 +351,7 @@ func TestTheFirstLook(t *testing.T) {
 }
 
 // The registry's clock ends what it gave, in order: warned once, expired, and asked questions lapse.
-func TestDue(t *testing.T) {
+func TestDueCommands(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
 	conn := db.Connect(t, "postgres")
@@ -383,7 +383,7 @@ func TestDue(t *testing.T) {
 }
 
 // A consent that has run out ends before it is given again; the answer says what stands after both.
-func TestTheAnswerIsWhatStands(t *testing.T) {
+func TestResultAfterExpiryAndGrant(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
 	conn := db.Connect(t, "postgres")
@@ -402,7 +402,7 @@ func TestTheAnswerIsWhatStands(t *testing.T) {
 
 // To verify everything may take longer than a call goes on trying; where the database is away it says so, and speaks of
 // no change.
-func TestVerifyTakesItsTime(t *testing.T) {
+func TestSlowVerify(t *testing.T) {
 	tier.All(t)
 	db := database(t)
 	r := open(t, db, defaults)

@@ -10,7 +10,7 @@ import (
 )
 
 // Where the server has no connection to spare a call goes on trying for its time, and says so then: nothing was begun.
-func TestAFullServerSaysSo(t *testing.T) {
+func TestServerWithoutFreeConnections(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
 	const role = "registry_without_connections"

@@ -8,7 +8,7 @@ import (
 
 // The grantor of a record is the subject or a guardian, whose will it says, and nobody where somebody else or the clock
 // acted.
-func TestWhoseWillARecordSays(t *testing.T) {
+func TestGrantorOfRecords(t *testing.T) {
 	r := open(t, database(t), defaults)
 	owner, sean := consent.Party{Role: consent.RoleController, ID: "owner"}, consent.Party{Role: consent.RoleGuardian, ID: "sean"}
 	app, chat := consent.Party{Role: consent.RoleApplication, ID: "app"}, consent.Party{Role: consent.RoleAgent, ID: "chat"}

@@ -9,7 +9,7 @@ import (
 )
 
 // Who only reads notices as well that a key was taken out of the file, and lets it go a minute later.
-func TestARetiredKeyGoesWithoutAWrite(t *testing.T) {
+func TestReadersDropRetiredKeys(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "consent.key")
 	line := func(number, digit string) string { return number + " " + strings.Repeat(digit, 64) + "\n" }
 	write := func(text string) {

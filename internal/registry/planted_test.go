@@ -9,7 +9,7 @@ import (
 
 // What a superuser puts into pg_catalog in the place of what our functions call is found; what is elsewhere, or called
 // otherwise, takes no name of ours over and is nobody's business.
-func TestWhatIsPlantedIsFound(t *testing.T) {
+func TestPlantedCatalogObjectsAreFound(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
 	must(t, r, grant("ada", consent.StreamTemporary))
@@ -74,7 +74,7 @@ func TestWhatIsPlantedIsFound(t *testing.T) {
 
 // A reference of the audit's is nobody else's: the table takes new ones, and lets them go, and refuses the rest to
 // everybody.
-func TestReferencesOfTheAuditStay(t *testing.T) {
+func TestAuditReferencesCannotBeChanged(t *testing.T) {
 	db := database(t)
 	conn := db.Connect(t, "postgres")
 	if _, err := conn.Exec(t.Context(), "SELECT pgconsent.audit_ref('ada'), pgconsent.audit_ref('bob')"); err != nil {

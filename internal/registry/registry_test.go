@@ -102,7 +102,7 @@ func sound(t testing.TB, r *Registry) {
 	}
 }
 
-func TestALife(t *testing.T) {
+func TestLifecycleOfASubject(t *testing.T) {
 	r := open(t, database(t), consent.Settings{Controller: "Example GmbH"})
 	const ada = "ada'); DROP TABLE people; -- {\"$ne\": null}"
 	if _, _, err := r.CurrentOfSubject(t.Context(), ada); !errors.As(err, new(*consent.NotFoundError)) {

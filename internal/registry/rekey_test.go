@@ -155,7 +155,7 @@ func TestRekey(t *testing.T) {
 }
 
 // What stands beside records and keys since is proved like them.
-func TestRekeyedIsTamperedWith(t *testing.T) {
+func TestTamperingAfterRekey(t *testing.T) {
 	db := database(t)
 	r, key := keyed(t, db)
 	peopled(t, r, 3)

@@ -9,7 +9,7 @@ import (
 
 // What stands beside the records and is written by hand is found: messages that nobody sent, or that were taken away or
 // put off, deletions that nobody asked for or that no sweep has done, a sweep that never was.
-func TestWhatStandsBesideIsFound(t *testing.T) {
+func TestTamperedSideTablesAreFound(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
 	for _, who := range []string{"ada", "bob"} {

@@ -40,7 +40,7 @@ func TestStructureIsThatOfMigrate(t *testing.T) {
 }
 
 // How definitions are printed is a setting, and no tampering.
-func TestPrintedOtherwiseIsTheSame(t *testing.T) {
+func TestPrintSettingsDoNotChangeTheStructure(t *testing.T) {
 	db := database(t)
 	first := open(t, db, defaults)
 	must(t, first, grant("ada", consent.StreamTemporary))

@@ -15,7 +15,7 @@ import (
 
 // A superuser who takes the triggers off, tampers and puts them back leaves a structure that is right and a chain that
 // is not.
-func TestASuperuserIsFound(t *testing.T) {
+func TestTamperingBySuperuserIsFound(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
 	lived(t, r)
@@ -133,7 +133,7 @@ func TestNobodyWritesRecords(t *testing.T) {
 }
 
 // What an index does not have is hidden from who looks through it, though the table is right.
-func TestIndexesThatLeadAstrayAreFound(t *testing.T) {
+func TestCorruptIndexesAreFound(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
 	lived(t, r)

@@ -91,7 +91,7 @@ func serverHas(t *testing.T, conn *pgx.Conn) string {
 }
 
 // A folder of the user's, on a server that runs, by a role that is no superuser: what it made it reuses, and takes away.
-func TestOnAServer(t *testing.T) {
+func TestDemoOnExistingServer(t *testing.T) {
 	tier.All(t)
 	admin := superuser(t)
 	exec(t, admin, "CREATE ROLE guest LOGIN CREATEDB CREATEROLE PASSWORD 'guest-password'")
@@ -165,7 +165,7 @@ func TestOnAServer(t *testing.T) {
 }
 
 // What the demo did not make it leaves alone, and says so; what it cannot do it says before it makes anything.
-func TestNotOurs(t *testing.T) {
+func TestDemoLeavesForeignObjects(t *testing.T) {
 	tier.All(t)
 	admin := superuser(t)
 	exec(t, admin, "CREATE ROLE poor LOGIN PASSWORD 'poor-password'", "CREATE ROLE rich LOGIN SUPERUSER PASSWORD 'rich-password'")
@@ -222,7 +222,7 @@ func TestNotOurs(t *testing.T) {
 }
 
 // A folder that is not a world says what it lacks, before a server is started.
-func TestFolders(t *testing.T) {
+func TestInvalidWorldFolders(t *testing.T) {
 	read := func(name string) string {
 		text, err := os.ReadFile(filepath.Join("testdata", "My-App", name))
 		if err != nil {

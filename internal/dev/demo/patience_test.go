@@ -19,7 +19,7 @@ import (
 )
 
 // A slow machine is waited for, and it is said; what will not become right ends it at once.
-func TestPatience(t *testing.T) {
+func TestRetryPatience(t *testing.T) {
 	slow := sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonUpstream, "it does not answer in time")
 	wrong := sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonStale, "the policy is not installed")
 	var told []string
@@ -53,7 +53,7 @@ func TestPatience(t *testing.T) {
 }
 
 // Demos of two worlds run side by side, without a word about ports.
-func TestSideBySide(t *testing.T) {
+func TestTwoDemosAtOnce(t *testing.T) {
 	admin := superuser(t)
 	exec(t, admin, "CREATE ROLE host LOGIN SUPERUSER PASSWORD 'host-password'")
 	t.Cleanup(func() { exec(t, admin, "DROP ROLE host") })

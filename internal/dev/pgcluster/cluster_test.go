@@ -82,7 +82,7 @@ func hint(err error) string {
 	return ""
 }
 
-func TestLife(t *testing.T) {
+func TestStartStopAndReuse(t *testing.T) {
 	tier.All(t)
 	dir := folder(t)
 	cl := start(t, Config{Dir: dir, ListensOnTCP: true, Password: "s e'cret"})

@@ -19,7 +19,7 @@ import (
 
 // A role that is no superuser drops its database though it has it open itself, and though somebody else does, who goes
 // after a while; who stays is named.
-func TestDropDatabaseThatIsOpen(t *testing.T) {
+func TestDropOpenDatabase(t *testing.T) {
 	tier.All(t)
 	cl := start(t, Config{Dir: folder(t), Password: "secret"})
 	as := func(user, database string) *pgx.Conn {

@@ -11,7 +11,7 @@ import (
 )
 
 // What a run that was killed has left is removed by the next, and nothing of one that runs.
-func TestFoldersThatWereLeft(t *testing.T) {
+func TestFoldersOfKilledRunsAreRemoved(t *testing.T) {
 	gone := exec.Command("true")
 	if err := gone.Run(); err != nil {
 		t.Fatal(err)

@@ -36,7 +36,7 @@ func TestTemplateIsCopied(t *testing.T) {
 
 // A copy is built further where nobody can have changed it, once for all that want the same, and has the rights of what
 // it is a copy of.
-func TestCopyIsBuiltFurther(t *testing.T) {
+func TestCopyIsExtended(t *testing.T) {
 	ctx := context.Background()
 	base := func(ctx context.Context, conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx,
@@ -83,7 +83,7 @@ func TestCopyIsBuiltFurther(t *testing.T) {
 }
 
 // What no other test asks for is gone with the test.
-func TestTemporaryTemplatesGo(t *testing.T) {
+func TestTemporaryTemplatesAreDropped(t *testing.T) {
 	var names []string
 	t.Run("made", func(t *testing.T) {
 		db := Temporary(t, "going", func(context.Context, *pgx.Conn) error { return nil })
@@ -102,7 +102,7 @@ func TestTemporaryTemplatesGo(t *testing.T) {
 }
 
 // What is to be done when all tests are over is done in turn, the last first, and fails the run.
-func TestWhatIsDoneAtTheEnd(t *testing.T) {
+func TestAtEndFunctionsRunInReverse(t *testing.T) {
 	saved := atEnd
 	defer func() { atEnd = saved }()
 	atEnd = nil

@@ -174,7 +174,7 @@ func TestLoadIsDeterministic(t *testing.T) {
 	}
 }
 
-func TestGet(t *testing.T) {
+func TestOpenWorld(t *testing.T) {
 	if _, err := world.Open("atlantis"); err == nil || !strings.Contains(err.Error(), "atlantis") {
 		t.Errorf("a world that is not there: %v", err)
 	}
@@ -200,7 +200,7 @@ func TestGet(t *testing.T) {
 }
 
 // A mistake in a world's SQL is told with its file, line and column, as an editor counts them.
-func TestMistakesHaveAPlace(t *testing.T) {
+func TestErrorsHavePositions(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	for _, c := range []struct{ schema, data, want string }{
 		{"CREATE TABEL a ();", "", "schema.sql:1:8: "},

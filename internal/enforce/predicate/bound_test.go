@@ -8,7 +8,7 @@ import (
 )
 
 // A list that COPY leaves out is told from every list, and from NULL, that it writes, whatever type the column has.
-func TestAListThatIsLeftOutIsTold(t *testing.T) {
+func TestOmittedListsAreRecognised(t *testing.T) {
 	b := &bench{conn: pgtest.Database(t).Connect(t, "postgres")}
 	for _, c := range []struct {
 		sqlType string

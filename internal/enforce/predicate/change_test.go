@@ -16,7 +16,7 @@ import (
 
 // Whatever a rule says, a new row hides no row but in a table that [predicate.Grows] names, and time hides none unless
 // [predicate.Timed] says so: what snapshots see too long is judged by these.
-func TestNothingElseHidesRows(t *testing.T) {
+func TestInsertsThatHideRows(t *testing.T) {
 	r := newTriples(t)
 	var all []*schema
 	for number := range tier.Count(6, 16, 64) {

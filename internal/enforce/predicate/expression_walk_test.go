@@ -9,7 +9,7 @@ import (
 
 // What an expression reads is found wherever it stands: a change of a column that is not hides rows, and no snapshot
 // ends.
-func TestColumnsAreFoundWhereverTheyStand(t *testing.T) {
+func TestColumnsOfExpressions(t *testing.T) {
 	at := func(name string) predicate.Expr { return predicate.Column{Name: name} }
 	a, b, c, d, e := at("a"), at("b"), at("c"), at("d"), at("e")
 	for _, x := range []struct {

@@ -25,7 +25,7 @@ var oddWords = []string{
 
 // A list comes out of the database as it went in, whatever its elements are; a value that passes the check is read by the
 // type's input function without an error.
-func TestListsComeBack(t *testing.T) {
+func TestListsRoundTrip(t *testing.T) {
 	b := newBench(t)
 	attribute := policy.Attribute{Name: "words", Type: "text[]"}
 	random := rand.New(rand.NewPCG(1, 2))
@@ -57,7 +57,7 @@ func TestListsComeBack(t *testing.T) {
 
 // What is read as a list, the server reads as the same list: NULL in any letters is none of its words, and is one in
 // quotes.
-func TestListsAreReadAsTheServerDoes(t *testing.T) {
+func TestListsAreParsedAsByPostgreSQL(t *testing.T) {
 	tier.All(t)
 	b := newBench(t)
 	read := 0

@@ -8,7 +8,7 @@ import (
 )
 
 // A condition asks for all of another only where each part of that is one of its own.
-func TestAsksForAllOfAnother(t *testing.T) {
+func TestImplies(t *testing.T) {
 	own, other := predicate.Own{Column: "a", Attribute: "user"}, predicate.Own{Column: "b", Attribute: "user"}
 	status := predicate.Status{Column: "state", Value: "done"}
 	either := predicate.Any{own, status}
@@ -35,7 +35,7 @@ func TestAsksForAllOfAnother(t *testing.T) {
 }
 
 // Signed views are of tables: what is written to a partition by its own name, a view and what another server has get none.
-func TestWhatHasASignedView(t *testing.T) {
+func TestTablesWithSignedViews(t *testing.T) {
 	own := predicate.Own{Column: "a", Attribute: "user"}
 	for _, c := range []struct {
 		is   catalog.Relation

@@ -10,7 +10,7 @@ import (
 )
 
 // A link leads to one row where the key is one inside any transaction, and no child's rows are among the table's.
-func TestWhatLeadsToOne(t *testing.T) {
+func TestLinksToAtMostOneRow(t *testing.T) {
 	key := []string{"a", "b"}
 	unique, plain := catalog.BTree{Columns: key, IsUnique: true}, catalog.BTree{Columns: key}
 	step := func(r catalog.Relation, columns ...string) predicate.Step {
@@ -62,7 +62,7 @@ func TestWhatLeadsToOne(t *testing.T) {
 
 // A new row hides others wherever a rule goes through its table to several: to people, to those who are asked by
 // records, to what a row was made from, and to what that was made from again.
-func TestWhereNewRowsHide(t *testing.T) {
+func TestTablesWhereInsertHides(t *testing.T) {
 	table := func(name string) *catalog.Relation {
 		return &catalog.Relation{Name: catalog.Name{Schema: "public", Name: name}, Kind: catalog.Table,
 			PrimaryKey: []string{"id"}, BTrees: []catalog.BTree{{Columns: []string{"id"}, IsUnique: true}},
@@ -98,7 +98,7 @@ func TestWhereNewRowsHide(t *testing.T) {
 }
 
 // What is kept is looked up by the whole key of the row, in every form.
-func TestMaterializedByTheWholeKey(t *testing.T) {
+func TestMaterializedLookupByWholeKey(t *testing.T) {
 	people := &catalog.Relation{Name: catalog.Name{Schema: "public", Name: "people"}, Kind: catalog.Table,
 		PrimaryKey: []string{"id"}, Columns: []catalog.Column{{Name: "id", TypeOID: 23, NotNull: true}, {Name: "agreed", TypeOID: 25}}}
 	for _, key := range [][]string{{"a"}, {"a", "b"}, {"b", "a", "c"}} {

@@ -11,7 +11,7 @@ import (
 
 // A node that lacks what it needs hides every row, in every form and under Not as well; and so does, under Not,
 // whatever reads other tables. No policy makes such a node: it is the last thing that holds if one ever does.
-func TestWhatCannotBeWrittenHides(t *testing.T) {
+func TestInvalidNodesHideRows(t *testing.T) {
 	relation := func(name string, key ...string) *catalog.Relation {
 		return &catalog.Relation{Name: catalog.Name{Schema: "public", Name: name}, Kind: catalog.Table, PrimaryKey: key, Columns: []catalog.Column{
 			{Name: "id", Type: "integer", TypeOID: 23}, {Name: "other", Type: "integer", TypeOID: 23}, {

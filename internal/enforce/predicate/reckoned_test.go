@@ -28,7 +28,7 @@ CREATE FUNCTION pgconsent.empty_public_guardian() RETURNS boolean LANGUAGE sql S
 
 // The planner is not far from how many rows a status shows, also of an enum and a boolean, and how many a link to one
 // row: on that rests by which plan the latest of them are found, and what is joined first.
-func TestRowsAreReckonedWith(t *testing.T) {
+func TestRowEstimates(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	if _, err := conn.PgConn().Exec(t.Context(), reckonedSchema).ReadAll(); err != nil {
 		t.Fatal(err)

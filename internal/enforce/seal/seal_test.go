@@ -35,7 +35,7 @@ func TestFormat(t *testing.T) {
 
 // The database works codes out by itself: over the whole payload, or the profile and the text, each behind its own
 // word, with the whole key.
-func TestCodesAreOfAllThatTheyStandFor(t *testing.T) {
+func TestCodesCoverTheWholePayload(t *testing.T) {
 	code := func(message string) string {
 		h := hmac.New(sha256.New, key.Secret)
 		h.Write([]byte(message))
@@ -71,7 +71,7 @@ func TestCodesAreOfAllThatTheyStandFor(t *testing.T) {
 }
 
 // What differs in anything has another seal and signature, and neither is ever the other.
-func TestNothingIsMistakenForAnother(t *testing.T) {
+func TestDifferentContentHasDifferentSeals(t *testing.T) {
 	base := seal.Claims{Nonce: 1, PID: 2, Expires: time.Unix(3, 0), Profile: "p", Attributes: map[string]string{"a": "b"}}
 	seen := map[string]string{}
 	add := func(name, value string) {

@@ -23,7 +23,7 @@ func TestNaturalNumbers(t *testing.T) {
 }
 
 // A value is looked at for each thing that its text counts on, whatever else that counts on.
-func TestFormsTogether(t *testing.T) {
+func TestCombinedValueForms(t *testing.T) {
 	levels := func(n int) string { return strings.Repeat("[", n) + strings.Repeat(`{"a":`, n) }
 	alone := []struct {
 		form          ValueForm

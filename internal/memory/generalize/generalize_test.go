@@ -77,7 +77,7 @@ func TestNamesBlock(t *testing.T) {
 }
 
 // What is no name is not taken for one: a check that blocks everything would be switched off.
-func TestWordsPass(t *testing.T) {
+func TestOrdinaryWordsPass(t *testing.T) {
 	for _, c := range []struct{ subject, alias, text string }{
 		{"dog:bella", "", "Heart murmurs in small breeds need exercise monitoring"},                          // seeds/003:77
 		{"human:seans_son", "Sean|Sean's son", "Visual fraction models help kids who are concrete thinkers"}, // seeds/003:102

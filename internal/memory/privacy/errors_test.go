@@ -12,7 +12,7 @@ import (
 )
 
 // What the proxy and the database answer has a name of ours, keeps its SQLSTATE and text, and shows no detail.
-func TestNamesOfWhatTheProxyAnswers(t *testing.T) {
+func TestNamesOfDatabaseErrors(t *testing.T) {
 	for code, want := range map[string]struct{ name, code string }{
 		"42501": {NameForbidden, "42501"},
 		"23505": {NameConflict, "23505"},
@@ -52,7 +52,7 @@ func TestEachNameHasItsSQLSTATE(t *testing.T) {
 
 // A name blocks, whatever the caller accepts; what may be one blocks until the caller says that it is none; nothing
 // else does.
-func TestWhatBlocksABelief(t *testing.T) {
+func TestFindingsThatBlockABelief(t *testing.T) {
 	warned := func(check generalize.Check) generalize.Report {
 		return generalize.Report{Verdict: generalize.VerdictWarned, Findings: []generalize.Finding{{Check: check,
 			Level: generalize.LevelWarn}}}

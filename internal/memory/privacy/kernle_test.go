@@ -167,7 +167,7 @@ func (k *kernle) same(what string, got []string, want ...string) {
 }
 
 // One database and one proxy serve them all: each uses rows of its own.
-func TestOverKernle(t *testing.T) {
+func TestPrivacyOverKernle(t *testing.T) {
 	k := start(t)
 	for _, c := range []struct {
 		name string

@@ -86,7 +86,7 @@ func operations(d *Service, c identity.Caller) map[string]func() error {
 
 // An agent that somebody is known by gets as far as the database; a subject as far as what subjects may ask; nobody
 // else does.
-func TestWhoMayAsk(t *testing.T) {
+func TestCallersThatMayAudit(t *testing.T) {
 	d := withoutDatabase(t)
 	subjects := []string{"audit", "whom", "drawn"}
 	for what, c := range map[string]identity.Caller{
@@ -127,7 +127,7 @@ func TestClaimsDoNotNameTheAgent(t *testing.T) {
 }
 
 // Without a policy, or without the section in it, there is nothing to ask for.
-func TestWithoutAPolicyThereIsNothing(t *testing.T) {
+func TestWithoutPrivacySection(t *testing.T) {
 	d := withoutDatabase(t)
 	doc, err := policy.Parse("policy.yaml", []byte("version: 1\nattributes: {}\ntables: {}\n"))
 	if err != nil {
@@ -211,7 +211,7 @@ func TestMalformedCallsReachNoDatabase(t *testing.T) {
 }
 
 // The entity comes first, then its roles: a list's elements, or a text that is no list as it is.
-func TestWhoSomebodyIs(t *testing.T) {
+func TestEntityAndRoles(t *testing.T) {
 	p := &policy.Privacy{CallerAttribute: "user", RoleAttributes: []string{"roles", "team"}}
 	for _, c := range []struct {
 		attributes map[string]string
@@ -240,7 +240,7 @@ func TestWhoSomebodyIs(t *testing.T) {
 }
 
 // A list is read as its column holds it; what is no list of texts is none.
-func TestListsAsColumnsHoldThem(t *testing.T) {
+func TestListEncodings(t *testing.T) {
 	array, document := predicate.List{Column: "c", Form: predicate.GrantText},
 		predicate.List{Column: "c", Form: predicate.GrantJSON}
 	for _, c := range []struct {
@@ -276,7 +276,7 @@ func TestListsAsColumnsHoldThem(t *testing.T) {
 }
 
 // What the policy has no place for is said, not looked for.
-func TestWhatThePolicyDoesNotHave(t *testing.T) {
+func TestMissingPartsOfThePolicy(t *testing.T) {
 	s, ctx := &callerSession{section: &policy.Privacy{}, entity: "si:ash"}, context.Background()
 	_, err := s.readContexts(ctx, "")
 	refused(t, "contexts", err, NameNotFound, "PC404")
@@ -294,7 +294,7 @@ func TestWhatThePolicyDoesNotHave(t *testing.T) {
 	refused(t, "speaking for somebody", s.checkGuardian(ctx, "dog:bella", "ash"), NameForbidden, "42501")
 }
 
-func TestAColumnIsStamped(t *testing.T) {
+func TestIsStamped(t *testing.T) {
 	stamps := []policy.Stamp{{Column: "grantor"}, {Column: "source", Unless: predicate.Open{}}}
 	for column, want := range map[string]bool{"grantor": true, "source": false, "other": false} {
 		if got := hasStampedColumn(stamps, column); got != want {
@@ -303,7 +303,7 @@ func TestAColumnIsStamped(t *testing.T) {
 	}
 }
 
-func TestARoleThatIsNotHeldIsSaid(t *testing.T) {
+func TestRoleNotInCredential(t *testing.T) {
 	yes, no := true, false
 	for _, c := range []struct {
 		held *bool

@@ -37,7 +37,7 @@ func somebody(ids ...string) *possibleViewer { return &possibleViewer{entity: id
 
 // A consent counts of the subject or its guardian in this store, for the one who looks, a role of it or everybody,
 // about everything, this memory or what it is granted to.
-func TestWhichConsentCounts(t *testing.T) {
+func TestConsentThatCounts(t *testing.T) {
 	a := told(t)
 	for _, c := range []struct {
 		what, subject string
@@ -72,7 +72,7 @@ func TestWhichConsentCounts(t *testing.T) {
 	}
 }
 
-func TestThroughWhichGrant(t *testing.T) {
+func TestGrantOfViewer(t *testing.T) {
 	a := told(t)
 	for _, c := range []struct {
 		what      string
@@ -108,7 +108,7 @@ func TestThroughWhichGrant(t *testing.T) {
 
 // What is told of a viewer: the owner needs no grant, nobody consents to what is about itself, and others' consents are
 // not told.
-func TestWhatIsToldOfAViewer(t *testing.T) {
+func TestViewerReport(t *testing.T) {
 	a := told(t)
 	row := memoryRow{store: "ash", key: "note:1", owner: "si:ash", grants: []string{"si:bella", "human:noor"},
 		subjects: []string{"dog:bella", "human:noor", "human:mira"}}
@@ -143,7 +143,7 @@ func TestWhatIsToldOfAViewer(t *testing.T) {
 
 // The database is asked as each agent that has an entity, once for agents with the same attributes; as each other id
 // that a memory is granted to, and the participants of a context that it is granted to; and as anybody, last.
-func TestWhoIsAskedFor(t *testing.T) {
+func TestAuditCandidates(t *testing.T) {
 	a := told(t)
 	logins := map[string]map[string]string{
 		"ash": {"user": "si:ash"}, "vet": {"user": "human:vet", "roles": "{role:vet}"},
@@ -192,7 +192,7 @@ func TestAttributesAreTheSame(t *testing.T) {
 }
 
 // A place is what an answer gave: of three texts. Anything else is refused.
-func TestPlacesInAReport(t *testing.T) {
+func TestReportCursors(t *testing.T) {
 	row := memoryRow{store: "ash", kind: "note", key: "note:1"}
 	if got, err := parseCursor(row.nextCursor()); err != nil || !slices.Equal(got, []string{"ash", "note", "note:1"}) {
 		t.Errorf("%q, %v", got, err)
@@ -212,7 +212,7 @@ func TestPlacesInAReport(t *testing.T) {
 	}
 }
 
-func TestWhatIsLeft(t *testing.T) {
+func TestListDifference(t *testing.T) {
 	for _, c := range []struct{ a, b, want []string }{
 		{nil, nil, nil}, {[]string{"a", "b"}, []string{"b"}, []string{"a"}}, {[]string{"a"}, []string{"a", "b"}, nil},
 		{[]string{"a", "A"}, []string{"a"}, []string{"A"}},
@@ -223,7 +223,7 @@ func TestWhatIsLeft(t *testing.T) {
 	}
 }
 
-func TestWhereNothingIsDrawnNobodyHasDrawnIt(t *testing.T) {
+func TestBeliefMakersWithoutBeliefs(t *testing.T) {
 	for what, g := range map[string]*policy.Generalize{"no place for beliefs": nil, "no beliefs": {}} {
 		keys := map[bool][]string{true: {"belief:1"}}[g == nil]
 		if out, err := (auditor{}).beliefMakers(t.Context(), g, keys); err != nil || len(out) != 0 {

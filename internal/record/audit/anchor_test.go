@@ -111,7 +111,7 @@ func TestAnchor(t *testing.T) {
 }
 
 // A log whose newest record is another than the anchor names is not gone on with, with a key or without one.
-func TestOpenHoldsTheNewestRecordToTheAnchor(t *testing.T) {
+func TestOpenComparesNewestRecordWithAnchor(t *testing.T) {
 	for name, key := range map[string]Key{"with a key": testKey(t, 'k'), "without": {}} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

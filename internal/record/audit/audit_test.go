@@ -220,7 +220,7 @@ func child(dir string) {
 }
 
 // A process killed at any moment has released nothing that is not in the file, and the chain goes on.
-func TestKill(t *testing.T) {
+func TestKilledWriterKeepsTheChain(t *testing.T) {
 	dir := t.TempDir()
 	released, random := 0, tier.Rand(1)
 	for round := range tier.Count(8, 30, 300) {
@@ -632,7 +632,7 @@ func TestCloseDoesNotHang(t *testing.T) {
 }
 
 // Somebody who deletes or shortens the file under the log stops it.
-func TestFileTakenAway(t *testing.T) {
+func TestSegmentDeletedOrShortened(t *testing.T) {
 	for name, take := range map[string]func(path string) error{
 		"deleted":   os.Remove,
 		"shortened": func(path string) error { return os.Truncate(path, 10) },

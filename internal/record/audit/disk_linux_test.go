@@ -464,7 +464,7 @@ func TestOpenOnABrokenDisk(t *testing.T) {
 }
 
 // What no waiting mends is told at once: another process has the folder, the path is none, the records do not hold.
-func TestOpenTellsWhatDoesNotPass(t *testing.T) {
+func TestOpenReportsPermanentFailures(t *testing.T) {
 	for what, prepare := range map[string]func(cfg Config) error{
 		"in use by another pgconsent": func(cfg Config) error {
 			l := open(t, cfg)

@@ -75,7 +75,7 @@ func (i *image) holds(when string) Report {
 
 // Whenever the machine stops, the records that are left are a chain, and those that stand for others are there before
 // these go; when the log is closed, or has had time, all of them are.
-func TestWhatACrashLeaves(t *testing.T) {
+func TestChainAfterACrash(t *testing.T) {
 	for _, mode := range []Mode{ModeStrict, ModeBuffered} {
 		t.Run(string(mode), func(t *testing.T) {
 			i := &image{t: t, real: t.TempDir(), dir: t.TempDir()}
@@ -131,7 +131,7 @@ func TestWhatACrashLeaves(t *testing.T) {
 }
 
 // What waits in memory is bounded, and who closes a log whose records are not on the disk is told.
-func TestWhatWaitsIsBounded(t *testing.T) {
+func TestQueueIsBounded(t *testing.T) {
 	disk, hang, now := &sick{}, make(chan struct{}), time.Now()
 	// The clock stands still: nobody is refused because a record has waited for long.
 	l := open(t, Config{Mode: ModeBuffered, Dir: t.TempDir(), Clock: func() time.Time { return now }, openFile: disk.file})
@@ -159,7 +159,7 @@ func TestWhatWaitsIsBounded(t *testing.T) {
 }
 
 // An anchor that is gone on with keeps the newest head in one of its slots, whenever it is written.
-func TestAnchorIsGoneOnWith(t *testing.T) {
+func TestAnchorKeepsNewestHead(t *testing.T) {
 	key := testKey(t, 'k')
 	path := filepath.Join(t.TempDir(), "anchor")
 	for seq := uint64(1); seq < 8; seq++ {

@@ -7,7 +7,7 @@ import (
 )
 
 // No record goes before its time, however many share a segment with older ones; and what is over goes.
-func TestNoRecordGoesBeforeItsTime(t *testing.T) {
+func TestRetentionRemovesNothingEarly(t *testing.T) {
 	const day = 24 * time.Hour
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	cfg := Config{
@@ -39,7 +39,7 @@ func TestNoRecordGoesBeforeItsTime(t *testing.T) {
 
 // What a commitment is made of tells: another session, table, part of a key, or other parts of the same letters, has
 // another.
-func TestCommitmentsAreToldApart(t *testing.T) {
+func TestCommitmentsDiffer(t *testing.T) {
 	key := testKey(t, 'k')
 	seen := map[string]string{}
 	for name, c := range map[string]string{

@@ -165,7 +165,7 @@ func TestTamperings(t *testing.T) {
 }
 
 // What each means is for: without the key a chain that was written anew holds, and without the anchor one that was cut.
-func TestWhatTheKeyAndTheAnchorAreFor(t *testing.T) {
+func TestChainWithoutKeyOrAnchor(t *testing.T) {
 	dir, key := t.TempDir(), testKey(t, 'k')
 	cfg := Config{Dir: filepath.Join(dir, "audit"), Key: key, AnchorFile: filepath.Join(dir, "anchor")}
 	filled(t, cfg, 6)
@@ -198,7 +198,7 @@ func TestWhatTheKeyAndTheAnchorAreFor(t *testing.T) {
 
 // A record without a code among those that have one was added or stripped by somebody without the key, which shows
 // without the key as well. Records from before there was a key have none, and those that follow may.
-func TestARecordWithoutACodeAmongThoseWithOneIsFound(t *testing.T) {
+func TestRecordsWithoutCodeAreFound(t *testing.T) {
 	for codes, found := range map[string]bool{
 		"xxxxx": false, ".xxxx": false, "...xx": false,
 		"x.xxx": true, "xxx.x": true, "x...x": true, ".x.xx": true,

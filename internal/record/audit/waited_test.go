@@ -7,7 +7,7 @@ import (
 
 // Whatever somebody waits for is let go when its record is durable, and refused while the disk does not answer: nothing
 // is answered on the strength of a record that nobody has.
-func TestWhatIsWaitedForIsDurable(t *testing.T) {
+func TestReleasedRecordsAreDurable(t *testing.T) {
 	for name, c := range map[string]struct {
 		mode Mode
 		add  func(*Log) *Ticket

@@ -12,7 +12,7 @@ import (
 
 // A consent leads to persons where the table it leads to has a key of one column: that is the person's id. A part of a
 // longer key is shared by many rows, and is nobody's id.
-func TestAKeyOfSeveralColumnsIsNoPerson(t *testing.T) {
+func TestCompositeKeysArePersonsOfNobody(t *testing.T) {
 	for name, c := range map[string]struct {
 		key  []string
 		want []string

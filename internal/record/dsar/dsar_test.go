@@ -97,7 +97,7 @@ func scan(t testing.TB, dir string, c *dsar.Collector) dsar.ScanResult {
 var mine = []dsar.SubjectRows{{Table: notes, Key: []string{"id"}, Keys: [][]string{{"1"}, {"2"}}, Count: 2}}
 
 // What the log proves is exact or absent; all else is possible, with the reason.
-func TestWhoHadWhat(t *testing.T) {
+func TestRecipientsAndRetrievals(t *testing.T) {
 	inexact := commit("s1", "public.notes", "1")
 	inexact.AreComplete = false
 	dir := t.TempDir()
@@ -164,7 +164,7 @@ func TestWhoHadWhat(t *testing.T) {
 }
 
 // A log that is not what was written is read, and the report says so.
-func TestLogThatDoesNotHold(t *testing.T) {
+func TestTamperedLog(t *testing.T) {
 	for name, tamper := range map[string]func(lines []string) []string{
 		"changed": func(l []string) []string {
 			l[2] = strings.Replace(l[2], `"time":"2026`, `"time":"2027`, 1)
@@ -257,7 +257,7 @@ func TestCalls(t *testing.T) {
 }
 
 // A log that was written anew, or cut off, is one whose chain holds: the key and the anchor tell.
-func TestWrittenAnewOrCutOff(t *testing.T) {
+func TestRewrittenOrTruncatedLog(t *testing.T) {
 	dir, anew := t.TempDir(), t.TempDir()
 	all := slices.Repeat([]ran{{agent: "a", session: "s1", table: "public.notes", verdict: "allow", rows: 1}}, 4)
 	write(t, dir, all)
@@ -455,7 +455,7 @@ func TestNamesTheLawfulBasis(t *testing.T) {
 	}
 }
 
-func TestNobodyIsKnown(t *testing.T) {
+func TestUnknownSubject(t *testing.T) {
 	empty := slices.Clone(mine)
 	empty[0].Count, empty[0].Keys = 0, nil
 	_, err := dsar.Assemble(dsar.ReportInput{Subject: "nobody", Rows: empty})

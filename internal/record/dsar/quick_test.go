@@ -12,7 +12,7 @@ import (
 )
 
 // What is read without decoding is what decoding reads, of whatever its writer, or somebody else, has written.
-func TestQuickIsSlow(t *testing.T) {
+func TestQuickParserAgreesWithDecoder(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	texts := []string{"", "a", "public.notes", `with "quotes"`, `back\slash`, "ü表", "\x00",
 		`"keys":[{"table":"x","exact":true,"rows":["y"]}]`, `,"rows":["`, "<&>", `"verdict":"deny"`, "]},{"}

@@ -352,7 +352,7 @@ func TestClockGoesBack(t *testing.T) {
 }
 
 // Where there is no room a session that still counts stays, and who comes is told. What is idle makes room.
-func TestRoom(t *testing.T) {
+func TestSessionsInMemoryAreBounded(t *testing.T) {
 	tracker := New(Config{MaxSessions: 3})
 	key := func(n int) SessionKey { return SessionKey{User: fmt.Sprint("u", n), Channel: "api_1"} }
 	for n := range 3 {
@@ -410,7 +410,7 @@ func TestAgentShare(t *testing.T) {
 }
 
 // A user who names ever more channels takes no room that others need.
-func TestOwnShare(t *testing.T) {
+func TestUsersOwnSessionsAreBounded(t *testing.T) {
 	tracker := New(Config{MaxSessions: 100_000, MaxMessages: 1})
 	began := func(user string, self bool) (n int) {
 		for i := range 2 * maxSessionsByUserToken {
@@ -447,7 +447,7 @@ func TestOwnShare(t *testing.T) {
 }
 
 // Due tells a reminder until its session is over.
-func TestDue(t *testing.T) {
+func TestReminderOfSession(t *testing.T) {
 	c := talk(t, Config{})
 	c.send(19, time.Second)
 	if text, _ := c.tracker.ReminderOfSession(c.now, one); text != "" || c.tracker.RemindersGiven() != 0 {
@@ -502,7 +502,7 @@ type model struct {
 
 // The tracker does what a plain reading of the seed does, whatever is sent when.
 // seeds/001:289-293.
-func TestLikeTheModel(t *testing.T) {
+func TestTrackerAgreesWithModel(t *testing.T) {
 	property.Check(t, func(r *rapid.T) {
 		c := Config{
 			ReminderAfter: time.Duration(rapid.IntRange(1, 60).Draw(r, "after")) * time.Minute, MaxMessages: rapid.IntRange(1, 6).Draw(r, "messages"),

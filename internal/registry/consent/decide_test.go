@@ -302,7 +302,7 @@ func TestInteractions(t *testing.T) {
 
 // Withdrawn by the subject, revoked by the controller, refused and expired are different things.
 // seeds/001:200.
-func TestStatesAreTold(t *testing.T) {
+func TestStatesDiffer(t *testing.T) {
 	seen := map[string]bool{}
 	for _, s := range States {
 		if seen[s.DPVTerm()] || s.DPVTerm() == "dpv:ConsentUnknown" {
@@ -314,7 +314,7 @@ func TestStatesAreTold(t *testing.T) {
 
 // Article 7(3): whoever has given takes it back by naming no more than was named then, in one step, at once, from
 // wherever it stands, and nobody else is asked; a reason may be given and is not asked for. seeds/001:200.
-func TestWithdrawingTakesNoMoreThanGranting(t *testing.T) {
+func TestWithdrawingIsAsEasyAsGranting(t *testing.T) {
 	for name, given := range map[string]func(t testing.TB) *history{
 		"TEMPORARY": func(t testing.TB) *history {
 			h := begin(t)

@@ -19,7 +19,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// A process that sweeps and is killed at a point that is told: see [TestKilled].
+// A process that sweeps and is killed at a point that is told: see [TestKilledSweepIsResumed].
 func TestSweepUntilKilled(t *testing.T) {
 	dsn := os.Getenv("SWEEP_DSN")
 	if dsn == "" {
@@ -88,7 +88,7 @@ func (s *site) fill() {
 }
 
 // Killed at any point, and gone on with: the end is that of a sweep that nobody disturbed.
-func TestKilled(t *testing.T) {
+func TestKilledSweepIsResumed(t *testing.T) {
 	tier.All(t)
 	calm := build(t, consent.Settings{})
 	calm.fill()
@@ -155,7 +155,7 @@ func (s *site) idle() {
 
 // Consents end and are renewed while several sweepers are at work: no row goes that a consent in force shows, and none
 // stays that is older than the end of one.
-func TestRenewalsMeanwhile(t *testing.T) {
+func TestRenewalsDuringASweep(t *testing.T) {
 	tier.All(t)
 	s := build(t, consent.Settings{TemporaryDuration: 150 * time.Millisecond, WarningTime: time.Millisecond})
 	ctx, stop := context.WithCancel(t.Context())

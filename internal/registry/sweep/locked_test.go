@@ -12,7 +12,7 @@ import (
 
 // Somebody, an agent that may write for one, keeps a row locked that has to go. The sweeper says that the row is still
 // there, deletes what else there is, and keeps nobody from withdrawing meanwhile; when the row is free it goes.
-func TestARowThatSomebodyHolds(t *testing.T) {
+func TestLockedRows(t *testing.T) {
 	tier.All(t)
 	s := build(t, consent.Settings{})
 	for _, who := range []string{"ada", "bob", "eve"} {

@@ -148,7 +148,7 @@ func TestLapse(t *testing.T) {
 }
 
 // Receivers fail, hang and redirect. A message comes again, later and later, with its id, until it is taken.
-func TestAWebhookThatFails(t *testing.T) {
+func TestFailingWebhook(t *testing.T) {
 	tier.All(t)
 	s := build(t, consent.Settings{})
 	r := receive(t, []byte("secret"))

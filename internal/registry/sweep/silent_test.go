@@ -29,7 +29,7 @@ func (s *site) revoke(who string) {
 }
 
 // A receiver that answers nobody is asked a few times and then left: what waits behind is not put off for it.
-func TestASilentReceiverIsLeft(t *testing.T) {
+func TestSilentReceiverIsSkipped(t *testing.T) {
 	s := build(t, consent.Settings{})
 	r := silent(t)
 	o := s.outbox(r.URL)

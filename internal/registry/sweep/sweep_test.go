@@ -20,7 +20,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv("SWEEP_DSN") != "" { // a child of TestKilled
+	if os.Getenv("SWEEP_DSN") != "" { // a child of TestKilledSweepIsResumed
 		os.Exit(m.Run())
 	}
 	pgtest.Main(m)

@@ -66,7 +66,7 @@ func (s *site) dry() []Table {
 }
 
 // What was made from rows that go goes with them, to any depth, and what is to be kept stays.
-func TestMadeFromRows(t *testing.T) {
+func TestRowsDerivedFromSweptRows(t *testing.T) {
 	tier.All(t)
 	s := buildWith(t, consent.Settings{}, takenSchema, takenRules)
 	for _, who := range []string{"ada", "bob", "eve"} {
@@ -145,7 +145,7 @@ func TestMadeFromRows(t *testing.T) {
 }
 
 // A trigger that keeps what was made from a row keeps the row, and the failure is told; others go on.
-func TestWhatWasMadeStays(t *testing.T) {
+func TestTriggersThatKeepDerivedRows(t *testing.T) {
 	tier.All(t)
 	s := buildWith(t, consent.Settings{}, takenSchema, takenRules)
 	for _, who := range []string{"ada", "bob"} {
@@ -172,7 +172,7 @@ func TestWhatWasMadeStays(t *testing.T) {
 }
 
 // Any graph: what is left is what a walk over it leaves, and a dry run says beforehand what goes.
-func TestAnyGraph(t *testing.T) {
+func TestRandomDerivationGraphs(t *testing.T) {
 	tier.All(t)
 	const seed = 40
 	r := rand.New(rand.NewPCG(seed, 1))

@@ -13,7 +13,7 @@ import (
 
 // What agents are answered before a sweep they are answered after it: over records of every kind, at the days on which
 // something ends, and rows of every age. And what hides by date is gone: a second sweep finds nothing.
-func TestNothingVisibleGoes(t *testing.T) {
+func TestVisibleRowsAreNotSwept(t *testing.T) {
 	const seed = 20
 	r := rand.New(rand.NewPCG(seed, 1))
 	s := build(t, consent.Settings{})

@@ -44,7 +44,7 @@ func load(text string, env map[string]string) (*Config, error) {
 	return parseConfig("/etc/pgconsent/c.yaml", "c.yaml", []byte(text), func(k string) string { return env[k] })
 }
 
-func TestWhole(t *testing.T) {
+func TestWholeConfiguration(t *testing.T) {
 	got, err := load(whole, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -126,7 +126,7 @@ func login(t *testing.T, c *Credentials, name, password string) bool {
 	return err == nil && sc.Valid()
 }
 
-func TestCredentialsLife(t *testing.T) {
+func TestSetDisableAndEnableCredentials(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "agents.scram")
 	c, err := OpenCredentials(path)
 	if err != nil {

@@ -404,7 +404,7 @@ func TestExtendedProtocol(t *testing.T) {
 }
 
 // Somebody who is no longer an operator runs nothing more, and is told why.
-func TestDismissed(t *testing.T) {
+func TestRemovedOperator(t *testing.T) {
 	s := serve(t, nil)
 	conn := s.connect(t, pgx.QueryExecModeCacheStatement)
 	if _, err := conn.Exec(t.Context(), "KILL 0a1b"); err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // An agent that has no place for a session is told by 503 when to try again (RFC 9110, 10.2.3).
-func TestNoPlaceIsToldWithWhenToTryAgain(t *testing.T) {
+func TestRetryAfterWhenSessionsAreFull(t *testing.T) {
 	s := limited(t, Config{})
 	addOperation(s, Operation{ID: "look", Method: http.MethodGet, Path: "/v1/looked", Tag: "test", Roles: []identity.Role{identity.Admin}},
 		func(context.Context, *Call, *struct{}) (*struct{}, error) {

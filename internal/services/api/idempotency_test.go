@@ -12,7 +12,7 @@ import (
 
 // Who repeats a call that failed wants it tried again: its key is free. What was done is answered as it was,
 // and not done again.
-func TestFailuresAreNotRememberedUnderTheirKey(t *testing.T) {
+func TestFailedCallsFreeTheirIdempotencyKey(t *testing.T) {
 	type said struct{ Status int }
 	refused := sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonConsent, "no").WithHint("ask")
 	broken := sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonUpstream, "gone")

@@ -81,7 +81,7 @@ func TestRateOfACaller(t *testing.T) {
 }
 
 // The burst comes back by the rate, and memory is bounded.
-func TestRates(t *testing.T) {
+func TestRateLimiterBurst(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	r := newRateLimiter(50, 200)
 	taken := func(who string, calls int) (n int) {
@@ -112,7 +112,7 @@ func TestRates(t *testing.T) {
 }
 
 // So many calls are answered at a time, and a call lasts so long.
-func TestCallsAtATime(t *testing.T) {
+func TestConcurrentCallsAreBounded(t *testing.T) {
 	s := limited(t, Config{Timeout: time.Millisecond})
 	for range cap(s.callSlots) {
 		s.callSlots <- struct{}{}

@@ -325,7 +325,7 @@ func TestPartnership(t *testing.T) {
 	nobody.submit(nobody.get("me").button(t, "Give consent")).says(t, "You have given your consent")
 }
 
-func TestWhoDid(t *testing.T) {
+func TestHistoryNamesTheRecorder(t *testing.T) {
 	if n := rows(t, "assistant", "user-02"); n != 3 {
 		t.Fatalf("the agent sees %d notes", n)
 	}
@@ -421,7 +421,7 @@ func TestOperator(t *testing.T) {
 }
 
 // Whoever may not see a page learns nothing from the refusal.
-func TestOthersAreRefusedAlike(t *testing.T) {
+func TestRefusalsAreUniform(t *testing.T) {
 	admin := as(t, "admin")
 	handle := regexp.MustCompile(`href="/console/(person/[^"]+)"`).FindStringSubmatch(admin.get("people").body)[1]
 	p := as(t, "subject:user-03")
@@ -454,7 +454,7 @@ func TestOthersAreRefusedAlike(t *testing.T) {
 	}
 }
 
-func TestForeignForms(t *testing.T) {
+func TestCrossSiteForms(t *testing.T) {
 	p, other := as(t, "subject:user-05"), as(t, "subject:user-05")
 	withdraw := p.get("me").button(t, "Withdraw consent")
 	refused := func(what string, r *http.Request, status int) {

@@ -11,7 +11,7 @@ import (
 )
 
 // A database that is slow is no fault of whoever looks: they are told to come again, and nothing of what was asked.
-func TestExplainsWhatTookTooLong(t *testing.T) {
+func TestSlowDatabaseIsExplained(t *testing.T) {
 	status, p, outcome, code := describeError(fmt.Errorf("public.episodes: timeout: %w", context.DeadlineExceeded))
 	if status != http.StatusGatewayTimeout || p.Title != "This took too long" ||
 		strings.Contains(p.Text+p.Hint, "episodes") || outcome != audit.OutcomeFailed || code != "57014" {

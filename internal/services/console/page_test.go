@@ -36,7 +36,7 @@ func shown(t *testing.T, s operations.AdminService, who identity.Caller, path st
 }
 
 // Operators are told that all is well only where agents are served, of every database, and records are written.
-func TestOperatorsSeeWhetherAllIsWell(t *testing.T) {
+func TestHealthForOperators(t *testing.T) {
 	served, refused := enforce.DatabaseStatus{Database: "app", Served: true}, enforce.DatabaseStatus{Database: "other", Refusal: "no policy"}
 	for name, c := range map[string]struct {
 		databases []enforce.DatabaseStatus
@@ -64,7 +64,7 @@ func TestOperatorsSeeWhetherAllIsWell(t *testing.T) {
 }
 
 // Whoever has memories in the database gets to them, also where no belief is drawn from them.
-func TestMemoriesAndBeliefsAreFound(t *testing.T) {
+func TestMemoriesAndBeliefsAreLinked(t *testing.T) {
 	table := func(name, columns string) *catalog.Relation {
 		r := &catalog.Relation{Name: catalog.Name{Schema: "public", Name: name}, Kind: catalog.Table, PrimaryKey: []string{"id"}}
 		for column := range strings.FieldsSeq(columns) {

@@ -123,7 +123,7 @@ func TestHandlesAreOfOneSession(t *testing.T) {
 }
 
 // Who guesses is slowed; who knows is not.
-func TestTriesAreSlowed(t *testing.T) {
+func TestLoginAttemptsAreSlowed(t *testing.T) {
 	now := time.Now()
 	tr := &loginLimiter{now: func() time.Time { return now }}
 	for i := range freeAttempts {

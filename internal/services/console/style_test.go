@@ -71,7 +71,7 @@ func luminance(t *testing.T, hex string) float64 {
 }
 
 // No page has a script, a style of its own, or an address elsewhere.
-func TestPagesAskForNothingElse(t *testing.T) {
+func TestPagesLoadNoOtherResources(t *testing.T) {
 	all, err := files.ReadDir("pages")
 	if err != nil {
 		t.Fatal(err)

@@ -304,7 +304,7 @@ func TestForgedSignatures(t *testing.T) {
 func quoted(s string) string { b, _ := json.Marshal(s); return string(b) }
 
 // A token is written in one way.
-func TestWrittenOtherwise(t *testing.T) {
+func TestOtherSpellingsOfTokens(t *testing.T) {
 	f := newForger(t)
 	token := signed(headerRSA, f.claims(""), byRSA(f.rsa))
 	parts := strings.Split(token, ".")
@@ -495,7 +495,7 @@ func TestKeysOfAProvider(t *testing.T) {
 
 // A provider that is slow, redirects, answers with too much or with nothing: nobody new is let in, and who is known
 // does not wait.
-func TestProviderInTrouble(t *testing.T) {
+func TestProviderFailures(t *testing.T) {
 	f := newForger(t)
 	known := `{"keys":[` + keyOf("r", &f.rsa.PublicKey, "") + `]}`
 	var answer atomic.Value // http.HandlerFunc: one that is silent may still be at it

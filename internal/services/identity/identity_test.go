@@ -96,7 +96,7 @@ func TestTokens(t *testing.T) {
 }
 
 // A file that is broken while it is in use leaves what was read before, and is refused at the start.
-func TestBrokenFile(t *testing.T) {
+func TestBrokenTokensFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens.yaml")
 	c := one()
 	admin := add(t, path, c, Token{Name: "admin", Role: Admin}, false)

@@ -100,7 +100,7 @@ func TestBridge(t *testing.T) {
 }
 
 // When the session has ended over there, the call that finds out says so, and the next one works.
-func TestBridgeBeginsAgain(t *testing.T) {
+func TestBridgeRenewsItsSession(t *testing.T) {
 	d := openServer(t)
 	b := openBridge(t, d.url, "chat")
 	b.ask(t, hello)
@@ -124,7 +124,7 @@ func TestBridgeBeginsAgain(t *testing.T) {
 }
 
 // Where nothing listens, every call is told so.
-func TestBridgeToNowhere(t *testing.T) {
+func TestBridgeWithoutServer(t *testing.T) {
 	b := openBridge(t, "http://127.0.0.1:1/mcp", "chat")
 	if got := b.ask(t, hello); !strings.Contains(got, `"id":1`) || !strings.Contains(got, "was not reached") {
 		t.Errorf("%s", got)
@@ -133,7 +133,7 @@ func TestBridgeToNowhere(t *testing.T) {
 }
 
 // Calls side by side are each answered, once.
-func TestBridgeSideBySide(t *testing.T) {
+func TestBridgeConcurrentCalls(t *testing.T) {
 	d := openServer(t)
 	b := openBridge(t, d.url, "chat")
 	b.ask(t, hello)

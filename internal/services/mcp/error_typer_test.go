@@ -9,7 +9,7 @@ import (
 )
 
 // What the SDK answers with no data gets some; everything else comes through as it is.
-func TestTyped(t *testing.T) {
+func TestErrorsAreTyped(t *testing.T) {
 	const data = `"data":{"sqlstate":"08P01",`
 	long := `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"` + strings.Repeat(`\"error\":`, 100) + `"}]}}`
 	for _, c := range []struct {

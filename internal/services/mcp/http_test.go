@@ -204,7 +204,7 @@ func TestWithoutToken(t *testing.T) {
 }
 
 // Every message that is not in its place, or no message at all, gets a typed error, and changes nothing.
-func TestOutOfOrder(t *testing.T) {
+func TestMisplacedMessages(t *testing.T) {
 	d := openServer(t)
 	mine, others := begin(t, d.url, "chat"), begin(t, d.url, "ada")
 	early := send(t, "POST", d.url, "chat", "", hello).header.Get("Mcp-Session-Id")
@@ -380,7 +380,7 @@ func TestToolsOfRoles(t *testing.T) {
 
 // A session ends with its token, also for a call that is under way, and another token of the same name does not take it
 // over.
-func TestRevoked(t *testing.T) {
+func TestRevokedTokenEndsSession(t *testing.T) {
 	d := openServer(t)
 	session := begin(t, d.url, "chat")
 	begin(t, d.url, "ada")
@@ -423,7 +423,7 @@ func TestManySessions(t *testing.T) {
 }
 
 // One token's flood is held off, and no other's.
-func TestPace(t *testing.T) {
+func TestMessageRatePerToken(t *testing.T) {
 	d := openServer(t)
 	mine, other := begin(t, d.url, "chat"), begin(t, d.url, "ada")
 	held := 0
@@ -441,7 +441,7 @@ func TestPace(t *testing.T) {
 }
 
 // Calls that run no statement are recorded, and not answered where they cannot be. Of interactions nothing is recorded.
-func TestRecorded(t *testing.T) {
+func TestCallsAreRecorded(t *testing.T) {
 	d := openServer(t)
 	session := begin(t, d.url, "chat")
 	use := func(tool, arguments string) string {

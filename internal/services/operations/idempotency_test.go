@@ -21,7 +21,7 @@ func sumOf(t *testing.T, body string) [32]byte {
 	return sum
 }
 
-func TestOnce(t *testing.T) {
+func TestIdempotencyKeys(t *testing.T) {
 	a, now := &AnswerStore{}, time.Unix(1_000_000, 0)
 	one := sumOf(t, `{"content":"x","kind":"note"}`)
 	if one != sumOf(t, "{ \"kind\": \"note\",\n\"content\":\"\\u0078\" }") || one == sumOf(t, `{"content":"y","kind":"note"}`) || one == sumOf(t, "") {
@@ -103,7 +103,7 @@ func TestOnce(t *testing.T) {
 }
 
 // A token whose name was given to another agent or subject is somebody else: answers to the first are not for the second.
-func TestANameThatWasGivenAgain(t *testing.T) {
+func TestReusedTokenNames(t *testing.T) {
 	chat := identity.Caller{Name: "app", Role: identity.Agent, Agent: "chat", Database: "d"}
 	for _, other := range []identity.Caller{
 		{Name: "app", Role: identity.Agent, Agent: "voice", Database: "d"}, {Name: "app", Role: identity.Subject, Subject: "chat", Database: "d"},

@@ -7,7 +7,7 @@ import (
 )
 
 // An id that no row can have is nobody's: the database is asked for another one, which it takes as a value of the type.
-func TestAnIDThatNoRowHasIsNobodys(t *testing.T) {
+func TestImpossibleIDsAreNotFound(t *testing.T) {
 	for of, ids := range map[string]map[string]bool{
 		"text": {
 			"abc": true, "Müller, 1. Gespräch": true, "'; DROP TABLE notes; --": true, strings.Repeat("x", 1024): true,

@@ -7,7 +7,7 @@ import (
 
 // What another function of a name is to those who call that name: calls of it are suspended, and everybody is refused
 // where calls of other names, or of other schemas, or the name of a column, may now mean it.
-func TestFunctionsThatDiffer(t *testing.T) {
+func TestDifferencesOfFunctions(t *testing.T) {
 	of := func(schema, name string, oid uint32, args ...string) *Function {
 		return &Function{OID: oid, Name: Name{schema, name}, Kind: 'f', ArgTypes: args}
 	}

@@ -9,7 +9,7 @@ import (
 
 // What PostgreSQL makes copies of is refused where copies hold copies, however few of them a text has; what people
 // write is not.
-func TestCopiesOfCopies(t *testing.T) {
+func TestNestedCopiesAreRefused(t *testing.T) {
 	nested := func(n int, of string) string { return strings.Repeat("(", n) + "x" + strings.Repeat(of+")", n) }
 	list := func(n int) string { return "(a" + strings.Repeat(", a", n-1) + ")" }
 	for _, c := range []struct {

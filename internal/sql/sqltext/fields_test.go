@@ -94,7 +94,7 @@ func TestMessagesAreThoseOfReflection(t *testing.T) {
 }
 
 // What is not there has nothing inside.
-func TestNothingHasNoMessages(t *testing.T) {
+func TestMessagesOfNil(t *testing.T) {
 	if NodeContent(nil) != nil || NodeContent(&Node{}) != nil || NodeKind(nil) != "Node" {
 		t.Error("nothing has a content")
 	}

@@ -55,7 +55,7 @@ func one(f protoreflect.FieldDescriptor, m protoreflect.Message) protoreflect.Va
 
 // The proof compares trees without the places of their nodes, and with all else: whatever a field says, of whatever
 // kind of message and however deep, two trees that differ in it are not equal.
-func TestAllButPlacesIsCompared(t *testing.T) {
+func TestTreesAreComparedWithoutPositions(t *testing.T) {
 	places := map[protoreflect.Name]bool{"location": true, "stmt_location": true, "stmt_len": true}
 	seen, stripped := 0, 0
 	for _, kind := range messages() {
@@ -139,9 +139,9 @@ func hollow(kind protoreflect.MessageType, f protoreflect.FieldDescriptor) proto
 	return m.Interface()
 }
 
-// TestWalksMissNothing: what stands in any field of any kind of message, first or last of a list, is counted, found and
-// looked at for what this parser does not know.
-func TestWalksMissNothing(t *testing.T) {
+// TestWalkVisitsEveryField: what stands in any field of any kind of message, first or last of a list, is counted, found
+// and looked at for what this parser does not know.
+func TestWalkVisitsEveryField(t *testing.T) {
 	table := func(name string) *Node {
 		return &Node{Node: &Node_RangeVar{RangeVar: &RangeVar{Relname: name}}}
 	}

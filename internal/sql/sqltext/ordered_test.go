@@ -8,7 +8,7 @@ import (
 
 // The order of a result may be decided by the rows of each relation in FROM, however FROM is written. Relations that
 // are written to, or that only a condition reads, are not sorted.
-func TestWhatAnOperatorSorts(t *testing.T) {
+func TestRelationsOrderedBy(t *testing.T) {
 	for sql, want := range map[string]string{
 		"SELECT a FROM t ORDER BY b <-> c":                                               "t",
 		"SELECT a FROM t, u ORDER BY t.b <-> u.b":                                        "t u",

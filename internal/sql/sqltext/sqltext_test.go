@@ -35,7 +35,7 @@ func TestScanRefuses(t *testing.T) {
 }
 
 // What is no text is none wherever it stands, and of every length.
-func TestBrokenTextAnywhere(t *testing.T) {
+func TestInvalidUTF8Anywhere(t *testing.T) {
 	for _, broken := range []string{"\x00", "\xff", "\xc3", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\xc0\x80"} {
 		for _, text := range []string{"", "SELECT 1", "SELECT 'ä', \"é\" -- €", strings.Repeat("SELECT 1;", 10_000)} {
 			for _, at := range []int{0, len(text) / 2, len(text)} {
@@ -135,7 +135,7 @@ func TestSyntaxError(t *testing.T) {
 }
 
 // Words in a literal or a comment are not in the bare text.
-func TestBare(t *testing.T) {
+func TestTextWithoutLiterals(t *testing.T) {
 	s, err := Scan("SELECT a /* at local */ FROM 'json_table('")
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 )
 
 // What is unsafe about one table is told of as that, and what is about more, or about both, is not.
-func TestWhatIsUnsafeOfOneTable(t *testing.T) {
+func TestFindingsOfSingleTables(t *testing.T) {
 	db := safe(t)
 	super := db.Connect(t, "postgres")
 	s := subject(t, db)

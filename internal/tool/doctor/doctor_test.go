@@ -312,7 +312,7 @@ func pgtestExec(db *pgtest.DB, sql string) (string, error) {
 }
 
 // What a customer may do with their own database.
-func TestHarmless(t *testing.T) {
+func TestHarmlessChanges(t *testing.T) {
 	tier.All(t)
 	for name, sql := range map[string]string{
 		"an older permissive policy":    "CREATE POLICY older ON public.memories USING (true)",
@@ -438,7 +438,7 @@ func TestSearchingFunctions(t *testing.T) {
 }
 
 // What the server's configuration says is told as what is stored is.
-func TestTriggersOffForAll(t *testing.T) {
+func TestTriggersOffByConfiguration(t *testing.T) {
 	db := safe(t)
 	s := subject(t, db)
 	set := func(sql string, want bool) {
@@ -459,7 +459,7 @@ func TestTriggersOffForAll(t *testing.T) {
 }
 
 // What runs without being named and with its owner's rights is past both walls.
-func TestDefinersWithoutAName(t *testing.T) {
+func TestImplicitSecurityDefiners(t *testing.T) {
 	tier.All(t)
 	const out = "REVOKE EXECUTE ON FUNCTION attic.f(text) FROM PUBLIC"
 	for _, tc := range []struct{ name, want, sql, undo string }{
@@ -538,7 +538,7 @@ func TestProbes(t *testing.T) {
 
 // A view that the planner knows to be empty whoever asks answers without a signature, and shows nothing: it is no
 // finding.
-func TestWhatIsEmptyWhoeverAsks(t *testing.T) {
+func TestAlwaysEmptyViews(t *testing.T) {
 	db := pgtest.Database(t)
 	super := db.Connect(t, "postgres")
 	exec(t, super, "CREATE TABLE public.parts (id int NOT NULL, note text) PARTITION BY RANGE (id); CREATE TABLE "+
@@ -679,7 +679,7 @@ func TestConnectionLost(t *testing.T) {
 }
 
 // Every finding's fix is SQL or a command; its words name no row.
-func TestRefuseNamesTheFix(t *testing.T) {
+func TestFindingsNameTheFix(t *testing.T) {
 	err := doctor.UnsafeError([]doctor.Finding{{ID: "rls_off", Severity: doctor.SeverityUnsafe, Problem: "off",
 		Fix: "ALTER TABLE t ENABLE ROW LEVEL SECURITY"}})
 	if err == nil || !strings.Contains(err.Error(), "ALTER TABLE t ENABLE") {
@@ -692,7 +692,7 @@ func TestRefuseNamesTheFix(t *testing.T) {
 
 // A migrate that runs beside a look holds locks: the look says that it could not see, and neither waits for the other
 // until one of them is ended as a deadlock.
-func TestExamineGivesWay(t *testing.T) {
+func TestExamineYieldsToMigrate(t *testing.T) {
 	tier.All(t)
 	db := safe(t)
 	s := subject(t, db)

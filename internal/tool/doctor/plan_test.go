@@ -6,7 +6,7 @@ import (
 )
 
 // Only a plan that reads nothing at all is that of an empty view.
-func TestPlansThatAreEmpty(t *testing.T) {
+func TestEmptyPlans(t *testing.T) {
 	for text, want := range map[string]bool{
 		`{"Node Type": "Result", "One-Time Filter": "false"}`:                                                                                                  true,
 		`{"Node Type": "Limit", "Plans": [{"Node Type": "Result", "One-Time Filter": "false"}]}`:                                                               true,

@@ -3,7 +3,7 @@ package doctor
 import "testing"
 
 // A server whose planner looks at hidden rows of partitions serves no agents of such tables.
-func TestPlannersThatLookAtHiddenRows(t *testing.T) {
+func TestPlannerVersions(t *testing.T) {
 	for _, c := range []struct {
 		version int
 		parts   bool

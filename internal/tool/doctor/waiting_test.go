@@ -14,7 +14,7 @@ import (
 
 // Columns that tables get or lose after pgconsent migrate are warnings: agents are served without them. The same plan is
 // installed, and the next migrate installs it anew.
-func TestColumnsThatComeAndGo(t *testing.T) {
+func TestAddedAndDroppedColumns(t *testing.T) {
 	db := pgtest.Database(t)
 	conn := db.Connect(t, "postgres")
 	exec(t, conn, schema)

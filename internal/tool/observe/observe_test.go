@@ -12,7 +12,7 @@ import (
 
 // A report begins with what would change most: refusals and other rows count alike. How often a statement runs decides
 // only among those of which as much would change.
-func TestWhatWouldChangeMostComesFirst(t *testing.T) {
+func TestReportOrder(t *testing.T) {
 	dir := t.TempDir()
 	log, err := audit.Open(audit.Config{Mode: audit.ModeBuffered, Dir: dir})
 	if err != nil {

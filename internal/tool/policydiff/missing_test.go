@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestNotesOfWhatIsMissing(t *testing.T) {
+func TestNotesOfMissingAttributes(t *testing.T) {
 	var m missingAttributeValues
 	for _, agent := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
 		for _, path := range []string{"old.yaml", "new.yaml"} {

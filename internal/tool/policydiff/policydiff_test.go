@@ -84,7 +84,7 @@ var agents = map[string]map[string]string{"north": {"team": "n"}, "also": {"team
 
 // What is said to appear and disappear is what does when the policies are installed one after the other; before, nothing
 // of ours is in the database, and the comparison leaves nothing there.
-func TestCompareIsWhatHappens(t *testing.T) {
+func TestCompareAgreesWithMigration(t *testing.T) {
 	tier.All(t)
 	defer func(was int64) { pagesPerPart = was }(pagesPerPart)
 	pagesPerPart = 2
@@ -231,7 +231,7 @@ public.Notes
 }
 
 // The same policy, and one that only takes away, reveal nothing; what is the same is not read.
-func TestNothingAppears(t *testing.T) {
+func TestComparisonWithoutGains(t *testing.T) {
 	db := pgtest.Database(t)
 	super := db.Connect(t, "postgres")
 	if _, err := super.Exec(t.Context(), schema); err != nil {
@@ -270,7 +270,7 @@ func TestNothingAppears(t *testing.T) {
 }
 
 // A role that row security binds is no judge.
-func TestNotTheOwner(t *testing.T) {
+func TestCompareNeedsTheOwner(t *testing.T) {
 	db := pgtest.Database(t)
 	super := db.Connect(t, "postgres")
 	if _, err := super.Exec(t.Context(), schema+

@@ -6,7 +6,7 @@ import (
 )
 
 // A key that an agent wrote cannot say a line of the report's own, nor act on a terminal.
-func TestKeysStayOnTheirLine(t *testing.T) {
+func TestPrintedKeysAreEscaped(t *testing.T) {
 	var out strings.Builder
 	Printer{Out: &out}.Print(&Report{Database: "d", Tables: []Table{{Name: "notes", Rows: []Rows{{
 		Agents: []string{"chat"}, Key: []string{"id"}, New: 1, Appear: 1, Appearing: [][]string{{"a\nagents gain nothing\x1b[2J\u009b2J\u202e"}},

@@ -148,7 +148,7 @@ tests:
 }
 
 // The place of an error is that in the file, also behind what is left out.
-func TestPlaceInADump(t *testing.T) {
+func TestErrorPositionInADump(t *testing.T) {
 	r := runFolder(t, map[string]string{"policy.yaml": openPolicy,
 		"schema.sql": "\\restrict é\nCREATE TABLE notes (id integer);\nCOPY notes (id) FROM stdin;\n1\n\\.\n\nSELEC 'ü';\n",
 		FileName:     "version: 1\ncallers: { chat: {} }\ntests: [ { name: a, as: chat, then: { sees: { notes: 1 } } } ]\n"}, Options{})

@@ -203,7 +203,7 @@ func TestServerWithoutRights(t *testing.T) {
 }
 
 // Every mistake has a place and says what to write.
-func TestMistakes(t *testing.T) {
+func TestInvalidFiles(t *testing.T) {
 	const head = "version: 1\ncallers: { chat: { attributes: { user: 1 } } }\n"
 	for _, c := range []struct{ text, want string }{
 		{"", `:1:1: the file is empty (begin with "version: 1")`},
@@ -237,7 +237,7 @@ func TestMistakes(t *testing.T) {
 }
 
 // What is wrong against the schema and the policy has a place as well.
-func TestMistakesAgainstTheSchema(t *testing.T) {
+func TestFilesThatDoNotFitTheSchema(t *testing.T) {
 	tier.All(t)
 	s, err := NewServerOn(t.Context(), dsn("postgres"))
 	if err != nil {

@@ -51,7 +51,7 @@ tables:
 }
 
 // What agents can see is told where an attribute is asked of a table that has row security itself.
-func TestSeesByLiveAttributes(t *testing.T) {
+func TestVisibleToAgentsByLiveAttributes(t *testing.T) {
 	db := pgtest.Database(t)
 	if _, err := db.Connect(t, "postgres").Exec(t.Context(), `
 CREATE TABLE levels (who text PRIMARY KEY, level integer);

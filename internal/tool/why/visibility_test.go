@@ -15,7 +15,7 @@ import (
 )
 
 // What is said of who can see a subject's rows is what each agent's role sees under row security, column by column.
-func TestSees(t *testing.T) {
+func TestVisibleToAgents(t *testing.T) {
 	tier.All(t)
 	db := pgtest.Database(t)
 	super := db.Connect(t, "postgres")

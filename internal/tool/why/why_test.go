@@ -56,7 +56,7 @@ func install(t *testing.T, db *pgtest.DB, text string) installed {
 }
 
 // For every row of the world and several agents the verdict is what the agent's role sees under row security.
-func TestVerdictsAreThoseOfRowSecurity(t *testing.T) {
+func TestVerdictsAgreeWithRowSecurity(t *testing.T) {
 	tier.All(t)
 	w, err := world.Open("arcive")
 	if err != nil {
@@ -315,7 +315,7 @@ row security, asked as the agent's role, agrees; the predicate in the text is ma
 }
 
 // A question that cannot be answered says what to ask.
-func TestWrongQuestions(t *testing.T) {
+func TestInvalidQuestions(t *testing.T) {
 	db := pgtest.Database(t)
 	if _, err := db.Connect(t, "postgres").Exec(t.Context(), small); err != nil {
 		t.Fatal(err)
@@ -337,7 +337,7 @@ func TestWrongQuestions(t *testing.T) {
 }
 
 // Attributes that are missing, policies of others and a wall that is down are told.
-func TestWhatElseHides(t *testing.T) {
+func TestOtherReasonsForHiddenRows(t *testing.T) {
 	db := pgtest.Database(t)
 	super := db.Connect(t, "postgres")
 	if _, err := super.Exec(t.Context(), small); err != nil {

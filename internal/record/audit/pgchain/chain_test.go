@@ -218,7 +218,7 @@ func (b *bench) records() (audit.Report, map[string]int, map[string]bool) {
 
 // Records are committed as durably as "on" says at least, whatever is stored for the database, after a connection was
 // lost too.
-func TestHowDurableARecordIs(t *testing.T) {
+func TestSynchronousCommitOfRecords(t *testing.T) {
 	b := begin(t)
 	for stored, want := range map[string]string{"off": "on", "local": "on", "remote_write": "on", "on": "on", "remote_apply": "remote_apply"} {
 		if _, err := b.dba.Exec(t.Context(), "ALTER DATABASE "+b.db.Name+" SET synchronous_commit = "+stored); err != nil {
@@ -293,7 +293,7 @@ func TestChainInADatabase(t *testing.T) {
 }
 
 // Nobody changes or removes records by SQL, and who alters the schema to do it is found.
-func TestRecordsStay(t *testing.T) {
+func TestRecordsCannotBeChangedBySQL(t *testing.T) {
 	b := begin(t)
 	log := b.log(nil)
 	for i := range 20 {

@@ -148,7 +148,7 @@ func TestDatabaseComesLater(t *testing.T) {
 }
 
 // A server without room for connections is waited for, and the log goes on when it has some.
-func TestAFullServerComesBack(t *testing.T) {
+func TestServerWithoutFreeConnections(t *testing.T) {
 	b := begin(t)
 	exec(t, b, "ALTER DATABASE "+b.db.Name+" CONNECTION LIMIT 0")
 	log := b.log(soon)

@@ -7,7 +7,7 @@ import (
 
 // What keeps records from the table, or the table from keeping them, is found before one is lost; where a record would
 // be lost now, the doctor's own is.
-func TestWhatTakesRecordsIsFound(t *testing.T) {
+func TestMissingGuards(t *testing.T) {
 	db := database(t)
 	if err := TryAppend(t.Context(), db.Connect(t, "postgres")); err != nil {
 		t.Fatal(err)

@@ -43,7 +43,7 @@ func TestForeignKeysToPartitionedTables(t *testing.T) {
 
 // In a constraint that excludes, rows that are not equal in a column WITH = do not collide; whatever another operator
 // says is no equality, and neither is what somebody's operator class takes for it.
-func TestKeysThatExclude(t *testing.T) {
+func TestExclusionConstraints(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	if _, err := conn.Exec(t.Context(), `

@@ -291,7 +291,7 @@ func TestFingerprint(t *testing.T) {
 }
 
 // An aggregate is as volatile as the most volatile of what it is made of, and a definer if one of these is.
-func TestAggregatesAreWhatTheyAreMadeOf(t *testing.T) {
+func TestVolatilityOfAggregates(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	exec(t, conn, `
 		CREATE FUNCTION step(text, text) RETURNS text LANGUAGE sql VOLATILE STRICT AS 'SELECT $1';

@@ -11,7 +11,7 @@ import (
 
 // What values of a type run when they are checked, compared, rounded or cast; what a function gives; what a name can
 // mean.
-func TestTypesAndWhatTheyRun(t *testing.T) {
+func TestTypesThatRunUserCode(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	exec(t, conn, `

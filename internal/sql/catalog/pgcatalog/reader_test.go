@@ -39,7 +39,7 @@ func agree(t *testing.T, r *pgcatalog.Reader, conn *pgx.Conn, after string) *cat
 
 // Whatever changes, what a reader reads of the changes makes the same snapshot as reading everything. One reader looks
 // after each statement, one after some, and one while a transaction is under way that began before all of them.
-func TestChangesAreReadAsEverythingIs(t *testing.T) {
+func TestIncrementalReadsAgreeWithFullOnes(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Database(t)
 	conn, old := db.Connect(t, "postgres"), db.Connect(t, "postgres")
@@ -189,7 +189,7 @@ BEGIN; CREATE TABLE %[1]s (id int PRIMARY KEY); ALTER TABLE %[2]s ADD f int REFE
 BEGIN; DROP TABLE %[1]s CASCADE; CREATE TABLE %[1]s (id int PRIMARY KEY, a text, b int); ROLLBACK`, "\n")
 
 // Of random histories of DDL, whose statements may fail, what is read of the changes is what a whole reading finds.
-func TestRandomChangesAreReadAsEverythingIs(t *testing.T) {
+func TestRandomIncrementalReadsAgreeWithFullOnes(t *testing.T) {
 	t.Parallel()
 	names := []string{"one", "two", "three", "four", "five"}
 	for history := range tier.Count(1, 5, 200) {
@@ -231,7 +231,7 @@ func TestRandomChangesAreReadAsEverythingIs(t *testing.T) {
 }
 
 // A role's name is in no catalog of the database: it is looked at besides, whatever else has changed.
-func TestOwnersThatAreRenamedAreReadAgain(t *testing.T) {
+func TestRenamedOwnersAreReadAgain(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	owner := conn.Config().Database + "_owner"

@@ -168,7 +168,7 @@ ALTER SCHEMA public RENAME TO elsewhere`, "\n")
 
 // Whatever changes what is loaded changes the fingerprint, and the count of writes that the session has reported: nobody
 // loads again while these stay.
-func TestNothingIsLoadedThatTheFingerprintDoesNotTell(t *testing.T) {
+func TestFingerprintCoversEverythingLoaded(t *testing.T) {
 	tier.All(t)
 	t.Parallel()
 	conn := pgtest.Database(t).Connect(t, "postgres")

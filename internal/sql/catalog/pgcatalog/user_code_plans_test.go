@@ -10,7 +10,7 @@ import (
 )
 
 // What PostgreSQL runs by itself, to compare or convert values of a type, is told where it is somebody else's.
-func TestTypesThatRunFunctionsOfOthers(t *testing.T) {
+func TestTypesThatCompareByUserCode(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	exec(t, conn, `CREATE EXTENSION citext; CREATE EXTENSION hstore; CREATE EXTENSION ltree; CREATE EXTENSION cube;
@@ -58,7 +58,7 @@ func TestTypesThatRunFunctionsOfOthers(t *testing.T) {
 }
 
 // So it is of tables: what a plan works out, and by what rows are found.
-func TestTablesThatRunFunctionsOfOthers(t *testing.T) {
+func TestTablesThatPlanWithUserCode(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	exec(t, conn, `CREATE EXTENSION citext; CREATE EXTENSION pg_trgm; CREATE EXTENSION unaccent; CREATE EXTENSION btree_gin;
