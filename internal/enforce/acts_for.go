@@ -45,20 +45,21 @@ func (a *ActsFor) check(p *policy.Policy) error {
 	if a == nil {
 		return nil
 	}
-	var wrong []error
+	var problems []error
 	for _, name := range a.Attributes {
 		switch declared, ok := p.Attribute(name); {
 		case !ok:
-			wrong = append(wrong, fmt.Errorf("acts_for: attribute %s is not one that the policy declares", name))
+			problems = append(problems, fmt.Errorf("acts_for: attribute %s is not one that the policy declares", name))
 		case declared.IsLive():
-			wrong = append(wrong, fmt.Errorf("acts_for: attribute %s has the source %s in the policy: declare it with "+
+			problems = append(problems, fmt.Errorf("acts_for: attribute %s has the source %s in the policy: declare it with "+
 				"source: credential", name, declared.Source))
 		}
 	}
 	if attribute, taken := p.Settings()[a.Setting]; taken {
-		wrong = append(wrong, fmt.Errorf("acts_for: the setting %s is that of the policy's attribute %s", a.Setting, attribute))
+		problems = append(problems, fmt.Errorf("acts_for: the setting %s is that of the policy's attribute %s", a.Setting,
+			attribute))
 	}
-	return errors.Join(wrong...)
+	return errors.Join(problems...)
 }
 
 // parseTrustedUser returns the attributes of the user in a setting that is believed.
@@ -105,9 +106,9 @@ func (a *ActsFor) checkUser(p *policy.Policy, user, own map[string]string) error
 			}
 		}
 	}
-	whole := maps.Clone(user)
-	maps.Copy(whole, own)
-	return policy.CheckAttributes(whole)
+	merged := maps.Clone(user)
+	maps.Copy(merged, own)
+	return policy.CheckAttributes(merged)
 }
 
 func userTokenError(cause error) *sqlstate.Error {

@@ -46,11 +46,11 @@ const maxBoundText = 32 << 10
 const shapeOverhead = 256
 
 func newShapeCache(bytes uint64) (*shapeCache, error) {
-	known, err := otter.New(&otter.Options[shapeKey, *textShape]{
+	cached, err := otter.New(&otter.Options[shapeKey, *textShape]{
 		MaximumWeight: bytes,
 		Weigher:       func(k shapeKey, _ *textShape) uint32 { return uint32(shapeOverhead + len(k.shape)) },
 	})
-	return &shapeCache{knownShapes: known}, err
+	return &shapeCache{knownShapes: cached}, err
 }
 
 func (c *shapeCache) close() {
@@ -98,11 +98,11 @@ func (k *textShape) isUsable(text string) bool {
 }
 
 // bindLiterals returns the verdict on a text with parameters in place of its bindable literals, or nil.
-func (s *session) bindLiterals(st *state, known *textShape, text string, literals []sqltext.Literal) *verdict.Verdict {
-	values := make([][]byte, 0, len(known.bindable))
+func (s *session) bindLiterals(st *state, shape *textShape, text string, literals []sqltext.Literal) *verdict.Verdict {
+	values := make([][]byte, 0, len(shape.bindable))
 	bound := make([]byte, 0, len(text)+8)
 	copied := 0
-	for i, b := range known.bindable {
+	for i, b := range shape.bindable {
 		l := literals[b.Number]
 		value := l.Value(text)
 		if b.IsUUID && !rewrite.IsPlainUUID(value) || !utf8.ValidString(value) {
@@ -114,14 +114,14 @@ func (s *session) bindLiterals(st *state, known *textShape, text string, literal
 		copied = l.End
 	}
 	v := s.decide(st, string(append(bound, text[copied:]...)), verdict.Bindable, s.canSign(st))
-	if !canBindLiterals(v, known.firstPath) {
-		known.unusable.Store(true)
+	if !canBindLiterals(v, shape.firstPath) {
+		shape.unusable.Store(true)
 		return nil
 	}
-	own := *v
-	own.Original, own.Values = text, values
-	own.Position = func(p int) int { return positionBefore(text, literals, known.bindable, v.Position(p)) }
-	return &own
+	verdictCopy := *v
+	verdictCopy.Original, verdictCopy.Values = text, values
+	verdictCopy.Position = func(p int) int { return positionBefore(text, literals, shape.bindable, v.Position(p)) }
+	return &verdictCopy
 }
 
 // canBindLiterals tells whether a verdict is on a statement that can run with parameters wherever it could with
@@ -141,13 +141,14 @@ func positionBefore(text string, literals []sqltext.Literal, bound []rewrite.Bin
 	longer := 0 // by how many characters the literals so far are longer than their parameters
 	for i, b := range bound {
 		l := literals[b.Number]
-		at := utf8.RuneCountInString(text[:l.Start]) + 1 // of the literal; its parameter is at the position at-longer
+		// of the literal; its parameter is at the position at-longer
+		literalStart := utf8.RuneCountInString(text[:l.Start]) + 1
 		length := 1 + len(strconv.Itoa(i+1))
 		switch {
-		case p < at-longer:
+		case p < literalStart-longer:
 			return p + longer
-		case p < at-longer+length:
-			return at
+		case p < literalStart-longer+length:
+			return literalStart
 		}
 		longer += utf8.RuneCountInString(text[l.Start:l.End]) - length
 	}

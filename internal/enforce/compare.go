@@ -46,7 +46,7 @@ func (c *comparisonQueue) enqueue(shape string, job comparison) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
-	if at, ok := c.lastCompared[shape]; ok && now.Sub(at) < compareInterval {
+	if comparedAt, ok := c.lastCompared[shape]; ok && now.Sub(comparedAt) < compareInterval {
 		return false
 	}
 	if len(c.lastCompared) >= maxShapes {

@@ -21,14 +21,14 @@ import (
 // Whatever changes of an agent in the configuration ends the sessions that began before, but another password and
 // another number of sessions.
 func TestChangedAgentsLoseTheirSessions(t *testing.T) {
-	began := Agent{
+	startedAt := Agent{
 		Name: "a", Database: "d", Credential: &scram.StoredCredentials{}, LogsInByToken: true,
 		Attributes: map[string]string{"user": ann}, Claims: map[string]string{"user": "sub"},
 		ActsFor: &ActsFor{Attributes: []string{"room"}, ByToken: true, Setting: TokenSetting},
 	}
 	for i := range reflect.TypeFor[Agent]().NumField() {
 		field := reflect.TypeFor[Agent]().Field(i).Name
-		now, stays := began, false
+		now, stays := startedAt, false
 		switch f := reflect.ValueOf(&now).Elem().Field(i); field {
 		case "Name":
 			continue // it is another agent then
@@ -41,7 +41,7 @@ func TestChangedAgentsLoseTheirSessions(t *testing.T) {
 				{Attributes: []string{"room"}, Setting: TokenSetting}, {Attributes: []string{"room"}, ByToken: true, Setting: "app.room"},
 				{Attributes: []string{"room"}, ByToken: true, Setting: TokenSetting, Claims: map[string]string{"room": "sub"}}} {
 				now.ActsFor = change
-				if isUnchangedAgent(map[string]Agent{"a": now}, began) {
+				if isUnchangedAgent(map[string]Agent{"a": now}, startedAt) {
 					t.Errorf("%s changes to %v, and sessions go on", field, change)
 				}
 			}
@@ -55,9 +55,9 @@ func TestChangedAgentsLoseTheirSessions(t *testing.T) {
 			case reflect.Map:
 				for _, change := range []map[string]string{
 					nil, {"user": "other"}, {"other": ann}, {"user": f.MapIndex(reflect.ValueOf("user")).String(), "more": "x"}} {
-					now.Attributes, now.Claims = began.Attributes, began.Claims
+					now.Attributes, now.Claims = startedAt.Attributes, startedAt.Claims
 					f.Set(reflect.ValueOf(maps.Clone(change)))
-					if isUnchangedAgent(map[string]Agent{"a": now}, began) {
+					if isUnchangedAgent(map[string]Agent{"a": now}, startedAt) {
 						t.Errorf("%s changes to %v, and sessions go on", field, change)
 					}
 				}
@@ -66,13 +66,13 @@ func TestChangedAgentsLoseTheirSessions(t *testing.T) {
 				t.Errorf("%s: say what a change of it does to sessions", field)
 			}
 		}
-		if isUnchangedAgent(map[string]Agent{"a": now}, began) != stays {
+		if isUnchangedAgent(map[string]Agent{"a": now}, startedAt) != stays {
 			t.Errorf("%s changes, and sessions go on: %v", field, !stays)
 		}
 	}
-	unreached := began
+	unreached := startedAt
 	unreached.Credential, unreached.LogsInByToken = nil, false
-	if isUnchangedAgent(map[string]Agent{"a": unreached}, unreached) || isUnchangedAgent(nil, began) {
+	if isUnchangedAgent(map[string]Agent{"a": unreached}, unreached) || isUnchangedAgent(nil, startedAt) {
 		t.Error("sessions of agents that cannot log in go on")
 	}
 }

@@ -63,12 +63,12 @@ func (f foreignRelations) countReads(res *rewrite.Result) (n int) {
 	}
 	calls := slices.ContainsFunc(res.Functions, func(name string) bool { return f.functions[name] })
 	for i, e := range res.Effects {
-		reads := calls && !runsWithoutSnapshot(e) && e.Kind != verdict.EffectEnd
+		readsForeign := calls && !runsWithoutSnapshot(e) && e.Kind != verdict.EffectEnd
 		for _, a := range res.Statements[i].Accesses {
-			reads = reads || f.inAttributeRule || f.relations[a.Relation]
+			readsForeign = readsForeign || f.inAttributeRule || f.relations[a.Relation]
 		}
 		switch {
-		case !reads:
+		case !readsForeign:
 		case e.Kind == verdict.EffectPrepare:
 			e.Body.ForeignReads = 1
 		default:

@@ -185,8 +185,8 @@ func consentChangedRefusal() *sqlstate.Error {
 
 // prune deletes recorded changes that are older than any snapshot in use, and keys that no seal needs. It fails
 // on a standby, which does not need it.
-func (d *database) prune(ctx context.Context, seen probeResult) {
-	if seen.keys.Len() > 1 {
+func (d *database) prune(ctx context.Context, result probeResult) {
+	if result.keys.Len() > 1 {
 		if _, err := d.conn.Exec(ctx, "SELECT pgconsent.prune_keys()"); err != nil {
 			d.enforcer.cfg.Log.Debug("keys are not pruned", "database", d.cfg.Name, "error", err)
 		}

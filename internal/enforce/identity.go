@@ -201,14 +201,14 @@ func (e *Enforcer) SetAgents(agents []Agent) {
 	}
 	e.mu.Lock()
 	e.agents = next
-	var ended []*session
+	var endedSessions []*session
 	for s := range e.sessions {
 		if !isUnchangedAgent(next, s.agent) {
-			ended = append(ended, s)
+			endedSessions = append(endedSessions, s)
 		}
 	}
 	e.mu.Unlock()
-	for _, s := range ended {
+	for _, s := range endedSessions {
 		s.revoke(sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonIdentity, "this agent was disabled or its rights changed").
 			WithHint("Connect again if the agent is still allowed to."))
 	}
@@ -254,40 +254,40 @@ func agentAttributes(p *policy.Policy, a Agent) (map[string]string, error) {
 	if err := a.checkTokenClaims(p); err != nil {
 		return nil, err
 	}
-	var wrong []error
+	var problems []error
 	if err := a.ActsFor.check(p); err != nil {
-		wrong = append(wrong, err)
+		problems = append(problems, err)
 	}
 	attributes := map[string]string{}
 	for _, declared := range p.Attributes() {
 		value, ok := a.Attributes[declared.Name]
 		switch {
 		case a.ActsFor.givesAttribute(declared.Name) && ok:
-			wrong = append(wrong, fmt.Errorf("attribute %s is given by the configuration and by acts_for", declared.Name))
+			problems = append(problems, fmt.Errorf("attribute %s is given by the configuration and by acts_for", declared.Name))
 		case a.ActsFor.givesAttribute(declared.Name):
 		case declared.IsLive() && ok:
-			wrong = append(wrong, fmt.Errorf(
+			problems = append(problems, fmt.Errorf(
 				"attribute %s has the source %s in the policy, and is no agent's to be given", declared.Name, declared.Source))
 		case declared.IsLive(), declared.Optional && !ok:
 		case !ok:
-			wrong = append(wrong, fmt.Errorf("attribute %s is missing", declared.Name))
+			problems = append(problems, fmt.Errorf("attribute %s is missing", declared.Name))
 		default:
 			if err := declared.Check(value); err != nil {
-				wrong = append(wrong, err)
+				problems = append(problems, err)
 			}
 			attributes[declared.Name] = value
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Attributes)) {
 		if _, ok := p.Attribute(name); !ok {
-			wrong = append(wrong, fmt.Errorf("attribute %s is not one that the policy declares", name))
+			problems = append(problems, fmt.Errorf("attribute %s is not one that the policy declares", name))
 		}
 	}
 	if err := policy.CheckAttributes(attributes); err != nil {
-		wrong = append(wrong, err)
+		problems = append(problems, err)
 	}
-	if len(wrong) > 0 {
-		return nil, errors.Join(wrong...)
+	if len(problems) > 0 {
+		return nil, errors.Join(problems...)
 	}
 	return attributes, nil
 }
@@ -310,10 +310,10 @@ func (e *Enforcer) openSession(ctx context.Context, d *database, info SessionInf
 	if refused != nil {
 		return refuse(refused)
 	}
-	whole, err := agent.withTokenAttributes(info.TokenAttributes)
+	fullAgent, err := agent.withTokenAttributes(info.TokenAttributes)
 	var attributes map[string]string
 	if err == nil {
-		attributes, err = agentAttributes(v.state.policy, whole)
+		attributes, err = agentAttributes(v.state.policy, fullAgent)
 	}
 	if err == nil && !info.ExpiresAt.IsZero() && !time.Now().Before(info.ExpiresAt) {
 		err = fmt.Errorf("the %s expired while the agent logged in", info.expiringCredential())
@@ -367,7 +367,7 @@ func (e *Enforcer) openSession(ctx context.Context, d *database, info SessionInf
 // recheckIdentities ends the sessions whose agents have no valid attributes under a new state.
 func (e *Enforcer) recheckIdentities(d *database, st *state) {
 	e.mu.Lock()
-	var ended []*session
+	var endedSessions []*session
 	for s := range e.sessions {
 		if s.db != d {
 			continue
@@ -378,11 +378,11 @@ func (e *Enforcer) recheckIdentities(d *database, st *state) {
 			attributes, err = agentAttributes(st.policy, whole)
 		}
 		if err != nil || !maps.Equal(attributes, s.attributes) {
-			ended = append(ended, s)
+			endedSessions = append(endedSessions, s)
 		}
 	}
 	e.mu.Unlock()
-	for _, s := range ended {
+	for _, s := range endedSessions {
 		s.revoke(sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonIdentity, "the policy changed what an agent must be").
 			WithHint("Connect again; if that fails, ask the operator of pgconsent to look at its log."))
 	}

@@ -65,7 +65,7 @@ type returnedKeys struct {
 func (s *session) newReturnedKeys(v *verdict.Verdict, executed []*verdict.Verdict) *returnedKeys {
 	var tables []string
 	single := false
-	reads := func(v *verdict.Verdict) {
+	addTables := func(v *verdict.Verdict) {
 		j, ok := v.EnforcerDetail.(*judgement)
 		if !ok || !v.Allowed() {
 			return
@@ -77,9 +77,9 @@ func (s *session) newReturnedKeys(v *verdict.Verdict, executed []*verdict.Verdic
 		}
 		single = j.singleTable && len(executed) == 0
 	}
-	reads(v)
+	addTables(v)
 	for _, run := range executed {
-		reads(run)
+		addTables(run)
 	}
 	if len(tables) == 0 {
 		return nil
@@ -118,18 +118,18 @@ func (r *returnedKeys) addRow(description []byte, formats []int16, row []byte) {
 			continue
 		}
 		key := make([]string, len(places))
-		whole := true
-		for i, at := range places {
-			if at >= len(values) || values[at] == nil {
-				whole = false
+		complete := true
+		for i, position := range places {
+			if position >= len(values) || values[position] == nil {
+				complete = false
 				break
 			}
-			if key[i], whole = valueAsText(values[at], r.types[at], r.binaryFormat[at]); !whole {
+			if key[i], complete = valueAsText(values[position], r.types[position], r.binaryFormat[position]); !complete {
 				break
 			}
 		}
 		commitment := ""
-		if whole {
+		if complete {
 			commitment = r.session.enforcer.cfg.Audit.Key().Commit(r.session.info.ID, table, key...)
 		}
 		switch {
@@ -173,23 +173,23 @@ func (r *returnedKeys) locateKeyColumns() {
 		}
 		r.binaryFormat = append(r.binaryFormat, format == 1)
 		b = field[18:]
-		part, ok := r.columns[oid][number]
+		column, ok := r.columns[oid][number]
 		if !ok {
 			continue
 		}
-		if found[part.table] == nil {
-			found[part.table] = map[int]int{}
+		if found[column.table] == nil {
+			found[column.table] = map[int]int{}
 		}
-		if _, again := found[part.table][part.position]; again {
-			twice[part.table] = true // The parts may be of two rows.
+		if _, isDuplicate := found[column.table][column.position]; isDuplicate {
+			twice[column.table] = true // The parts may be of two rows.
 		}
-		found[part.table][part.position] = i
-		if len(found[part.table]) == part.keyLength {
-			places := make([]int, part.keyLength)
-			for p, at := range found[part.table] {
+		found[column.table][column.position] = i
+		if len(found[column.table]) == column.keyLength {
+			places := make([]int, column.keyLength)
+			for p, at := range found[column.table] {
 				places[p] = at
 			}
-			r.positions[part.table] = places
+			r.positions[column.table] = places
 		}
 	}
 	for table := range twice {

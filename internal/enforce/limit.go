@@ -20,16 +20,16 @@ func (s *session) limits(p *policy.Policy, user map[string]string) []sessionLimi
 	if len(p.Limits()) == 0 {
 		return nil
 	}
-	if known := s.cachedLimits.Load(); known != nil && known.policy == p && user == nil {
-		return known.limits
+	if cached := s.cachedLimits.Load(); cached != nil && cached.policy == p && user == nil {
+		return cached.limits
 	}
 	out := make([]sessionLimit, 0, len(p.Limits()))
 	for _, l := range p.Limits() {
 		value := s.agent.Name
 		if l.RateAttribute != "" {
 			value = s.attributes[l.RateAttribute]
-			if of, ok := user[l.RateAttribute]; ok {
-				value = of
+			if rateValue, ok := user[l.RateAttribute]; ok {
+				value = rateValue
 			}
 		}
 		out = append(out, sessionLimit{l, s.enforcer.limiters.bucketsFor(rateKey{s.db.cfg.Name, l.RateAttribute, value})})
@@ -78,10 +78,11 @@ func executionCostOf(v *verdict.Verdict, executed []*verdict.Verdict) executionC
 		}
 	}
 	for _, run := range executed {
-		if of, ok := run.EnforcerDetail.(*judgement); ok && of.preparedBy > 0 && of.preparedBy <= len(of.keyCounts) {
-			out.keys += of.keyCounts[of.preparedBy-1]
+		if detail, ok := run.EnforcerDetail.(*judgement); ok && detail.preparedBy > 0 &&
+			detail.preparedBy <= len(detail.keyCounts) {
+			out.keys += detail.keyCounts[detail.preparedBy-1]
 		} else if ok {
-			for _, n := range of.keyCounts {
+			for _, n := range detail.keyCounts {
 				out.keys += n
 			}
 		}
@@ -167,10 +168,10 @@ func takeFromRates(limits []sessionLimit, now time.Time) (n int64, exhausted *se
 		if l.Rows == 0 {
 			continue
 		}
-		got, wait := l.buckets.rows.reserve(n, l.Rows, now)
-		if got < n {
-			returnToRates(limits[:i], n-got, n-got, now)
-			n = got
+		granted, wait := l.buckets.rows.reserve(n, l.Rows, now)
+		if granted < n {
+			returnToRates(limits[:i], n-granted, n-granted, now)
+			n = granted
 		}
 		if n == 0 {
 			return 0, &limits[i], wait
@@ -189,14 +190,14 @@ func (s *session) chargeRefused(limits []sessionLimit) {
 }
 
 // rateExceededRefusal is the refusal of an execution that would exceed a rate.
-func (s *session) rateExceededRefusal(l sessionLimit, limit, what string, asked, perMin int,
+func (s *session) rateExceededRefusal(l sessionLimit, limit, unit string, requested, perMin int,
 	wait time.Duration) *sqlstate.Error {
 	s.enforcer.cfg.Metrics.CountLimited(limit)
 	err := sqlstate.New(sqlstate.LimitExceeded, sqlstate.ReasonLimit,
-		"too many %s: the policy allows %d per minute and %s, which come back evenly, and %d at once", what, perMin,
+		"too many %s: the policy allows %d per minute and %s, which come back evenly, and %d at once", unit, perMin,
 		l.scopeText(), perMin)
-	if asked > perMin {
-		return err.WithHint("This asks for %d at once: ask for less at a time.", asked)
+	if requested > perMin {
+		return err.WithHint("This asks for %d at once: ask for less at a time.", requested)
 	}
 	return err.WithHint("Try again in %d seconds.", max(1, int(wait/time.Second)))
 }
@@ -234,11 +235,11 @@ func (t *execution) resultBound() verdict.ResultBound {
 	if rowLimit == nil && byteLimit == nil && b.MoreRows == nil {
 		return verdict.ResultBound{}
 	}
-	b.Exceeded = func(by verdict.ExceededBound) *sqlstate.Error {
+	b.Exceeded = func(bound verdict.ExceededBound) *sqlstate.Error {
 		switch {
-		case by == verdict.RateExhausted && t.exhaustedRate != nil:
+		case bound == verdict.RateExhausted && t.exhaustedRate != nil:
 			return t.session.rateExceededRefusal(*t.exhaustedRate, "rows", "rows", 1, t.exhaustedRate.Rows, t.retryAfter)
-		case by == verdict.TooManyRows && rowLimit != nil:
+		case bound == verdict.TooManyRows && rowLimit != nil:
 			return t.session.resultTooLargeError("result_rows", fmt.Sprintf("%d rows", rowLimit.ResultRows))
 		default:
 			return t.session.resultTooLargeError("result_bytes", fmt.Sprintf("%d bytes", b.Bytes))

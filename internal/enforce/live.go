@@ -68,7 +68,8 @@ func (s *session) claimedAttributes(p *policy.Policy) map[string]string {
 
 // queryLiveAttributes queries the database for live attributes, by those that are not live. An attribute without a
 // value is absent.
-func (s *session) queryLiveAttributes(ctx context.Context, names []string, own, claims map[string]string) (map[string]string,
+func (s *session) queryLiveAttributes(ctx context.Context, names []string, attributes,
+	claims map[string]string) (map[string]string,
 	error) {
 	values := map[string]string{}
 	if len(names) == 0 {
@@ -80,7 +81,7 @@ func (s *session) queryLiveAttributes(ctx context.Context, names []string, own, 
 		clear(values)
 		rows, err := conn.Query(ctx,
 			"SELECT a.name, pgconsent.live(a.name, $2, $3) FROM pg_catalog.unnest($1::pg_catalog.text[]) AS a (name)",
-			names, seal.AttributeFields(own), seal.AttributeFields(claims))
+			names, seal.AttributeFields(attributes), seal.AttributeFields(claims))
 		if err != nil {
 			return err
 		}
@@ -107,7 +108,7 @@ func (s *session) decideForSession(ctx context.Context, st *state, v *verdict.Ve
 	p verdict.Protocol) *verdict.Verdict {
 	j, ok := v.EnforcerDetail.(*judgement)
 	claiming := v.Allowed() && changesClaims(v.Effects)
-	own := s.attributes
+	attributes := s.attributes
 	if s.agent.ActsFor != nil && ok {
 		user, refused := s.userOfVerdict(v)
 		if refused == nil {
@@ -116,18 +117,18 @@ func (s *session) decideForSession(ctx context.Context, st *state, v *verdict.Ve
 		if refused != nil && v.Allowed() {
 			return refuseAllowed(v, p, refused)
 		}
-		v, own = withRepresentedUser(v, user), s.mergeUserAttributes(user.attributes)
+		v, attributes = withRepresentedUser(v, user), s.mergeUserAttributes(user.attributes)
 		j = v.EnforcerDetail.(*judgement)
 	}
 	if !ok || len(st.neededLiveAttributes) == 0 && !claiming && !st.policy.HasContracts() {
 		return v
 	}
 	now := s.claimedAttributes(st.policy)
-	known := now
+	knownValues := now
 	if verdict.ClaimsChangeWithin(v.Effects) {
-		known = map[string]string{}
+		knownValues = map[string]string{}
 	}
-	values, err := s.queryLiveAttributes(ctx, st.neededLiveAttributes, own, known)
+	values, err := s.queryLiveAttributes(ctx, st.neededLiveAttributes, attributes, knownValues)
 	if err != nil {
 		return refuseAllowed(v, p, unavailableRefusal(err))
 	}
@@ -137,14 +138,14 @@ func (s *session) decideForSession(ctx context.Context, st *state, v *verdict.Ve
 	if !v.Allowed() {
 		return s.withAuditDetails(v, st, values, nil, nil)
 	}
-	whole := maps.Clone(values)
-	maps.Copy(whole, own)
-	s.setReminderKey(st.policy, whole)
+	allValues := maps.Clone(values)
+	maps.Copy(allValues, attributes)
+	s.setReminderKey(st.policy, allValues)
 	var denied *sqlstate.Error
 	var contracts []audit.Contract
 	quotas := make([][]*policy.Quota, len(j.statements))
 	for i, statement := range j.statements {
-		decisions, err := st.policy.ExplainContracts(statement, whole)
+		decisions, err := st.policy.ExplainContracts(statement, allValues)
 		contracts = s.addContracts(st.policy, contracts, decisions)
 		for _, d := range decisions {
 			if d.Quota != nil {
@@ -155,8 +156,8 @@ func (s *session) decideForSession(ctx context.Context, st *state, v *verdict.Ve
 			denied = err
 		}
 	}
-	judged := st.withObservedContracts(s.withAuditDetails(v, st, values, contracts, quotas), whole)
-	if err := s.checkClaims(ctx, st, v.Effects, own, now); err != nil {
+	judged := st.withObservedContracts(s.withAuditDetails(v, st, values, contracts, quotas), allValues)
+	if err := s.checkClaims(ctx, st, v.Effects, attributes, now); err != nil {
 		return refuseAllowed(judged, p, err)
 	}
 	if denied != nil {
@@ -195,17 +196,17 @@ func (s *session) withAuditDetails(v *verdict.Verdict, st *state, values map[str
 	if len(recorded) == 0 && len(contracts) == 0 {
 		return v
 	}
-	with := func(v *verdict.Verdict) *verdict.Verdict {
-		own, j := *v, *v.EnforcerDetail.(*judgement)
+	addDetails := func(v *verdict.Verdict) *verdict.Verdict {
+		verdictCopy, j := *v, *v.EnforcerDetail.(*judgement)
 		j.liveAttributes, j.record.Contracts, j.quotas = recorded, contracts, quotas
-		own.EnforcerDetail = &j
-		return &own
+		verdictCopy.EnforcerDetail = &j
+		return &verdictCopy
 	}
-	v = with(v)
+	v = addDetails(v)
 	v.Effects = slices.Clone(v.Effects)
 	for i, e := range v.Effects {
 		if e.Body != nil {
-			v.Effects[i].Body = with(e.Body)
+			v.Effects[i].Body = addDetails(e.Body)
 		}
 	}
 	return v
@@ -214,11 +215,13 @@ func (s *session) withAuditDetails(v *verdict.Verdict, st *state, values map[str
 // refuseAllowed refuses a text that the rewriter allowed: its record has the same details of the statement.
 func refuseAllowed(v *verdict.Verdict, p verdict.Protocol, err *sqlstate.Error) *verdict.Verdict {
 	out := refusalVerdict(v.Original, p, v.Versions, err)
-	j, was := out.EnforcerDetail.(*judgement), v.EnforcerDetail.(*judgement)
-	j.liveAttributes, j.rightsEpoch, j.record.Contracts = was.liveAttributes, was.rightsEpoch, was.record.Contracts
-	j.userAttributes = was.userAttributes
-	j.record.Tag, j.record.Fingerprint, j.record.Tables, j.record.Functions = was.record.Tag, was.record.Fingerprint,
-		was.record.Tables, was.record.Functions
+	j, allowed := out.EnforcerDetail.(*judgement), v.EnforcerDetail.(*judgement)
+	j.liveAttributes, j.rightsEpoch = allowed.liveAttributes, allowed.rightsEpoch
+	j.record.Contracts = allowed.record.Contracts
+	j.userAttributes = allowed.userAttributes
+	j.record.Tag, j.record.Fingerprint, j.record.Tables, j.record.Functions = allowed.record.Tag,
+		allowed.record.Fingerprint,
+		allowed.record.Tables, allowed.record.Functions
 	return out
 }
 
@@ -280,8 +283,8 @@ func (s *session) checkStartupClaims(ctx context.Context, st *state) *sqlstate.E
 	}
 	for _, setting := range slices.Sorted(maps.Keys(settings)) {
 		if value, ok := claimed[settings[setting]]; ok {
-			own := s.mergeUserAttributes(parseRepresentedUser(s.representedUser.initialValue).attributes)
-			if err := s.checkClaim(ctx, setting, settings[setting], value, own, claimed); err != nil {
+			attributes := s.mergeUserAttributes(parseRepresentedUser(s.representedUser.initialValue).attributes)
+			if err := s.checkClaim(ctx, setting, settings[setting], value, attributes, claimed); err != nil {
 				return err
 			}
 		}

@@ -84,8 +84,8 @@ func (d *database) readEpoch(ctx context.Context, conn *pgx.Conn) error {
 
 // requestProbe requests a probe, which statements wait for from now on.
 func (d *database) requestProbe() {
-	asked := make(chan struct{})
-	d.pendingProbe.CompareAndSwap(nil, &asked)
+	request := make(chan struct{})
+	d.pendingProbe.CompareAndSwap(nil, &request)
 	select {
 	case d.probeRequests <- struct{}{}:
 	default:
@@ -93,22 +93,22 @@ func (d *database) requestProbe() {
 }
 
 // finishProbe lets the statements go on that have waited for this probe, which began after it was requested.
-func (d *database) finishProbe(asked *chan struct{}) {
-	if asked != nil && d.pendingProbe.CompareAndSwap(asked, nil) {
-		close(*asked)
+func (d *database) finishProbe(request *chan struct{}) {
+	if request != nil && d.pendingProbe.CompareAndSwap(request, nil) {
+		close(*request)
 	}
 }
 
 // waitForProbe waits while a requested probe is not done.
 func (d *database) waitForProbe(ctx context.Context) {
-	asked := d.pendingProbe.Load()
-	if asked == nil {
+	request := d.pendingProbe.Load()
+	if request == nil {
 		return
 	}
 	timeout := time.NewTimer(maxProbeWait)
 	defer timeout.Stop()
 	select {
-	case <-*asked:
+	case <-*request:
 	case <-timeout.C:
 	case <-ctx.Done():
 	}

@@ -188,13 +188,13 @@ func (st *state) withObservedContracts(v *verdict.Verdict, values map[string]str
 	}
 	for _, statement := range j.statements {
 		if decisions, err := st.observedPolicy.policy.ExplainContracts(statement, values); err != nil {
-			judged, own, would := *v, *j, *j.observedDecision // Verdicts are shared, so that copies are changed.
+			judged, judgementCopy, observed := *v, *j, *j.observedDecision // Verdicts are shared, so that copies are changed.
 			if i := slices.IndexFunc(decisions, func(d policy.ContractDecision) bool { return d.Verdict == "deny" }); i >= 0 {
-				would.record.Contract = decisions[i].Contract
+				observed.record.Contract = decisions[i].Contract
 			}
-			would.record.SQLState, would.record.Reason, would.record.SkipReason, would.texts = string(err.Code),
+			observed.record.SQLState, observed.record.Reason, observed.record.SkipReason, observed.texts = string(err.Code),
 				string(err.Reason), "it would be refused", nil
-			own.observedDecision, judged.EnforcerDetail = &would, &own
+			judgementCopy.observedDecision, judged.EnforcerDetail = &observed, &judgementCopy
 			return &judged
 		}
 	}

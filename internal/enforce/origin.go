@@ -33,8 +33,8 @@ func (s *session) ClientOrigin(o verdict.Origin) verdict.Origin {
 	case known == nil:
 		return verdict.Origin{}
 	}
-	if of, ours := known.sources[o]; ours {
-		return of
+	if source, ours := known.sources[o]; ours {
+		return source
 	}
 	if o.Relation < firstUserOID || known.clientVisible[o.Relation] {
 		return o
@@ -80,9 +80,9 @@ func (d *database) setOrigins() {
 	for _, shadow := range catalog.Shadows() {
 		add(shadow.View(), shadow.Source)
 	}
-	known := &origins{sources: map[verdict.Origin]verdict.Origin{}, clientVisible: map[uint32]bool{}}
+	newOrigins := &origins{sources: map[verdict.Origin]verdict.Origin{}, clientVisible: map[uint32]bool{}}
 	for _, r := range d.state.snapshot.Relations() {
-		known.clientVisible[r.OID] = true
+		newOrigins.clientVisible[r.OID] = true
 	}
 	keys := keyColumns{}
 	for view, of := range sources {
@@ -96,20 +96,21 @@ func (d *database) setOrigins() {
 			if !ok {
 				continue
 			}
-			known.sources[verdict.Origin{Relation: view, Number: number}] = verdict.Origin{Relation: origin.OID, Number: source}
+			newOrigins.sources[verdict.Origin{Relation: view, Number: number}] = verdict.Origin{Relation: origin.OID,
+				Number: source}
 			t := keyed[of]
 			if t == nil {
 				continue
 			}
-			if part := slices.Index(t.Relation.PrimaryKey, name); part >= 0 {
+			if keyPosition := slices.Index(t.Relation.PrimaryKey, name); keyPosition >= 0 {
 				if keys[view] == nil {
 					keys[view] = map[uint16]keyColumn{}
 				}
-				keys[view][uint16(number)] = keyColumn{of.String(), part, len(t.Relation.PrimaryKey)}
+				keys[view][uint16(number)] = keyColumn{of.String(), keyPosition, len(t.Relation.PrimaryKey)}
 			}
 		}
 	}
-	d.origins.Store(known)
+	d.origins.Store(newOrigins)
 	d.keyColumns.Store(&keys)
 	d.originsState = d.state
 }

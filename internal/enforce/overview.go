@@ -34,8 +34,8 @@ func (e *Enforcer) OpenSessions() []OpenSession {
 		l := OpenSession{ID: s.info.ID, Agent: s.agent.Name, Database: s.db.cfg.Name, Remote: s.info.RemoteAddr,
 			Since:    s.openedAt,
 			Executed: s.executedCount.Load(), Denied: s.deniedCount.Load()}
-		if at := s.lastExecution.Load(); at != 0 {
-			l.Last = time.Unix(0, at)
+		if lastExecution := s.lastExecution.Load(); lastExecution != 0 {
+			l.Last = time.Unix(0, lastExecution)
 		}
 		out = append(out, l)
 	}

@@ -63,12 +63,12 @@ func (q *quotas) reserve(key quotaKey, quota *policy.Quota, allowPart bool) (*re
 		q.counts[key] = t
 	}
 	t.lastUsed = q.now()
-	rows, left := quota.Limit, quota.MaxRows-t.rows
-	if rows > left {
-		if !allowPart || left <= 0 {
-			return nil, quota.ExceededRefusal(left)
+	rows, remaining := quota.Limit, quota.MaxRows-t.rows
+	if rows > remaining {
+		if !allowPart || remaining <= 0 {
+			return nil, quota.ExceededRefusal(remaining)
 		}
-		rows = left
+		rows = remaining
 	}
 	t.rows += rows
 	t.unsettledExecutions++
@@ -116,8 +116,8 @@ func quotasOf(v *verdict.Verdict, executed []*verdict.Verdict) []*policy.Quota {
 		if j, ok := run.EnforcerDetail.(*judgement); ok && j.preparedBy > 0 && j.preparedBy <= len(j.quotas) {
 			out = append(out, j.quotas[j.preparedBy-1]...)
 		} else if ok {
-			for _, each := range j.quotas {
-				out = append(out, each...)
+			for _, statementQuotas := range j.quotas {
+				out = append(out, statementQuotas...)
 			}
 		}
 	}
@@ -169,13 +169,13 @@ func boundByQuotas(b verdict.ResultBound, all []*reservation) verdict.ResultBoun
 		if r.rows >= r.quota.Limit || b.Rows > 0 && b.Rows <= r.rows {
 			continue
 		}
-		others, asked := b.Exceeded, r.quota
+		others, quota := b.Exceeded, r.quota
 		b.Rows = r.rows
-		b.Exceeded = func(by verdict.ExceededBound) *sqlstate.Error {
-			if by != verdict.TooManyRows {
-				return others(by)
+		b.Exceeded = func(bound verdict.ExceededBound) *sqlstate.Error {
+			if bound != verdict.TooManyRows {
+				return others(bound)
 			}
-			return asked.ExceededRefusal(0)
+			return quota.ExceededRefusal(0)
 		}
 	}
 	return b

@@ -116,13 +116,13 @@ func (s *session) auditAttributesOf(p *policy.Policy, values map[string]string) 
 	out := auditAttributes{attributes: make(map[string]string, len(values))}
 	for name, value := range values {
 		a, _ := p.Attribute(name) // A value that no attribute declares is recorded as a reference.
-		as := s.auditValue(a, value)
-		out.attributes[name] = as
+		auditedValue := s.auditValue(a, value)
+		out.attributes[name] = auditedValue
 		switch name {
 		case p.SubjectAttribute():
-			out.onBehalfOf = as
+			out.onBehalfOf = auditedValue
 		case p.PurposeAttribute():
-			out.purpose = as
+			out.purpose = auditedValue
 		}
 	}
 	return out
@@ -146,7 +146,7 @@ func (s *session) currentAuditAttributes(live map[string]string) auditAttributes
 	if len(live) == 0 {
 		return s.auditAttributes
 	}
-	whole := maps.Clone(s.attributes)
-	maps.Copy(whole, live)
-	return s.auditAttributesOf(s.auditAttributesPolicy, whole)
+	attributes := maps.Clone(s.attributes)
+	maps.Copy(attributes, live)
+	return s.auditAttributesOf(s.auditAttributesPolicy, attributes)
 }

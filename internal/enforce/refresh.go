@@ -183,7 +183,7 @@ const (
 func (d *database) watch(ctx context.Context) {
 	tick := time.NewTicker(d.enforcer.cfg.ProbeInterval)
 	defer tick.Stop()
-	var again <-chan time.Time
+	var retryTimer <-chan time.Time
 	failed := 0
 	for {
 		select {
@@ -191,15 +191,15 @@ func (d *database) watch(ctx context.Context) {
 			return
 		case <-tick.C:
 		case <-d.probeRequests:
-		case <-again:
+		case <-retryTimer:
 		}
 		err := d.refresh(ctx) // refresh logs the error and publishes it in the view
 		d.reloadIfChanged()
-		again = nil
+		retryTimer = nil
 		if failed++; err == nil {
 			failed = 0
 		} else if failed <= quickRetries && d.enforcer.cfg.ProbeInterval > retryDelay {
-			again = time.After(retryDelay)
+			retryTimer = time.After(retryDelay)
 		}
 	}
 }
@@ -209,17 +209,17 @@ func (d *database) refresh(ctx context.Context) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	defer d.probing.Store(false)
-	asked := d.pendingProbe.Load()
-	defer d.finishProbe(asked)
-	began := time.Now()
-	seen, err := d.probe(ctx)
+	request := d.pendingProbe.Load()
+	defer d.finishProbe(request)
+	startedAt := time.Now()
+	result, err := d.probe(ctx)
 	if err == nil {
-		err = d.updateState(ctx, seen)
+		err = d.updateState(ctx, result)
 	}
 	for try := 1; try < maxChangingTries && errors.Is(err, errCatalogsChanging); try++ {
-		began = time.Now()
-		if seen, err = d.probe(ctx); err == nil {
-			err = d.updateState(ctx, seen)
+		startedAt = time.Now()
+		if result, err = d.probe(ctx); err == nil {
+			err = d.updateState(ctx, result)
 		}
 	}
 	if errors.Is(err, errCatalogsChanging) && d.state != nil {
@@ -233,14 +233,14 @@ func (d *database) refresh(ctx context.Context) error {
 		case unsafe == nil && now != d.state:
 			d.activate(now, d.document, d.lastProbe)
 			if v != nil && v.refusal == nil {
-				with := *v
-				with.state = now
-				d.servingState.Store(&with)
+				updated := *v
+				updated.state = now
+				d.servingState.Store(&updated)
 			}
 		}
 	}
 	if err == nil {
-		d.prune(ctx, seen)
+		d.prune(ctx, result)
 	}
 	if err == nil {
 		err = d.readSizes(ctx)
@@ -255,7 +255,7 @@ func (d *database) refresh(ctx context.Context) error {
 		// role's rights.
 		_ = d.conn.Close(ctx)
 	}
-	d.publishResult(began, seen, err)
+	d.publishResult(startedAt, result, err)
 	return err
 }
 
@@ -307,12 +307,12 @@ func (d *database) publishResult(startedAt time.Time, result probeResult, err er
 			d.servingState.Store(&servingState{refusal: unavailableRefusal(err)})
 		}
 		if d.lastFailure != err.Error() {
-			what := "the database cannot be reached"
+			message := "the database cannot be reached"
 			switch {
 			case moving:
-				what = "the catalogs change again and again while they are read"
+				message = "the catalogs change again and again while they are read"
 			}
-			log.Error(what+"; its agents are refused when that lasts", "error", err)
+			log.Error(message+"; its agents are refused when that lasts", "error", err)
 		}
 		d.lastFailure = err.Error()
 	default:
@@ -458,44 +458,44 @@ func (d *database) rebuildState(ctx context.Context, o probeResult) error {
 		d.enforcer.cfg.Log.Info("the policy that waited for pgconsent migrate is in force", "database", d.cfg.Name,
 			"policy", c.policy.Version())
 	}
-	made := rest
-	if made == nil {
-		made = d.newState(c, snap, o.keys)
+	rebuilt := rest
+	if rebuilt == nil {
+		rebuilt = d.newState(c, snap, o.keys)
 		// If agents read a table through a view of pgconsent, they do not see the column.
 		grown = slices.DeleteFunc(grown, func(name catalog.Name) bool {
 			t, listed := c.policy.Table(name)
 			return listed && t.Columns != nil
 		})
-		if made = d.withSuspension(made, suspensionCauses{alteredRelations: grown}); made == nil {
+		if rebuilt = d.withSuspension(rebuilt, suspensionCauses{alteredRelations: grown}); rebuilt == nil {
 			return errors.New("a table from which attributes of agents are worked out has another column " +
 				"by which its rows are computed: run pgconsent migrate")
 		}
 	}
-	same := s != nil && s.equal(made)
+	same := s != nil && s.equal(rebuilt)
 	v := d.servingState.Load()
 	inForce := v != nil && v.refusal == nil
-	if !settled && !(same && inForce) && (before == nil || !before.equal(made)) {
-		d.stateWhileChanging = made
+	if !settled && !(same && inForce) && (before == nil || !before.equal(rebuilt)) {
+		d.stateWhileChanging = rebuilt
 		return errCatalogsChanging
 	}
 	if same {
-		made = s // The cached verdicts stay valid.
+		rebuilt = s // The cached verdicts stay valid.
 	} else {
-		for _, w := range made.policy.WithheldWrites() {
+		for _, w := range rebuilt.policy.WithheldWrites() {
 			d.enforcer.cfg.Log.Warn("the policy lets agents write what they are not given", "database", d.cfg.Name, "why",
 				w.Error())
 		}
-		for _, w := range made.policy.WriteDisclosures() {
+		for _, w := range rebuilt.policy.WriteDisclosures() {
 			d.enforcer.cfg.Log.Warn("what the policy lets agents write tells them of rows that they do not see", "database",
 				d.cfg.Name, "why", w.Error())
 		}
 	}
-	if made, err = d.checkAndSuspend(ctx, made); err != nil {
+	if rebuilt, err = d.checkAndSuspend(ctx, rebuilt); err != nil {
 		return err
 	}
-	d.activate(made, doc, o)
+	d.activate(rebuilt, doc, o)
 	if rest == nil && settled {
-		d.storeCatalogs(ctx, made)
+		d.storeCatalogs(ctx, rebuilt)
 	}
 	return nil
 }
@@ -574,8 +574,8 @@ func (d *database) newState(c compiledPolicy, snap *catalog.Snapshot, keys *seal
 	s := &state{
 		epoch: epoch, rightsEpoch: epoch, policy: c.policy, snapshot: snap, plan: c.plan, sealKey: keys.Newest(),
 		activeRewriter: rewrite.New(snap, c.policy, d.enforcer.cfg.RewriteMode).WithSignedViews(func(view catalog.Name) bool {
-			_, there := snap.Relation(view)
-			return there
+			_, exists := snap.Relation(view)
+			return exists
 		}),
 		profile: profileName(d.cfg, c.policy, c.plan),
 	}

@@ -115,11 +115,11 @@ func (d *database) verify(s *state) error {
 	defer cancel()
 	defer d.probing.Store(false)
 	d.lastFingerprints.readAt = time.Time{}
-	seen, err := d.probe(ctx)
+	result, err := d.probe(ctx)
 	if err != nil {
 		return err
 	}
-	if seen.agentChanges != d.lastProbe.agentChanges || seen.installedPolicy != d.lastProbe.installedPolicy {
+	if result.agentChanges != d.lastProbe.agentChanges || result.installedPolicy != d.lastProbe.installedPolicy {
 		return errors.New("the database is changing: reload the policy again in a few seconds")
 	}
 	return d.runChecks(ctx, s)

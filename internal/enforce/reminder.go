@@ -53,22 +53,22 @@ func (s *session) NextNotice() string {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	given := tracker.RemindersGiven()
-	if !r.active || !r.unchecked && given == r.seenReminders {
+	remindersGiven := tracker.RemindersGiven()
+	if !r.active || !r.unchecked && remindersGiven == r.seenReminders {
 		return ""
 	}
-	r.unchecked, r.seenReminders = false, given
-	for _, by := range []string{"", s.agent.Name} {
+	r.unchecked, r.seenReminders = false, remindersGiven
+	for _, recorder := range []string{"", s.agent.Name} {
 		key := r.key
-		key.RecordedBy = by
-		text, began := tracker.ReminderOfSession(time.Now(), key)
-		if text == "" || r.remindedKeys[key].Equal(began) {
+		key.RecordedBy = recorder
+		text, startedAt := tracker.ReminderOfSession(time.Now(), key)
+		if text == "" || r.remindedKeys[key].Equal(startedAt) {
 			continue
 		}
 		if r.remindedKeys == nil || len(r.remindedKeys) >= maxRemindedKeys {
 			r.remindedKeys = map[air.SessionKey]time.Time{}
 		}
-		r.remindedKeys[key] = began
+		r.remindedKeys[key] = startedAt
 		r.unchecked = true // The other reminder may be due as well.
 		return text
 	}

@@ -121,15 +121,15 @@ func (s *session) mayNameUser(text string) bool {
 
 // userRewriter returns a rewriter for a text by which the session may say for whom it acts. own is set to true where
 // the result is for this session alone.
-func (s *session) userRewriter(st *state, r *rewrite.Rewriter, own *bool) *rewrite.Rewriter {
+func (s *session) userRewriter(st *state, r *rewrite.Rewriter, usesSessionValue *bool) *rewrite.Rewriter {
 	return r.WithRepresentedUser(&rewrite.RepresentedUser{
 		Setting: s.agent.ActsFor.Setting,
 		Initial: func() string {
-			*own = *own || s.representedUser.initialValue != ""
+			*usesSessionValue = *usesSessionValue || s.representedUser.initialValue != ""
 			return s.representedUser.initialValue
 		},
 		Replace: func(value string) (string, *sqlstate.Error) {
-			*own = true
+			*usesSessionValue = true
 			return s.signedUserValue(context.Background(), st, value)
 		},
 	})
@@ -157,12 +157,12 @@ func (s *session) mergeUserAttributes(user map[string]string) map[string]string 
 	if len(user) == 0 {
 		return s.attributes
 	}
-	whole := maps.Clone(s.attributes)
-	if whole == nil {
-		whole = map[string]string{}
+	merged := maps.Clone(s.attributes)
+	if merged == nil {
+		merged = map[string]string{}
 	}
-	maps.Copy(whole, user)
-	return whole
+	maps.Copy(merged, user)
+	return merged
 }
 
 // maxReferences is how many references a session remembers: those of the users for whom it acts are many.
@@ -274,18 +274,18 @@ func readsRows(v *verdict.Verdict, i int) bool {
 
 // withRepresentedUser returns the verdict of a session that acts for a user, whom its record names.
 func withRepresentedUser(v *verdict.Verdict, a representedUser) *verdict.Verdict {
-	own, j := *v, *v.EnforcerDetail.(*judgement)
+	verdictCopy, j := *v, *v.EnforcerDetail.(*judgement)
 	j.userAttributes = a.attributes
-	own.EnforcerDetail = &j
-	if slices.ContainsFunc(own.Effects, func(e verdict.Effect) bool { return e.Body != nil }) {
-		own.Effects = slices.Clone(own.Effects)
-		for i, e := range own.Effects {
+	verdictCopy.EnforcerDetail = &j
+	if slices.ContainsFunc(verdictCopy.Effects, func(e verdict.Effect) bool { return e.Body != nil }) {
+		verdictCopy.Effects = slices.Clone(verdictCopy.Effects)
+		for i, e := range verdictCopy.Effects {
 			if e.Body != nil {
-				own.Effects[i].Body = withRepresentedUser(e.Body, a)
+				verdictCopy.Effects[i].Body = withRepresentedUser(e.Body, a)
 			}
 		}
 	}
-	return &own
+	return &verdictCopy
 }
 
 // bindRepresentedUser returns the verdict on a Bind whose value says for whom the session acts.
@@ -319,8 +319,8 @@ func (s *session) bindRepresentedUser(v *verdict.Verdict, j *judgement, values [
 
 // withBoundValues returns a verdict on the text of a statement that was bound under the verdict of: what its values say
 // stays.
-func withBoundValues(v, of *verdict.Verdict) *verdict.Verdict {
+func withBoundValues(v, source *verdict.Verdict) *verdict.Verdict {
 	out := *v
-	out.Values, out.Effects = of.Values, of.Effects
+	out.Values, out.Effects = source.Values, source.Effects
 	return &out
 }

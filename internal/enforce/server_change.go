@@ -42,14 +42,14 @@ func (e *Enforcer) endSessionsOnOtherServers(d *database) {
 		return
 	}
 	e.mu.Lock()
-	var ended []*session
+	var endedSessions []*session
 	for s := range e.sessions {
 		if s.db == d && s.info.Server != v.server {
-			ended = append(ended, s)
+			endedSessions = append(endedSessions, s)
 		}
 	}
 	e.mu.Unlock()
-	for _, s := range ended {
+	for _, s := range endedSessions {
 		s.revoke(serverChangedRefusal())
 	}
 }

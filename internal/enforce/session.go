@@ -143,13 +143,13 @@ type sealedIdentity struct {
 // seal of a key or of rights that are no longer active cannot be shared. A session that may act for others has seals of
 // its own, since its server process has values of its own.
 func (s *session) CanShareSeal(x verdict.Seal) bool {
-	of, ok := x.Identity.(*sealedIdentity)
+	identity, ok := x.Identity.(*sealedIdentity)
 	v, refused := s.currentServingState()
-	if !ok || refused != nil || !sameKey(of.key, v.state.sealKey) || of.profile != v.state.profile ||
-		!maps.Equal(of.attributes, s.attributes) || of.representsUsers || s.representedUser.sessionID != "" {
+	if !ok || refused != nil || !sameKey(identity.key, v.state.sealKey) || identity.profile != v.state.profile ||
+		!maps.Equal(identity.attributes, s.attributes) || identity.representsUsers || s.representedUser.sessionID != "" {
 		return false
 	}
-	s.sealKey, s.profile = of.key, of.profile
+	s.sealKey, s.profile = identity.key, identity.profile
 	return true
 }
 
@@ -198,12 +198,12 @@ func (s *session) decide(st *state, text string, p verdict.Protocol, signing boo
 		s.enforcer.cfg.Metrics.CacheHit()
 		return found
 	}
-	began := time.Now()
+	startedAt := time.Now()
 	judged := s.rewriteText(st, text, p, signing)
 	if !judged.EnforcerDetail.(*judgement).sessionOnly {
 		s.enforcer.verdictCache.put(key, judged)
 	}
-	s.enforcer.cfg.Metrics.CacheMiss(time.Since(began))
+	s.enforcer.cfg.Metrics.CacheMiss(time.Since(startedAt))
 	s.enforcer.cfg.Metrics.CacheSize(s.enforcer.verdictCache.size())
 	return judged
 }
@@ -385,11 +385,11 @@ func (s *session) rewriteText(st *state, text string, p verdict.Protocol, signin
 		if p == verdict.Simple {
 			decided.HardenedText = st.sealKey.Sign(st.profile, verdict.WithHardenedPlan(res.Text))
 		}
-		decided.Position = func(at int) int {
-			if at <= seal.SignatureLen {
+		decided.Position = func(position int) int {
+			if position <= seal.SignatureLen {
 				return 0
 			}
-			return res.Position(at - seal.SignatureLen)
+			return res.Position(position - seal.SignatureLen)
 		}
 	}
 	addPreparedText(decided)
@@ -398,12 +398,12 @@ func (s *session) rewriteText(st *state, text string, p verdict.Protocol, signin
 
 // addPreparedText completes the verdicts on queries that the text prepares.
 func addPreparedText(v *verdict.Verdict) {
-	whole := v.EnforcerDetail.(*judgement)
+	textDetail := v.EnforcerDetail.(*judgement)
 	for i, e := range v.Effects {
 		if e.Body == nil {
 			continue
 		}
-		body, j := *v, *whole
+		body, j := *v, *textDetail
 		body.Effects, body.Parts = e.Body.Effects, nil
 		body.OneStatementPerMessage, body.ForeignReads = false, e.Body.ForeignReads
 		j.preparedBy, j.record.Tag, j.record.Signed = i+1, e.BodyTag, false
@@ -460,31 +460,31 @@ func (s *session) Recheck(ctx context.Context, v *verdict.Verdict) *verdict.Verd
 	case ok && j.rightsEpoch == now.state.rightsEpoch:
 		return v
 	}
-	again := s.sharedVerdict(now.state, v.Original, p)
+	newVerdict := s.sharedVerdict(now.state, v.Original, p)
 	if ok && j.withoutSigning {
-		again = s.decide(now.state, v.Original, p, false)
+		newVerdict = s.decide(now.state, v.Original, p, false)
 	}
-	if ok && j.preparedBy > 0 && again.Allowed() {
-		if j.preparedBy <= len(again.Effects) && again.Effects[j.preparedBy-1].Body != nil {
-			again = again.Effects[j.preparedBy-1].Body
+	if ok && j.preparedBy > 0 && newVerdict.Allowed() {
+		if j.preparedBy <= len(newVerdict.Effects) && newVerdict.Effects[j.preparedBy-1].Body != nil {
+			newVerdict = newVerdict.Effects[j.preparedBy-1].Body
 		} else {
-			again = refusalVerdict(v.Original, p, again.Versions,
+			newVerdict = refusalVerdict(v.Original, p, newVerdict.Versions,
 				sqlstate.AsError(fmt.Errorf("a text prepares another number of queries than before")))
 		}
 	}
-	if again.Allowed() && ok && j.hardenedByDeclare {
-		again = withHardenedPlan(again)
+	if newVerdict.Allowed() && ok && j.hardenedByDeclare {
+		newVerdict = withHardenedPlan(newVerdict)
 	}
-	if again.Allowed() && v.Allowed() && again.Text == v.Text {
+	if newVerdict.Allowed() && v.Allowed() && newVerdict.Text == v.Text {
 		if v.Values != nil {
-			again = withBoundValues(again, v)
+			newVerdict = withBoundValues(newVerdict, v)
 		}
-		return s.decideForSession(ctx, now.state, again, p)
+		return s.decideForSession(ctx, now.state, newVerdict, p)
 	}
-	if !again.Allowed() && again.Refusal.Code == sqlstate.ObjectNotInPrerequisiteState {
-		return again // The statement is the same when the table is served again.
+	if !newVerdict.Allowed() && newVerdict.Refusal.Code == sqlstate.ObjectNotInPrerequisiteState {
+		return newVerdict // The statement is the same when the table is served again.
 	}
-	stale := refusalVerdict(v.Original, p, again.Versions,
+	stale := refusalVerdict(v.Original, p, newVerdict.Versions,
 		sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStale, "cached plan must not change result type").
 			WithHint("The policy or the schema changed since the statement was prepared: prepare it again."))
 	if ok {
@@ -516,11 +516,11 @@ func (s *session) Record(v *verdict.Verdict, executed ...*verdict.Verdict) verdi
 		maps.Copy(live, actor)
 	}
 	identity := s.currentAuditAttributes(live)
-	known := v.EnforcerDetail != nil || !v.Allowed()
+	isOurVerdict := v.EnforcerDetail != nil || !v.Allowed()
 	for _, run := range executed {
 		j, ok := run.EnforcerDetail.(*judgement)
 		if !ok {
-			known = false
+			isOurVerdict = false
 			continue
 		}
 		// The list is copied, since verdicts are shared.
@@ -535,7 +535,7 @@ func (s *session) Record(v *verdict.Verdict, executed ...*verdict.Verdict) verdi
 	r.Session, r.Agent, r.AccessedBy, r.Database, r.Epoch = s.info.ID, s.agent.Name, s.agent.Name, s.db.cfg.Name,
 		s.db.epoch.Load()
 	r.Attributes, r.OnBehalfOf, r.Purpose = identity.attributes, identity.onBehalfOf, identity.purpose
-	t := &execution{session: s, hasJudgement: known, mayReturnRows: mayReturnRows(v, executed),
+	t := &execution{session: s, hasJudgement: isOurVerdict, mayReturnRows: mayReturnRows(v, executed),
 		hasSideEffects: anySideEffects(v, executed),
 		keys:           s.newReturnedKeys(v, executed)}
 	if now, refused := s.currentServingState(); refused == nil {
@@ -548,10 +548,10 @@ func (s *session) Record(v *verdict.Verdict, executed ...*verdict.Verdict) verdi
 	}
 	t.unusedRows = t.reservedRows
 	if asked := quotasOf(v, executed); len(asked) > 0 && r.Verdict == metrics.VerdictAllow {
-		var over *policy.Quota
-		if t.reservations, over, t.limitRefusal = s.reserve(v, asked); t.limitRefusal != nil {
+		var exceededQuota *policy.Quota
+		if t.reservations, exceededQuota, t.limitRefusal = s.reserve(v, asked); t.limitRefusal != nil {
 			r.Verdict, r.SQLState, r.Reason = metrics.VerdictDeny, string(t.limitRefusal.Code), string(t.limitRefusal.Reason)
-			r.Contracts = withDenial(r.Contracts, over)
+			r.Contracts = withDenial(r.Contracts, exceededQuota)
 		}
 	}
 	s.enforcer.cfg.Metrics.CountStatement(r.Verdict, r.Reason, r.Tag)

@@ -96,17 +96,17 @@ func unavailableRefusal(cause error) *sqlstate.Error {
 
 // notServedRefusal is the refusal while the database answers and its enforcement layers cannot be verified.
 func notServedRefusal(cause error) *sqlstate.Error {
-	what := ""
+	message := ""
 	switch {
 	case errors.Is(cause, migrations.ErrNotInstalled):
-		what = "the policy of this database is not installed"
+		message = "the policy of this database is not installed"
 	case errors.Is(cause, migrations.ErrOtherPolicy):
-		what = "another policy is installed in this database than the one that is configured"
+		message = "another policy is installed in this database than the one that is configured"
 	case errors.Is(cause, migrations.ErrOtherSchema):
-		what = "the schema of this database has changed since its policy was installed"
+		message = "the schema of this database has changed since its policy was installed"
 	}
-	if what != "" {
-		return sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonStale, "%s", what).
+	if message != "" {
+		return sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonStale, "%s", message).
 			WithHint("Statements of agents are refused until the operator has run pgconsent migrate.").WithCause(cause)
 	}
 	return sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonStale,

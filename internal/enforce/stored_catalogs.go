@@ -25,10 +25,10 @@ func (d *database) storeCatalogs(ctx context.Context, s *state) {
 }
 
 func (d *database) insertCatalogs(ctx context.Context, s *state) error {
-	var there bool
+	var exists bool
 	if err := d.conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pgconsent.installed_catalog AS c "+
 		"WHERE c.hash OPERATOR(pg_catalog.=) $1 AND c.concerned OPERATOR(pg_catalog.=) $2)", s.plan.Hash(),
-		s.versions.Catalog).Scan(&there); err != nil || there {
+		s.versions.Catalog).Scan(&exists); err != nil || exists {
 		return err
 	}
 	data, err := s.snapshot.Encode()

@@ -89,20 +89,20 @@ func (u suspension) addDependents(p *policy.Policy, snap *catalog.Snapshot, name
 		}
 		return added
 	}
-	is := func(name catalog.Name) bool { return u.relations[name] }
+	isSuspended := func(name catalog.Name) bool { return u.relations[name] }
 	for more := true; more; {
 		more = false
 		for _, t := range p.Tables() {
-			looks := slices.ContainsFunc(rls.RuleTables(t), func(r *catalog.Relation) bool { return is(r.Name) })
+			looks := slices.ContainsFunc(rls.RuleTables(t), func(r *catalog.Relation) bool { return isSuspended(r.Name) })
 			more = add(t.Relation.Name, looks || names[t.Relation.Name.Name]) || more
 		}
 		for _, v := range p.Views() {
-			more = add(v.Relation.Name, slices.ContainsFunc(v.Tables, is) || names[v.Relation.Name.Name]) || more
+			more = add(v.Relation.Name, slices.ContainsFunc(v.Tables, isSuspended) || names[v.Relation.Name.Name]) || more
 		}
 		for _, r := range snap.Relations() {
 			for _, parent := range r.Parents {
-				more = add(r.Name, is(parent)) || more
-				more = add(parent, is(r.Name)) || more
+				more = add(r.Name, isSuspended(parent)) || more
+				more = add(parent, isSuspended(r.Name)) || more
 			}
 		}
 	}
@@ -164,7 +164,7 @@ func (u suspension) refusal(p *policy.Policy, res *rewrite.Result) *sqlstate.Err
 func (u suspension) cause(p *policy.Policy) string {
 	var names []string
 	for _, name := range slices.Concat(u.alteredRelations, u.unsafeRelations) {
-		if _, is := p.Table(name); is && !slices.Contains(names, name.String()) {
+		if _, isListed := p.Table(name); isListed && !slices.Contains(names, name.String()) {
 			names = append(names, name.String())
 		}
 	}
@@ -222,20 +222,21 @@ func (d *database) suspendChanged(ctx context.Context, snap *catalog.Snapshot, o
 // view, a policy, a trigger, a type, an index, or a function of pgconsent with conditions of the policy in its text.
 // Calls from other functions of the owner do not count: agents call only functions that the policy lists, and their
 // owner answers for what these call.
-func (d *database) usedInDatabase(ctx context.Context, of catalog.Differences, snaps ...*catalog.Snapshot) (bool, error) {
-	if len(of.Functions)+len(of.RemovedFunctions) == 0 {
+func (d *database) usedInDatabase(ctx context.Context, differences catalog.Differences,
+	snaps ...*catalog.Snapshot) (bool, error) {
+	if len(differences.Functions)+len(differences.RemovedFunctions) == 0 {
 		return false, nil
 	}
 	var oids []uint32
 	for _, snap := range snaps {
 		for _, f := range snap.Functions() {
-			if slices.Contains(of.Functions, f.Name) {
+			if slices.Contains(differences.Functions, f.Name) {
 				oids = append(oids, f.OID)
 			}
 		}
 	}
 	var names []string
-	for _, name := range slices.Concat(of.Functions, of.RemovedFunctions) {
+	for _, name := range slices.Concat(differences.Functions, differences.RemovedFunctions) {
 		names = append(names, name.Name)
 	}
 	var used bool
@@ -253,11 +254,11 @@ func (d *database) usedInDatabase(ctx context.Context, of catalog.Differences, s
 // withSuspension returns the state with these causes, and the relations that depend on them, suspended. It returns nil
 // if that is every relation.
 func (d *database) withSuspension(s *state, causes suspensionCauses) *state {
-	u, some := suspension{}, true
+	u, applies := suspension{}, true
 	if !causes.isEmpty() {
-		u, some = newSuspension(s.policy, s.snapshot, causes)
+		u, applies = newSuspension(s.policy, s.snapshot, causes)
 	}
-	if !some {
+	if !applies {
 		return nil
 	}
 	s.epoch = d.enforcer.epochCounter.Add(1)
@@ -278,11 +279,11 @@ func (d *database) checkAndSuspend(ctx context.Context, s *state) (*state, error
 			names = append(names, r.Name)
 		}
 	}
-	known := len(names) > 0 && !slices.ContainsFunc(unsafe.Relations, func(oid uint32) bool {
+	tablesKnown := len(names) > 0 && !slices.ContainsFunc(unsafe.Relations, func(oid uint32) bool {
 		return !slices.ContainsFunc(s.snapshot.Relations(), func(r *catalog.Relation) bool { return r.OID == oid })
 	})
 	switch {
-	case err != nil && !known:
+	case err != nil && !tablesKnown:
 		return nil, err
 	case slices.Equal(names, s.suspension.unsafeRelations):
 		return s, nil
@@ -303,8 +304,8 @@ func (d *database) logSuspension(before, now suspension) {
 	if before.equal(now.suspensionCauses) {
 		return
 	}
-	names := func(of []catalog.Name) (out []string) {
-		for _, name := range of {
+	names := func(relations []catalog.Name) (out []string) {
+		for _, name := range relations {
 			out = append(out, name.String())
 		}
 		slices.Sort(out)

@@ -31,12 +31,12 @@ func (s tableSizes) coverExactly(tables []*catalog.Relation) bool {
 // mu.
 func (d *database) readSizes(ctx context.Context) error {
 	s := d.state
-	young := time.Since(d.sizesReadAt) < sizeInterval
-	if young && s.sizes != nil {
+	isRecent := time.Since(d.sizesReadAt) < sizeInterval
+	if isRecent && s.sizes != nil {
 		return nil
 	}
 	tables, sizes := rls.PredicateTables(s.policy), d.sizes
-	if !young || !sizes.coverExactly(tables) {
+	if !isRecent || !sizes.coverExactly(tables) {
 		of, err := pgcatalog.Sizes(ctx, d.conn, tables)
 		if err != nil {
 			return err

@@ -15,7 +15,7 @@ func (a Agent) checkTokenClaims(p *policy.Policy) error {
 	if !a.LogsInByToken {
 		return nil
 	}
-	var wrong []error
+	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(a.Claims)) {
 		declared, ok := p.Attribute(name)
 		switch {
@@ -31,16 +31,16 @@ func (a Agent) checkTokenClaims(p *policy.Policy) error {
 				hint = "declare it there with source: credential, and with optional: true if only agents of " +
 					"another database need it, or take it out"
 			}
-			wrong = append(wrong, fmt.Errorf(
+			problems = append(problems, fmt.Errorf(
 				"jwt.claims.attributes: the claim %q is to be attribute %q, which the policy of database %q does "+
 					"not declare: %s", a.Claims[name], name, a.Database, hint))
 		case declared.IsLive():
-			wrong = append(wrong, fmt.Errorf(
+			problems = append(problems, fmt.Errorf(
 				"jwt.claims.attributes: the claim %q is to be attribute %q, whose source is %s in the policy of "+
 					"database %q: take it out, or declare it with source: credential", a.Claims[name], name, declared.Source, a.Database))
 		}
 	}
-	return errors.Join(wrong...)
+	return errors.Join(problems...)
 }
 
 // logUnusableClaims logs the agents of a database whose configured claims make every login by a token fail. The caller

@@ -22,17 +22,17 @@ func CheckAcknowledged(ctx context.Context, conn *pgx.Conn, k Keys, path, databa
 	if err != nil || !ok {
 		return nil
 	}
-	var there bool
+	var exists bool
 	err = conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pgconsent.consent_registry AS g WHERE g.id = $1)
 		AND ($2::int8 = 0 OR EXISTS (SELECT FROM pgconsent.consent_record AS r WHERE r.number = $2 AND r.hash = $3))`,
-		h.Registry, h.Number, h.Hash).Scan(&there)
+		h.Registry, h.Number, h.Hash).Scan(&exists)
 	var pg *pgconn.PgError
 	switch {
 	case errors.As(err, &pg) && (pg.Code == "42P01" || pg.Code == "3F000"):
 		return nil // nothing is installed, which other checks report
 	case err != nil:
 		return fmt.Errorf("look for the consent record that was acknowledged: %w", err)
-	case !there:
+	case !exists:
 		return newTamperedError(fmt.Sprintf(
 			"record %d, which was acknowledged, is not in the database; withdrawals may be missing, too", h.Number))
 	}

@@ -22,7 +22,7 @@ func AnchorEmpty(ctx context.Context, conn *pgx.Conn, k Keys, path, database str
 		return err
 	}
 	defer a.close()
-	if _, there := a.content.Anchors[database]; there || records {
+	if _, exists := a.content.Anchors[database]; exists || records {
 		return nil
 	}
 	if err := a.prepare(recordHead{id, 0, genesisHash(id)}, time.Now()); err != nil {
@@ -41,7 +41,7 @@ func RemoveAnchor(ctx context.Context, k Keys, path, database string) error {
 		return err
 	}
 	defer a.close()
-	if _, there := a.content.Anchors[database]; !there {
+	if _, exists := a.content.Anchors[database]; !exists {
 		return nil
 	}
 	delete(a.content.Anchors, database)

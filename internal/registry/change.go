@@ -43,10 +43,11 @@ func (e *TamperedError) Unwrap() error { return e.err }
 // Name implements consent.Named.
 func (*TamperedError) Name() string { return "ConsentTamperedError" }
 
-func newTamperedError(why string) *TamperedError {
+func newTamperedError(reason string) *TamperedError {
 	return &TamperedError{sqlstate.New(sqlstate.ConsentTampered, sqlstate.ReasonConsent,
-		"the consent registry was tampered with: %s", why).
-		WithHint("pgconsent audit verify says where. Nothing is granted until it is repaired; withdrawals are recorded."), why}
+		"the consent registry was tampered with: %s", reason).
+		WithHint("pgconsent audit verify says where. Nothing is granted until it is repaired; withdrawals are recorded."),
+		reason}
 }
 
 // onlyRestricts tells whether a command can only reduce what readers see. Such a command is carried out even if the
@@ -221,8 +222,8 @@ const clockSlack = time.Minute
 // checkTail makes the cheap checks: of the last record's code, and that the anchored record exists.
 func (w *recordWriter) checkTail(ctx context.Context, tx pgx.Tx, a *lockedAnchor, last recordEntry) error {
 	if w.lastHead.Number > 0 {
-		if why := last.findProblem(w.registry.Keys, w.id); why != "" {
-			return newTamperedError(why)
+		if reason := last.findProblem(w.registry.Keys, w.id); reason != "" {
+			return newTamperedError(reason)
 		}
 	}
 	h, ok, err := a.head()
@@ -234,9 +235,9 @@ func (w *recordWriter) checkTail(ctx context.Context, tx pgx.Tx, a *lockedAnchor
 	case !ok:
 		// This proxy has no anchor for the registry yet. Before it makes one, the whole registry must verify.
 		export, err := readExport(ctx, tx)
-		var bad *unreadableError
-		if errors.As(err, &bad) {
-			return newTamperedError(bad.Error())
+		var unreadable *unreadableError
+		if errors.As(err, &unreadable) {
+			return newTamperedError(unreadable.Error())
 		}
 		if err != nil {
 			return err
@@ -335,11 +336,11 @@ func (w *recordWriter) signSteps(ctx context.Context, tx pgx.Tx, subject party, 
 		d := recordDetails{Version: 1, Subject: subject.name, Scope: s.Consent.Scope, RecordedByRole: s.RecordedBy.Role,
 			Via:   w.command.Interface,
 			Names: map[string]nameProof{}}
-		ref := func(who string) (string, error) {
-			if who == "" || who == consent.AnyGrantee {
+		ref := func(partyID string) (string, error) {
+			if partyID == "" || partyID == consent.AnyGrantee {
 				return "", nil
 			}
-			p, err := w.findOrMakeParty(ctx, tx, who, subject)
+			p, err := w.findOrMakeParty(ctx, tx, partyID, subject)
 			if err != nil {
 				return "", err
 			}

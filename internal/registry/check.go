@@ -201,8 +201,8 @@ func (c *checker) checkChain(entries []recordEntry, anchored *recordHead) {
 		if e.RecordedAt.Before(last) {
 			c.addFinding(e.Number, "it is older than the record before it")
 		}
-		if why := e.findProblem(c.keys, c.id); why != "" {
-			c.addFinding(e.Number, "%s", why)
+		if reason := e.findProblem(c.keys, c.id); reason != "" {
+			c.addFinding(e.Number, "%s", reason)
 		}
 		if anchored != nil && anchored.Number == e.Number && !bytes.Equal(anchored.Hash, e.Hash) {
 			c.addFinding(e.Number, "it is not the one that was acknowledged")

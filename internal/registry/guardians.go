@@ -37,8 +37,8 @@ func (r *Registry) readGuardianTable(ctx context.Context, resultColumn, conditio
 		var one string
 		var e recordEntry
 		if _, err = pgx.ForEachRow(rows, append([]any{&one}, e.fields()...), func() error {
-			if why := e.findProblem(r.Keys, id); why != "" {
-				return newTamperedError(why)
+			if reason := e.findProblem(r.Keys, id); reason != "" {
+				return newTamperedError(reason)
 			}
 			out = append(out, one)
 			return nil

@@ -47,11 +47,11 @@ func checkIndexes(ctx context.Context, tx pgx.Tx, x *Export) ([]Finding, error) 
 	// Each statement counts the rows that are not found, or are found with other contents.
 	look := func(name, sql string, n int, columns func(from, to int) []any) error {
 		for from := 0; from < n; from += lookUpBatch {
-			var wrong int
-			if err := tx.QueryRow(ctx, sql, columns(from, min(from+lookUpBatch, n))...).Scan(&wrong); err != nil {
+			var problems int
+			if err := tx.QueryRow(ctx, sql, columns(from, min(from+lookUpBatch, n))...).Scan(&problems); err != nil {
 				return databaseError("verify the indexes of the consent registry", err)
 			}
-			if wrong > 0 {
+			if problems > 0 {
 				astray(name)
 				return nil
 			}
@@ -91,15 +91,15 @@ func checkIndexes(ctx context.Context, tx pgx.Tx, x *Export) ([]Finding, error) 
 		}
 		return []any{numbers, hashes}
 	}
-	of := map[uuid]int64{}
+	numberByReference := map[uuid]int64{}
 	for _, e := range x.entries {
-		of[e.Subject]++
+		numberByReference[e.Subject]++
 	}
 	written := func(from, to int) []any {
 		var refs []uuid
 		var counts []int64
 		for _, p := range x.subjects[from:to] {
-			refs, counts = append(refs, p.Reference), append(counts, of[p.Reference])
+			refs, counts = append(refs, p.Reference), append(counts, numberByReference[p.Reference])
 		}
 		return []any{refs, counts}
 	}
@@ -151,8 +151,8 @@ func checkIndexes(ctx context.Context, tx pgx.Tx, x *Export) ([]Finding, error) 
 		partial = partial[:2]
 	}
 	var found [2][]int64
-	for i, way := range []string{forceIndexScans, forceSeqScans} {
-		if _, err := tx.Exec(ctx, way); err != nil {
+	for i, settings := range []string{forceIndexScans, forceSeqScans} {
+		if _, err := tx.Exec(ctx, settings); err != nil {
 			return out, databaseError("verify the indexes of the consent registry", err)
 		}
 		for _, p := range partial {

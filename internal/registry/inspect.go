@@ -27,7 +27,7 @@ func (r *Registry) Inspect(ctx context.Context) (Inspection, error) {
 		return out, newAnchorError(false, err)
 	}
 	_, ok, err := file.head(r.Database, r.Keys)
-	found := func(what string) { out.Findings = append(out.Findings, Finding{0, what}) }
+	found := func(problem string) { out.Findings = append(out.Findings, Finding{0, problem}) }
 	if err != nil {
 		found(err.Error())
 	}
@@ -43,8 +43,8 @@ func (r *Registry) Inspect(ctx context.Context) (Inspection, error) {
 		}
 		if len(last) > 0 {
 			out.LastRecord = last[0].Number
-			if why := last[0].findProblem(r.Keys, id); why != "" {
-				found(why)
+			if reason := last[0].findProblem(r.Keys, id); reason != "" {
+				found(reason)
 			}
 			if behind := last[0].RecordedAt.Sub(now); behind > clockSlack {
 				out.AnchorLag = behind

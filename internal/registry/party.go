@@ -122,8 +122,8 @@ func (w *recordWriter) isGuardian(ctx context.Context, tx pgx.Tx, subject, guard
 	case err != nil:
 		return false, databaseError("look a guardian up", err)
 	}
-	if why := e.findProblem(w.registry.Keys, w.id); why != "" {
-		return false, newTamperedError(why)
+	if reason := e.findProblem(w.registry.Keys, w.id); reason != "" {
+		return false, newTamperedError(reason)
 	}
 	return e.Event == string(consent.EventAppointed), nil
 }
@@ -144,11 +144,11 @@ func (w *recordWriter) lastConsent(ctx context.Context, tx pgx.Tx, key consent.K
 		return nil, err
 	}
 	before := e.consent(key)
-	if why := e.findProblem(w.registry.Keys, w.id); why != "" {
+	if reason := e.findProblem(w.registry.Keys, w.id); reason != "" {
 		if !endsConsent(w.command) {
-			return nil, newTamperedError(why)
+			return nil, newTamperedError(reason)
 		}
-		w.tampering = cmp.Or(w.tampering, error(newTamperedError(why)))
+		w.tampering = cmp.Or(w.tampering, error(newTamperedError(reason)))
 		before = untrustedConsent(key, before)
 	}
 	return &before, nil
@@ -198,8 +198,8 @@ func (w *recordWriter) findPartnershipAsker(ctx context.Context, tx pgx.Tx, subj
 	case err != nil:
 		return consent.Party{}, databaseError("look up who asked", err)
 	default:
-		if why := e.findProblem(w.registry.Keys, w.id); why != "" {
-			return consent.Party{}, newTamperedError(why)
+		if reason := e.findProblem(w.registry.Keys, w.id); reason != "" {
+			return consent.Party{}, newTamperedError(reason)
 		}
 		if d, err = subject.openDetails(w.id, e.Number, e.Sealed); err != nil {
 			return consent.Party{}, newTamperedError(err.Error())

@@ -43,9 +43,9 @@ func (r *Registry) People(ctx context.Context, f PeopleFilter) (out []Person, mo
 		}
 		var c consent.Consent
 		var state, stream string
-		var given, expires, due, decay *time.Time
+		var givenAt, expires, due, decay *time.Time
 		_, err = pgx.ForEachRow(rows, []any{&c.Subject, &c.Grantee, &c.Scope, &state, &stream, &c.Categories,
-			&c.Purposes, &c.RequestedCategories, &given, &expires, &due, &decay}, func() error {
+			&c.Purposes, &c.RequestedCategories, &givenAt, &expires, &due, &decay}, func() error {
 			if len(out) == 0 || out[len(out)-1].Subject != c.Subject {
 				if len(out) == f.PageSize {
 					more = true
@@ -55,7 +55,7 @@ func (r *Registry) People(ctx context.Context, f PeopleFilter) (out []Person, mo
 			}
 			one := c
 			one.State, one.Stream = consent.State(state), consent.Stream(stream)
-			one.GivenAt, one.ExpiresAt = timeOrNever(given), timeOrNever(expires)
+			one.GivenAt, one.ExpiresAt = timeOrNever(givenAt), timeOrNever(expires)
 			one.DueAt, one.DecayFrom = timeOrNever(due), timeOrNever(decay)
 			last := &out[len(out)-1]
 			last.Consents = append(last.Consents, one)

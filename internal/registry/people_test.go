@@ -44,9 +44,9 @@ func TestPeople(t *testing.T) {
 			f.After = people[len(people)-1].Subject
 		}
 	}
-	for _, most := range []int{1, 2, 3, 9, 10} {
-		if ids, _ := all(PeopleFilter{PageSize: most}); len(ids) != 9 {
-			t.Errorf("pages of %d: %v", most, ids)
+	for _, limit := range []int{1, 2, 3, 9, 10} {
+		if ids, _ := all(PeopleFilter{PageSize: limit}); len(ids) != 9 {
+			t.Errorf("pages of %d: %v", limit, ids)
 		}
 	}
 	_, consents := all(PeopleFilter{PageSize: 4})

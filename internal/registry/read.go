@@ -98,8 +98,8 @@ func (r *Registry) readRecords(ctx context.Context, tx pgx.Tx, id uuid, subject,
 	opened := make([]recordDetails, len(entries))
 	var refs []string
 	for i, e := range entries {
-		if why := e.findProblem(r.Keys, id); why != "" {
-			return nil, newTamperedError(why)
+		if reason := e.findProblem(r.Keys, id); reason != "" {
+			return nil, newTamperedError(reason)
 		}
 		if opened[i], err = p.openDetails(id, e.Number, e.Sealed); err != nil {
 			return nil, newTamperedError(err.Error())

@@ -33,10 +33,10 @@ func (r *Registry) Records(ctx context.Context, after int64, limit int) (out []c
 		if err != nil {
 			return databaseError("read consent records", err)
 		}
-		of := map[string][]int64{}
+		recordsBySubject := map[string][]int64{}
 		for _, f := range all {
 			if f.Subject != nil {
-				of[*f.Subject] = append(of[*f.Subject], f.Number)
+				recordsBySubject[*f.Subject] = append(recordsBySubject[*f.Subject], f.Number)
 				continue
 			}
 			rec := consent.Record{Number: f.Number, At: f.At.UTC(), Event: consent.Event(f.Event), Erased: true}
@@ -46,7 +46,7 @@ func (r *Registry) Records(ctx context.Context, after int64, limit int) (out []c
 			}
 			out = append(out, rec)
 		}
-		for subject, numbers := range of {
+		for subject, numbers := range recordsBySubject {
 			records, err := r.readRecords(ctx, tx, id, subject, "number = ANY ($2)", numbers)
 			if err != nil {
 				return err

@@ -112,15 +112,15 @@ func (r *Registry) tryWithConnection(callContext context.Context, isLong bool, u
 	f func(ctx context.Context, conn *pgx.Conn) error) error {
 	ctx, cancel := context.WithTimeout(callContext, r.RetryFor)
 	defer cancel()
-	of := ctx
+	attemptContext := ctx
 	if isLong {
-		of = callContext
+		attemptContext = callContext
 	}
 	var last error
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		conn, err := r.connect(ctx)
 		if err == nil {
-			err = f(of, conn)
+			err = f(attemptContext, conn)
 			r.release(conn)
 		}
 		if err == nil || !isTransient(err) {
@@ -183,7 +183,7 @@ func queryTimeoutError(err error) error {
 }
 
 // databaseError returns the error for a failure of the database.
-func databaseError(what string, err error) error {
+func databaseError(action string, err error) error {
 	var pgErr *pgconn.PgError
 	if errors.As(err, &pgErr) {
 		switch pgErr.Code {
@@ -191,13 +191,13 @@ func databaseError(what string, err error) error {
 			return sqlstate.New(sqlstate.UndefinedObject, sqlstate.ReasonConsent, "this database has no consent registry").
 				WithHint("Run pgconsent migrate.").WithCause(err)
 		case "42501":
-			return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonConsent, "the control role may not %s", what).
+			return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonConsent, "the control role may not %s", action).
 				WithHint("Run pgconsent migrate, which gives it the rights.").WithCause(err)
 		case "25006", "0A000": // only a standby refuses pgconsent's transactions with these codes
 			return StandbyError(err)
 		}
 	}
-	return fmt.Errorf("%s: %w", what, err)
+	return fmt.Errorf("%s: %w", action, err)
 }
 
 // StandbyError returns the error of a change on a server that is a standby.

@@ -63,7 +63,7 @@ const rekeyBatch = 500
 // Rekey wraps every person's key with the newest key, gives every record that another key has signed a code under it,
 // and signs the anchor with it. It verifies the registry first, so that it does not sign an altered one. If it is
 // interrupted, the next call continues. Other processes may write and erase meanwhile.
-func (r *Registry) Rekey(ctx context.Context, progress func(done, of int)) error {
+func (r *Registry) Rekey(ctx context.Context, progress func(done, total int)) error {
 	report, err := r.Verify(ctx)
 	if err != nil {
 		return err
@@ -85,13 +85,13 @@ func (r *Registry) Rekey(ctx context.Context, progress func(done, of int)) error
 	if err != nil {
 		return err
 	}
-	done, of := 0, all.Subjects+all.Records
+	done, total := 0, all.Subjects+all.Records
 	tell := func(n int) {
 		if done += n; progress != nil {
-			progress(min(done, of), of)
+			progress(min(done, total), total)
 		}
 	}
-	for _, some := range []func(context.Context, pgx.Tx, uuid) (int, error){r.rewrapKeys, r.replaceMACs} {
+	for _, step := range []func(context.Context, pgx.Tx, uuid) (int, error){r.rewrapKeys, r.replaceMACs} {
 		for more := true; more && ctx.Err() == nil; {
 			err := r.withConnection(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 				return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{AccessMode: pgx.ReadWrite}, func(tx pgx.Tx) error {
@@ -99,7 +99,7 @@ func (r *Registry) Rekey(ctx context.Context, progress func(done, of int)) error
 					if err := tx.QueryRow(ctx, "SELECT id FROM pgconsent.consent_registry").Scan(&id); err != nil {
 						return databaseError("change the consent key", err)
 					}
-					n, err := some(ctx, tx, id)
+					n, err := step(ctx, tx, id)
 					more = n > 0
 					if err == nil {
 						tell(n)
@@ -131,13 +131,13 @@ func (r *Registry) rewrapKeys(ctx context.Context, tx pgx.Tx, id uuid) (int, err
 	var digest []byte
 	var refs []uuid
 	var olds, news [][]byte
-	var wrong error
+	var problems error
 	_, err = pgx.ForEachRow(rows, []any{&p.Reference, &p.Name, &p.Key, &p.PseudonymKey, &p.ErasedAt, &digest},
 		func() error {
 			key, err := r.Keys.unwrap(id, p.Reference, p.Key, p.PseudonymKey)
 			if err != nil {
-				wrong = newTamperedError(err.Error())
-				return wrong
+				problems = newTamperedError(err.Error())
+				return problems
 			}
 			next := party{reference: p.Reference, key: key, pseudonymKey: p.PseudonymKey}
 			if next.pseudonymKey == nil {
@@ -147,8 +147,8 @@ func (r *Registry) rewrapKeys(ctx context.Context, tx pgx.Tx, id uuid) (int, err
 			p, digest = subjectRow{}, nil
 			return nil
 		})
-	if wrong != nil {
-		return 0, wrong
+	if problems != nil {
+		return 0, problems
 	}
 	if err != nil {
 		return 0, databaseError("read keys", err)
@@ -178,8 +178,8 @@ func (r *Registry) replaceMACs(ctx context.Context, tx pgx.Tx, id uuid) (int, er
 	var numbers []int64
 	var codes [][]byte
 	for _, e := range entries {
-		if why := e.findProblem(r.Keys, id); why != "" {
-			return 0, newTamperedError(fmt.Sprintf("record %d: %s", e.Number, why))
+		if reason := e.findProblem(r.Keys, id); reason != "" {
+			return 0, newTamperedError(fmt.Sprintf("record %d: %s", e.Number, reason))
 		}
 		code := r.Keys.replacementMAC(newest, id, e.Hash)
 		if code == nil {

@@ -40,16 +40,16 @@ func (r *Registry) Verify(ctx context.Context) (Report, error) {
 		anchored, out.AnchoredRecord = &h, h.Number
 	}
 	out.NoAnchor = !ok
-	of := slices.Clip(out.Findings)
+	previous := slices.Clip(out.Findings)
 	err = r.readSnapshot(ctx, true, func(ctx context.Context, tx pgx.Tx, id uuid, _ time.Time) error {
 		if _, err := tx.Exec(ctx, "SET LOCAL statement_timeout = 0"); err != nil {
 			return databaseError("verify the consent registry", err)
 		}
-		out.Findings = of // a retry starts with the same findings
+		out.Findings = previous // a retry starts with the same findings
 		x, err := readExport(ctx, tx)
-		var bad *unreadableError
-		if errors.As(err, &bad) {
-			out.Findings = append(out.Findings, Finding{0, bad.Error()})
+		var unreadable *unreadableError
+		if errors.As(err, &unreadable) {
+			out.Findings = append(out.Findings, Finding{0, unreadable.Error()})
 			return nil
 		}
 		if err != nil {

@@ -116,7 +116,7 @@ func Start(ctx context.Context, c Config) (_ *RunningDemo, err error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	asked := c
+	requested := c
 	if err := c.chooseAddresses(); err != nil {
 		return nil, err
 	}
@@ -169,9 +169,10 @@ func Start(ctx context.Context, c Config) (_ *RunningDemo, err error) {
 		return nil, err
 	}
 	access, service, err := c.openListeners(ctx, f, cfg)
-	for tries := 0; errors.Is(err, syscall.EADDRINUSE) && (asked.Listen == "" || asked.HTTP == "") && tries < 4; tries++ {
+	for attempts := 0; errors.Is(err, syscall.EADDRINUSE) && (requested.Listen == "" || requested.HTTP == "") &&
+		attempts < 4; attempts++ {
 		// Another demo has taken the ports since.
-		c.Listen, c.HTTP = asked.Listen, asked.HTTP
+		c.Listen, c.HTTP = requested.Listen, requested.HTTP
 		if err := c.chooseAddresses(); err != nil {
 			return nil, err
 		}
@@ -288,8 +289,8 @@ func (c Config) fillDatabase(ctx context.Context, f demoFolder, isNew bool) (clu
 	}
 	c.Progress(fmt.Sprintf("PostgreSQL %s runs (pid %d, data in %s)", cluster.Binaries.Version, cluster.PID(),
 		cluster.DataDir))
-	up := demoServer{cluster: cluster, password: super, notice: func(text string) { c.Progress(text) }}
-	if err := up.load(ctx, f, c.Progress); err != nil {
+	server := demoServer{cluster: cluster, password: super, notice: func(text string) { c.Progress(text) }}
+	if err := server.load(ctx, f, c.Progress); err != nil {
 		return nil, nil, errors.Join(err, cluster.Stop())
 	}
 	return cluster, yaml.MapSlice{{Key: "host", Value: cluster.SocketDir}, {Key: "port", Value: cluster.Port}}, nil
@@ -373,9 +374,9 @@ func (f demoFolder) markFolder() error {
 	if err != nil {
 		return err
 	}
-	if got := strings.TrimSpace(string(name)); got != f.world.Name {
+	if worldName := strings.TrimSpace(string(name)); worldName != f.world.Name {
 		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "%s holds world %s, not %s", f.dir,
-			got, f.world.Name).
+			worldName, f.world.Name).
 			WithHint("Name another folder with --dir.")
 	}
 	return nil

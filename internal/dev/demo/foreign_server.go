@@ -157,9 +157,9 @@ func (g *existingServer) findObjects(ctx context.Context, conn *pgx.Conn) (serve
 	return f, nil
 }
 
-func (g *existingServer) newForeignObjectError(what, name string) error {
+func (g *existingServer) newForeignObjectError(kind, name string) error {
 	return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream,
-		"the server has a %s %s that the demo did not make: it stays", what, name).
+		"the server has a %s %s that the demo did not make: it stays", kind, name).
 		WithHint("Rename it, or use another server. The demo knows its own by the comment %q.", g.markComment())
 }
 
@@ -170,7 +170,7 @@ func (g *existingServer) load(ctx context.Context, f demoFolder, progress func(s
 		return err
 	}
 	defer admin.Close(context.WithoutCancel(ctx))
-	there, err := g.findObjects(ctx, admin)
+	exists, err := g.findObjects(ctx, admin)
 	if err != nil {
 		return err
 	}
@@ -178,14 +178,14 @@ func (g *existingServer) load(ctx context.Context, f demoFolder, progress func(s
 	if err != nil {
 		return err
 	}
-	if err := g.makeRoles(ctx, admin, there, f); err != nil {
+	if err := g.makeRoles(ctx, admin, exists, f); err != nil {
 		return err
 	}
-	if there.databaseExists && there.database == g.markComment() {
+	if exists.databaseExists && exists.database == g.markComment() {
 		progress("world " + g.world.Name + " is loaded already, in database " + g.names.database)
 		return f.resume("--down", progress)
 	}
-	if there.databaseExists {
+	if exists.databaseExists {
 		if err := pgcluster.DropDatabase(ctx, admin, g.names.database); err != nil {
 			return g.explainRights("start over", err)
 		}
@@ -295,24 +295,24 @@ func (g *existingServer) setPassword(ctx context.Context, admin *pgx.Conn, role,
 func quoteIdent(name string) string { return pgx.Identifier{name}.Sanitize() }
 
 // exec runs statements one by one; what describes them in an error.
-func (g *existingServer) exec(ctx context.Context, conn *pgx.Conn, what string, statements ...string) error {
+func (g *existingServer) exec(ctx context.Context, conn *pgx.Conn, action string, statements ...string) error {
 	for _, sql := range statements {
 		if _, err := conn.Exec(ctx, sql); err != nil {
-			return g.explainRights(what, err)
+			return g.explainRights(action, err)
 		}
 	}
 	return nil
 }
 
 // explainRights adds to an error what rights a role would need.
-func (g *existingServer) explainRights(what string, err error) error {
+func (g *existingServer) explainRights(action string, err error) error {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && pg.Code == "42501" {
-		return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonUpstream, "cannot %s: %s", what, pg.Message).
+		return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonUpstream, "cannot %s: %s", action, pg.Message).
 			WithHint("Role %s of --postgres needs CREATEDB and CREATEROLE; for extensions that are not trusted, "+
 				"and for what others made, a superuser.", g.user)
 	}
-	return fmt.Errorf("%s: %w", what, err)
+	return fmt.Errorf("%s: %w", action, err)
 }
 
 // RemoveFromServer removes the database and roles that the demo has made on a server, and reports each.
@@ -326,22 +326,22 @@ func RemoveFromServer(ctx context.Context, dsn string, w *world.World, report fu
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	there, err := g.findObjects(ctx, conn)
+	exists, err := g.findObjects(ctx, conn)
 	if err != nil {
 		return err
 	}
-	if !there.databaseExists && len(there.roles) == 0 {
+	if !exists.databaseExists && len(exists.roles) == 0 {
 		report("there is nothing of the demo of world " + w.Name)
 		return nil
 	}
-	if there.databaseExists {
+	if exists.databaseExists {
 		if err := pgcluster.DropDatabase(ctx, conn, g.names.database); err != nil {
 			return g.explainRights("drop the database", err)
 		}
 		report("database " + g.names.database + " is gone")
 	}
 	for _, role := range g.names.roleNames() { // The owner comes last, since it made the other roles.
-		if !there.roles[role] {
+		if !exists.roles[role] {
 			continue
 		}
 		become := ""

@@ -27,11 +27,11 @@ type retrySchedule struct {
 
 // await calls try until it succeeds, or fails for another reason than that the machine is slow.
 func (p retrySchedule) await(ctx context.Context, slow func(error) bool, attempt func() error) error {
-	began := time.Now()
-	told := began
+	startedAt := time.Now()
+	told := startedAt
 	for {
 		err := attempt()
-		if err == nil || !slow(err) || time.Since(began) > p.limit {
+		if err == nil || !slow(err) || time.Since(startedAt) > p.limit {
 			return err
 		}
 		if time.Since(told) > p.reportEvery {
@@ -48,8 +48,8 @@ func (p retrySchedule) await(ctx context.Context, slow func(error) bool, attempt
 
 // isNotReady reports whether a database may still become ready after this error.
 func isNotReady(err error) bool {
-	var known *sqlstate.Error
-	return errors.As(err, &known) && known.Reason == sqlstate.ReasonUpstream
+	var stateError *sqlstate.Error
+	return errors.As(err, &stateError) && stateError.Reason == sqlstate.ReasonUpstream
 }
 
 // isUnanswered reports whether a login has failed because the server is busy, and not because of who logs in.

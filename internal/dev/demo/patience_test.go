@@ -21,7 +21,7 @@ import (
 // A slow machine is waited for, and it is said; what will not become right ends it at once.
 func TestRetryPatience(t *testing.T) {
 	slow := sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonUpstream, "it does not answer in time")
-	wrong := sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonStale, "the policy is not installed")
+	problems := sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonStale, "the policy is not installed")
 	var told []string
 	p := retrySchedule{limit: time.Hour, reportEvery: 0, progress: func(what string) { told = append(told, what) }}
 	for _, c := range []struct {
@@ -31,7 +31,7 @@ func TestRetryPatience(t *testing.T) {
 	}{
 		{isNotReady, []error{nil}, 1},
 		{isNotReady, []error{errors.Join(slow), slow, nil}, 3},
-		{isNotReady, []error{slow, wrong}, 2},
+		{isNotReady, []error{slow, problems}, 2},
 		{isUnanswered, []error{&pgconn.PgError{Code: "57P03"}, &pgconn.PgError{Code: "53300"}, context.DeadlineExceeded,
 			nil}, 4},
 		{isUnanswered, []error{&pgconn.PgError{Code: "28000"}}, 1},

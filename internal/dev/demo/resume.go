@@ -66,7 +66,7 @@ func (f demoFolder) resume(rowsDigest string, progress func(string)) error {
 	if err != nil {
 		return err
 	}
-	here, err := os.ReadFile(f.filePath("policy.yaml"))
+	current, err := os.ReadFile(f.filePath("policy.yaml"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return f.copyPolicy(now.Rows)
 	}
@@ -91,10 +91,10 @@ func (f demoFolder) resume(rowsDigest string, progress func(string)) error {
 	switch {
 	case earlierDigests.Policy == now.Policy:
 		return nil
-	case hexDigest(here) == earlierDigests.Policy:
+	case hexDigest(current) == earlierDigests.Policy:
 		progress("the world's policy has changed: taking it")
 		return f.copyPolicy(earlierDigests.Rows)
-	case hexDigest(here) != now.Policy:
+	case hexDigest(current) != now.Policy:
 		progress("the world's policy has changed, and so has policy.yaml in " + f.dir +
 			", which is kept: delete it to take the world's")
 	}

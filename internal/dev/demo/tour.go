@@ -245,17 +245,17 @@ func (a tourAnswer) print(p *tourPlayer) {
 
 // checkAnswer compares an answer with the expected one.
 func (a tourAnswer) checkAnswer(expected string) error {
-	what := ""
+	actual := ""
 	switch {
 	case a.serverError != nil:
-		what = "error " + a.serverError.Code
+		actual = "error " + a.serverError.Code
 	case len(a.rows) == 1 && len(a.columns) == 1:
-		what = a.rows[0][0]
+		actual = a.rows[0][0]
 	}
 	rows := fmt.Sprintf("%d rows", len(a.rows))
 	ok := false
 	switch {
-	case expected == "" || expected == what && what != "":
+	case expected == "" || expected == actual && actual != "":
 		ok = a.serverError == nil || expected != ""
 	case expected == "error":
 		ok = a.serverError != nil
@@ -266,9 +266,9 @@ func (a tourAnswer) checkAnswer(expected string) error {
 		return nil
 	}
 	if a.serverError == nil && !strings.HasPrefix(expected, "error") && strings.HasSuffix(expected, " rows") {
-		what = rows
+		actual = rows
 	}
-	return fmt.Errorf("the answer should have been %q and is %q", expected, what)
+	return fmt.Errorf("the answer should have been %q and is %q", expected, actual)
 }
 
 // wrapLines breaks a text into lines of at most width characters.

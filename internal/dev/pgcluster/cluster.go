@@ -122,7 +122,7 @@ func Start(ctx context.Context, c Config) (_ *Cluster, err error) {
 			return nil, err
 		}
 	}
-	began := time.Now()
+	startedAt := time.Now()
 	for attempt := 0; ; attempt++ {
 		port := cl.Port
 		if port == 0 {
@@ -135,7 +135,7 @@ func Start(ctx context.Context, c Config) (_ *Cluster, err error) {
 			cl.Port = port
 			return cl, nil
 		}
-		if errors.Is(err, errProcessesLeft) && time.Since(began) < crashRecoveryTimeout {
+		if errors.Is(err, errProcessesLeft) && time.Since(startedAt) < crashRecoveryTimeout {
 			if err := sleepOrCancel(ctx, 100*time.Millisecond); err != nil {
 				return nil, err
 			}
@@ -285,11 +285,11 @@ func launchServer(ctx context.Context, cl *Cluster, c Config, a osAccount, port 
 	cmd.Stdout, cmd.Stderr = logFile, logFile
 	// A process group of its own: Ctrl-C in a terminal must not end the server before its clients are gone.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: a.credential, Setpgid: true}
-	ended := syscall.SIGINT
+	signal := syscall.SIGINT
 	if c.NoSync {
-		ended = syscall.SIGQUIT
+		signal = syscall.SIGQUIT
 	}
-	killWithParent(cmd.SysProcAttr, ended)
+	killWithParent(cmd.SysProcAttr, signal)
 
 	started, exited := make(chan error, 1), make(chan struct{})
 	go func() {

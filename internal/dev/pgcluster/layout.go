@@ -91,12 +91,12 @@ func makePrivate(dir string, a osAccount) error {
 	}
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || !info.IsDir() || st.Uid != a.uid || info.Mode().Perm()&0o077 != 0 {
-		who := a.name
-		if who == "" {
-			who = "you"
+		account := a.name
+		if account == "" {
+			account = "you"
 		}
 		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonUpstream,
-			"%s is not a private folder (mode 0700) of %s", dir, who).
+			"%s is not a private folder (mode 0700) of %s", dir, account).
 			WithHint("Remove it, or name another folder.")
 	}
 	return nil

@@ -189,10 +189,10 @@ func dropDiscarded() error {
 // dropDatabase drops a database, and tries again while another test takes away the rights of a role in the same
 // database. PostgreSQL says then that a tuple of pg_shdepend was concurrently deleted (XX000), and has dropped nothing.
 func dropDatabase(name string) error {
-	for tries := 0; ; tries++ {
+	for attempts := 0; ; attempts++ {
 		err := runAsAdmin("DROP DATABASE IF EXISTS " + name + " WITH (FORCE)")
 		var refused *pgconn.PgError
-		if tries == 20 || !errors.As(err, &refused) || refused.Code != "XX000" {
+		if attempts == 20 || !errors.As(err, &refused) || refused.Code != "XX000" {
 			return err
 		}
 		time.Sleep(50 * time.Millisecond)

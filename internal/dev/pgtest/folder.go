@@ -47,8 +47,8 @@ func removeLeftFolders(parent string) {
 	if parent == "" {
 		parent = os.TempDir()
 	}
-	left, _ := filepath.Glob(filepath.Join(parent, folderPrefix+"*-*"))
-	for _, dir := range left {
+	folders, _ := filepath.Glob(filepath.Join(parent, folderPrefix+"*-*"))
+	for _, dir := range folders {
 		owner, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), folderPrefix), "-")
 		pid, err := strconv.Atoi(owner)
 		var stat syscall.Stat_t

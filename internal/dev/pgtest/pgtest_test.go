@@ -95,8 +95,8 @@ func TestTemporaryTemplatesAreDropped(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range names {
-		if there, err := isBuilt(name); err != nil || there {
-			t.Errorf("%s is there: %t, %v", name, there, err)
+		if exists, err := isBuilt(name); err != nil || exists {
+			t.Errorf("%s is there: %t, %v", name, exists, err)
 		}
 	}
 }

@@ -155,9 +155,9 @@ func (tmpl *template) build(from *template, build BuildFunc) error {
 	tmpl.name = newName("template")
 	if tmpl.isShared {
 		tmpl.name = fmt.Sprintf("shared_%x", sha256.Sum256([]byte(tmpl.key)))[:40]
-		if there, err := isBuilt(tmpl.name); err != nil {
+		if exists, err := isBuilt(tmpl.name); err != nil {
 			return err
-		} else if there {
+		} else if exists {
 			return tmpl.readRights()
 		}
 		// The process that built the template was killed.
@@ -185,12 +185,12 @@ func (tmpl *template) copyTo(name string) error {
 	if len(tmpl.rights) == 0 {
 		return nil
 	}
-	on := " ON DATABASE " + name
+	target := " ON DATABASE " + name
 	var sql strings.Builder
-	sql.WriteString("REVOKE ALL" + on + " FROM PUBLIC; DO $$ BEGIN")
+	sql.WriteString("REVOKE ALL" + target + " FROM PUBLIC; DO $$ BEGIN")
 	for _, r := range tmpl.rights {
 		privilege, grantee, _ := strings.Cut(r, " TO ")
-		grant := "GRANT " + privilege + on + " TO " + grantee
+		grant := "GRANT " + privilege + target + " TO " + grantee
 		// Another test may have dropped the role since.
 		if role, _, _ := strings.Cut(grantee, " WITH GRANT OPTION"); role != "PUBLIC" {
 			grant = "IF pg_catalog.to_regrole('" + strings.ReplaceAll(role, "'", "''") + "') IS NOT NULL THEN " + grant + "; END IF"

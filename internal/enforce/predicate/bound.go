@@ -83,8 +83,8 @@ func (b ListBound) IsMalformedSQL() string {
 }
 
 // ElementsSQL returns the expression of the list in the new row, or with old in the old row, as an array.
-func (b ListBound) ElementsSQL(old bool) string {
-	if old {
+func (b ListBound) ElementsSQL(ofOldRow bool) string {
+	if ofOldRow {
 		return b.arraySQL(oldRow)
 	}
 	return b.arraySQL(newRow)
@@ -192,12 +192,12 @@ func omittedColumnText(table catalog.Name, column string) string {
 // prepared statement that it executes, which it finds by the proxy's name for the statement.
 func IsColumnOmittedSQL(table catalog.Name, column string) string {
 	mark := catalog.QuoteLiteral(omittedColumnText(table, column))
-	in := func(text string) string {
+	hasComment := func(text string) string {
 		return "pg_catalog.strpos(pg_catalog.substr(" + text + ", 1, 2000), " + mark + ") OPERATOR(pg_catalog.>) 0"
 	}
-	return "(" + in("pg_catalog.current_query()") +
+	return "(" + hasComment("pg_catalog.current_query()") +
 		" OR EXISTS (SELECT FROM pg_catalog.pg_prepared_statements AS q WHERE q.from_sql AND q.name " +
-		"OPERATOR(pg_catalog.=) " + executedStatementSQL + " AND " + in("q.statement") + "))"
+		"OPERATOR(pg_catalog.=) " + executedStatementSQL + " AND " + hasComment("q.statement") + "))"
 }
 
 // executedStatementSQL is the SQL expression of the name of the prepared statement that the running text executes. It
@@ -225,11 +225,12 @@ func (b ListBound) OmittedDefault() string {
 
 // IsOmittedDefaultSQL returns the trigger's condition that the new row's list is OmittedDefault.
 func (b ListBound) IsOmittedDefaultSQL() string {
-	left := b.OmittedDefault()
-	if left == "" {
+	omittedDefault := b.OmittedDefault()
+	if omittedDefault == "" {
 		return "false"
 	}
-	return "(" + columnSQL(newRow, b.Column) + "::pg_catalog.text OPERATOR(pg_catalog.=) " + left + "::pg_catalog.text) IS TRUE"
+	return "(" + columnSQL(newRow, b.Column) + "::pg_catalog.text OPERATOR(pg_catalog.=) " + omittedDefault +
+		"::pg_catalog.text) IS TRUE"
 }
 
 // ListBoundFunction returns the name of the trigger function that checks the lists of a table against their bounds.

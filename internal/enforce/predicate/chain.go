@@ -38,11 +38,11 @@ func (n listChainNode) columns() []string {
 
 // hasParentSQL returns the condition that a row refers to another row.
 func (c ListChain) hasParentSQL(row string) string {
-	var some []string
+	var notNulls []string
 	for _, p := range c.Match {
-		some = append(some, columnSQL(row, p.FromColumn)+" IS NOT NULL")
+		notNulls = append(notNulls, columnSQL(row, p.FromColumn)+" IS NOT NULL")
 	}
-	return "(" + strings.Join(some, " OR ") + ")"
+	return "(" + strings.Join(notNulls, " OR ") + ")"
 }
 
 // allowsSQL returns the condition that a list of the chain, as an array, allows an element.
@@ -92,17 +92,18 @@ func (b ListBound) ChainIntersectionSQL() string {
 
 // LimitToChainSQL returns the expression of the list that a new row gets if the agent leaves it out: the given elements
 // that the chain allows, or everything that the chain allows if none is given. Both arguments are arrays.
-func (b ListBound) LimitToChainSQL(given, told string) string {
-	return "CASE WHEN " + told + " IS NULL THEN " + given + " WHEN pg_catalog.cardinality(" + given +
-		") OPERATOR(pg_catalog.=) 0 THEN " + told +
-		" ELSE ARRAY(SELECT e.id FROM pg_catalog.unnest(" + given + ") AS e (id) WHERE " + b.allowsSQL(told, "e.id") +
+func (b ListBound) LimitToChainSQL(given, allowedByChain string) string {
+	return "CASE WHEN " + allowedByChain + " IS NULL THEN " + given + " WHEN pg_catalog.cardinality(" + given +
+		") OPERATOR(pg_catalog.=) 0 THEN " + allowedByChain +
+		" ELSE ARRAY(SELECT e.id FROM pg_catalog.unnest(" + given + ") AS e (id) WHERE " + b.allowsSQL(allowedByChain,
+		"e.id") +
 		")::" + b.ArrayType() + " END"
 }
 
 // ExceedsChainSQL returns the condition that some element of the new row's list was not in it before, and the chain
 // does not allow it.
-func (b ListBound) ExceedsChainSQL(told, before string) string {
-	return told + " IS NOT NULL AND EXISTS (SELECT 1 FROM pg_catalog.unnest(" + b.arraySQL(newRow) +
-		") AS e (id) WHERE (" + b.allowsSQL(told, "e.id") + ") IS NOT TRUE AND (" + oneOfSQL("e.id",
+func (b ListBound) ExceedsChainSQL(allowedByChain, before string) string {
+	return allowedByChain + " IS NOT NULL AND EXISTS (SELECT 1 FROM pg_catalog.unnest(" + b.arraySQL(newRow) +
+		") AS e (id) WHERE (" + b.allowsSQL(allowedByChain, "e.id") + ") IS NOT TRUE AND (" + oneOfSQL("e.id",
 		before) + ") IS NOT TRUE)"
 }

@@ -88,19 +88,19 @@ func (w *predicateWriter) derivedSQL(n Derived, row string) string {
 	outer := w.sublinks
 	w.sublinks = probeForm
 	defer func() { w.sublinks = outer }()
-	holds := ""
+	condition := ""
 	switch {
 	case len(n.SourceOrigins) > 0:
-		holds = w.recursiveSourcesSQL(n, row)
+		condition = w.recursiveSourcesSQL(n, row)
 	case len(n.Steps) > 0:
-		holds = w.linkedSourcesSQL(n, row)
+		condition = w.linkedSourcesSQL(n, row)
 	default:
-		holds = w.listedSourcesSQL(n, row)
+		condition = w.listedSourcesSQL(n, row)
 	}
 	if n.ExceptIf != nil {
-		return "(" + w.nodeSQL(n.ExceptIf, row) + " OR " + holds + ")"
+		return "(" + w.nodeSQL(n.ExceptIf, row) + " OR " + condition + ")"
 	}
-	return holds
+	return condition
 }
 
 // linkedSourcesSQL writes the FROM item of sources to which steps lead. A step that leads to no row gives NULL, which
@@ -111,7 +111,7 @@ func (w *predicateWriter) linkedSourcesSQL(n Derived, row string) string {
 		return "EXISTS (SELECT 1 FROM " + w.lookupName(first.Relation) + " AS " + last + " WHERE " + first.onSQL(last, row) +
 			" AND " + w.nodeSQL(n.Rows, last) + offsetZeroEnd
 	}
-	some := "EXISTS (SELECT 1 FROM " + w.lookupName(first.Relation) + " AS " + last + " WHERE " + first.onSQL(last,
+	existsSQL := "EXISTS (SELECT 1 FROM " + w.lookupName(first.Relation) + " AS " + last + " WHERE " + first.onSQL(last,
 		row) + offsetZeroEnd
 	begin := w.newAlias()
 	last = begin
@@ -133,38 +133,38 @@ func (w *predicateWriter) linkedSourcesSQL(n Derived, row string) string {
 		shows = "(" + w.nodeSQL(n.Rows, last) + ")"
 	}
 	b.WriteString(" WHERE " + first.onSQL(begin, row) + " AND " + shows + " IS NOT TRUE" + offsetZeroEnd)
-	return "(" + some + " AND " + b.String() + ")"
+	return "(" + existsSQL + " AND " + b.String() + ")"
 }
 
 // listedSourcesSQL writes the look-up of each key in the list.
 func (w *predicateWriter) listedSourcesSQL(n Derived, row string) string {
-	some, each, source := w.newAlias(), w.newAlias(), w.newAlias()
-	return "(EXISTS (SELECT 1 FROM " + n.List.elementsSQL(row, some) + offsetZeroEnd +
-		" AND NOT EXISTS (SELECT 1 FROM " + n.List.elementsSQL(row, each) + " WHERE NOT EXISTS (SELECT 1 FROM " +
+	listAlias, elementAlias, source := w.newAlias(), w.newAlias(), w.newAlias()
+	return "(EXISTS (SELECT 1 FROM " + n.List.elementsSQL(row, listAlias) + offsetZeroEnd +
+		" AND NOT EXISTS (SELECT 1 FROM " + n.List.elementsSQL(row, elementAlias) + " WHERE NOT EXISTS (SELECT 1 FROM " +
 		w.lookupName(n.Source) + " AS " + source +
-		" WHERE " + equalSQL(columnSQL(source, n.Key), n.elementSQL(each+".id")) + " AND " + w.nodeSQL(n.Rows,
+		" WHERE " + equalSQL(columnSQL(source, n.Key), n.elementSQL(elementAlias+".id")) + " AND " + w.nodeSQL(n.Rows,
 		source) + offsetZeroEnd + offsetZeroEnd + ")"
 }
 
 // recursiveSourcesSQL writes the query that also follows the sources of sources, each key once for each depth: a circle
 // is followed until it is too deep.
 func (w *predicateWriter) recursiveSourcesSQL(n Derived, row string) string {
-	all, source, sources, shown := w.newAlias(), w.newAlias(), w.newAlias(), w.newAlias()
+	all, source, sources, visibleAlias := w.newAlias(), w.newAlias(), w.newAlias(), w.newAlias()
 	t := n.SourceTable()
-	var names, keys, on, begin []string
+	var names, keys, joinConditions, begin []string
 	for i, name := range t.PrimaryKey {
 		key := "p" + strconv.Itoa(i+1)
 		names, keys = append(names, key), append(keys, sources+"."+key)
-		on = append(on, equalSQL(columnSQL(source, name), all+"."+key))
-		begin = append(begin, equalSQL(columnSQL(shown, name), all+"."+key))
+		joinConditions = append(joinConditions, equalSQL(columnSQL(source, name), all+"."+key))
+		begin = append(begin, equalSQL(columnSQL(visibleAlias, name), all+"."+key))
 	}
 	var recursiveTerms []string
-	reads := []string{}
+	readColumns := []string{}
 	for _, o := range n.SourceOrigins {
-		reads = append(reads, o.fromColumns()...)
+		readColumns = append(readColumns, o.fromColumns()...)
 		if o.ExceptIf != nil {
 			columns, _ := RowColumns(o.ExceptIf)
-			reads = append(reads, columns...)
+			readColumns = append(readColumns, columns...)
 		}
 		recursiveTerms = append(recursiveTerms, w.sourcesSQL(o, source))
 	}
@@ -174,14 +174,15 @@ func (w *predicateWriter) recursiveSourcesSQL(n Derived, row string) string {
 		sources +
 		" (" + key + ")" +
 		" UNION SELECT " + strings.Join(keys, ", ") + ", " + all + ".depth OPERATOR(pg_catalog.+) 1 FROM " + all +
-		" CROSS JOIN LATERAL (SELECT " + columnListSQL(source, reads...) + " FROM " + w.lookupName(t) + " AS " + source +
-		" WHERE " + strings.Join(on, " AND ") + " OFFSET 0) AS " + source +
+		" CROSS JOIN LATERAL (SELECT " + columnListSQL(source, readColumns...) + " FROM " + w.lookupName(t) + " AS " +
+		source +
+		" WHERE " + strings.Join(joinConditions, " AND ") + " OFFSET 0) AS " + source +
 		" CROSS JOIN LATERAL (" + strings.Join(recursiveTerms, " UNION ALL ") + ") AS " + sources + " (" + key + ")" +
 		" WHERE " + all + ".depth OPERATOR(pg_catalog.<=) " + strconv.Itoa(MaxDepth) + ")" +
-		" SELECT 1 FROM " + all + " LEFT JOIN LATERAL (SELECT " + w.nodeSQL(n.Rows, shown) + " AS shows FROM " +
-		w.lookupName(t) + " AS " + shown +
-		" WHERE " + strings.Join(begin, " AND ") + " OFFSET 0) AS " + shown + " ON true" +
-		" WHERE " + all + ".depth OPERATOR(pg_catalog.>) " + strconv.Itoa(MaxDepth) + " OR " + shown +
+		" SELECT 1 FROM " + all + " LEFT JOIN LATERAL (SELECT " + w.nodeSQL(n.Rows, visibleAlias) + " AS shows FROM " +
+		w.lookupName(t) + " AS " + visibleAlias +
+		" WHERE " + strings.Join(begin, " AND ") + " OFFSET 0) AS " + visibleAlias + " ON true" +
+		" WHERE " + all + ".depth OPERATOR(pg_catalog.>) " + strconv.Itoa(MaxDepth) + " OR " + visibleAlias +
 		".shows IS NOT TRUE" + offsetZeroEnd
 }
 
@@ -204,11 +205,11 @@ func (w *predicateWriter) sourcesSQL(o Origin, row string) string {
 		return strings.Join(out, ", ")
 	}
 	if len(o.Steps) == 0 {
-		each := w.newAlias()
+		elementAlias := w.newAlias()
 		last = w.newAlias()
-		from += " LEFT JOIN " + o.List.elementsSQL(row, each) + " ON true LEFT JOIN LATERAL (SELECT " + key(last) +
+		from += " LEFT JOIN " + o.List.elementsSQL(row, elementAlias) + " ON true LEFT JOIN LATERAL (SELECT " + key(last) +
 			" FROM " + w.lookupName(o.Source) + " AS " + last +
-			" WHERE " + equalSQL(columnSQL(last, o.Key), o.elementSQL(each+".id")) + " OFFSET 0) AS " + last + " ON true"
+			" WHERE " + equalSQL(columnSQL(last, o.Key), o.elementSQL(elementAlias+".id")) + " OFFSET 0) AS " + last + " ON true"
 	}
 	before := row
 	for i, step := range o.Steps {
@@ -245,9 +246,9 @@ func (o Origin) castType() string {
 	if o.List.Form != GrantJSONB && o.List.Form != GrantJSON {
 		return ""
 	}
-	switch of := KeyType(o.Source.Column(o.Key)); of {
+	switch keyType := KeyType(o.Source.Column(o.Key)); keyType {
 	case "pg_catalog.uuid":
-		return of
+		return keyType
 	case "pg_catalog.int2", "pg_catalog.int4", "pg_catalog.int8":
 		return "pg_catalog.int8"
 	}
@@ -281,9 +282,9 @@ func (o Origin) DerivedRowsSQL(table *catalog.Relation, row, source string) (fro
 	}
 	var conditions []string
 	if len(o.Steps) == 0 {
-		each := w.newAlias()
-		from = append(from, o.List.elementsSQL(row, each))
-		conditions = append(conditions, equalSQL(columnSQL(source, o.Key), o.elementSQL(each+".id")))
+		elementAlias := w.newAlias()
+		from = append(from, o.List.elementsSQL(row, elementAlias))
+		conditions = append(conditions, equalSQL(columnSQL(source, o.Key), o.elementSQL(elementAlias+".id")))
 	}
 	last := row
 	for i, step := range o.Steps {
@@ -310,16 +311,16 @@ func (o Origin) DerivedFromCondition(row, source string) string {
 		w.prefix += "_"
 	}
 	row, source = catalog.QuoteIdent(row), catalog.QuoteIdent(source)
-	var made string
+	var condition string
 	switch {
 	case !o.isValid():
 		return "false"
 	case len(o.Steps) == 0:
-		each := w.newAlias()
-		made = "EXISTS (SELECT 1 FROM " + o.List.elementsSQL(row, each) + " WHERE " +
-			equalSQL(columnSQL(source, o.Key), o.elementSQL(each+".id")) + ")"
+		elementAlias := w.newAlias()
+		condition = "EXISTS (SELECT 1 FROM " + o.List.elementsSQL(row, elementAlias) + " WHERE " +
+			equalSQL(columnSQL(source, o.Key), o.elementSQL(elementAlias+".id")) + ")"
 	case len(o.Steps) == 1:
-		made = o.Steps[0].onSQL(source, row)
+		condition = o.Steps[0].onSQL(source, row)
 	default:
 		first := w.newAlias()
 		last, from := first, w.lookupName(o.Steps[0].Relation)+" AS "+first
@@ -328,10 +329,10 @@ func (o Origin) DerivedFromCondition(row, source string) string {
 			from += " JOIN " + w.lookupName(step.Relation) + " AS " + next + " ON " + step.onSQL(next, last)
 			last = next
 		}
-		made = "EXISTS (SELECT 1 FROM " + from + " WHERE " + o.Steps[0].onSQL(first, row) + " AND " +
+		condition = "EXISTS (SELECT 1 FROM " + from + " WHERE " + o.Steps[0].onSQL(first, row) + " AND " +
 			o.Steps[len(o.Steps)-1].onSQL(source, last) + ")"
 	}
-	return "(" + made + ") IS TRUE"
+	return "(" + condition + ") IS TRUE"
 }
 
 // areSourcesVisible evaluates a Derived node in memory; see [Eval].
@@ -342,8 +343,8 @@ func areSourcesVisible(n Derived, row Row, w World) bool {
 	if n.ExceptIf != nil && evalNode(n.ExceptIf, row, w) == truthYes {
 		return true
 	}
-	sources, whole := n.sourcesOf(row, w)
-	known := map[string]bool{}
+	sources, complete := n.sourcesOf(row, w)
+	visibleByID := map[string]bool{}
 	var allHold func(rows []Row, depth int) bool
 	allHold = func(rows []Row, depth int) bool {
 		for _, source := range rows {
@@ -351,8 +352,8 @@ func areSourcesVisible(n Derived, row Row, w World) bool {
 			for _, name := range n.SourceTable().PrimaryKey {
 				id += fmt.Sprintf(" %q", source[name])
 			}
-			ok, done := known[id]
-			if !done || len(n.SourceTable().PrimaryKey) == 0 {
+			ok, isKnown := visibleByID[id]
+			if !isKnown || len(n.SourceTable().PrimaryKey) == 0 {
 				ok = depth <= MaxDepth && evalNode(n.Rows, source, w) == truthYes
 				for _, o := range n.SourceOrigins {
 					if ok && (o.ExceptIf == nil || evalNode(o.ExceptIf, source, w) != truthYes) {
@@ -360,7 +361,7 @@ func areSourcesVisible(n Derived, row Row, w World) bool {
 						ok = all && allHold(next, depth+1)
 					}
 				}
-				known[id] = ok
+				visibleByID[id] = ok
 			}
 			if !ok {
 				return false
@@ -368,7 +369,7 @@ func areSourcesVisible(n Derived, row Row, w World) bool {
 		}
 		return true
 	}
-	return whole && allHold(sources, 1)
+	return complete && allHold(sources, 1)
 }
 
 // sourcesOf returns the sources of a row; whole is false if there is none, or one does not exist.
@@ -381,7 +382,7 @@ func (o Origin) sourcesOf(row Row, w World) (out []Row, complete bool) {
 			}
 			found := false
 			for _, source := range w.Tables[o.Source.Name] {
-				if key, there := source[o.Key]; there && key == o.keyText(*id) {
+				if key, exists := source[o.Key]; exists && key == o.keyText(*id) {
 					out, found = append(out, source), true
 				}
 			}

@@ -119,7 +119,7 @@ func RegistryQuery(n RegistryConsent, alias string, attributes map[string]string
 func ReplaceByConstants(sql string, attributes map[string]string) string {
 	return replaceAttributes(sql, func(name string) string {
 		literal := "NULL"
-		if value, there := attributes[name]; there {
+		if value, exists := attributes[name]; exists {
 			literal = catalog.QuoteLiteral(value)
 		}
 		return literal + "::pg_catalog.text"

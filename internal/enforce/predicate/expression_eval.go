@@ -235,17 +235,20 @@ func evalAnyOf(a, list evalValue) truth {
 
 // evalOverlap compares lists as sets, in which NULL equals no element.
 func evalOverlap(op string, a, b []evalValue) bool {
-	has := func(in []evalValue) func(evalValue) bool {
+	containsIn := func(list []evalValue) func(evalValue) bool {
 		return func(v evalValue) bool {
-			return v.notNull && slices.ContainsFunc(in, func(e evalValue) bool { return e.notNull && compareValues(v, e) == 0 })
+			return v.notNull && slices.ContainsFunc(list, func(e evalValue) bool {
+				return e.notNull && compareValues(v,
+					e) == 0
+			})
 		}
 	}
-	all := func(of, in []evalValue) bool {
-		return !slices.ContainsFunc(of, func(v evalValue) bool { return !has(in)(v) })
+	all := func(elements, list []evalValue) bool {
+		return !slices.ContainsFunc(elements, func(v evalValue) bool { return !containsIn(list)(v) })
 	}
 	switch op {
 	case "&&":
-		return slices.ContainsFunc(a, has(b))
+		return slices.ContainsFunc(a, containsIn(b))
 	case "@>":
 		return all(b, a)
 	default:

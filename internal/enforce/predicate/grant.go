@@ -113,10 +113,10 @@ func (n Grant) evalGrant(row Row, w World) truth {
 	if !ok || len(n.Grantees) == 0 && n.EverybodyWord == "" {
 		return truthUnknown
 	}
-	var who []string
+	var granteeIDs []string
 	missing := false
 	if n.EverybodyWord != "" {
-		who = append(who, n.EverybodyWord)
+		granteeIDs = append(granteeIDs, n.EverybodyWord)
 	}
 	for _, to := range n.Grantees {
 		id, ok := w.Attributes[to.Attribute]
@@ -126,9 +126,9 @@ func (n Grant) evalGrant(row Row, w World) truth {
 		case !ok:
 			return truthUnknown
 		case to.IsList:
-			who = append(who, nonNullElements(id)...)
+			granteeIDs = append(granteeIDs, nonNullElements(id)...)
 		default:
-			who = append(who, id)
+			granteeIDs = append(granteeIDs, id)
 		}
 	}
 	var granted []string
@@ -141,7 +141,7 @@ func (n Grant) evalGrant(row Row, w World) truth {
 	default:
 		granted = nonNullElements(value)
 	}
-	granted = slices.DeleteFunc(granted, func(id string) bool { return !slices.Contains(who, id) })
+	granted = slices.DeleteFunc(granted, func(id string) bool { return !slices.Contains(granteeIDs, id) })
 	if missing && len(granted) == 0 {
 		return truthUnknown
 	}

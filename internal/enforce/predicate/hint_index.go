@@ -14,15 +14,15 @@ const UseIndexHint = "/*pgconsent:use_index*/"
 // part is true, as in [InjectedCondition]; otherwise it would expect fewer rows than a LIMIT asks for, and sort all
 // rows. A search in everybody's texts finds mostly rows of others, so in a signed view the part has its plain estimate.
 func (w *predicateWriter) withUseIndexHint(n Node, row string) string {
-	part := w.nodeSQL(n, row)
+	condition := w.nodeSQL(n, row)
 	if !isIndexable(n) {
-		return part
+		return condition
 	}
-	asked := "(" + part + ") IS TRUE"
+	hinted := "(" + condition + ") IS TRUE"
 	if w.sublinks == choiceForm {
-		asked = "(CASE WHEN " + part + " THEN true END) IS NOT NULL"
+		hinted = "(CASE WHEN " + condition + " THEN true END) IS NOT NULL"
 	}
-	return "CASE WHEN pgconsent_signed.use_index() THEN " + asked + " ELSE " + part + " END"
+	return "CASE WHEN pgconsent_signed.use_index() THEN " + hinted + " ELSE " + condition + " END"
 }
 
 // isIndexable tells whether an index may serve a part of a rule, and the part reads no other table.

@@ -27,7 +27,8 @@ func tableHash(table catalog.Name) string {
 // The planner expects an expression without statistics to be NULL in one row of two hundred (DEFAULT_UNK_SEL). NULLIF
 // of a value and itself is always NULL.
 func EstimateRowsCondition(table catalog.Name, row string) string {
-	of := row + ".tableoid"
-	return "CASE WHEN pgconsent_signed.estimate_rows('" + tableHash(table) + "') THEN NULLIF(" + of + ", " + of +
+	tableOID := row + ".tableoid"
+	return "CASE WHEN pgconsent_signed.estimate_rows('" + tableHash(table) + "') THEN NULLIF(" + tableOID + ", " +
+		tableOID +
 		") IS NULL ELSE true END"
 }

@@ -92,15 +92,15 @@ func LiveFunctionBody(lives []LiveAttribute) string {
 	for _, l := range lives {
 		declared[l.Name] = true
 	}
-	given := map[string]bool{}
+	assigned := map[string]bool{}
 	for _, l := range lives {
 		for _, n := range l.NeededAttributes() {
 			if !declared[n] {
-				given[n] = true
+				assigned[n] = true
 			}
 		}
 	}
-	for _, n := range sortedKeys(given) {
+	for _, n := range sortedKeys(assigned) {
 		fmt.Fprintf(&b, "  a_%s pg_catalog.text := pgconsent.claim(%s, claims);\n", n, catalog.QuoteLiteral(n))
 	}
 	for _, l := range lives {

@@ -24,9 +24,9 @@ func (n Consent) MaterializedTable() catalog.Name {
 
 // MaterializedName returns a name for a materialized consent that is unique to its condition.
 func (n Consent) MaterializedName() string {
-	of := n.Materialized.Relation
+	relation := n.Materialized.Relation
 	n.Materialized = nil
-	sum := sha256.Sum256([]byte(of.Name.SQL() + "\x00" + policySQL(n, of, probeForm)))
+	sum := sha256.Sum256([]byte(relation.Name.SQL() + "\x00" + policySQL(n, relation, probeForm)))
 	return hex.EncodeToString(sum[:10])
 }
 
@@ -43,11 +43,11 @@ func (w *predicateWriter) storedOrLiveSQL(n Consent, row, live string) string {
 	now := "OPERATOR(pg_catalog.>) pg_catalog.statement_timestamp()"
 	look := func() string {
 		k := w.newAlias()
-		var on []string
+		var keyConditions []string
 		for _, name := range key {
-			on = append(on, equalSQL(columnSQL(k, name), columnSQL(row, name)))
+			keyConditions = append(keyConditions, equalSQL(columnSQL(k, name), columnSQL(row, name)))
 		}
-		return "EXISTS (SELECT 1 FROM " + table + " AS " + k + " WHERE " + strings.Join(on, " AND ") + " AND " +
+		return "EXISTS (SELECT 1 FROM " + table + " AS " + k + " WHERE " + strings.Join(keyConditions, " AND ") + " AND " +
 			k + ".open_until " + now + offsetZeroEnd
 	}
 	set := func() string {
@@ -56,30 +56,32 @@ func (w *predicateWriter) storedOrLiveSQL(n Consent, row, live string) string {
 			k+".open_until "+now) + " IS TRUE"
 	}
 	fits := len(key) == 1 && hashFamilies[n.Materialized.Relation.Column(key[0]).TypeOID] != ""
-	var is string
+	var comparison string
 	switch {
 	case w.sublinks == hashedForm && fits:
-		is = set()
+		comparison = set()
 	case w.sublinks == choiceForm && fits:
-		is = "CASE WHEN pgconsent_signed.use_hash() THEN " + set() + " ELSE " + look() + " END"
+		comparison = "CASE WHEN pgconsent_signed.use_hash() THEN " + set() + " ELSE " + look() + " END"
 	default:
-		is = look()
+		comparison = look()
 	}
-	return "CASE WHEN (SELECT " + MaterializedReady + "(" + catalog.QuoteLiteral(n.MaterializedName()) + ")) THEN " + is + " ELSE " +
+	return "CASE WHEN (SELECT " + MaterializedReady + "(" + catalog.QuoteLiteral(n.MaterializedName()) + ")) THEN " +
+		comparison + " ELSE " +
 		live + " END"
 }
 
 // subjectAgreesSQL returns the condition on a subject's row under which the subject agrees.
 func (w *predicateWriter) subjectAgreesSQL(n Consent, subject string) string {
-	is := statusSQL(columnSQL(subject, n.StatusColumn), n.AgreedStatus)
+	statusCondition := statusSQL(columnSQL(subject, n.StatusColumn), n.AgreedStatus)
 	if n.StatusType != "" {
-		is = "(" + w.statusHoldsSQL(columnSQL(subject, n.StatusColumn), n.AgreedStatus, n.StatusType) + ")"
+		statusCondition = "(" + w.statusHoldsSQL(columnSQL(subject, n.StatusColumn), n.AgreedStatus, n.StatusType) + ")"
 	}
 	if n.ExpiryColumn == "" {
-		return is
+		return statusCondition
 	}
 	until := columnSQL(subject, n.ExpiryColumn)
-	return "(" + is + " AND (" + until + " IS NULL OR " + until + " OPERATOR(pg_catalog.>) pg_catalog.statement_timestamp()))"
+	return "(" + statusCondition + " AND (" + until + " IS NULL OR " + until +
+		" OPERATOR(pg_catalog.>) pg_catalog.statement_timestamp()))"
 }
 
 // MaterializedConsents returns the materialized consents in a predicate, each once.

@@ -55,20 +55,20 @@ func (n Own) sql(row string, negated bool) string {
 }
 
 func (n Tenant) sql(row string, negated bool) string {
-	own := n.Own.sql(row, negated)
+	ownCondition := n.Own.sql(row, negated)
 	if n.SharedValue != "" {
 		shared := catalog.QuoteLiteral(n.SharedValue) + "::" + strings.TrimSuffix(n.Type, "[]")
 		if isListType(n.Type) {
-			own = n.nullForNullSQL(row, oneOfSQL(n.comparedColumnSQL(row),
+			ownCondition = n.nullForNullSQL(row, oneOfSQL(n.comparedColumnSQL(row),
 				"(SELECT "+attrText(n.Attribute)+"::"+n.Type+" OPERATOR(pg_catalog.||) ARRAY["+shared+"])::"+n.Type), negated)
 		} else {
-			own = oneOfSQL(n.comparedColumnSQL(row), "ARRAY["+attrSQL(n.Attribute)+"::"+n.Type+", "+shared+"]")
+			ownCondition = oneOfSQL(n.comparedColumnSQL(row), "ARRAY["+attrSQL(n.Attribute)+"::"+n.Type+", "+shared+"]")
 		}
 	}
 	if n.SharedNull {
-		return "(" + columnSQL(row, n.Column) + " IS NULL OR " + own + ")"
+		return "(" + columnSQL(row, n.Column) + " IS NULL OR " + ownCondition + ")"
 	}
-	return own
+	return ownCondition
 }
 
 func (n Own) evalOwn(row Row, w World) truth {
@@ -77,11 +77,11 @@ func (n Own) evalOwn(row Row, w World) truth {
 	if !ok || !sealed {
 		return truthUnknown
 	}
-	of := []string{attribute}
+	values := []string{attribute}
 	if isListType(n.Type) {
-		of = nonNullElements(attribute)
+		values = nonNullElements(attribute)
 	}
-	return truthOf(slices.ContainsFunc(of, func(a string) bool {
+	return truthOf(slices.ContainsFunc(values, func(a string) bool {
 		if strings.HasPrefix(n.Type, "pg_catalog.bpchar") { // trailing blanks of a char(n) are not significant
 			return strings.TrimRight(a, " ") == strings.TrimRight(value, " ")
 		}

@@ -216,15 +216,15 @@ func (w *predicateWriter) noSubjectSQL(n RecordedConsent, row string, refuses fu
 func (w *predicateWriter) noGuardianAgreesSQL(n RecordedConsent, row, id string) string {
 	g := n.Record.Guardians
 	guardian, record := w.newAlias(), w.newAlias()
-	by := []string{equalSQL(columnSQL(guardian, g.SubjectColumn), id)}
-	by = append(by, pairConditions(g.MatchedColumns, guardian, row)...)
+	conditions := []string{equalSQL(columnSQL(guardian, g.SubjectColumn), id)}
+	conditions = append(conditions, pairConditions(g.MatchedColumns, guardian, row)...)
 	if g.Rows != nil {
-		by = append(by, w.nodeSQL(g.Rows, guardian))
+		conditions = append(conditions, w.nodeSQL(g.Rows, guardian))
 	}
 	return "NOT EXISTS (SELECT 1 FROM " + w.lookupName(g.Relation) + " AS " + guardian +
 		" CROSS JOIN LATERAL (" + w.recordSQL(n.Record, row, columnSQL(guardian, g.GuardianColumn)) + " OFFSET 0) AS " +
 		record +
-		" WHERE " + strings.Join(by, " AND ") + offsetZeroEnd
+		" WHERE " + strings.Join(conditions, " AND ") + offsetZeroEnd
 }
 
 // subjectsSQL returns a FROM item that lists the ids of the subjects of a row.
@@ -320,13 +320,13 @@ func allSubjectsAgree(n RecordedConsent, row Row, w World, agrees func(id string
 		reached = next
 	}
 	own := callerIDs(n.ExceptCallers, w)
-	for _, at := range reached {
+	for _, reachedRow := range reached {
 		ids := []*string{nil}
 		if n.Subject == "" {
-			if list, ok := n.Subjects.ids(at); ok {
+			if list, ok := n.Subjects.ids(reachedRow); ok {
 				ids = list
 			}
-		} else if id, ok := at[n.Subject]; ok {
+		} else if id, ok := reachedRow[n.Subject]; ok {
 			ids = []*string{&id}
 		}
 		for _, id := range ids {

@@ -125,8 +125,8 @@ func RowColumns(n Node) (columns []string, known bool) {
 // Implies tells whether a condition contains all parts of another condition.
 func Implies(n, other Node) bool {
 	parts := Conjuncts(n)
-	return !slices.ContainsFunc(Conjuncts(other), func(asked Node) bool {
-		return !slices.ContainsFunc(parts, func(part Node) bool { return reflect.DeepEqual(part, asked) })
+	return !slices.ContainsFunc(Conjuncts(other), func(required Node) bool {
+		return !slices.ContainsFunc(parts, func(part Node) bool { return reflect.DeepEqual(part, required) })
 	})
 }
 

@@ -125,18 +125,18 @@ func (w *predicateWriter) registryConsentSQL(n RegistryConsent, row string) stri
 func (w *predicateWriter) consentsSQL(n RegistryConsent, row, id string) string {
 	r := w.newAlias()
 	where := append([]string{equalSQL(columnSQL(r, "subject"), subjectText(id))}, w.consentConditions(n, r, row)...)
-	no := w.newAlias()
-	refusal := append([]string{equalSQL(columnSQL(no, "subject"), columnSQL(r, "subject"))},
-		n.recordConcernsRowConditions(no, row)...)
-	refusal = append(refusal, oneOfSQL(columnSQL(no, "state"), textArray(refusingStates)),
-		"NOT ("+equalSQL(columnSQL(no, "grantee"), "'*'::pg_catalog.text")+" AND "+
-			equalSQL(columnSQL(no, "scope"), "'*'::pg_catalog.text")+" AND "+columnSQL(no, "number")+
+	refusalAlias := w.newAlias()
+	refusal := append([]string{equalSQL(columnSQL(refusalAlias, "subject"), columnSQL(r, "subject"))},
+		n.recordConcernsRowConditions(refusalAlias, row)...)
+	refusal = append(refusal, oneOfSQL(columnSQL(refusalAlias, "state"), textArray(refusingStates)),
+		"NOT ("+equalSQL(columnSQL(refusalAlias, "grantee"), "'*'::pg_catalog.text")+" AND "+
+			equalSQL(columnSQL(refusalAlias, "scope"), "'*'::pg_catalog.text")+" AND "+columnSQL(refusalAlias, "number")+
 			" OPERATOR(pg_catalog.<) "+columnSQL(r, "number")+")")
 	end := offsetZeroEnd
 	if w.sublinks == existsForm {
 		end = ")"
 	}
-	where = append(where, "NOT EXISTS (SELECT 1 FROM "+w.lookupName(registryTable)+" AS "+no+
+	where = append(where, "NOT EXISTS (SELECT 1 FROM "+w.lookupName(registryTable)+" AS "+refusalAlias+
 		" WHERE "+strings.Join(refusal, " AND ")+end)
 	return "SELECT 1 FROM " + w.lookupName(registryTable) + " AS " + r + " WHERE " + strings.Join(where, " AND ")
 }
@@ -162,9 +162,10 @@ func (n RegistryConsent) recordConcernsRowConditions(r, row string) []string {
 		}
 	}
 	if len(n.Contexts) > 0 {
-		who := Grant{Grantees: n.Contexts}.idArraySQL() + "::pg_catalog.text[]"
-		scopes = append(scopes, "(pg_catalog.starts_with("+scope+", 'ctx:'::pg_catalog.text) AND ("+oneOfSQL(scope, who)+
-			" OR "+oneOfSQL("pg_catalog.substr("+scope+", 5)", who)+"))")
+		contextsSQL := Grant{Grantees: n.Contexts}.idArraySQL() + "::pg_catalog.text[]"
+		scopes = append(scopes, "(pg_catalog.starts_with("+scope+", 'ctx:'::pg_catalog.text) AND ("+oneOfSQL(scope,
+			contextsSQL)+
+			" OR "+oneOfSQL("pg_catalog.substr("+scope+", 5)", contextsSQL)+"))")
 	}
 	if len(scopes) == 1 {
 		return append(out, scopes[0])
@@ -245,22 +246,22 @@ func (n RegistryConsent) streamCondition(r, row string) string {
 
 // categoryCondition returns the condition that the record lists categories. While rows decay, the categories count that
 // the record listed when the countdown began.
-func (n RegistryConsent) categoryCondition(r, row string, has listCondition) string {
-	listed := has(columnSQL(r, "categories"))
+func (n RegistryConsent) categoryCondition(r, row string, inList listCondition) string {
+	listed := inList(columnSQL(r, "categories"))
 	if !n.mayDecay() {
 		return listed
 	}
-	kept := has(columnSQL(r, "decay_categories"))
+	keptAtCountdown := inList(columnSQL(r, "decay_categories"))
 	if !n.CountsInGroups {
 		return "CASE WHEN " + columnSQL(r, "stream") + " OPERATOR(pg_catalog.=) '" + Anonymous +
-			"'::pg_catalog.text THEN " + kept + " ELSE " + listed + " END"
+			"'::pg_catalog.text THEN " + keptAtCountdown + " ELSE " + listed + " END"
 	}
 	since := columnSQL(row, n.DataTimeColumn)
 	if n.DecayDays < NeverDecays {
 		listed = "(" + listed + " AND (" + columnSQL(r, "decayed_before") + " IS NULL OR " + since +
 			" OPERATOR(pg_catalog.>=) " + columnSQL(r, "decayed_before") + " OR " + n.stoppedCountdownSQL(r, since) + "))"
 	}
-	return "(" + listed + " OR (" + kept + " AND " + n.runningCountdownSQL(r, since) + "))"
+	return "(" + listed + " OR (" + keptAtCountdown + " AND " + n.runningCountdownSQL(r, since) + "))"
 }
 
 // listCondition writes the condition that a list covers the requested words. A consent to a node in the tree of
@@ -271,22 +272,23 @@ type listCondition func(list string) string
 // attributes list them.
 func (w *predicateWriter) requestConditions(words []string, session []Grantee, has func(listCondition) string) []string {
 	var out []string
-	who := Grant{Grantees: session}.idArraySQL() + "::pg_catalog.text[]"
+	sessionWordsSQL := Grant{Grantees: session}.idArraySQL() + "::pg_catalog.text[]"
 	for _, word := range words {
 		above := func(list string) string { return list + " OPERATOR(pg_catalog.&&) " + textArray(withAncestors(word)) }
 		out = append(out, has(above))
 		if len(session) > 0 {
-			out = append(out, above(who))
+			out = append(out, above(sessionWordsSQL))
 		}
 	}
 	if len(words) == 0 && len(session) > 0 {
-		out = append(out, "pg_catalog.cardinality("+who+") OPERATOR(pg_catalog.>) 0", has(func(list string) string {
-			a, b := w.newAlias(), w.newAlias()
-			return "NOT EXISTS (SELECT 1 FROM pg_catalog.unnest(" + who + ") AS " + a +
-				" (id) WHERE NOT EXISTS (SELECT 1 FROM pg_catalog.unnest(" + list + ") AS " + b + " (id) WHERE " +
-				equalSQL(a+".id", b+".id") + " OR pg_catalog.starts_with(" + a + ".id, " +
-				b + ".id OPERATOR(pg_catalog.||) '/'::pg_catalog.text)))"
-		}))
+		out = append(out, "pg_catalog.cardinality("+sessionWordsSQL+") OPERATOR(pg_catalog.>) 0",
+			has(func(list string) string {
+				a, b := w.newAlias(), w.newAlias()
+				return "NOT EXISTS (SELECT 1 FROM pg_catalog.unnest(" + sessionWordsSQL + ") AS " + a +
+					" (id) WHERE NOT EXISTS (SELECT 1 FROM pg_catalog.unnest(" + list + ") AS " + b + " (id) WHERE " +
+					equalSQL(a+".id", b+".id") + " OR pg_catalog.starts_with(" + a + ".id, " +
+					b + ".id OPERATOR(pg_catalog.||) '/'::pg_catalog.text)))"
+			}))
 	}
 	return out
 }
@@ -310,14 +312,14 @@ func listCoversWord(list []string, word string) bool {
 func (w *predicateWriter) consentingSubjectsSQL(n RegistryConsent) string {
 	r := w.newAlias()
 	where := w.consentConditions(n, r, "")
-	no := w.newAlias()
-	refusal := append([]string{equalSQL(columnSQL(no, "subject"), columnSQL(r, "subject"))},
-		n.recordConcernsRowConditions(no, "")...)
-	refusal = append(refusal, oneOfSQL(columnSQL(no, "state"), textArray(refusingStates)),
-		"NOT ("+equalSQL(columnSQL(no, "grantee"), "'*'::pg_catalog.text")+" AND "+
-			equalSQL(columnSQL(no, "scope"), "'*'::pg_catalog.text")+" AND "+columnSQL(no, "number")+
+	refusalAlias := w.newAlias()
+	refusal := append([]string{equalSQL(columnSQL(refusalAlias, "subject"), columnSQL(r, "subject"))},
+		n.recordConcernsRowConditions(refusalAlias, "")...)
+	refusal = append(refusal, oneOfSQL(columnSQL(refusalAlias, "state"), textArray(refusingStates)),
+		"NOT ("+equalSQL(columnSQL(refusalAlias, "grantee"), "'*'::pg_catalog.text")+" AND "+
+			equalSQL(columnSQL(refusalAlias, "scope"), "'*'::pg_catalog.text")+" AND "+columnSQL(refusalAlias, "number")+
 			" OPERATOR(pg_catalog.<) "+columnSQL(r, "number")+")")
-	where = append(where, "NOT EXISTS (SELECT 1 FROM "+w.lookupName(registryTable)+" AS "+no+
+	where = append(where, "NOT EXISTS (SELECT 1 FROM "+w.lookupName(registryTable)+" AS "+refusalAlias+
 		" WHERE "+strings.Join(refusal, " AND ")+")")
 	return "SELECT " + columnSQL(r, "subject") + " FROM " + w.lookupName(registryTable) + " AS " + r + " WHERE " +
 		strings.Join(where, " AND ")
@@ -353,8 +355,8 @@ func (n RegistryConsent) concernsRow(r, row Row, w World) bool {
 		}
 	}
 	context, isContext := strings.CutPrefix(scope, "ctx:")
-	own := callerIDs(n.Contexts, w)
-	return isContext && (slices.Contains(own, scope) || slices.Contains(own, context))
+	contexts := callerIDs(n.Contexts, w)
+	return isContext && (slices.Contains(contexts, scope) || slices.Contains(contexts, context))
 }
 
 func (n RegistryConsent) isConsentingRecord(r, row Row, w World) bool {
@@ -366,11 +368,11 @@ func (n RegistryConsent) isConsentingRecord(r, row Row, w World) bool {
 	}
 	since, dated := row[n.DataTimeColumn]
 	before := func(c string) (older, applies bool) {
-		at, ok := r[c]
+		timeText, ok := r[c]
 		if !ok || n.DataTimeColumn == "" {
 			return false, false
 		}
-		return dated && parseValue(since, TimestampTZ).time.Before(parseValue(at, TimestampTZ).time), true
+		return dated && parseValue(since, TimestampTZ).time.Before(parseValue(timeText, TimestampTZ).time), true
 	}
 	if older, applies := before("void_before"); applies && (older || !dated) {
 		return false
@@ -382,7 +384,7 @@ func (n RegistryConsent) isConsentingRecord(r, row Row, w World) bool {
 	}
 	wasOlder, counted := before("decayed_before")
 	days := "0"
-	if d, said := r["decayed_days"]; said {
+	if d, hasDays := r["decayed_days"]; hasDays {
 		days = d
 	}
 	removed := wasOlder && n.DecayDays < NeverDecays && !isEarlierTime(days, strconv.Itoa(n.DecayDays))
@@ -401,8 +403,8 @@ func (n RegistryConsent) isConsentingRecord(r, row Row, w World) bool {
 		return false
 	}
 	lists := func(c string, words []string) bool {
-		have := nonNullElements(r[c])
-		return !slices.ContainsFunc(words, func(word string) bool { return !listCoversWord(have, word) })
+		listedWords := nonNullElements(r[c])
+		return !slices.ContainsFunc(words, func(word string) bool { return !listCoversWord(listedWords, word) })
 	}
 	categories := func(words []string) bool {
 		if n.DataTimeColumn == "" || n.DecayDays == 0 {
@@ -423,7 +425,7 @@ func (n RegistryConsent) isConsentingRecord(r, row Row, w World) bool {
 }
 
 func coversRequested(words []string, session []Grantee, w World, has func([]string) bool) bool {
-	own := callerIDs(session, w)
+	sessionWords := callerIDs(session, w)
 	switch {
 	case len(words) == 0 && len(session) == 0:
 		return true
@@ -437,10 +439,10 @@ func coversRequested(words []string, session []Grantee, w World, has func([]stri
 				return false
 			}
 		}
-		return len(own) > 0 && has(own)
+		return len(sessionWords) > 0 && has(sessionWords)
 	}
 	return has(words) && (len(session) == 0 ||
-		!slices.ContainsFunc(words, func(word string) bool { return !listCoversWord(own, word) }))
+		!slices.ContainsFunc(words, func(word string) bool { return !listCoversWord(sessionWords, word) }))
 }
 
 // everySubjectConsents evaluates a Registered node in memory: every subject of the row must consent.

@@ -74,11 +74,11 @@ func (s *schema) decaying(subjects []string) {
 			continue
 		}
 		s.registry = slices.DeleteFunc(s.registry, func(r predicate.Row) bool { return r["subject"] == subject })
-		began := time.Now().UTC().Add(-time.Duration(s.IntN(4)*30+s.IntN(2))*24*time.Hour - time.Duration(s.IntN(3)-1)*time.Minute)
+		startedAt := time.Now().UTC().Add(-time.Duration(s.IntN(4)*30+s.IntN(2))*24*time.Hour - time.Duration(s.IntN(3)-1)*time.Minute)
 		s.registry = append(s.registry, predicate.Row{
 			"subject": subject, "grantee": "*", "scope": "*", "number": fmt.Sprint(100 + i), "state": "given", "stream": predicate.Anonymous,
 			"categories": s.pick("{STATISTICAL}",
-				"{STATISTICAL,BEHAVIORAL,a}"), "purposes": "{}", "decay_from": began.Format("2006-01-02 15:04:05.000000+00:00"),
+				"{STATISTICAL,BEHAVIORAL,a}"), "purposes": "{}", "decay_from": startedAt.Format("2006-01-02 15:04:05.000000+00:00"),
 			"decay_categories": s.pick("{ESSENTIAL}", "{ESSENTIAL,BEHAVIORAL}", "{a}")})
 	}
 }

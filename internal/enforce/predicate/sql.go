@@ -261,11 +261,11 @@ func (w *predicateWriter) noSubjectRefusesSQL(n Consent, row string) string {
 
 // linkSQL writes a join with the rows to which a step leads, or with a row of NULLs. The inner OFFSET 0 makes it a
 // probe for each link: otherwise the planner reads the whole table of subjects for each row.
-func (w *predicateWriter) linkSQL(step Step, from, to string, reads []string) string {
-	on := step.onSQL(to, from)
+func (w *predicateWriter) linkSQL(step Step, from, to string, columns []string) string {
+	condition := step.onSQL(to, from)
 	return " LEFT JOIN LATERAL (SELECT " + columnListSQL(to,
-		reads...) + " FROM " + w.lookupName(step.Relation) + " AS " + to +
-		" WHERE " + on + " OFFSET 0) AS " + to + " ON true"
+		columns...) + " FROM " + w.lookupName(step.Relation) + " AS " + to +
+		" WHERE " + condition + " OFFSET 0) AS " + to + " ON true"
 }
 
 // stepColumns returns the columns of the i-th step's rows that the next step, or the condition on the subject, reads.
@@ -284,21 +284,22 @@ func columnSQL(row, name string) string { return row + "." + catalog.QuoteIdent(
 func equalSQL(a, b string) string { return a + " OPERATOR(pg_catalog.=) " + b }
 
 // statusSQL writes the condition that a column has a status.
-func statusSQL(column, is string) string {
-	return "(" + equalSQL(column+"::pg_catalog.text", catalog.QuoteLiteral(is)+"::pg_catalog.text") + ")"
+func statusSQL(column, value string) string {
+	return "(" + equalSQL(column+"::pg_catalog.text", catalog.QuoteLiteral(value)+"::pg_catalog.text") + ")"
 }
 
 // statusHoldsSQL writes a condition that is true if the status is the word, and otherwise false or NULL. An enum and a
 // boolean are compared by value, since PostgreSQL has statistics of the column. It has none of the column's text, and
 // would expect one row in two hundred. The text of an enum is compared as well, since its values may be renamed; the
 // planner expects that part to be true. An agent's statement names no enum: agents may lack USAGE on its schema.
-func (w *predicateWriter) statusHoldsSQL(column, is, of string) string {
-	switch text := statusSQL(column, is); {
-	case of == "boolean":
-		return column + map[bool]string{true: " IS TRUE", false: " IS FALSE"}[is == "true"]
-	case of == "", !w.forRowPolicy:
+func (w *predicateWriter) statusHoldsSQL(column, value, typeName string) string {
+	switch text := statusSQL(column, value); {
+	case typeName == "boolean":
+		return column + map[bool]string{true: " IS TRUE", false: " IS FALSE"}[value == "true"]
+	case typeName == "", !w.forRowPolicy:
 		return text + " IS TRUE"
 	default:
-		return "(" + equalSQL(column, catalog.QuoteLiteral(is)+"::"+of) + " AND (CASE WHEN " + text + " THEN true END) IS NOT NULL)"
+		return "(" + equalSQL(column, catalog.QuoteLiteral(value)+"::"+typeName) + " AND (CASE WHEN " + text +
+			" THEN true END) IS NOT NULL)"
 	}
 }

@@ -244,7 +244,7 @@ func (r *triples) attributes(pol *policy.Policy, w predicate.World, claims map[s
 	}
 	sealed := seal.AttributeFields(w.Attributes) // more than the credential says, and no claim among it counts
 	for _, l := range pol.LiveAttributes() {
-		want, there := w.Attributes[l.Name]
+		want, exists := w.Attributes[l.Name]
 		var own, asked *string
 		err := r.agent.QueryRow(context.Background(), "SELECT pgconsent_signed.attr($1)", l.Name).Scan(&own)
 		if err == nil {
@@ -254,13 +254,13 @@ func (r *triples) attributes(pol *policy.Policy, w predicate.World, claims map[s
 			r.Fatalf("%s: %v\n%s", l.Name, err, predicate.LiveFunctionBody(pol.LiveAttributes()))
 		}
 		for _, got := range []*string{own, asked} {
-			if (got != nil) != there || got != nil && *got != want {
-				r.Fatalf("attribute %s is %v, the model says %q, %v\nclaims %v\n%s", l.Name, got, want, there, claims,
+			if (got != nil) != exists || got != nil && *got != want {
+				r.Fatalf("attribute %s is %v, the model says %q, %v\nclaims %v\n%s", l.Name, got, want, exists, claims,
 					predicate.LiveFunctionBody(pol.LiveAttributes()))
 			}
 		}
 		r.worked++
-		if there {
+		if exists {
 			r.known++
 		}
 	}

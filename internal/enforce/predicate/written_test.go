@@ -38,7 +38,7 @@ func TestFormsAreWritten(t *testing.T) {
 		want[line] = true
 	}
 	var all strings.Builder
-	wrong := 0
+	problems := 0
 	for number := range schemas {
 		s := newSchema(7, number, schemaRows)
 		if _, err := conn.PgConn().Exec(ctx, s.sql()).ReadAll(); err != nil {
@@ -63,7 +63,7 @@ func TestFormsAreWritten(t *testing.T) {
 				line := fmt.Sprintf("%d.%d %s %s %s\n", number, n, table, form, hex.EncodeToString(sum[:6]))
 				all.WriteString(line)
 				if !want[line] && !*update {
-					if wrong++; wrong <= 3 {
+					if problems++; problems <= 3 {
 						t.Errorf("schema %d, policy %d: %s of %s is another (run with -update):\n%s\n%s", number, n, form, table, text, source)
 					}
 				}
@@ -80,7 +80,7 @@ func TestFormsAreWritten(t *testing.T) {
 		if err := os.WriteFile(file, []byte(all.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}
-	} else if got := all.String(); got != string(committed) && wrong == 0 {
+	} else if got := all.String(); got != string(committed) && problems == 0 {
 		t.Error("testdata/written.txt has more than there is now")
 	}
 }

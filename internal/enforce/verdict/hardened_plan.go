@@ -48,6 +48,6 @@ var hintPrefix = regexp.MustCompile(`^(?:/\*pgconsent:(?:v1:[0-9a-f]{64}|use_has
 
 // WithHardenedPlan returns a text of one statement with the settings of a hardened plan in front of it.
 func WithHardenedPlan(text string) string {
-	at := HintLength(text)
-	return text[:at] + HardenedPlanPrefix + text[at:]
+	hintEnd := HintLength(text)
+	return text[:hintEnd] + HardenedPlanPrefix + text[hintEnd:]
 }

@@ -51,9 +51,9 @@ func (x *regexpParser) branches(nested int) bool {
 
 // branch reads one alternative of an expression.
 func (x *regexpParser) branch(nested int) bool {
-	some := x.skipPrefix("^")
+	hasAtom := x.skipPrefix("^")
 	for x.rest != "" && x.rest[0] != '|' && x.rest[0] != ')' {
-		some = true
+		hasAtom = true
 		if x.skipPrefix("$") {
 			return x.rest == "" || x.rest[0] == '|' || x.rest[0] == ')'
 		}
@@ -69,7 +69,7 @@ func (x *regexpParser) branch(nested int) bool {
 			return false
 		}
 	}
-	return some
+	return hasAtom
 }
 
 // boundary reads a sign for the beginning or the end of a word.
@@ -138,16 +138,16 @@ func (x *regexpParser) quantifier(group, repeats bool) bool {
 func (x *regexpParser) repetition() bool {
 	inside, rest, closed := strings.Cut(x.rest[1:], "}")
 	low, high, two := strings.Cut(inside, ",")
-	least, ok := parseSmallNumber(low)
-	most := least
+	minimum, ok := parseSmallNumber(low)
+	limit := minimum
 	if two && high != "" {
 		var is bool
-		most, is = parseSmallNumber(high)
+		limit, is = parseSmallNumber(high)
 		ok = ok && is
 	}
 	x.rest = rest
-	x.copies += max(least, most)
-	return closed && ok && least <= most && most > 0 && x.copies <= maxCopies
+	x.copies += max(minimum, limit)
+	return closed && ok && minimum <= limit && limit > 0 && x.copies <= maxCopies
 }
 
 func parseSmallNumber(s string) (int, bool) {
@@ -168,11 +168,11 @@ func parseSmallNumber(s string) (int, bool) {
 func (x *regexpParser) bracket() bool {
 	x.rest = x.rest[1:]
 	x.skipPrefix("^")
-	for some := false; x.rest != ""; some = true {
+	for hasCharacter := false; x.rest != ""; hasCharacter = true {
 		switch c := x.rest[0]; {
 		case c == ']':
 			x.rest = x.rest[1:]
-			return some
+			return hasCharacter
 		case strings.HasPrefix(x.rest, "[:"):
 			name, rest, closed := strings.Cut(x.rest[2:], ":]")
 			if !closed || !slices.Contains(classNames, name) {

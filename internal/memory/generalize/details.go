@@ -76,9 +76,9 @@ func textOverlap(source, text string) (float64, int) {
 	if len(b) == 0 {
 		return 0, 0
 	}
-	has := map[string]bool{}
+	sourceRuns := map[string]bool{}
 	for _, w := range a {
-		has[w] = true
+		sourceRuns[w] = true
 	}
 	shared, counted := 0, 0
 	for _, w := range b {
@@ -86,7 +86,7 @@ func textOverlap(source, text string) (float64, int) {
 			continue
 		}
 		counted++
-		if has[w] {
+		if sourceRuns[w] {
 			shared++
 		}
 	}

@@ -41,12 +41,12 @@ func ifPrefixed(prefix, e string) string {
 // hasNameEnding reports whether a word is a name, with length letters, plus one of the endings. After a name of two or
 // three letters only endings with s count. It runs for each word of a text and each name, so it allocates nothing.
 func hasNameEnding(w wordPart, p namePattern, length int) bool {
-	plain, seen := endingsPlain, endingsLookalike
+	plain, lookalike := endingsPlain, endingsLookalike
 	switch {
 	case length < 2:
 		return false
 	case length < 4:
-		plain, seen = endingsWithS, endingsWithSLookalike
+		plain, lookalike = endingsWithS, endingsWithSLookalike
 	}
 	if rest, ok := strings.CutPrefix(w.plainForm, p.plainForm); ok && plain[rest] {
 		return true
@@ -55,7 +55,7 @@ func hasNameEnding(w wordPart, p namePattern, length int) bool {
 		return true
 	}
 	if len(p.lookalike) >= 4 { // The name is in folded form already.
-		if rest, ok := strings.CutPrefix(w.lookalike, p.lookalike); ok && seen[rest] {
+		if rest, ok := strings.CutPrefix(w.lookalike, p.lookalike); ok && lookalike[rest] {
 			return true
 		}
 	}

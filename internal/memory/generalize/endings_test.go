@@ -14,8 +14,8 @@ import (
 // What ended looks up says the same as putting each ending behind the name and comparing.
 func TestEndingsAreThoseOfTheList(t *testing.T) {
 	letters := rapid.SampledFrom([]rune("aeinosstlumwjköéñ"))
-	word := func(t *rapid.T, label string, most int) string {
-		return string(rapid.SliceOfN(letters, 1, most).Draw(t, label))
+	word := func(t *rapid.T, label string, limit int) string {
+		return string(rapid.SliceOfN(letters, 1, limit).Draw(t, label))
 	}
 	property.Check(t, func(t *rapid.T) {
 		name := word(t, "name", 7)

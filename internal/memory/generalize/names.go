@@ -103,8 +103,9 @@ func patternsOf(kind, name string, id bool) []namePattern {
 			groups = append(groups, []wordPart{p})
 		}
 	}
-	whole := namePattern{wordPart: joinParts(parts), kind: kind, wordCount: len(groups), partCount: len(parts), isWhole: true}
-	out := []namePattern{whole}
+	wholeName := namePattern{wordPart: joinParts(parts), kind: kind, wordCount: len(groups), partCount: len(parts),
+		isWhole: true}
+	out := []namePattern{wholeName}
 	for _, g := range groups {
 		p := joinParts(g)
 		if len(groups) > 1 && !isNumber(g) && !nameParticles[p.plainForm] && !(id && roleWords[p.plainForm]) &&
@@ -197,13 +198,13 @@ func findNames(text string, names []namePattern) []Finding {
 				if level == "" {
 					continue
 				}
-				what := "the name of somebody whom the source is about"
+				description := "the name of somebody whom the source is about"
 				if n.kind == "source" {
-					what = "the id of the source"
+					description = "the id of the source"
 				}
-				message := what + ": take it out"
+				message := description + ": take it out"
 				if level == LevelWarn {
-					message = "it may be " + what
+					message = "it may be " + description
 				}
 				out = append(out, Finding{Check: CheckEntityName, Level: level, Kind: n.kind, Text: text[w.start:w.end],
 					Message: message, start: w.start})

@@ -68,12 +68,12 @@ func findPlaces(text string) []Finding {
 				name += " "
 			}
 			name += parts[j].plainForm
-			known := knownPlaces()[name]
+			isKnownPlace := knownPlaces()[name]
 			// Some languages write "in", "of" or "to" a place as an ending.
-			if !known && parts[j].script != unspacedScript && len(parts[j].plainForm) > 4 {
-				known = knownPlaces()[strings.TrimSuffix(name, "s")]
+			if !isKnownPlace && parts[j].script != unspacedScript && len(parts[j].plainForm) > 4 {
+				isKnownPlace = knownPlaces()[strings.TrimSuffix(name, "s")]
 			}
-			if known && (parts[i].startsUpper || parts[i].script != latin) {
+			if isKnownPlace && (parts[i].startsUpper || parts[i].script != latin) {
 				out = append(out, Finding{Check: CheckSpecificity, Level: LevelWarn, Kind: "place",
 					Text: text[parts[i].start:parts[j].end], Message: message, start: parts[i].start})
 			}

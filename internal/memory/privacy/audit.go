@@ -178,11 +178,11 @@ func (d *Service) Audit(ctx context.Context, c identity.Caller, q AuditQuery) (*
 	}
 	defer func() { _ = control.Close(context.WithoutCancel(ctx)) }()
 	a := auditor{policy: p, section: section, controlConn: control, stores: map[string]*storeConsents{}}
-	most := maxRows
+	limit := maxRows
 	if q.MaxMemories > 0 {
-		most = min(most, q.MaxMemories)
+		limit = min(limit, q.MaxMemories)
 	}
-	rows, err := a.readMemories(ctx, caller, q.Subject, kind, q.ID, after, most+1)
+	rows, err := a.readMemories(ctx, caller, q.Subject, kind, q.ID, after, limit+1)
 	if err != nil {
 		return nil, err
 	}
@@ -190,9 +190,9 @@ func (d *Service) Audit(ctx context.Context, c identity.Caller, q AuditQuery) (*
 		return nil, newNotFoundError("memory or subject")
 	}
 	out := &AuditReport{Subject: q.Subject, Rows: []AuditedMemory{}}
-	if len(rows) > most {
-		rows = rows[:most]
-		out.Next = rows[most-1].nextCursor()
+	if len(rows) > limit {
+		rows = rows[:limit]
+		out.Next = rows[limit-1].nextCursor()
 	}
 	out.Rows, err = a.auditedMemories(ctx, d, caller, rows)
 	return out, err
@@ -224,12 +224,12 @@ func (a auditor) auditedMemories(ctx context.Context, d *Service, caller string,
 		return nil, err
 	}
 	candidates := a.possibleViewers(d.AgentAttributes(), rows)
-	seen, err := a.visibleRows(ctx, agentConn, keys, candidates, rows)
+	visible, err := a.visibleRows(ctx, agentConn, keys, candidates, rows)
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range rows {
-		row, err := a.auditedMemory(ctx, caller, r, candidates, seen)
+		row, err := a.auditedMemory(ctx, caller, r, candidates, visible)
 		if err != nil {
 			return nil, err
 		}
@@ -273,12 +273,12 @@ func nilIfEmpty(s string) *string {
 // readMemories returns the memories about which the caller may ask. A function of the database decides about which it
 // may.
 func (a auditor) readMemories(ctx context.Context, caller, subject, kind, key string, after []string,
-	most int) ([]memoryRow,
+	limit int) ([]memoryRow,
 	error) {
 	rows, err := a.controlConn.Query(ctx,
 		"SELECT kind, key, store, owner, source, subjects, grants, evidence, speaks FROM "+
 			"pgconsent.privacy_rows($1, $2, $3, $4, $5, $6)", caller, nilIfEmpty(subject), nilIfEmpty(kind), nilIfEmpty(key), after,
-		most)
+		limit)
 	if err != nil {
 		return nil, fmt.Errorf("look at grants: %w", err)
 	}
@@ -547,12 +547,12 @@ func (a auditor) auditedMemory(ctx context.Context, caller string, r memoryRow, 
 				}
 			}
 		})
-		shown := false
+		isVisible := false
 		for _, in := range contexts {
-			if !seen[c][in].contains(r) || shown && in != "" {
+			if !seen[c][in].contains(r) || isVisible && in != "" {
 				continue
 			}
-			shown = true
+			isVisible = true
 			if everybody && c.ids != nil && len(c.agents) == 0 && c.entity != r.owner {
 				continue // The candidate for everybody includes this one.
 			}
@@ -561,7 +561,7 @@ func (a auditor) auditedMemory(ctx context.Context, caller string, r memoryRow, 
 				break
 			}
 		}
-		if shown {
+		if isVisible {
 			continue
 		}
 		if grant, in := a.grantForViewer(c, "", r); grant != "" {

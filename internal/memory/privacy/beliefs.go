@@ -36,7 +36,7 @@ const maxBeliefsPerPage = 50
 // ListDerivedBeliefs lists which beliefs were drawn from memories of the caller's own stores, and who sees them. Only
 // the owner of a store may know from which memory a belief was drawn.
 func (d *Service) ListDerivedBeliefs(ctx context.Context, c identity.Caller, after string) (*DerivedBeliefs, error) {
-	at, err := parseCursor(after)
+	cursor, err := parseCursor(after)
 	if err != nil {
 		return nil, err
 	}
@@ -56,17 +56,17 @@ func (d *Service) ListDerivedBeliefs(ctx context.Context, c identity.Caller, aft
 	a := auditor{policy: p, section: section, controlConn: control, stores: map[string]*storeConsents{}}
 	rows, err := control.Query(ctx,
 		"SELECT kind, key, store, coalesce(text, ''), source, source_kind, note, at FROM "+
-			"pgconsent.privacy_drawn($1, $2, $3)", caller, at, maxBeliefsPerPage+1)
+			"pgconsent.privacy_drawn($1, $2, $3)", caller, cursor, maxBeliefsPerPage+1)
 	if err != nil {
 		return nil, fmt.Errorf("look at what was drawn from memories: %w", err)
 	}
 	type link struct {
-		kind, key, store, at string
+		kind, key, store, cursor string
 		DerivedBelief
 	}
 	links, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (l link, err error) {
-		err = row.Scan(&l.kind, &l.key, &l.store, &l.Text, &l.Source, &l.SourceKind, &l.Note, &l.at)
-		l.At, _ = time.Parse(time.RFC3339Nano, l.at)
+		err = row.Scan(&l.kind, &l.key, &l.store, &l.Text, &l.Source, &l.SourceKind, &l.Note, &l.cursor)
+		l.At, _ = time.Parse(time.RFC3339Nano, l.cursor)
 		return l, err
 	})
 	if err != nil {
@@ -76,15 +76,15 @@ func (d *Service) ListDerivedBeliefs(ctx context.Context, c identity.Caller, aft
 	if len(links) > maxBeliefsPerPage {
 		links = links[:maxBeliefsPerPage]
 		last := links[maxBeliefsPerPage-1]
-		out.Next = encodeCursor(last.at, last.key, last.Source)
+		out.Next = encodeCursor(last.cursor, last.key, last.Source)
 	}
 	var beliefs []memoryRow
 	for _, l := range links {
-		of, err := a.readMemories(ctx, caller, "", l.kind, l.key, nil, 2)
+		sources, err := a.readMemories(ctx, caller, "", l.kind, l.key, nil, 2)
 		if err != nil {
 			return nil, err
 		}
-		beliefs = append(beliefs, of...)
+		beliefs = append(beliefs, sources...)
 	}
 	reports, err := a.auditedMemories(ctx, d, caller, beliefs)
 	if err != nil {
@@ -124,9 +124,9 @@ func (a auditor) beliefMakers(ctx context.Context, g *policy.Generalize, keys []
 		FROM pgconsent.privacy_event AS e WHERE e.relation = $1 AND e.key = ANY ($2) AND e.did = 'draw'
 		ORDER BY e.number DESC`, g.Link.Relation.Name.String(), keys, erasedIDText)
 	if err == nil {
-		var key, store, by string
-		_, err = pgx.ForEachRow(rows, []any{&key, &store, &by}, func() error { // The first entity of a belief stays.
-			out[[2]string{key, store}] = by
+		var key, store, maker string
+		_, err = pgx.ForEachRow(rows, []any{&key, &store, &maker}, func() error { // The first entity of a belief stays.
+			out[[2]string{key, store}] = maker
 			return nil
 		})
 	}

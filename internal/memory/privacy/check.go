@@ -52,14 +52,14 @@ func checkIDs(label string, list []string) ([]string, error) {
 }
 
 // checkText checks free text.
-func checkText(what, s string, maxBytes int) error {
+func checkText(label, s string, maxBytes int) error {
 	switch {
 	case !utf8.ValidString(s):
-		return newError(NameValidation, "Send UTF-8.", "%s is not valid UTF-8", what)
+		return newError(NameValidation, "Send UTF-8.", "%s is not valid UTF-8", label)
 	case strings.ContainsRune(s, 0):
-		return newError(NameValidation, "Leave it out.", "%s has a NUL character", what)
+		return newError(NameValidation, "Leave it out.", "%s has a NUL character", label)
 	case len(s) > maxBytes:
-		return newError(NameValidation, "Make it shorter.", "%s is longer than %d bytes", what, maxBytes)
+		return newError(NameValidation, "Make it shorter.", "%s is longer than %d bytes", label, maxBytes)
 	}
 	return nil
 }
@@ -76,11 +76,11 @@ func checkReason(s string) error {
 }
 
 // checkOptionalID checks an id that may be left out.
-func checkOptionalID(what, s string) error {
+func checkOptionalID(label, s string) error {
 	if s == "" {
 		return nil
 	}
-	return checkID(what, s)
+	return checkID(label, s)
 }
 
 func firstError(errs ...error) error {

@@ -132,12 +132,12 @@ func (d *Service) WithdrawConsent(ctx context.Context, c identity.Caller, g Cons
 		return nil, translateDatabaseError(err)
 	}
 	if len(out) == 0 { // The consent was revoked before, or there is none.
-		again, err := s.conn.Query(ctx, "SELECT "+s.consentColumns()+" FROM "+x.Relation.Name.SQL()+" WHERE "+where+
+		withdrawn, err := s.conn.Query(ctx, "SELECT "+s.consentColumns()+" FROM "+x.Relation.Name.SQL()+" WHERE "+where+
 			" AND "+catalog.QuoteIdent(x.Revoked)+" IS NOT NULL ORDER BY 1 LIMIT 100", values...)
 		if err != nil {
 			return nil, translateDatabaseError(err)
 		}
-		if out, err = pgx.CollectRows(again, scanConsent); err != nil {
+		if out, err = pgx.CollectRows(withdrawn, scanConsent); err != nil {
 			return nil, translateDatabaseError(err)
 		}
 		for i := range out {

@@ -162,9 +162,9 @@ func (d *Service) findOrMakeContext(ctx context.Context, c identity.Caller, e Co
 		return nil, err
 	}
 	found = slices.DeleteFunc(found, func(x Context) bool { return e.Store != "" && x.Store != e.Store || !x.MayEnter })
-	if mine := slices.DeleteFunc(slices.Clone(found), func(x Context) bool { return !x.Owner }); len(found) > 1 &&
-		len(mine) == 1 && e.Store == "" && len(participants) > 0 {
-		found = mine
+	if own := slices.DeleteFunc(slices.Clone(found), func(x Context) bool { return !x.Owner }); len(found) > 1 &&
+		len(own) == 1 && e.Store == "" && len(participants) > 0 {
+		found = own
 	}
 	out := &EnteredContext{Added: []string{}}
 	switch {
@@ -195,8 +195,8 @@ func (d *Service) findOrMakeContext(ctx context.Context, c identity.Caller, e Co
 		return nil, err
 	}
 	if e.Role != "" {
-		held := slices.Contains(s.ids, e.Role) || slices.Contains(s.ids, "role:"+e.Role)
-		out.Role, out.CredentialHasRole = e.Role, &held
+		hasRole := slices.Contains(s.ids, e.Role) || slices.Contains(s.ids, "role:"+e.Role)
+		out.Role, out.CredentialHasRole = e.Role, &hasRole
 	}
 	out.Setting = "SET " + s.section.ContextSetting + " = " + catalog.QuoteLiteral(e.Context)
 	return out, nil

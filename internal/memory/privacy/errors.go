@@ -49,9 +49,9 @@ func newError(name, hint, format string, args ...any) *Error {
 }
 
 // newNotFoundError is the answer both for what does not exist and for what the caller may not know of.
-func newNotFoundError(what string) *Error {
+func newNotFoundError(kind string) *Error {
 	return newError(NameNotFound, "Ids match whole: upper and lower case differ. What you may not see is not there.",
-		"there is no such %s for you", what)
+		"there is no such %s for you", kind)
 }
 
 const lockNotAvailable = "55P03"

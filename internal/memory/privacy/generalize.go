@@ -220,8 +220,8 @@ func (s *callerSession) readSource(ctx context.Context, tx pgx.Tx, kind, key str
 // scanSource reads a row that readSource selects. A row without a list of subjects gives nil.
 func scanSource(row pgx.CollectableRow, m *policy.Memories) (*sourceMemory, error) {
 	out := &sourceMemory{memories: m}
-	var store, teller, told, subjects, grants, evidence, content *string
-	if err := row.Scan(&out.id, &store, &teller, &told, &subjects, &grants, &evidence, &content); err != nil {
+	var store, teller, toldFrom, subjects, grants, evidence, content *string
+	if err := row.Scan(&out.id, &store, &teller, &toldFrom, &subjects, &grants, &evidence, &content); err != nil {
 		return nil, err
 	}
 	for into, value := range map[*string]*string{&out.store: store, &out.toldBy: teller, &out.content: content} {

@@ -156,16 +156,16 @@ func auditing(k *kernle) {
 	refused(k.T, "asked by who sees it", err, NameNotFound, "PC404")
 
 	for _, c := range []struct {
-		by   identity.Caller
-		most int
-		want []string
-		more bool
+		by    identity.Caller
+		limit int
+		want  []string
+		more  bool
 	}{
 		{as("sean"), 5, []string{"dog:bella"}, false},
 		{as("ash"), 2, []string{"dog:bella", "dog:page"}, true},
 		{as("ash"), 3, []string{"dog:bella", "dog:page", "human:kid"}, false},
 	} {
-		got, more, err := k.service.AuditableSubjects(ctx, c.by, c.most)
+		got, more, err := k.service.AuditableSubjects(ctx, c.by, c.limit)
 		if err != nil || more != c.more {
 			k.Errorf("whom %s %s may ask about: more %v, %v", c.by.Agent, c.by.Subject, more, err)
 		}

@@ -155,8 +155,8 @@ func memoryColumns(m *policy.Memories) string {
 // scanMemory reads a row of memoryColumns. It returns false if the grants are no list.
 func scanMemory(row pgx.Row, m *policy.Memories) (*Memory, bool, error) {
 	out := &Memory{Kind: m.Kind}
-	var store, source, told, subjects, grants, evidence *string
-	if err := row.Scan(&out.ID, &store, &source, &told, &subjects, &grants, &evidence); err != nil {
+	var store, source, toldFrom, subjects, grants, evidence *string
+	if err := row.Scan(&out.ID, &store, &source, &toldFrom, &subjects, &grants, &evidence); err != nil {
 		return nil, false, err
 	}
 	if store != nil {
@@ -165,8 +165,8 @@ func scanMemory(row pgx.Row, m *policy.Memories) (*Memory, bool, error) {
 	if source != nil {
 		out.Source = *source
 	}
-	if told != nil {
-		out.ToldFrom = *told
+	if toldFrom != nil {
+		out.ToldFrom = *toldFrom
 	}
 	out.Subjects, _ = decodeList(m.Subjects, subjects)
 	list, ok := decodeList(m.Grants, grants)
@@ -305,9 +305,9 @@ type GrantResult struct {
 // consented.
 func (d *Service) Grant(ctx context.Context, c identity.Caller, change GrantChange) (*GrantResult, error) {
 	return d.changeGrants(ctx, c, change, func(list []string) []string {
-		for _, who := range change.Grantees {
-			if !slices.Contains(list, who) {
-				list = append(list, who)
+		for _, grantee := range change.Grantees {
+			if !slices.Contains(list, grantee) {
+				list = append(list, grantee)
 			}
 		}
 		return list
@@ -327,11 +327,11 @@ func (d *Service) Revoke(ctx context.Context, c identity.Caller, change GrantCha
 // changeGrants changes what a memory is granted to.
 func (d *Service) changeGrants(ctx context.Context, c identity.Caller, change GrantChange, apply func([]string) []string) (*GrantResult,
 	error) {
-	who, err := checkIDs("those concerned", change.Grantees)
+	grantees, err := checkIDs("those concerned", change.Grantees)
 	if err != nil {
 		return nil, err
 	}
-	if len(who) == 0 {
+	if len(grantees) == 0 {
 		return nil, newError(NameValidation, "Name an id.", "nobody is named")
 	}
 	consent, err := checkIDs("consent", change.Consent)

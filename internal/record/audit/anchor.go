@@ -59,24 +59,24 @@ func readAnchor(path string, key Key) (newest RecordHead, slot int, err error) {
 	if err != nil {
 		return newest, 0, fmt.Errorf("audit anchor: %w", err)
 	}
-	seen, found := false, false
-	for at, line := range bytes.Split(b, []byte("\n")) {
+	hasSlot, found := false, false
+	for slotIndex, line := range bytes.Split(b, []byte("\n")) {
 		line = bytes.Trim(line, "\x00 \t\r") // a slot may consist of zeros
 		if len(line) == 0 || line[0] == '#' {
 			continue
 		}
-		seen = true
+		hasSlot = true
 		h, err := readHead(line, key)
 		switch {
 		case err != nil && line[0] == '{': // the other slot may be intact
 			continue
 		case err != nil:
-			return newest, 0, fmt.Errorf("audit anchor: %s line %d: %w", path, at+1, err)
+			return newest, 0, fmt.Errorf("audit anchor: %s line %d: %w", path, slotIndex+1, err)
 		case h.Seq >= newest.Seq:
 			newest, slot, found = h, bytes.Index(b, line)/slotSize, true
 		}
 	}
-	if seen && !found {
+	if hasSlot && !found {
 		return newest, 0, fmt.Errorf(
 			"audit anchor: %s has no valid head: it was changed, or made with another key", path)
 	}

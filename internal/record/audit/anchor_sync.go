@@ -11,7 +11,7 @@ type anchorSync struct {
 
 // attach opens the anchor and compares the end of the log with it. If there was no anchor, it returns a record about
 // that.
-func (m *anchorSync) attach(at chainPosition) (*Recovery, error) {
+func (m *anchorSync) attach(end chainPosition) (*Recovery, error) {
 	if m.cfg.AnchorFile == "" {
 		return nil, nil
 	}
@@ -19,12 +19,12 @@ func (m *anchorSync) attach(at chainPosition) (*Recovery, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := at.checkHead(a.lastHead); err != nil {
+	if err := end.checkHead(a.lastHead); err != nil {
 		a.close()
 		return nil, fmt.Errorf("%w; keep the records as evidence and start with a new chain", err)
 	}
 	m.anchor = a
-	if missing && at.seq > 0 {
+	if missing && end.seq > 0 {
 		return &Recovery{Cause: "anchor"}, nil
 	}
 	return nil, nil

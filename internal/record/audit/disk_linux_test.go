@@ -67,8 +67,8 @@ func apart(t *testing.T) bool {
 		case err != nil:
 			t.Errorf("%v:\n%s", err, said)
 		case strings.Contains(said, "--- SKIP: "):
-			_, why, _ := strings.Cut(said, "--- SKIP: ")
-			t.Skip(why)
+			_, reason, _ := strings.Cut(said, "--- SKIP: ")
+			t.Skip(reason)
 		case !strings.Contains(said, "--- PASS: "+t.Name()):
 			t.Errorf("the test did not run:\n%s", said)
 		}

@@ -164,8 +164,8 @@ func (w *fileSink) findEnd() error {
 // saveTornRecord copies an incomplete last record before it is cut off.
 func (w *fileSink) saveTornRecord(tail []byte) (*Recovery, error) {
 	sum := sha256.Sum256(tail)
-	kept := fmt.Sprintf("%s%d", tornFilePrefix(w.endPosition.segment), w.endPosition.size)
-	f, err := os.OpenFile(filepath.Join(w.cfg.Dir, kept), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	savedName := fmt.Sprintf("%s%d", tornFilePrefix(w.endPosition.segment), w.endPosition.size)
+	f, err := os.OpenFile(filepath.Join(w.cfg.Dir, savedName), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +173,7 @@ func (w *fileSink) saveTornRecord(tail []byte) (*Recovery, error) {
 	if err = errors.Join(err, f.Sync(), f.Close(), syncDir(w.cfg.Dir)); err != nil {
 		return nil, err
 	}
-	return &Recovery{Cause: "torn", Bytes: int64(len(tail)), SHA256: hex.EncodeToString(sum[:]), SavedAs: kept}, nil
+	return &Recovery{Cause: "torn", Bytes: int64(len(tail)), SHA256: hex.EncodeToString(sum[:]), SavedAs: savedName}, nil
 }
 
 func (w *fileSink) openSegment() error {
@@ -227,8 +227,9 @@ func (w *fileSink) append(group []*Ticket, sync bool) (time.Time, error) {
 	if len(w.startRecords) > 0 {
 		group = append(slices.Clone(w.startRecords), group...)
 	}
-	old := w.cfg.MaxSegmentAge > 0 && !w.segmentBegan.IsZero() && w.cfg.Clock().Sub(w.segmentBegan) > w.cfg.MaxSegmentAge
-	if len(group) > 0 && (w.endPosition.size > w.cfg.MaxSegment || old && w.endPosition.size > 0) {
+	isSegmentOld := w.cfg.MaxSegmentAge > 0 && !w.segmentBegan.IsZero() &&
+		w.cfg.Clock().Sub(w.segmentBegan) > w.cfg.MaxSegmentAge
+	if len(group) > 0 && (w.endPosition.size > w.cfg.MaxSegment || isSegmentOld && w.endPosition.size > 0) {
 		if err := w.rotate(); err != nil {
 			return time.Time{}, err
 		}
@@ -289,15 +290,15 @@ func (w *fileSink) rotate() error {
 		}
 		w.durablePosition, w.oldestPending, w.pendingBytes = w.endPosition, time.Time{}, reusableBuffer(w.pendingBytes)
 	}
-	old := w.file
-	was := w.endPosition
+	oldFile := w.file
+	oldEnd := w.endPosition
 	w.endPosition.segment, w.endPosition.size = w.endPosition.segment+1, 0
 	if err := w.openSegment(); err != nil {
-		w.endPosition = was
+		w.endPosition = oldEnd
 		return err
 	}
 	w.durablePosition = w.endPosition
-	old.Close()
+	oldFile.Close()
 	return nil
 }
 

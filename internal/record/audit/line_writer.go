@@ -55,13 +55,13 @@ func (s *lineWriter) append(dst []byte, prev []byte, t *Ticket) (lines, hash []b
 	}
 	s.sum = sha256.Sum256(dst[start:])
 	dst = append(dst, hashMember...)
-	at := len(dst)
+	lineStart := len(dst)
 	dst = hex.AppendEncode(dst, s.sum[:])
 	if s.mac != nil {
 		dst = append(append(dst, kidMember...), s.kid...)
-		dst = hex.AppendEncode(append(dst, macMember...), s.code(dst[at:at+hashLen]))
+		dst = hex.AppendEncode(append(dst, macMember...), s.code(dst[lineStart:lineStart+hashLen]))
 	}
-	return append(dst, "\"}\n"...), dst[at : at+hashLen], nil
+	return append(dst, "\"}\n"...), dst[lineStart : lineStart+hashLen], nil
 }
 
 // hashLen is the length of a hash in a line, in characters.

@@ -443,18 +443,18 @@ func (l *Log) writeQueued(last bool) <-chan time.Time {
 	l.waitingSince = l.cfg.Clock()
 	l.mu.Unlock()
 
-	began := time.Now()
-	kept, err := l.writeGroup(batch, broken != nil, lost, last)
+	startedAt := time.Now()
+	isHeld, err := l.writeGroup(batch, broken != nil, lost, last)
 
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waitingSince = time.Time{}
 	l.queue = l.queue[len(batch):] // only this goroutine removes records
-	if err == nil || kept {
+	if err == nil || isHeld {
 		l.lostRecords -= lost
 	}
 	switch {
-	case err != nil && kept:
+	case err != nil && isHeld:
 		l.holdGroup(batch, err)
 		l.failGroup(nil, err)
 	case err != nil:
@@ -478,7 +478,7 @@ func (l *Log) writeQueued(last bool) <-chan time.Time {
 	}
 	switch {
 	case err != nil: // an attempt that takes long before it fails is made less often
-		return time.After(max(retryInterval, 4*time.Since(began)))
+		return time.After(max(retryInterval, 4*time.Since(startedAt)))
 	case !l.recordSink.oldestUnsynced().IsZero():
 		return time.After(syncInterval)
 	default:
@@ -511,16 +511,16 @@ func (l *Log) writeGroup(batch []*Ticket, mustReopen bool, lostRecords uint64, l
 			group = append(group, t)
 		}
 	}
-	gone := l.recordSink.expired()
-	if gone != nil {
-		group = append(group, &Ticket{kind: KindCheckpoint, at: l.cfg.Clock(), rareRecord: *gone})
+	expired := l.recordSink.expired()
+	if expired != nil {
+		group = append(group, &Ticket{kind: KindCheckpoint, at: l.cfg.Clock(), rareRecord: *expired})
 	}
-	oldest, err := l.recordSink.append(group, l.cfg.Mode == ModeStrict || last || gone != nil)
+	oldest, err := l.recordSink.append(group, l.cfg.Mode == ModeStrict || last || expired != nil)
 	if err != nil {
 		return l.recordSink.keepsGroup(), err
 	}
-	if gone != nil {
-		l.recordSink.remove(*gone)
+	if expired != nil {
+		l.recordSink.remove(*expired)
 	}
 	for _, t := range group {
 		// A waiter that has just timed out has refused the statement: the record stays, and its outcome will have
@@ -553,17 +553,17 @@ func (l *Log) holdGroup(batch []*Ticket, err error) {
 // failGroup tells the waiters of a group that it failed, and keeps the records that nobody waits for. The caller holds
 // mu.
 func (l *Log) failGroup(batch []*Ticket, err error) {
-	if was := l.failure; was == nil || isTransient(was) && !isTransient(err) {
+	if lastFailure := l.failure; lastFailure == nil || isTransient(lastFailure) && !isTransient(err) {
 		l.cfg.Log.Error("audit: records cannot be written; statements of agents are refused until they can", "error", err)
 	}
 	l.failure = err
-	kept := make([]*Ticket, 0, len(batch)+len(l.queue))
+	remaining := make([]*Ticket, 0, len(batch)+len(l.queue))
 	for _, tickets := range [][]*Ticket{batch, l.queue} {
 		for _, t := range tickets {
 			switch {
 			case t.isDropped:
 			case !t.hasWaiter:
-				kept = append(kept, t)
+				remaining = append(remaining, t)
 			default:
 				l.lostRecords++
 				l.countFailure(1)
@@ -572,5 +572,5 @@ func (l *Log) failGroup(batch []*Ticket, err error) {
 			}
 		}
 	}
-	l.queue = kept
+	l.queue = remaining
 }

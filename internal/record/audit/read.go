@@ -83,9 +83,9 @@ func (c *Cursor) readSegment(fn func(Record) error) error {
 		if err != nil {
 			return err
 		}
-		rec, why := parseLine(line)
-		if why != "" {
-			return &ChainError{Segment: segmentName(c.segment), Reason: why}
+		rec, reason := parseLine(line)
+		if reason != "" {
+			return &ChainError{Segment: segmentName(c.segment), Reason: reason}
 		}
 		c.lastRecord, c.offset = rec.Seq, c.offset+int64(len(line))
 		if err := fn(rec); err != nil {

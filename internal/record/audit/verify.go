@@ -151,13 +151,13 @@ func (c *chainWalk) checkSegment(n int, first bool) ([]byte, error) {
 
 // remainingSegments returns the segments that still exist if the given one is gone. Retention removes the oldest first:
 // if an older segment still exists, somebody else has removed this one.
-func (c *chainWalk) remainingSegments(gone int) ([]int, error) {
+func (c *chainWalk) remainingSegments(missing int) ([]int, error) {
 	segments, err := c.source.Segments()
 	if err != nil {
 		return nil, err
 	}
-	if len(segments) == 0 || segments[0] <= gone {
-		return nil, &ChainError{Segment: segmentName(gone), Reason: "the segment is missing"}
+	if len(segments) == 0 || segments[0] <= missing {
+		return nil, &ChainError{Segment: segmentName(missing), Reason: "the segment is missing"}
 	}
 	c.hasCheckpoint = false // a later checkpoint must name the removed segments
 	return segments, nil
@@ -192,11 +192,11 @@ func (c *chainWalk) beginAt(segment int) error {
 		if first.Seq <= c.position.seq+1 {
 			return nil
 		}
-		gone := RemovedRange{c.position.seq + 1, first.Seq - 1}
-		if n := len(c.report.Removed); n > 0 && c.report.Removed[n-1].First == gone.First { // the removed range grows
+		removed := RemovedRange{c.position.seq + 1, first.Seq - 1}
+		if n := len(c.report.Removed); n > 0 && c.report.Removed[n-1].First == removed.First { // the removed range grows
 			c.report.Removed = c.report.Removed[:n-1]
 		}
-		c.report.Removed = append(c.report.Removed, gone)
+		c.report.Removed = append(c.report.Removed, removed)
 	}
 	c.needsCheckpoint = true
 	c.position.seq, c.position.previousHash = first.Seq-1, first.PreviousHash
@@ -211,27 +211,27 @@ func (c *chainWalk) checkNext(rec Record) error {
 		r.FirstSeq = rec.Seq
 	}
 	r.Records++
-	why := ""
+	reason := ""
 	switch {
 	case rec.MAC == "" && r.HasCodes:
-		why = "the record has no code, and those before it have"
+		reason = "the record has no code, and those before it have"
 	case rec.MAC == "" || c.options.Key.secret == nil:
 	case rec.KeyID != c.options.Key.ID():
-		why = fmt.Sprintf("the record was authenticated with key %s, which is not the one given", rec.KeyID)
+		reason = fmt.Sprintf("the record was authenticated with key %s, which is not the one given", rec.KeyID)
 	case !hmac.Equal([]byte(rec.MAC), []byte(c.options.Key.recordCode(rec.Hash))):
-		why = "the record was not written with the key: its code does not fit"
+		reason = "the record was not written with the key: its code does not fit"
 	}
 	r.HasCodes = rec.MAC != ""
 	for _, h := range c.options.Heads {
 		if h.Seq == rec.Seq && h.Hash != rec.Hash {
-			why = fmt.Sprintf("record %d is not the one that the anchor names", rec.Seq)
+			reason = fmt.Sprintf("record %d is not the one that the anchor names", rec.Seq)
 		}
 		if h.Seq == rec.Seq {
 			r.AnchoredRecord = max(r.AnchoredRecord, h.Seq)
 		}
 	}
-	if why != "" {
-		return &ChainError{Segment: segmentName(c.position.segment), Reason: fmt.Sprintf("record %d: %s", rec.Seq, why)}
+	if reason != "" {
+		return &ChainError{Segment: segmentName(c.position.segment), Reason: fmt.Sprintf("record %d: %s", rec.Seq, reason)}
 	}
 	switch rec.Kind {
 	case KindRecovery:
@@ -356,9 +356,9 @@ func readFirst(f io.Reader, segment string) (*Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
-	rec, why := parseLine(line)
-	if why != "" {
-		return nil, &ChainError{Segment: segment, Line: 1, Reason: why}
+	rec, reason := parseLine(line)
+	if reason != "" {
+		return nil, &ChainError{Segment: segment, Line: 1, Reason: reason}
 	}
 	return &rec, nil
 }
@@ -383,16 +383,16 @@ func walkSegment(from Source, at *chainPosition, fn func(Record) error) ([]byte,
 		if err != nil { // an error of the disk or the server, not of the chain
 			return nil, fmt.Errorf("audit: read %s: %w", name, err)
 		}
-		rec, why := parseLine(line)
+		rec, reason := parseLine(line)
 		switch {
-		case why != "":
+		case reason != "":
 		case rec.Seq != at.seq+1:
-			why = fmt.Sprintf("record %d follows record %d", rec.Seq, at.seq)
+			reason = fmt.Sprintf("record %d follows record %d", rec.Seq, at.seq)
 		case rec.PreviousHash != at.previousHash:
-			why = "the record before it is not the one it names"
+			reason = "the record before it is not the one it names"
 		}
-		if why != "" {
-			return nil, &ChainError{Segment: name, Line: n, Reason: why}
+		if reason != "" {
+			return nil, &ChainError{Segment: name, Line: n, Reason: reason}
 		}
 		if fn != nil {
 			if err := fn(rec); err != nil {

@@ -199,7 +199,7 @@ func describeConsent(rec consent.Record, since, now time.Time) string {
 
 // stateSince returns when a consent came into its present state.
 func (m ReportInput) stateSince(rec consent.Record) time.Time {
-	at := rec.At
+	since := rec.At
 	for _, r := range slices.Backward(m.History) {
 		if r.Key != rec.Key || r.Number > rec.Number || r.Event == consent.EventAppointed || r.Event == consent.EventDismissed {
 			continue
@@ -207,9 +207,9 @@ func (m ReportInput) stateSince(rec consent.Record) time.Time {
 		if r.State != rec.State {
 			break
 		}
-		at = r.At
+		since = r.At
 	}
-	return at
+	return since
 }
 
 // Instant formats a time for people.
@@ -252,15 +252,15 @@ func (m ReportInput) retention(rec consent.Record) Retention {
 		if rec.State == consent.StateGiven {
 			out.Until = optionalTime(rec.ExpiresAt)
 		}
-		if at, what := m.sweptData(rec); what != "" {
-			out.Period = "The consent has ended: the data that it covered were " + what + " on " + Instant(at) + "."
+		if sweptAt, action := m.sweptData(rec); action != "" {
+			out.Period = "The consent has ended: the data that it covered were " + action + " on " + Instant(sweptAt) + "."
 		}
 	}
 	return out
 }
 
 // sweptData tells what was done with the data of a consent that has ended, and when; "": nothing yet.
-func (m ReportInput) sweptData(rec consent.Record) (at time.Time, what string) {
+func (m ReportInput) sweptData(rec consent.Record) (sweptAt time.Time, action string) {
 	for _, r := range slices.Backward(m.History) {
 		switch {
 		case r.Key != rec.Key || r.Number > rec.Number:
@@ -323,14 +323,14 @@ func (m ReportInput) fillSources(r *Report) {
 		if rec.Event == consent.EventReported {
 			continue
 		}
-		who := string(rec.RecordedBy.Role)
+		role := string(rec.RecordedBy.Role)
 		if rec.Via != "" {
-			who += ", by " + rec.Via
+			role += ", by " + rec.Via
 		}
-		ways[who] = true
+		ways[role] = true
 	}
-	for _, way := range slices.Sorted(maps.Keys(ways)) {
-		r.Sources = append(r.Sources, "Records of consent: told by the "+way)
+	for _, interfaceName := range slices.Sorted(maps.Keys(ways)) {
+		r.Sources = append(r.Sources, "Records of consent: told by the "+interfaceName)
 	}
 	if len(m.Rows) > 0 {
 		r.Sources = append(r.Sources,
@@ -339,20 +339,21 @@ func (m ReportInput) fillSources(r *Report) {
 }
 
 func dataSubjectRights(c Controller) []Right {
-	whom := "the controller"
+	person := "the controller"
 	if c.Name != "" {
-		whom = c.Name
+		person = c.Name
 	}
 	if c.Contact != "" {
-		whom += " (" + c.Contact + ")"
+		person += " (" + c.Contact + ")"
 	}
 	return []Right{
 		{"Article 7(3)", "Withdraw consent", "At any time and as easily as it was given, from " +
-			whom + ". It takes effect with the next statement of any agent."},
-		{"Article 16", "Rectification", "Ask " + whom + " to correct what is wrong or complete what is missing."},
-		{"Article 17", "Erasure", "Ask " + whom + " to delete your data and to forget who you were in the records of consent."},
-		{"Article 18", "Restriction", "Ask " + whom + " to stop processing while a question is open."},
-		{"Article 20", "Portability", "Ask " + whom + " for your data in a form that machines read."},
+			person + ". It takes effect with the next statement of any agent."},
+		{"Article 16", "Rectification", "Ask " + person + " to correct what is wrong or complete what is missing."},
+		{"Article 17", "Erasure", "Ask " + person +
+			" to delete your data and to forget who you were in the records of consent."},
+		{"Article 18", "Restriction", "Ask " + person + " to stop processing while a question is open."},
+		{"Article 20", "Portability", "Ask " + person + " for your data in a form that machines read."},
 		{"Article 21", "Objection", "Object to processing that does not rest on consent."},
 		{"Article 77", "Complaint",
 			"Complain to a supervisory authority, in particular where you live, where you work, or where the infringement was."},
@@ -371,8 +372,8 @@ func (m ReportInput) reportLimits() []string {
 		out = append(out, "No audit log was read: retrievals are unknown.")
 	}
 	for _, l := range m.Logs {
-		for _, what := range l.Unproved {
-			out = append(out, fmt.Sprintf("The audit log %s: %s.", l.Name, what))
+		for _, check := range l.Unproved {
+			out = append(out, fmt.Sprintf("The audit log %s: %s.", l.Name, check))
 		}
 		switch {
 		case !l.Intact:

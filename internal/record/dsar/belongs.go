@@ -219,12 +219,12 @@ func (b *linkCollector) addLinksThrough(r *catalog.Relation, step LinkStep, rule
 	if listed {
 		b.collectLinks(next)
 	}
-	own := b.links[to.Name]
-	b.links[to.Name] = slices.Clone(own)
+	links := b.links[to.Name]
+	b.links[to.Name] = slices.Clone(links)
 	b.collectFromNode(to, rule)
 	all := b.recursiveLinks(to)
 	if listed {
-		b.links[to.Name] = own
+		b.links[to.Name] = links
 	}
 	for _, l := range all {
 		b.add(r, SubjectLink{Steps: append([]LinkStep{step}, l.Steps...), Column: l.Column, List: l.List})
@@ -234,10 +234,10 @@ func (b *linkCollector) addLinksThrough(r *catalog.Relation, step LinkStep, rule
 // statementNames returns the names by which statements reach the rows of a table.
 func statementNames(p *policy.Policy, table catalog.Name) []string {
 	out := []string{table.String()}
-	reads := map[catalog.Name]bool{table: true}
+	readTables := map[catalog.Name]bool{table: true}
 	for _, c := range p.Children() {
-		if slices.ContainsFunc(c.Relation.Parents, func(n catalog.Name) bool { return reads[n] }) {
-			reads[c.Relation.Name] = true
+		if slices.ContainsFunc(c.Relation.Parents, func(n catalog.Name) bool { return readTables[n] }) {
+			readTables[c.Relation.Name] = true
 			out = append(out, c.Relation.Name.String())
 		}
 	}

@@ -55,10 +55,10 @@ func takeNumber(b *[]byte) (n uint64, ok bool) {
 }
 
 // parseLine splits a line and checks it against its own hash; why says what is wrong.
-func parseLine(whole []byte) (l auditLine, problem string) {
+func parseLine(text []byte) (l auditLine, problem string) {
 	const broken = "a line is not a record"
-	l.text = whole
-	rest := whole
+	l.text = text
+	rest := text
 	if !takeText(&rest, `{"v":`) {
 		return l, broken
 	}
@@ -92,26 +92,26 @@ func parseLine(whole []byte) (l auditLine, problem string) {
 		return l, broken
 	}
 	// a record with a code has the id of the key and the code after its hash
-	last := len(whole) - len("\"}\n")
+	last := len(text) - len("\"}\n")
 	const mac, kid = `","mac":"`, `","kid":"`
-	if at := last - hashLength - len(mac); at > 0 && string(whole[at:at+len(mac)]) == mac {
-		l.mac = whole[at+len(mac) : last]
-		end := at
-		at = bytes.LastIndex(whole[:at], []byte(kid))
-		if at < 0 {
+	if macStart := last - hashLength - len(mac); macStart > 0 && string(text[macStart:macStart+len(mac)]) == mac {
+		l.mac = text[macStart+len(mac) : last]
+		end := macStart
+		macStart = bytes.LastIndex(text[:macStart], []byte(kid))
+		if macStart < 0 {
 			return l, broken
 		}
-		l.kid = whole[at+len(kid) : end]
-		last = at
+		l.kid = text[macStart+len(kid) : end]
+		last = macStart
 	}
 	const member = `,"hash":"`
 	begin := last - hashLength
 	cut := begin - len(member)
-	if cut < 0 || string(whole[cut:begin]) != member {
+	if cut < 0 || string(text[cut:begin]) != member {
 		return l, broken
 	}
-	l.hash = whole[begin:last]
-	sum := sha256.Sum256(whole[:cut])
+	l.hash = text[begin:last]
+	sum := sha256.Sum256(text[:cut])
 	var hexHash [hashLength]byte
 	hex.Encode(hexHash[:], sum[:])
 	if !bytes.Equal(hexHash[:], l.hash) {

@@ -36,11 +36,11 @@ func splitDecision(l auditLine) (r decisionRecord, tables []string, ok bool) {
 		return r, nil, false
 	}
 	for {
-		whole := b
+		start := b
 		if !skipValue(&b) {
 			return r, nil, false
 		}
-		name, ok := takeString(&whole, `{"name":"`)
+		name, ok := takeString(&start, `{"name":"`)
 		if !ok {
 			return r, nil, false
 		}

@@ -99,8 +99,8 @@ func (c *Collector) trimPossible() {
 
 // judgeTable decides about one table of a statement; ok is false if none of the subject's rows was in the answer.
 func (c *Collector) judgeTable(a Access, judgeTable string) (TableAccess, bool) {
-	maybe := func(why string) (TableAccess, bool) {
-		return TableAccess{Table: judgeTable, Certainty: CertaintyPossible, Why: why}, true
+	maybe := func(reason string) (TableAccess, bool) {
+		return TableAccess{Table: judgeTable, Certainty: CertaintyPossible, Why: reason}, true
 	}
 	if !a.Finished {
 		return maybe(ReasonNotFinished)
@@ -151,8 +151,8 @@ const maxCommitments = 1 << 20
 
 // commitmentsOf returns the commitments to the subject's rows in one session.
 func (c *Collector) commitmentsOf(session, table string, rows SubjectRows) map[string]int {
-	of := [2]string{session, table}
-	if sums, ok := c.commitments[of]; ok {
+	key := [2]string{session, table}
+	if sums, ok := c.commitments[key]; ok {
 		return sums
 	}
 	if c.commitmentCount += len(rows.Keys); c.commitments == nil || c.commitmentCount > maxCommitments {
@@ -163,7 +163,7 @@ func (c *Collector) commitmentsOf(session, table string, rows SubjectRows) map[s
 	for n, key := range rows.Keys {
 		sums[commit(key...)] = n
 	}
-	c.commitments[of] = sums
+	c.commitments[key] = sums
 	return sums
 }
 

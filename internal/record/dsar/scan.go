@@ -170,8 +170,8 @@ func (r *scanState) checkBlock(b *logBlock) {
 		// The code of a record covers a hash that includes all records before it, so that one code in each block is
 		// enough. Older formats had none.
 		if r.hasCodes = r.hasCodes || len(b.last.mac) > 0; r.hasCodes {
-			if why := r.Key.CheckCode(string(b.last.hash), string(b.last.kid), string(b.last.mac)); why != "" {
-				r.result.setProblem(fmt.Sprintf("record %d: %s", b.last.seq, why))
+			if reason := r.Key.CheckCode(string(b.last.hash), string(b.last.kid), string(b.last.mac)); reason != "" {
+				r.result.setProblem(fmt.Sprintf("record %d: %s", b.last.seq, reason))
 			}
 		}
 		r.result.LastRecord, r.result.To, r.lastHash = b.last.seq, b.last.timestamp(), bytes.Clone(b.last.hash)
@@ -220,9 +220,9 @@ func (r *scanState) finish() {
 	}
 }
 
-func (r *ScanResult) setProblem(why string) {
+func (r *ScanResult) setProblem(reason string) {
 	if r.Problem == "" {
-		r.Problem = why
+		r.Problem = reason
 	}
 }
 
@@ -282,8 +282,8 @@ func sendBlocks(ctx context.Context, from audit.Source, segments []int, work, or
 		segments = segments[1:]
 		f, err := from.Open(n, 0, 0)
 		if errors.Is(err, fs.ErrNotExist) { // retention removes the oldest first: if an older one still exists, somebody else has removed it
-			if left, e := from.Segments(); e == nil && len(left) > 0 && left[0] > n {
-				segments, gap = left, true
+			if remaining, e := from.Segments(); e == nil && len(remaining) > 0 && remaining[0] > n {
+				segments, gap = remaining, true
 				continue
 			}
 		}
@@ -326,8 +326,8 @@ func readBlock(in *bufio.Reader) (*logBlock, bool) {
 	case err == nil:
 		return b, false
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-		whole := bytes.LastIndexByte(data, '\n') + 1
-		b.data, b.tailBytes = data[:whole], len(data)-whole
+		completeBytes := bytes.LastIndexByte(data, '\n') + 1
+		b.data, b.tailBytes = data[:completeBytes], len(data)-completeBytes
 		return b, true
 	default:
 		b.err = fmt.Errorf("audit: %w", err)
@@ -356,10 +356,10 @@ func (b *logBlock) parseLines(s LogScan, filter map[string]tableNeedle) {
 	data := b.data
 	for len(data) > 0 {
 		end := bytes.IndexByte(data, '\n')
-		l, why := parseLine(data[:end+1])
+		l, reason := parseLine(data[:end+1])
 		data = data[end+1:]
-		if why != "" {
-			b.setProblem(why)
+		if reason != "" {
+			b.setProblem(reason)
 			continue
 		}
 		if b.records > 0 && (!bytes.Equal(l.prev, b.last.hash) || l.seq != b.last.seq+1) {
@@ -396,9 +396,9 @@ func (b *logBlock) parseLines(s LogScan, filter map[string]tableNeedle) {
 	}
 }
 
-func (b *logBlock) setProblem(why string) {
+func (b *logBlock) setProblem(reason string) {
 	if b.problem == "" {
-		b.problem = why
+		b.problem = reason
 	}
 }
 

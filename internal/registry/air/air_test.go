@@ -412,7 +412,7 @@ func TestAgentShare(t *testing.T) {
 // A user who names ever more channels takes no room that others need.
 func TestUsersOwnSessionsAreBounded(t *testing.T) {
 	tracker := New(Config{MaxSessions: 100_000, MaxMessages: 1})
-	began := func(user string, self bool) (n int) {
+	startedAt := func(user string, self bool) (n int) {
 		for i := range 2 * maxSessionsByUserToken {
 			if _, err := tracker.Track(begin, SessionKey{User: user, Channel: fmt.Sprint("api_", i), RecordedByUser: self}, ""); err == nil {
 				n++
@@ -420,14 +420,14 @@ func TestUsersOwnSessionsAreBounded(t *testing.T) {
 		}
 		return n
 	}
-	if n := began("u1", true); n != maxSessionsByUserToken {
+	if n := startedAt("u1", true); n != maxSessionsByUserToken {
 		t.Errorf("u1 has begun %d sessions", n)
 	}
 	// What the application tells of is no user's to make up; and other users have theirs.
-	if n := began("u2", false); n != 2*maxSessionsByUserToken {
+	if n := startedAt("u2", false); n != 2*maxSessionsByUserToken {
 		t.Errorf("of u2 %d sessions were told", n)
 	}
-	if n := began("u3", true); n != maxSessionsByUserToken {
+	if n := startedAt("u3", true); n != maxSessionsByUserToken {
 		t.Errorf("u3 has begun %d sessions", n)
 	}
 	// Those that are there go on, and what has ended makes room.
@@ -441,7 +441,7 @@ func TestUsersOwnSessionsAreBounded(t *testing.T) {
 		t.Error(err)
 	}
 	tracker.RemoveIdleSessions(begin.Add(2 * time.Hour))
-	if n := began("u1", true); n != maxSessionsByUserToken {
+	if n := startedAt("u1", true); n != maxSessionsByUserToken {
 		t.Errorf("two hours later u1 has begun %d sessions", n)
 	}
 }
@@ -526,11 +526,11 @@ func TestTrackerAgreesWithModel(t *testing.T) {
 			at = max(at, clock) // time stands still until the clock is there again
 			k := SessionKey{User: rapid.SampledFrom([]string{"a", "b"}).Draw(r, "user"), Channel: "api_1"}
 			if rapid.IntRange(0, 20).Draw(r, "end") == 0 {
-				_, there := models[k]
-				there = there && at-models[k].times[len(models[k].times)-1] < c.KeepFor
-				if there || c.KeepFor > c.SessionGap { // at Keep = Idle itself it still counts
-					if got := tracker.EndSession(begin.Add(clock), k); got != there {
-						r.Fatalf("ended: %v, want %v", got, there)
+				_, exists := models[k]
+				exists = exists && at-models[k].times[len(models[k].times)-1] < c.KeepFor
+				if exists || c.KeepFor > c.SessionGap { // at Keep = Idle itself it still counts
+					if got := tracker.EndSession(begin.Add(clock), k); got != exists {
+						r.Fatalf("ended: %v, want %v", got, exists)
 					}
 					delete(models, k)
 				} else {

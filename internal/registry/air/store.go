@@ -97,6 +97,6 @@ func (s *sessionStore) ringPosition(one *session, n int) int {
 	return (int(one.nextPosition) - int(one.usedPositions) + n + s.ringSize) % s.ringSize
 }
 
-func millisecondsBetween(now, then uint32) time.Duration {
-	return time.Duration(now-then) * time.Millisecond
+func millisecondsBetween(now, earlier uint32) time.Duration {
+	return time.Duration(now-earlier) * time.Millisecond
 }

@@ -118,14 +118,14 @@ func (t *Tracker) addInteraction(id slot, at time.Duration) string {
 // beginSession makes a session if there is room. To make room, it drops only a session that has been idle so long that
 // its next interaction would begin a new session.
 func (t *Tracker) beginSession(d keyDigest, k SessionKey, at time.Duration) (slot, bool) {
-	by, user := t.shareIndex(k), uint16(0)
+	shareIndex, user := t.shareIndex(k), uint16(0)
 	if k.RecordedByUser {
 		place := t.digestOf(SessionKey{Database: k.Database, User: k.User})
 		user = binary.BigEndian.Uint16(place[:])
 	}
 	share := max(1, t.config.MaxSessions/maxAgentFraction)
 	room := func() bool {
-		return len(t.slotByDigest) < t.config.MaxSessions && (by < 0 || t.sessionsByAgent[by] < share) &&
+		return len(t.slotByDigest) < t.config.MaxSessions && (shareIndex < 0 || t.sessionsByAgent[shareIndex] < share) &&
 			(!k.RecordedByUser || int(t.sessionsByUserToken[user]) < min(maxSessionsByUserToken, share))
 	}
 	if !room() {
@@ -135,14 +135,14 @@ func (t *Tracker) beginSession(d keyDigest, k SessionKey, at time.Duration) (slo
 		}
 	}
 	id := t.sessions.takeSlot()
-	*t.sessions.sessionAt(id) = session{key: d, started: at, lastInteraction: at, agentShareIndex: by,
+	*t.sessions.sessionAt(id) = session{key: d, started: at, lastInteraction: at, agentShareIndex: shareIndex,
 		isByUserToken: k.RecordedByUser, userCounter: user, newerSlot: noSlot,
 		olderSlot: noSlot}
 	if k.RecordedByUser {
 		t.sessionsByUserToken[user]++
 	}
-	if by >= 0 {
-		t.sessionsByAgent[by]++
+	if shareIndex >= 0 {
+		t.sessionsByAgent[shareIndex]++
 	}
 	t.slotByDigest[d] = id
 	t.appendToList(id)
@@ -155,11 +155,11 @@ func (t *Tracker) shareIndex(k SessionKey) int32 {
 	if k.RecordedBy == "" {
 		return -1
 	}
-	by := [2]string{k.Database, k.RecordedBy}
-	n, ok := t.shareIndexByAgent[by]
+	agentKey := [2]string{k.Database, k.RecordedBy}
+	n, ok := t.shareIndexByAgent[agentKey]
 	if !ok {
 		n = int32(len(t.sessionsByAgent))
-		t.shareIndexByAgent[by], t.sessionsByAgent = n, append(t.sessionsByAgent, 0)
+		t.shareIndexByAgent[agentKey], t.sessionsByAgent = n, append(t.sessionsByAgent, 0)
 	}
 	return n
 }

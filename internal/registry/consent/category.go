@@ -14,8 +14,8 @@ var pathPattern = regexp.MustCompile(`^[A-Za-z0-9_.:-]+(/[A-Za-z0-9_.:-]+)*$`)
 const maxPathBytes = 200
 
 // PathsCover tells whether a list of granted paths covers a wanted path: it contains the path, or a path above it.
-func PathsCover(granted []string, wanted string) bool {
-	for _, p := range PathAndAncestors(wanted) {
+func PathsCover(granted []string, requested string) bool {
+	for _, p := range PathAndAncestors(requested) {
 		if slices.Contains(granted, p) {
 			return true
 		}
@@ -37,19 +37,19 @@ func PathAndAncestors(p string) []string {
 }
 
 // pathsCoverAll tells whether a list of granted paths covers all wanted ones.
-func pathsCoverAll(granted, wanted []string) bool {
-	return !slices.ContainsFunc(wanted, func(w string) bool { return !PathsCover(granted, w) })
+func pathsCoverAll(granted, requested []string) bool {
+	return !slices.ContainsFunc(requested, func(w string) bool { return !PathsCover(granted, w) })
 }
 
-func checkPaths(what string, paths []string) error {
+func checkPaths(label string, paths []string) error {
 	for _, p := range paths {
 		if len(p) > maxPathBytes || !pathPattern.MatchString(p) {
-			return newValidationError("a %s is not a name", what).
+			return newValidationError("a %s is not a name", label).
 				hint("Names of letters, digits and _ . : -, with / between a node and what is below it; at most %d bytes.", maxPathBytes)
 		}
 	}
 	if len(paths) > 100 {
-		return newValidationError("more than 100 names of a %s", what)
+		return newValidationError("more than 100 names of a %s", label)
 	}
 	return nil
 }

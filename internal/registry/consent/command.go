@@ -128,16 +128,16 @@ func (c Command) Check() error {
 	return checkPaths("purpose", c.Purposes)
 }
 
-func checkID(what, id string) error {
+func checkID(label, id string) error {
 	switch {
 	case id == "":
-		return newValidationError("the %s is missing", what)
+		return newValidationError("the %s is missing", label)
 	case !utf8.ValidString(id):
-		return newValidationError("the %s is not UTF-8 text", what)
+		return newValidationError("the %s is not UTF-8 text", label)
 	case len(id) > maxIDBytes:
-		return newValidationError("the %s is longer than %d bytes", what, maxIDBytes)
+		return newValidationError("the %s is longer than %d bytes", label, maxIDBytes)
 	case strings.IndexFunc(id, unicode.IsControl) >= 0:
-		return newValidationError("the %s has a control character", what)
+		return newValidationError("the %s has a control character", label)
 	}
 	return nil
 }

@@ -150,16 +150,16 @@ func (d *decision) checkParty() error {
 
 // addStep adds a record of the current consent.
 func (d *decision) addStep(e Event) {
-	by := d.command.Caller
+	recordedBy := d.command.Caller
 	switch e {
 	case EventExpired, EventLapsed:
-		by = Party{Role: RoleSystem}
+		recordedBy = Party{Role: RoleSystem}
 	}
 	if d.Controller != "" {
 		d.current.Controller = d.Controller
 	}
 	d.hasRecord = true
-	d.steps = append(d.steps, Step{e, clone(d.current), by})
+	d.steps = append(d.steps, Step{e, clone(d.current), recordedBy})
 }
 
 // hasStream tells whether the command's key is one of a stream.

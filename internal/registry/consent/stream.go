@@ -44,16 +44,16 @@ func (s Stream) AllowedCategories() []string {
 func (s Stream) isKnown() bool { return slices.Contains(Streams, s) }
 
 // checkCategories returns the categories to record: the requested ones, or all categories of the stream.
-func (s Stream) checkCategories(asked []string) ([]string, error) {
-	if len(asked) == 0 {
+func (s Stream) checkCategories(requested []string) ([]string, error) {
+	if len(requested) == 0 {
 		return s.AllowedCategories(), nil
 	}
-	for _, c := range asked {
+	for _, c := range requested {
 		if !PathsCover(s.AllowedCategories(), c) {
 			return nil, newValidationError("category %s is not one of the stream %s", c, s).
 				hint("%s allows %s and what is below them. A grant may list fewer, never more.", s,
 					strings.Join(s.AllowedCategories(), ", "))
 		}
 	}
-	return sortedUnique(asked), nil
+	return sortedUnique(requested), nil
 }

@@ -159,7 +159,7 @@ func TestFailingWebhook(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
 	for i, one := range []struct {
-		why    string
+		reason string
 		answer func(w http.ResponseWriter, q *http.Request)
 	}{
 		{"status 500", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }},
@@ -182,15 +182,15 @@ func TestFailingWebhook(t *testing.T) {
 		r.mu.Lock()
 		r.answer = one.answer
 		r.mu.Unlock()
-		if o.Timeout = tier.Patience; one.why == "no answer in time" {
+		if o.Timeout = tier.Patience; one.reason == "no answer in time" {
 			o.Timeout = 300 * time.Millisecond
 		}
 		before := s.query("SELECT clock_timestamp()::text")
 		if d := s.deliver(o); d.Failed != 1 || d.Sent != 0 {
-			t.Fatalf("%s: %+v", one.why, d)
+			t.Fatalf("%s: %+v", one.reason, d)
 		}
-		if got := s.query("SELECT error || ' ' || attempts FROM pgconsent.outbox"); !strings.HasPrefix(got, one.why) {
-			t.Errorf("%q, want %q", got, one.why)
+		if got := s.query("SELECT error || ' ' || attempts FROM pgconsent.outbox"); !strings.HasPrefix(got, one.reason) {
+			t.Errorf("%q, want %q", got, one.reason)
 		}
 		want := retryDelay(i + 1).Seconds()
 		if got := s.query("SELECT (extract(epoch FROM next_at - timestamptz '" + before + "') > " +

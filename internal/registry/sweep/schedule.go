@@ -68,14 +68,14 @@ func (s *Sweeper) isDue(ctx context.Context, period time.Duration) (bool, error)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
 	var now time.Time
-	var over bool
+	var isOver bool
 	if err := conn.QueryRow(ctx,
 		"SELECT pgconsent.consent_now(), COALESCE(finished_at + $1::interval <= pgconsent.consent_now() OR "+
 			"finished_at > pgconsent.consent_now() + interval '1 minute' OR epoch > pgconsent.consent_epoch(), "+
-			"true) FROM pgconsent.sweep_state", secondsText(period)).Scan(&now, &over); err != nil {
+			"true) FROM pgconsent.sweep_state", secondsText(period)).Scan(&now, &isOver); err != nil {
 		return false, databaseError("look at the last sweep", err)
 	}
-	if over {
+	if isOver {
 		return true, nil
 	}
 	waiting, err := removalLag(ctx, conn, now)

@@ -65,11 +65,12 @@ func (s *Sweeper) Run(ctx context.Context, dryRun bool) (Report, error) {
 	if dryRun {
 		return out, s.countDueRows(ctx, conn, &out)
 	}
-	var got bool
-	if err := conn.QueryRow(ctx, "SELECT pg_catalog.pg_try_advisory_lock($1)", int64(lockKey)).Scan(&got); err != nil {
+	var isLocked bool
+	if err := conn.QueryRow(ctx, "SELECT pg_catalog.pg_try_advisory_lock($1)",
+		int64(lockKey)).Scan(&isLocked); err != nil {
 		return out, databaseError("begin to sweep", err)
 	}
-	if !got {
+	if !isLocked {
 		out.SweepRunning = true
 		return out, nil
 	}
@@ -128,9 +129,9 @@ func (s *Sweeper) connect(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-func (s *Sweeper) progress(stage string, done, of int) {
+func (s *Sweeper) progress(stage string, done, total int) {
 	if s.Progress != nil {
-		s.Progress(stage, done, of)
+		s.Progress(stage, done, total)
 	}
 	if s.betweenTransactions != nil {
 		s.betweenTransactions()
@@ -139,11 +140,11 @@ func (s *Sweeper) progress(stage string, done, of int) {
 
 // addFailure adds a failure to the report. A message of the database may quote a row, so only its code and its place
 // are reported.
-func (s *Sweeper) addFailure(out *Report, what string, err error) {
-	text := what + ": " + err.Error()
+func (s *Sweeper) addFailure(out *Report, action string, err error) {
+	text := action + ": " + err.Error()
 	var pgErr *pgconn.PgError
 	if errors.As(err, &pgErr) {
-		text = fmt.Sprintf("%s: SQLSTATE %s", what, pgErr.Code)
+		text = fmt.Sprintf("%s: SQLSTATE %s", action, pgErr.Code)
 		if pgErr.ConstraintName != "" {
 			text += ", constraint " + pgErr.ConstraintName
 		}
@@ -162,7 +163,7 @@ var eventNames = map[consent.Action]string{consent.ActionExpire: "expired", cons
 // recordExpiries records what time alone has done.
 func (s *Sweeper) recordExpiries(ctx context.Context, out *Report) {
 	const page = 500
-	done, stuck := 0, map[consent.Key]bool{}
+	recorded, stuck := 0, map[consent.Key]bool{}
 	for ctx.Err() == nil {
 		list, err := s.Registry.DueCommands(ctx, page+len(stuck))
 		if err != nil {
@@ -186,8 +187,8 @@ func (s *Sweeper) recordExpiries(ctx context.Context, out *Report) {
 				moved = true
 				out.RecordedEvents[eventNames[c.Action]]++
 			}
-			done++
-			s.progress("records", done, 0)
+			recorded++
+			s.progress("records", recorded, 0)
 			if ctx.Err() != nil {
 				return
 			}
@@ -200,7 +201,7 @@ func (s *Sweeper) recordExpiries(ctx context.Context, out *Report) {
 
 // recordNotes records in the registry what was done with subjects' data.
 func (s *Sweeper) recordNotes(ctx context.Context, conn *pgx.Conn, out *Report) error {
-	made, err := s.Registry.NoteSigner(ctx)
+	signer, err := s.Registry.NoteSigner(ctx)
 	if err != nil {
 		return err
 	}
@@ -217,7 +218,7 @@ func (s *Sweeper) recordNotes(ctx context.Context, conn *pgx.Conn, out *Report) 
 		return databaseError("read what was deleted", err)
 	}
 	for i, n := range notes {
-		once, ok := made.Verify(n.subject, n.code)
+		once, ok := signer.Verify(n.subject, n.code)
 		if !ok {
 			s.addFailure(out, "record that data were "+n.what,
 				errors.New("this note was not made by a sweep (pgconsent.sweep_note): find out who made it, and delete it"))
@@ -248,10 +249,11 @@ func (s *Sweeper) recordNotes(ctx context.Context, conn *pgx.Conn, out *Report) 
 // With others, the list includes rows that are removed because they were made from such rows, each with the first
 // subject with whom it goes.
 func (s *Sweeper) findDueRows(ctx context.Context, conn *pgx.Conn, excludeLocked bool) ([]dueRows, error) {
-	var there, derived bool
+	var exists, derived bool
 	if err := conn.QueryRow(ctx,
 		"SELECT pg_catalog.to_regprocedure('pgconsent.sweep_due()') IS NOT NULL, "+
-			"pg_catalog.to_regprocedure('pgconsent.sweep_preview()') IS NOT NULL").Scan(&there, &derived); err != nil || !there {
+			"pg_catalog.to_regprocedure('pgconsent.sweep_preview()') IS NOT NULL").Scan(&exists, &derived); err != nil ||
+		!exists {
 		return nil, err
 	}
 	function := "sweep_due"
@@ -283,7 +285,7 @@ func (s *Sweeper) sweepRows(ctx context.Context, conn *pgx.Conn, out *Report) er
 	if err != nil {
 		return err
 	}
-	made, err := s.Registry.NoteSigner(ctx)
+	signer, err := s.Registry.NoteSigner(ctx)
 	if err != nil {
 		return err
 	}
@@ -293,7 +295,7 @@ func (s *Sweeper) sweepRows(ctx context.Context, conn *pgx.Conn, out *Report) er
 		for ; i < len(list) && list[i].subject == d.subject && list[i].relation == d.relation; i++ {
 			expected += list[i].rows
 		}
-		if err := s.sweepSubject(ctx, conn, d, made.Code(d.subject), expected, tables); err != nil {
+		if err := s.sweepSubject(ctx, conn, d, signer.Code(d.subject), expected, tables); err != nil {
 			if ctx.Err() != nil || conn.IsClosed() {
 				return databaseError("sweep "+d.relation, err)
 			}
@@ -317,27 +319,27 @@ func (s *Sweeper) sweepSubject(ctx context.Context, conn *pgx.Conn, d dueRows, c
 	if _, err := conn.Exec(ctx, "SELECT pg_catalog.set_config('pgconsent.sweep', $1, false)", code); err != nil {
 		return err
 	}
-	for done, idle := int64(0), 0; ; {
+	for sweptRows, idle := int64(0), 0; ; {
 		rows, err := conn.Query(ctx, "SELECT swept, what, number FROM pgconsent.sweep_rows($1, $2, $3)", d.relation,
 			d.subject, batch)
 		if err != nil {
 			return err
 		}
-		before, others := done, int64(0)
-		var relation, what string
+		before, others := sweptRows, int64(0)
+		var relation, operation string
 		var number int64
-		if _, err := pgx.ForEachRow(rows, []any{&relation, &what, &number}, func() error {
+		if _, err := pgx.ForEachRow(rows, []any{&relation, &operation, &number}, func() error {
 			if relation == d.relation {
-				done += number
+				sweptRows += number
 			} else {
 				others += number
 			}
-			t.addRows(relation, d.subject, what, number)
+			t.addRows(relation, d.subject, operation, number)
 			return nil
 		}); err != nil {
 			return err
 		}
-		if done > before {
+		if sweptRows > before {
 			idle = 0
 		} else if idle++; others == 0 || idle > maxDerivedOnly {
 			return nil
@@ -346,7 +348,7 @@ func (s *Sweeper) sweepSubject(ctx context.Context, conn *pgx.Conn, d dueRows, c
 			s.betweenTransactions()
 		}
 		// a few rows may be added meanwhile; if a trigger restores rows, this would never end
-		if done > 2*expected+int64(batch) {
+		if sweptRows > 2*expected+int64(batch) {
 			return errors.New("rows stay unchanged: a trigger of the table may undo the changes")
 		}
 	}
@@ -428,7 +430,7 @@ func (s *Sweeper) countDueRows(ctx context.Context, conn *pgx.Conn, out *Report)
 }
 
 // databaseError returns the error for a failure of the database, without anything that it quotes.
-func databaseError(what string, err error) error {
+func databaseError(action string, err error) error {
 	var pgErr *pgconn.PgError
 	if errors.As(err, &pgErr) {
 		switch pgErr.Code {
@@ -437,11 +439,12 @@ func databaseError(what string, err error) error {
 				"the database lacks the functions of the sweeper").WithHint("Run pgconsent migrate.").WithCause(err)
 		case "42501":
 			return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonConsent, "the control role may not %s",
-				what).WithHint("Run pgconsent migrate, which gives it the rights.").WithCause(err)
+				action).WithHint("Run pgconsent migrate, which gives it the rights.").WithCause(err)
 		case "25006":
 			return registry.StandbyError(err)
 		}
-		return sqlstate.New(sqlstate.Code(pgErr.Code), sqlstate.ReasonConsent, "the database refused to %s", what).WithCause(err)
+		return sqlstate.New(sqlstate.Code(pgErr.Code), sqlstate.ReasonConsent, "the database refused to %s",
+			action).WithCause(err)
 	}
-	return fmt.Errorf("%s: %w", what, err)
+	return fmt.Errorf("%s: %w", action, err)
 }

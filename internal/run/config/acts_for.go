@@ -49,16 +49,16 @@ var (
 )
 
 // check checks the section acts_for of an agent.
-func (a *ActsFor) check(d *decoder, path string, of *Agent, j *JWT) {
+func (a *ActsFor) check(d *decoder, path string, agent *Agent, j *JWT) {
 	const example = "acts_for: { attributes: [user], by: jwt }"
 	if len(a.Attributes) == 0 {
 		d.addProblem(path, example, "%s names no attributes", path)
 	}
 	for i, name := range a.Attributes {
-		switch _, given := of.Attributes[name]; {
+		switch _, isConfigured := agent.Attributes[name]; {
 		case !attributeName.MatchString(name):
 			d.addProblem(path+".attributes", example, "%s.attributes: %q cannot be an attribute", path, name)
-		case given:
+		case isConfigured:
 			d.addProblem(path+".attributes", "Leave it out of one of the two.",
 				"%s.attributes: the agent itself has the attribute %s", path, name)
 		}
@@ -69,11 +69,11 @@ func (a *ActsFor) check(d *decoder, path string, of *Agent, j *JWT) {
 		}
 	}
 	for _, name := range sortedKeys(a.Claims) {
-		known := false
+		isSupported := false
 		for _, attribute := range a.Attributes {
-			known = known || attribute == name
+			isSupported = isSupported || attribute == name
 		}
-		if !known {
+		if !isSupported {
 			d.addProblem(path+".claims", "", "%s.claims: %q is none of its attributes", path, name)
 		}
 	}

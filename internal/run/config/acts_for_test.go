@@ -8,7 +8,7 @@ import (
 // The section acts_for says all that is needed, and nothing that would be ignored.
 func TestActsFor(t *testing.T) {
 	const jwt = "jwt: { issuer: a, audience: b, jwks: keys.json, claims: { attributes: { tenant: org } } }\n"
-	for _, q := range []struct{ more, section, wrong, setting string }{
+	for _, q := range []struct{ more, section, problems, setting string }{
 		{jwt, "{ attributes: [user], by: jwt, claims: { user: sub } }", "", ""},
 		{jwt, "{ attributes: [user, tenant], by: jwt, claims: { user: sub }, actor: client-7 }", "", ""},
 		{"", "{ attributes: [user], by: trusted }", "", "pgconsent.user"},
@@ -38,12 +38,12 @@ func TestActsFor(t *testing.T) {
 			"agents: { backend: { database: app, attributes: { team: blue }, acts_for: " + q.section + " } }\n"
 		c, err := parseConfig("/etc/pgconsent.yaml", "pgconsent.yaml", []byte(text), func(string) string { return "" })
 		switch {
-		case q.wrong == "" && err != nil:
+		case q.problems == "" && err != nil:
 			t.Errorf("%s: %v", q.section, err)
-		case q.wrong == "" && c.Agents["backend"].ActsFor.Setting != q.setting:
+		case q.problems == "" && c.Agents["backend"].ActsFor.Setting != q.setting:
 			t.Errorf("%s: the setting is %q", q.section, c.Agents["backend"].ActsFor.Setting)
-		case q.wrong != "" && (err == nil || !strings.Contains(err.Error(), q.wrong)):
-			t.Errorf("%s: %v, want %q", q.section, err, q.wrong)
+		case q.problems != "" && (err == nil || !strings.Contains(err.Error(), q.problems)):
+			t.Errorf("%s: %v, want %q", q.section, err, q.problems)
 		}
 	}
 }

@@ -35,11 +35,11 @@ const maxMessages = 200_000_000
 func (a *AIR) checkAIR(d *decoder) {
 	for _, t := range []struct {
 		key, value string
-		most       time.Duration
+		limit      time.Duration
 	}{{"time_threshold", a.TimeThreshold, 24 * time.Hour}, {"window", a.Window, 24 * time.Hour}, {
 		"idle", a.Idle, 24 * time.Hour}, {"keep", a.Keep, 168 * time.Hour}} {
-		if v, err := time.ParseDuration(t.value); err != nil || v < time.Second || v > t.most {
-			d.addProblem("air."+t.key, "30m, 90s and 2h are times.", "air.%s must be a time between 1s and %v", t.key, t.most)
+		if v, err := time.ParseDuration(t.value); err != nil || v < time.Second || v > t.limit {
+			d.addProblem("air."+t.key, "30m, 90s and 2h are times.", "air.%s must be a time between 1s and %v", t.key, t.limit)
 		}
 	}
 	if mustParseDuration(a.Keep) < mustParseDuration(a.Idle) {

@@ -74,14 +74,14 @@ func TestWholeConfiguration(t *testing.T) {
 }
 
 func TestConsentIsChecked(t *testing.T) {
-	for _, wrong := range []string{
+	for _, problems := range []string{
 		"{ default_duration_days: 0.5 }", "{ default_duration_days: -1 }", "{ warning_days: 15 }",
 		"{ review_timeout: soon }", "{ review_timeout: -1h }", "{ decay: maybe }",
 		"{ sweep_every: 0s }", "{ key: a, anchor: a }", "{ webhook: { url: ftp://a, secret: b } }", "{ webhook: { url: \"http://a.example\", secret: b } }",
 		"{ webhook: { url: \"https://a.example\" } }", "{ retention: 3 }",
 	} {
-		if _, err := load(least+"consent: "+wrong+"\n", nil); err == nil {
-			t.Errorf("%s is taken", wrong)
+		if _, err := load(least+"consent: "+problems+"\n", nil); err == nil {
+			t.Errorf("%s is taken", problems)
 		}
 	}
 	// What is wrong is quoted as the file or the variable has it.
@@ -116,14 +116,14 @@ func TestConsentIsChecked(t *testing.T) {
 }
 
 func TestAIRIsChecked(t *testing.T) {
-	for _, wrong := range []string{
+	for _, problems := range []string{
 		"{ message_threshold: -1 }", "{ message_threshold: 1001 }", "{ sessions: -1 }", "{ sessions: 10000001 }",
 		"{ sessions: 1000001, message_threshold: 200 }",
 		"{ window: 25h }", "{ window: soon }", "{ idle: 0s }", "{ keep: 10m }", "{ time_threshold: 1ms }", "{ threshold: 3 }",
 		"{ reminder: " + strings.Repeat("x", 4001) + " }",
 	} {
-		if _, err := load(least+"air: "+wrong+"\n", nil); err == nil {
-			t.Errorf("%s is taken", wrong)
+		if _, err := load(least+"air: "+problems+"\n", nil); err == nil {
+			t.Errorf("%s is taken", problems)
 		}
 	}
 	c, err := load(least+"air: { time_threshold: 90s, idle: 2h, keep: 2h }\n", nil)
@@ -150,9 +150,9 @@ func TestListAttributes(t *testing.T) {
 	if diff := cmp.Diff(want, got.Agents["a"].Attributes); diff != "" {
 		t.Error(diff)
 	}
-	for _, wrong := range []string{"{ a: { b: c } }", "{ a: [[b]] }", "{ a: [{ b: c }] }", "{ a: [null] }", "{ a: null }", "[a]"} {
-		if _, err := load(least+agent+wrong, nil); err == nil {
-			t.Errorf("%s is taken", wrong)
+	for _, problems := range []string{"{ a: { b: c } }", "{ a: [[b]] }", "{ a: [{ b: c }] }", "{ a: [null] }", "{ a: null }", "[a]"} {
+		if _, err := load(least+agent+problems, nil); err == nil {
+			t.Errorf("%s is taken", problems)
 		}
 	}
 }
@@ -253,11 +253,11 @@ func TestNetworksOfBalancers(t *testing.T) {
 			t.Errorf("%s: %v", none, err)
 		}
 	}
-	for _, wrong := range []string{"0.0.0.0/0", "\"::/0\"", "10.0.0.7", "10.0.0.7/8", "10.0.0.0/33", "balancer", "\"\"",
+	for _, problems := range []string{"0.0.0.0/0", "\"::/0\"", "10.0.0.7", "10.0.0.7/8", "10.0.0.0/33", "balancer", "\"\"",
 		"\"::ffff:10.0.0.0/104\"", "\"fe80::%eth0/64\""} {
-		_, err := load(least+"proxy_protocol: { from: [127.0.0.0/8, "+wrong+"] }\n", nil)
+		_, err := load(least+"proxy_protocol: { from: [127.0.0.0/8, "+problems+"] }\n", nil)
 		if err == nil || !strings.Contains(err.Error(), "c.yaml:3:39: proxy_protocol.from must have networks of load balancers, and not all addresses") {
-			t.Errorf("%s: %v", wrong, err)
+			t.Errorf("%s: %v", problems, err)
 		}
 	}
 }

@@ -58,9 +58,10 @@ func newDecoder(file string) *decoder {
 // value.
 func (d *decoder) addProblem(path, hint, format string, args ...any) {
 	p := Problem{File: d.file, Message: fmt.Sprintf(format, args...), Hint: hint}
-	if says, ok := d.environmentValues[path]; ok && !strings.Contains(p.Message, says) && !strings.Contains(path,
-		"secret") {
-		p.Message += shortQuote(says)
+	if environmentValue, ok := d.environmentValues[path]; ok && !strings.Contains(p.Message, environmentValue) &&
+		!strings.Contains(path,
+			"secret") {
+		p.Message += shortQuote(environmentValue)
 	}
 	for at := path; ; {
 		if pos, ok := d.places[at]; ok {

@@ -29,8 +29,8 @@ func TestPool(t *testing.T) {
 			t.Errorf("%s%s: %v, want %v", c.ofDatabase, c.ofAgent, got, c.want)
 		}
 	}
-	for _, wrong := range []string{"mode: statement", "size: -1", "size: 10001", "wait: 0s", "wait: 11m", "wait: soon"} {
-		for _, text := range []string{with(", pool: { "+wrong+" }", ""), with("", ", pool: { "+wrong+" }")} {
+	for _, problems := range []string{"mode: statement", "size: -1", "size: 10001", "wait: 0s", "wait: 11m", "wait: soon"} {
+		for _, text := range []string{with(", pool: { "+problems+" }", ""), with("", ", pool: { "+problems+" }")} {
 			if _, err := load(text, nil); err == nil || !strings.Contains(err.Error(), ".pool.") {
 				t.Errorf("%s: %v", text, err)
 			}

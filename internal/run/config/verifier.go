@@ -49,8 +49,8 @@ func MatchesPassword(verifier, password string) bool {
 	if err != nil {
 		return false
 	}
-	got, err := storedCredentials(password, []byte(want.Salt), want.Iters)
-	return err == nil && hmac.Equal(got.StoredKey, want.StoredKey)
+	computed, err := storedCredentials(password, []byte(want.Salt), want.Iters)
+	return err == nil && hmac.Equal(computed.StoredKey, want.StoredKey)
 }
 
 func storedCredentials(password string, salt []byte, iterations int) (c scram.StoredCredentials, err error) {
@@ -68,29 +68,29 @@ func storedCredentials(password string, salt []byte, iterations int) (c scram.St
 // ParseVerifier parses the text of a verifier.
 func ParseVerifier(s string) (scram.StoredCredentials, error) {
 	var c scram.StoredCredentials
-	bad := errors.New("not a verifier of the form SCRAM-SHA-256$iterations:salt$StoredKey:ServerKey")
+	invalidError := errors.New("not a verifier of the form SCRAM-SHA-256$iterations:salt$StoredKey:ServerKey")
 	rest, ok := strings.CutPrefix(s, scramScheme)
 	if !ok {
-		return c, bad
+		return c, invalidError
 	}
 	factors, proofs, ok1 := strings.Cut(rest, "$")
 	iters, salt, ok2 := strings.Cut(factors, ":")
 	stored, server, ok3 := strings.Cut(proofs, ":")
 	if !ok1 || !ok2 || !ok3 {
-		return c, bad
+		return c, invalidError
 	}
 	n, err := strconv.Atoi(iters)
 	if err != nil || n < scramIterations || n > 10_000_000 {
-		return c, fmt.Errorf("%w, with at least %d iterations", bad, scramIterations)
+		return c, fmt.Errorf("%w, with at least %d iterations", invalidError, scramIterations)
 	}
 	parts := [3][]byte{}
 	for i, text := range []string{salt, stored, server} {
 		if parts[i], err = base64.StdEncoding.DecodeString(text); err != nil {
-			return c, bad
+			return c, invalidError
 		}
 	}
 	if len(parts[0]) == 0 || len(parts[1]) != sha256.Size || len(parts[2]) != sha256.Size {
-		return c, bad
+		return c, invalidError
 	}
 	c.Salt, c.Iters, c.StoredKey, c.ServerKey = string(parts[0]), n, parts[1], parts[2]
 	return c, nil

@@ -36,13 +36,13 @@ func (m *reminderMetrics) register(reg prometheus.Registerer) {
 	last := &atomic.Pointer[ReminderCounts]{}
 	last.Store(&ReminderCounts{})
 	m.reminderCounts = last
-	count := func(f metricFamily, of func(*ReminderCounts) uint64) {
+	count := func(f metricFamily, value func(*ReminderCounts) uint64) {
 		reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: f.name, Help: f.help},
-			func() float64 { return float64(of(last.Load())) }))
+			func() float64 { return float64(value(last.Load())) }))
 	}
-	show := func(f metricFamily, of func(*ReminderCounts) float64) {
+	show := func(f metricFamily, value func(*ReminderCounts) float64) {
 		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: f.name, Help: f.help},
-			func() float64 { return of(last.Load()) }))
+			func() float64 { return value(last.Load()) }))
 	}
 	count(reminderInteractions, func(a *ReminderCounts) uint64 { return a.Interactions })
 	count(remindersSent, func(a *ReminderCounts) uint64 { return a.RemindersByTime + a.RemindersByMessages })

@@ -110,11 +110,11 @@ func (m *Metrics) SetConsentCounts(all []ConsentCounts) {
 	m.consent.outboxAge.Set(sum.WaitingSeconds)
 }
 
-func ratioOrNaN(part float64, of int) float64 {
-	if of == 0 {
+func ratioOrNaN(part float64, total int) float64 {
+	if total == 0 {
 		return 0
 	}
-	return part / float64(of)
+	return part / float64(total)
 }
 
 // CountSweep counts a sweep.

@@ -54,9 +54,9 @@ func (m *Metrics) SetUpstreamUp(database string, up bool) {
 }
 
 // SetServing publishes whether agents of a configured database are served.
-func (m *Metrics) SetServing(database string, yes bool) {
+func (m *Metrics) SetServing(database string, isServing bool) {
 	if m != nil {
-		m.databases.serving.WithLabelValues(database).Set(boolean(yes))
+		m.databases.serving.WithLabelValues(database).Set(boolean(isServing))
 	}
 }
 
@@ -67,17 +67,17 @@ func (m *Metrics) SetActivePolicy(database, policy, catalog string) {
 	}
 	m.databases.mu.Lock()
 	defer m.databases.mu.Unlock()
-	if old, ok := m.databases.versions[database]; ok {
-		m.databases.policyInfo.DeleteLabelValues(database, old[0], old[1])
+	if previous, ok := m.databases.versions[database]; ok {
+		m.databases.policyInfo.DeleteLabelValues(database, previous[0], previous[1])
 	}
 	m.databases.versions[database] = [2]string{policy, catalog}
 	m.databases.policyInfo.WithLabelValues(database, policy, catalog).Set(1)
 }
 
 // SetPolicyPending publishes whether a changed policy waits for pgconsent migrate.
-func (m *Metrics) SetPolicyPending(database string, yes bool) {
+func (m *Metrics) SetPolicyPending(database string, isPending bool) {
 	if m != nil {
-		m.databases.pending.WithLabelValues(database).Set(boolean(yes))
+		m.databases.pending.WithLabelValues(database).Set(boolean(isPending))
 	}
 }
 
@@ -96,9 +96,9 @@ func (m *Metrics) SetSignedPath(database string, open bool) {
 }
 
 // SetPaused publishes whether new statements of agents on a configured database wait.
-func (m *Metrics) SetPaused(database string, yes bool) {
+func (m *Metrics) SetPaused(database string, isPaused bool) {
 	if m != nil {
-		m.databases.paused.WithLabelValues(database).Set(boolean(yes))
+		m.databases.paused.WithLabelValues(database).Set(boolean(isPaused))
 	}
 }
 

@@ -17,8 +17,8 @@ import (
 
 // adminService returns the service that answers the questions of subjects, owners and operators. For each question it
 // logs in as the owner role.
-func (s *Service) adminService(of *operations.Service) *operations.AdminService {
-	o := operations.AdminService{Service: of, ActivePolicy: s.enforcer.ActivePolicy, Overview: s.operatorOverview}
+func (s *Service) adminService(service *operations.Service) *operations.AdminService {
+	o := operations.AdminService{Service: service, ActivePolicy: s.enforcer.ActivePolicy, Overview: s.operatorOverview}
 	login := func(role func(*config.Database) (string, string)) func(context.Context, string) (*pgx.Conn, error) {
 		return func(ctx context.Context, database string) (*pgx.Conn, error) {
 			c := s.config.Load()

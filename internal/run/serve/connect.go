@@ -63,13 +63,14 @@ func (s *Service) connect(ctx context.Context, caller identity.Caller, lists boo
 // loginRefusal returns the error of a session that could not begin. The proxy's messages at a login name nothing
 // hidden.
 func loginRefusal(err error) error {
-	var told *pgconn.PgError
-	if errors.As(err, &told) {
-		return sqlstate.New(sqlstate.Code(told.Code), sqlstate.ReasonIdentity, "%s", told.Message).WithHint("%s", told.Hint)
+	var serverError *pgconn.PgError
+	if errors.As(err, &serverError) {
+		return sqlstate.New(sqlstate.Code(serverError.Code), sqlstate.ReasonIdentity, "%s",
+			serverError.Message).WithHint("%s", serverError.Hint)
 	}
-	var own *sqlstate.Error
-	if errors.As(err, &own) {
-		return own
+	var sqlError *sqlstate.Error
+	if errors.As(err, &sqlError) {
+		return sqlError
 	}
 	return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "the agent's session could not be opened").
 		WithHint("Try again in a moment.").WithCause(err)

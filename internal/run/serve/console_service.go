@@ -134,10 +134,10 @@ func (s consoleService) Kill(id string) (database string, err error) {
 			database = c.Database
 		}
 	}
-	why := sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonNone,
+	reason := sqlstate.New(sqlstate.AdminShutdown, sqlstate.ReasonNone,
 		"terminating connection due to administrator command").
 		WithHint("An operator has ended this session.")
-	if s.enforcer.EndSession(id, why) || s.proxy.End(id, why) {
+	if s.enforcer.EndSession(id, reason) || s.proxy.End(id, reason) {
 		return database, nil
 	}
 	return "", sqlstate.New(sqlstate.UndefinedObject, sqlstate.ReasonNone, "there is no session %q", id).

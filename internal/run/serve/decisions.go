@@ -12,7 +12,7 @@ import (
 
 // readDecisions returns the newest records of decisions on a database, newest first, with their outcomes. If before is
 // not 0, only records with lower numbers are returned.
-func (s *Service) readDecisions(ctx context.Context, database string, before uint64, most int) (api.DecisionRecords,
+func (s *Service) readDecisions(ctx context.Context, database string, before uint64, limit int) (api.DecisionRecords,
 	error) {
 	cfg := s.config.Load()
 	if s.audit.Mode() == audit.ModeOff {
@@ -23,28 +23,28 @@ func (s *Service) readDecisions(ctx context.Context, database string, before uin
 		if r.Kind != audit.KindDecision || before != 0 && r.Seq >= before || ctx.Err() != nil {
 			return false
 		}
-		var of struct {
+		var members struct {
 			Database string `json:"database"`
 		}
-		return json.Unmarshal(r.Line, &of) == nil && of.Database == database
+		return json.Unmarshal(r.Line, &members) == nil && members.Database == database
 	}
 	var out api.DecisionRecords
 	outcomes := map[uint64]audit.Record{} // the outcomes of the decisions in out; a zero record: there is no outcome yet
 	err := AuditSource(ctx, cfg, cfg.Audit, false, func(records audit.Source) error {
-		_, err := audit.ReadNewest(records, most, want, func(r audit.Record) error {
+		_, err := audit.ReadNewest(records, limit, want, func(r audit.Record) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
 			if r.Kind == audit.KindOutcome {
-				var of struct {
+				var members struct {
 					Decision uint64 `json:"decision"`
 				}
-				if err := json.Unmarshal(r.Line, &of); err != nil {
+				if err := json.Unmarshal(r.Line, &members); err != nil {
 					return err
 				}
-				if _, ok := outcomes[of.Decision]; ok {
+				if _, ok := outcomes[members.Decision]; ok {
 					r.Line = slices.Clone(r.Line)
-					outcomes[of.Decision] = r
+					outcomes[members.Decision] = r
 				}
 				return nil
 			}
@@ -53,7 +53,7 @@ func (s *Service) readDecisions(ctx context.Context, database string, before uin
 			}
 			r.Line = slices.Clone(r.Line)
 			outcomes[r.Seq] = audit.Record{}
-			if out.Decisions = append(out.Decisions, r); len(out.Decisions) > most {
+			if out.Decisions = append(out.Decisions, r); len(out.Decisions) > limit {
 				delete(outcomes, out.Decisions[0].Seq)
 				out.Decisions = out.Decisions[1:]
 			}

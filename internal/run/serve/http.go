@@ -21,7 +21,7 @@ func (s *Service) handler() http.Handler {
 	local := s.config.Load().HTTP.IsLoopback()
 	counts := promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{})
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
-		if _, shown := r.Header["Authorization"]; (!local || shown || isForwarded(r)) && !s.isOperator(r) {
+		if _, hasToken := r.Header["Authorization"]; (!local || hasToken || isForwarded(r)) && !s.isOperator(r) {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="pgconsent"`)
 			http.Error(w, "a token of the role operator is required", http.StatusUnauthorized)
 			return

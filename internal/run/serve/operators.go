@@ -36,7 +36,7 @@ func (s *Service) newOperators(c *config.Config, version string) (*operatorLogin
 	}
 	o.console = adminconsole.New(adminconsole.Config{
 		Service: consoleService{s}, Version: version, Log: s.log,
-		IsOperator: func(operator string) bool { _, is := o.credential(operator); return is },
+		IsOperator: func(operator string) bool { _, isKnown := o.credential(operator); return isKnown },
 		Record: func(c audit.Call) error {
 			if err := s.audit.Call(c).Release(); err != nil {
 				return err

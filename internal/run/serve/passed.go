@@ -27,12 +27,12 @@ func findPassedSockets() (*passedSockets, error) {
 
 // listen returns the passed socket of an address, or opens the address.
 func (p *passedSockets) listen(address string) (net.Listener, error) {
-	at := slices.IndexFunc(p.listeners, func(l net.Listener) bool { return isAddress(l.Addr(), address) })
-	if at < 0 {
+	index := slices.IndexFunc(p.listeners, func(l net.Listener) bool { return isAddress(l.Addr(), address) })
+	if index < 0 {
 		return listen(address)
 	}
-	l := p.listeners[at]
-	p.listeners = slices.Delete(p.listeners, at, at+1)
+	l := p.listeners[index]
+	p.listeners = slices.Delete(p.listeners, index, index+1)
 	return l, nil
 }
 
@@ -51,10 +51,10 @@ func (p *passedSockets) checkAllUsed() error {
 }
 
 // isAddress tells whether a socket is bound to what the configuration calls an address.
-func isAddress(of net.Addr, address string) bool {
-	bound, ok := of.(*net.TCPAddr)
+func isAddress(listened net.Addr, address string) bool {
+	bound, ok := listened.(*net.TCPAddr)
 	if !ok {
-		return of.String() == address
+		return listened.String() == address
 	}
 	want, err := net.ResolveTCPAddr("tcp", address)
 	if config.IsSocketPath(address) || err != nil || want.Port != bound.Port {

@@ -23,11 +23,11 @@ func (p *databasePause) begin() bool {
 
 // end ends the pause, and returns false if there is none.
 func (p *databasePause) end() bool {
-	was := p.current.Swap(nil)
-	if was != nil {
-		close(was.ended)
+	ended := p.current.Swap(nil)
+	if ended != nil {
+		close(ended.ended)
 	}
-	return was != nil
+	return ended != nil
 }
 
 // resumeSignal returns a channel that is closed when the pause ends; nil: there is none.

@@ -18,9 +18,9 @@ func TestGrantsNameTheAgentsOfTheirDatabase(t *testing.T) {
 		return c
 	}
 	s := &Service{}
-	began := configured(map[string]string{"vet": "clinic", "nurse": "clinic", "till": "shop"})
-	s.config.Store(began)
-	clinic, err := s.privacyService(began, "clinic")
+	startedAt := configured(map[string]string{"vet": "clinic", "nurse": "clinic", "till": "shop"})
+	s.config.Store(startedAt)
+	clinic, err := s.privacyService(startedAt, "clinic")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func OpenRegistry(c *config.Config, database string) (*registry.Registry, error)
 
 // InitRegistry makes the key of the consent registry, if a registry is configured and the key is not there, and anchors
 // the registry while it is empty. conn is the connection of migrate, which has just installed the registry.
-func InitRegistry(ctx context.Context, c *config.Config, conn *pgx.Conn, database string) (made bool, err error) {
+func InitRegistry(ctx context.Context, c *config.Config, conn *pgx.Conn, database string) (created bool, err error) {
 	if c.Consent == nil {
 		return false, nil
 	}
@@ -58,14 +58,14 @@ func InitRegistry(ctx context.Context, c *config.Config, conn *pgx.Conn, databas
 				WithHint("Restore it from your copy. A new key does not verify what the old one has signed.")
 		}
 	}
-	if made, err = registry.MakeKey(c.Consent.Key); err != nil {
-		return made, err
+	if created, err = registry.MakeKey(c.Consent.Key); err != nil {
+		return created, err
 	}
 	keys, err := registry.LoadKeys(c.Consent.Key)
 	if err != nil {
-		return made, err
+		return created, err
 	}
-	return made, registry.AnchorEmpty(ctx, conn, keys, c.Consent.Anchor, database)
+	return created, registry.AnchorEmpty(ctx, conn, keys, c.Consent.Anchor, database)
 }
 
 // checkAcknowledged returns an error if the consent registry lacks records that this proxy has acknowledged, as it may

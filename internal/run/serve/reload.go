@@ -13,14 +13,14 @@ import (
 func (s *Service) Reload() error {
 	s.reloadMu.Lock()
 	defer s.reloadMu.Unlock()
-	old := s.config.Load()
-	next, err := config.Load(old.Path)
+	previous := s.config.Load()
+	next, err := config.Load(previous.Path)
 	if err != nil {
 		s.log.Error("the configuration was not reloaded; the old one stays active", "error", err)
 		return err
 	}
 	var failed []error
-	if settingsNeedingRestart(old) != settingsNeedingRestart(next) {
+	if settingsNeedingRestart(previous) != settingsNeedingRestart(next) {
 		s.log.Warn(
 			"changes of listen, proxy_protocol, http, upstream, databases, credentials, enforcement, audit and air apply at the next start")
 	}
@@ -35,7 +35,7 @@ func (s *Service) Reload() error {
 	if err := s.operators.credentials.Reload(); err != nil {
 		failed = append(failed, err)
 	}
-	running := *old
+	running := *previous
 	running.Agents, running.Admin.Users = next.Agents, next.Admin.Users
 	s.config.Store(&running)
 	s.enforcer.SetAgents(s.enforcedAgents(&running))

@@ -96,7 +96,7 @@ func (r *router) Route(user, database string) proxy.Route {
 		}
 	}
 	if database == config.AdminDatabase && !ok {
-		if credential, is := r.operators.credential(user); is {
+		if credential, isOperator := r.operators.credential(user); isOperator {
 			return proxy.Route{Kind: proxy.Operator, Credential: &credential, Serve: r.operators.serveConsole}
 		}
 	}

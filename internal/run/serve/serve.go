@@ -99,8 +99,8 @@ func New(ctx context.Context, o Options) (_ *Service, err error) {
 	if err := s.openRecords(c); err != nil {
 		return nil, err
 	}
-	for _, old := range c.DeprecatedSpellings {
-		s.log.Warn("the configuration has an old spelling, which stays accepted", "write", old)
+	for _, spelling := range c.DeprecatedSpellings {
+		s.log.Warn("the configuration has an old spelling, which stays accepted", "write", spelling)
 	}
 	if s.operators, err = s.newOperators(c, o.Version); err != nil {
 		return nil, err
@@ -338,8 +338,8 @@ const closeTimeout = 5 * time.Second
 // maxSessions returns how many sessions agents may have at a time: the number in the configuration, or as many as the
 // server has room for.
 func (s *Service) maxSessions() int {
-	if most := s.config.Load().MaxSessions; most > 0 {
-		return most
+	if limit := s.config.Load().MaxSessions; limit > 0 {
+		return limit
 	}
 	return s.enforcer.MaxSessions()
 }

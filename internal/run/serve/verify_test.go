@@ -22,8 +22,8 @@ func TestSignedPathIsClosedUntilItsProbePassed(t *testing.T) {
 		{"it failed", map[string]bool{doctor.SignedPathProbe: true},
 			[]doctor.Finding{{ID: doctor.SignedPathProbe, Severity: doctor.SeverityNoSignedPath, Problem: "it answers"}, pooler}, true},
 	} {
-		if why := closedReason(c.passed, c.found); (why != "") != c.closed {
-			t.Errorf("%s: %q", c.name, why)
+		if reason := closedReason(c.passed, c.found); (reason != "") != c.closed {
+			t.Errorf("%s: %q", c.name, reason)
 		}
 	}
 }

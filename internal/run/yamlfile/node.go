@@ -59,7 +59,7 @@ func (n *Node) Get(key string) *Node {
 // PlaceOfByte returns the place in the file of a byte in a string's value. The file may write the string folded or with
 // escapes.
 func (n *Node) PlaceOfByte(offset int) Place {
-	at := n.quotedPlace
+	place := n.quotedPlace
 	if n.quotedText == "" {
 		return n.Place
 	}
@@ -67,9 +67,9 @@ func (n *Node) PlaceOfByte(offset int) Place {
 	i := 0
 	advance := func() {
 		if written[i] == '\n' {
-			at.Line, at.Column = at.Line+1, 1
+			place.Line, place.Column = place.Line+1, 1
 		} else {
-			at.Column++
+			place.Column++
 		}
 		i++
 	}
@@ -78,9 +78,9 @@ func (n *Node) PlaceOfByte(offset int) Place {
 			advance()
 		}
 		if byteAt >= offset || i >= len(written) {
-			return at
+			return place
 		}
 		advance()
 	}
-	return at
+	return place
 }

@@ -45,14 +45,14 @@ func (f Format) Parse(file string, data []byte) (*Node, Errors) {
 		if !errors.As(err, &syntax) {
 			return nil, Errors{start.Errorf("", "not YAML: %s", err)}
 		}
-		here := placeOf(file, syntax.GetToken())
+		place := placeOf(file, syntax.GetToken())
 		if f.CheckText != nil { // CheckText explains text such as ${VARIABLE}, whose braces the parser takes for a mapping
-			if refused := f.CheckText(here, lineText(data, here.Line)); refused != nil {
+			if refused := f.CheckText(place, lineText(data, place.Line)); refused != nil {
 				return nil, Errors{refused}
 			}
 		}
 		suggestion, message := explainMessage(syntax.GetMessage())
-		return nil, Errors{here.Errorf(suggestion, "%s", message)}
+		return nil, Errors{place.Errorf(suggestion, "%s", message)}
 	}
 	r := &yamlReader{Format: f, file: file}
 	var root *Node
@@ -75,8 +75,8 @@ type yamlReader struct {
 	errs Errors
 }
 
-func (r *yamlReader) fail(at Place, suggestion, format string, args ...any) {
-	r.errs = append(r.errs, at.Errorf(suggestion, format, args...))
+func (r *yamlReader) fail(place Place, suggestion, format string, args ...any) {
+	r.errs = append(r.errs, place.Errorf(suggestion, format, args...))
 }
 
 func placeOf(file string, t *token.Token) Place {
@@ -87,20 +87,20 @@ func placeOf(file string, t *token.Token) Place {
 }
 
 func (r *yamlReader) readNode(n ast.Node) *Node {
-	here := placeOf(r.file, n.GetToken())
+	place := placeOf(r.file, n.GetToken())
 	scalar := func(value string, literal ScalarType) *Node {
-		return &Node{Place: here, Kind: ScalarNode, Value: value, SourceText: value, ScalarType: literal}
+		return &Node{Place: place, Kind: ScalarNode, Value: value, SourceText: value, ScalarType: literal}
 	}
 	switch n := n.(type) {
 	case *ast.StringNode:
-		r.checkText(here, n.Value)
+		r.checkText(place, n.Value)
 		out := scalar(n.Value, StringScalar)
-		out.quotedText, out.quotedPlace = strings.TrimLeft(n.Token.Origin, " \t\n"), here
+		out.quotedText, out.quotedPlace = strings.TrimLeft(n.Token.Origin, " \t\n"), place
 		return out
 	case *ast.LiteralNode:
-		r.checkText(here, n.Value.Value)
+		r.checkText(place, n.Value.Value)
 		out := scalar(n.Value.Value, StringScalar)
-		out.quotedText, out.quotedPlace = n.Value.Token.Origin, Place{r.file, here.Line + 1, 1}
+		out.quotedText, out.quotedPlace = n.Value.Token.Origin, Place{r.file, place.Line + 1, 1}
 		return out
 	case *ast.IntegerNode:
 		return scalar(n.Token.Value, IntegerScalar)
@@ -111,59 +111,59 @@ func (r *yamlReader) readNode(n ast.Node) *Node {
 		out.SourceText = n.Token.Value
 		return out
 	case *ast.NullNode:
-		return &Node{Place: here, Kind: NullNode}
+		return &Node{Place: place, Kind: NullNode}
 	case *ast.SequenceNode:
-		out := &Node{Place: here, Kind: ListNode}
+		out := &Node{Place: place, Kind: ListNode}
 		for _, item := range n.Values {
 			out.Items = append(out.Items, r.readNode(item))
 		}
 		return out
 	case *ast.MappingNode:
-		return r.readMapping(here, n.Values)
+		return r.readMapping(place, n.Values)
 	case *ast.MappingValueNode:
-		return r.readMapping(here, []*ast.MappingValueNode{n})
+		return r.readMapping(place, []*ast.MappingValueNode{n})
 	default:
 		if r.RefuseOther != "" {
-			r.fail(here, "write the value out", "%s", r.RefuseOther)
+			r.fail(place, "write the value out", "%s", r.RefuseOther)
 		}
-		return &Node{Place: here, Kind: OtherNode}
+		return &Node{Place: place, Kind: OtherNode}
 	}
 }
 
-func (r *yamlReader) checkText(at Place, text string) {
+func (r *yamlReader) checkText(place Place, text string) {
 	if r.CheckText == nil {
 		return
 	}
-	if refused := r.CheckText(at, text); refused != nil {
+	if refused := r.CheckText(place, text); refused != nil {
 		r.errs = append(r.errs, refused)
 	}
 }
 
-func (r *yamlReader) readMapping(here Place, values []*ast.MappingValueNode) *Node {
-	out := &Node{Place: here, Kind: MappingNode}
+func (r *yamlReader) readMapping(place Place, values []*ast.MappingValueNode) *Node {
+	out := &Node{Place: place, Kind: MappingNode}
 	if len(values) > 0 {
 		out.Place = placeOf(r.file, values[0].Key.GetToken())
 	}
 	for _, v := range values {
-		at := placeOf(r.file, v.Key.GetToken())
-		key, ok := r.readKey(at, v.Key)
+		place := placeOf(r.file, v.Key.GetToken())
+		key, ok := r.readKey(place, v.Key)
 		if !ok {
 			continue
 		}
 		if slices.Contains(out.Keys, key) {
-			r.fail(at, "", "the key %q is there twice", key)
+			r.fail(place, "", "the key %q is there twice", key)
 			continue
 		}
-		out.Keys, out.KeyPlaces = append(out.Keys, key), append(out.KeyPlaces, at)
+		out.Keys, out.KeyPlaces = append(out.Keys, key), append(out.KeyPlaces, place)
 		out.Values = append(out.Values, r.readNode(v.Value))
 	}
 	return out
 }
 
-func (r *yamlReader) readKey(at Place, key ast.MapKeyNode) (string, bool) {
+func (r *yamlReader) readKey(place Place, key ast.MapKeyNode) (string, bool) {
 	plain, ok := key.(ast.Node)
 	if !ok {
-		r.fail(at, "", "a key must be a plain word")
+		r.fail(place, "", "a key must be a plain word")
 		return "", false
 	}
 	failed := len(r.errs)
@@ -172,10 +172,10 @@ func (r *yamlReader) readKey(at Place, key ast.MapKeyNode) (string, bool) {
 	case len(r.errs) > failed:
 		return "", false
 	case n.Kind != ScalarNode || n.Value == "":
-		r.fail(at, "", "a key must be a plain word")
+		r.fail(place, "", "a key must be a plain word")
 		return "", false
 	case hasOddSpace(n.Value):
-		r.fail(at, "write plain spaces", "in or before this name is a space of another kind, or an invisible character")
+		r.fail(place, "write plain spaces", "in or before this name is a space of another kind, or an invisible character")
 		return "", false
 	}
 	return n.Value, true

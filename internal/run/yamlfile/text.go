@@ -15,18 +15,18 @@ func decodeText(file string, data []byte) ([]byte, *Error) {
 		return nil, Place{file, 1, 1}.Errorf("save it as UTF-8", "the file is UTF-16")
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
-	at := Place{file, 1, 1}
+	place := Place{file, 1, 1}
 	for i := 0; i < len(data); {
 		r, size := utf8.DecodeRune(data[i:])
 		switch {
 		case r == utf8.RuneError && size == 1:
-			return nil, at.Errorf("save the file as UTF-8", "the byte %#x is not UTF-8", data[i])
+			return nil, place.Errorf("save the file as UTF-8", "the byte %#x is not UTF-8", data[i])
 		case r == 0x7f, r < ' ' && r != '\n' && r != '\t' && r != '\r':
-			return nil, at.Errorf("take it out", "the control character %U", r)
+			return nil, place.Errorf("take it out", "the control character %U", r)
 		case r == '\n':
-			at.Line, at.Column = at.Line+1, 1
+			place.Line, place.Column = place.Line+1, 1
 		default:
-			at.Column++
+			place.Column++
 		}
 		i += size
 	}

@@ -436,18 +436,18 @@ func FuzzSession(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, sent []byte) {
 		p := &process{paused: map[string]bool{}}
-		here, there := net.Pipe()
+		here, exists := net.Pipe()
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
 			b := make([]byte, 4096)
 			for {
-				if _, err := there.Read(b); err != nil {
+				if _, err := exists.Read(b); err != nil {
 					return
 				}
 			}
 		}()
-		go func() { _, _ = there.Write(sent); there.Close() }()
+		go func() { _, _ = exists.Write(sent); exists.Close() }()
 		_ = New(Config{Service: p, Log: slog.New(slog.DiscardHandler)}).Serve(context.Background(), here, "ops")
 		here.Close()
 		<-done

@@ -79,16 +79,16 @@ func parseShow(first token, rest []token) (command, *sqlstate.Error) {
 			return command{columns: s.columns, rows: s.rows, tag: "SHOW"}, nil
 		}
 	}
-	at := first
+	badToken := first
 	if len(rest) > 0 {
-		at = rest[0]
+		badToken = rest[0]
 	}
 	var names []string
 	for _, s := range showTables {
 		names = append(names, s.name)
 	}
 	return command{}, sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonNone, "SHOW is followed by one of: %s",
-		strings.Join(names, ", ")).WithPosition(at.position).WithHint("HELP says what each shows.")
+		strings.Join(names, ", ")).WithPosition(badToken.position).WithHint("HELP says what each shows.")
 }
 
 func parseAction(a *action, first token, rest []token) (command, *sqlstate.Error) {
@@ -100,29 +100,29 @@ func parseAction(a *action, first token, rest []token) (command, *sqlstate.Error
 		c.argument = rest[0].text
 		return c, nil
 	}
-	at, hint := first, "A name with other characters than letters, digits, and _ . - is written in double quotes."
+	badToken, hint := first, "A name with other characters than letters, digits, and _ . - is written in double quotes."
 	if len(rest) > 0 {
-		at = rest[len(rest)-1]
+		badToken = rest[len(rest)-1]
 	}
 	if len(rest) > 0 && rest[0].text == "$" {
-		at, hint = rest[0], "Commands take no parameters: write the name into the command."
+		badToken, hint = rest[0], "Commands take no parameters: write the name into the command."
 	}
 	return command{}, sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonNone, "%s is written: %s", a.name,
-		strings.TrimSpace(a.name+" "+a.argument)).WithPosition(at.position).WithHint("%s", hint)
+		strings.TrimSpace(a.name+" "+a.argument)).WithPosition(badToken.position).WithHint("%s", hint)
 }
 
-func unknownCommand(at token) *sqlstate.Error {
+func unknownCommand(badToken token) *sqlstate.Error {
 	switch {
-	case at.isKeyword("BEGIN"), at.isKeyword("START"), at.isKeyword("COMMIT"), at.isKeyword("END"),
-		at.isKeyword("ROLLBACK"):
+	case badToken.isKeyword("BEGIN"), badToken.isKeyword("START"), badToken.isKeyword("COMMIT"), badToken.isKeyword("END"),
+		badToken.isKeyword("ROLLBACK"):
 		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonNone, "the admin console has no transactions").
-			WithPosition(at.position).WithHint("Connect with autocommit: a command takes effect at once and cannot be rolled back.")
-	case at.isKeyword("SELECT"):
+			WithPosition(badToken.position).WithHint("Connect with autocommit: a command takes effect at once and cannot be rolled back.")
+	case badToken.isKeyword("SELECT"):
 		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonNone, "the admin console runs no SQL").
-			WithPosition(at.position).WithHint("HELP lists its commands. Rows are in the databases of the configuration.")
+			WithPosition(badToken.position).WithHint("HELP lists its commands. Rows are in the databases of the configuration.")
 	}
 	return sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonNone, "this is no command of the admin console").
-		WithPosition(at.position).WithHint("HELP lists the commands.")
+		WithPosition(badToken.position).WithHint("HELP lists the commands.")
 }
 
 // isKeyword tells whether a token is this word, in upper or lower case.

@@ -65,11 +65,11 @@ func (c *Console) Serve(_ context.Context, client net.Conn, operator string) err
 			return nil
 		}
 		err := s.answerNext()
-		var told *sqlstate.Error
+		var sentError *sqlstate.Error
 		switch {
 		case err == nil:
-		case errors.As(err, &told):
-			return told
+		case errors.As(err, &sentError):
+			return sentError
 		default:
 			return nil
 		}
@@ -224,10 +224,10 @@ func (s *session) parse(m *pgproto3.Parse) *sqlstate.Error {
 }
 
 func (s *session) bind(m *pgproto3.Bind) *sqlstate.Error {
-	of, ok := s.prepared[m.PreparedStatement]
+	statement, ok := s.prepared[m.PreparedStatement]
 	columns := 0
-	if ok && of.command != nil {
-		columns = len(of.command.columns)
+	if ok && statement.command != nil {
+		columns = len(statement.command.columns)
 	}
 	formats := append([]int16(nil), m.ResultFormatCodes...)
 	switch {
@@ -248,7 +248,7 @@ func (s *session) bind(m *pgproto3.Bind) *sqlstate.Error {
 			return sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonProtocol, "unsupported format code: %d", f)
 		}
 	}
-	s.portals[m.DestinationPortal] = &portal{command: of.command, formats: formats}
+	s.portals[m.DestinationPortal] = &portal{command: statement.command, formats: formats}
 	s.backend.Send(&pgproto3.BindComplete{})
 	return nil
 }

@@ -68,19 +68,19 @@ func addInteractionOperations(s *Server) {
 		SkipsAudit: true, Errors: []int{http.StatusNotFound}, Summary: "What is known of a session",
 		Description: "Times only. 404 where there is none."},
 		func(_ context.Context, c *Call, in *InteractionsQuery) (*interactionsAnswer, error) {
-			known, err := s.Service.Interactions(c.Caller, in.UserID, in.ChannelID)
+			interactions, err := s.Service.Interactions(c.Caller, in.UserID, in.ChannelID)
 			if err != nil {
 				return nil, err
 			}
 			out := &interactionsAnswer{Interactions{
-				UserID: in.UserID, ChannelID: in.ChannelID, SessionStart: known.StartedAt.UTC(),
-				LastInteraction:   known.LastInteraction.UTC(),
-				MessageTimestamps: []time.Time{}, ReminderSent: known.IsReminded}}
+				UserID: in.UserID, ChannelID: in.ChannelID, SessionStart: interactions.StartedAt.UTC(),
+				LastInteraction:   interactions.LastInteraction.UTC(),
+				MessageTimestamps: []time.Time{}, ReminderSent: interactions.IsReminded}}
 			if in.UserID == "" {
 				out.Body.UserID = c.Caller.Subject
 			}
-			for _, at := range known.MessageTimes {
-				out.Body.MessageTimestamps = append(out.Body.MessageTimestamps, at.UTC())
+			for _, sentAt := range interactions.MessageTimes {
+				out.Body.MessageTimestamps = append(out.Body.MessageTimestamps, sentAt.UTC())
 			}
 			return out, nil
 		})

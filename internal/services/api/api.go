@@ -269,38 +269,38 @@ func unknownMethodError() *sqlstate.Error {
 // readRequest reads the request. It refuses requests that two readers could understand differently, and those that are
 // too large.
 func readRequest(w http.ResponseWriter, r *http.Request) *Problem {
-	wrong := func(status int, code sqlstate.Code, format string, args ...any) *Problem {
+	problems := func(status int, code sqlstate.Code, format string, args ...any) *Problem {
 		return newProblem(status, sqlstate.New(code, sqlstate.ReasonSyntax, format, args...))
 	}
 	if len(r.URL.RawQuery) > maxQueryBytes {
-		return wrong(http.StatusRequestURITooLong, sqlstate.ProgramLimitExceeded, "the query is longer than %d bytes",
+		return problems(http.StatusRequestURITooLong, sqlstate.ProgramLimitExceeded, "the query is longer than %d bytes",
 			maxQueryBytes)
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return wrong(http.StatusBadRequest, sqlstate.InvalidParameterValue, "the query cannot be read")
+		return problems(http.StatusBadRequest, sqlstate.InvalidParameterValue, "the query cannot be read")
 	}
 	for name, values := range query {
 		if len(values) != 1 {
-			return wrong(http.StatusBadRequest, sqlstate.InvalidParameterValue, "a parameter of the query is given twice")
+			return problems(http.StatusBadRequest, sqlstate.InvalidParameterValue, "a parameter of the query is given twice")
 		}
 		if !utf8.ValidString(name) || !utf8.ValidString(values[0]) {
-			return wrong(http.StatusBadRequest, sqlstate.CharacterNotInRepertoire, "the query is not UTF-8")
+			return problems(http.StatusBadRequest, sqlstate.CharacterNotInRepertoire, "the query is not UTF-8")
 		}
 	}
 	for _, values := range r.Header {
 		for _, value := range values {
 			if !utf8.ValidString(value) {
-				return wrong(http.StatusBadRequest, sqlstate.CharacterNotInRepertoire, "a header is not UTF-8")
+				return problems(http.StatusBadRequest, sqlstate.CharacterNotInRepertoire, "a header is not UTF-8")
 			}
 		}
 	}
 	if len(r.Header.Values("Idempotency-Key")) > 1 {
-		return wrong(http.StatusBadRequest, sqlstate.InvalidParameterValue, "the header Idempotency-Key is given twice")
+		return problems(http.StatusBadRequest, sqlstate.InvalidParameterValue, "the header Idempotency-Key is given twice")
 	}
 	tooLarge := func() *Problem {
 		w.Header().Set("Connection", "close")
-		return wrong(http.StatusRequestEntityTooLarge, sqlstate.ProgramLimitExceeded, "the body is larger than %d bytes",
+		return problems(http.StatusRequestEntityTooLarge, sqlstate.ProgramLimitExceeded, "the body is larger than %d bytes",
 			maxBodyBytes)
 	}
 	if r.ContentLength > maxBodyBytes {
@@ -317,22 +317,23 @@ func readRequest(w http.ResponseWriter, r *http.Request) *Problem {
 			return tooLarge()
 		}
 		w.Header().Set("Connection", "close")
-		return wrong(http.StatusBadRequest, sqlstate.ProtocolViolation, "the body did not arrive")
+		return problems(http.StatusBadRequest, sqlstate.ProtocolViolation, "the body did not arrive")
 	}
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	if len(body) == 0 {
 		return nil
 	}
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
-		return wrong(http.StatusBadRequest, sqlstate.ProtocolViolation, "a GET has no body")
+		return problems(http.StatusBadRequest, sqlstate.ProtocolViolation, "a GET has no body")
 	}
 	if r.Header.Get("Content-Encoding") != "" {
-		return wrong(http.StatusUnsupportedMediaType, sqlstate.FeatureNotSupported, "the body is encoded: send it as it is")
+		return problems(http.StatusUnsupportedMediaType, sqlstate.FeatureNotSupported,
+			"the body is encoded: send it as it is")
 	}
 	kind, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if charset := parameters["charset"]; err != nil || kind != "application/json" ||
 		charset != "" && !strings.EqualFold(charset, "utf-8") {
-		return wrong(http.StatusUnsupportedMediaType, sqlstate.FeatureNotSupported, "the body is not application/json")
+		return problems(http.StatusUnsupportedMediaType, sqlstate.FeatureNotSupported, "the body is not application/json")
 	}
 	r.Header.Set("Content-Type", kind) // The library compares content types in lower case.
 	if err := strictjson.Check(body, strictjson.MaxDepth); err != nil {
@@ -340,7 +341,7 @@ func readRequest(w http.ResponseWriter, r *http.Request) *Problem {
 		if !utf8.Valid(body) {
 			code = sqlstate.CharacterNotInRepertoire
 		}
-		return wrong(http.StatusBadRequest, code, "the body cannot be taken: %v", err)
+		return problems(http.StatusBadRequest, code, "the body cannot be taken: %v", err)
 	}
 	if call, ok := r.Context().Value(callKey{}).(*Call); ok {
 		call.body = body
@@ -353,12 +354,12 @@ func (s *Server) recordCall(ctx context.Context, call *Call, a *bufferedAnswer) 
 	if call.skipsAudit {
 		return nil
 	}
-	by := call.Caller.Name
+	callerName := call.Caller.Name
 	if call.Caller.Role == identity.Subject {
-		by = call.Caller.Subject
+		callerName = call.Caller.Subject
 	}
 	rec := audit.Call{
-		Interface: "http", CallerName: by, Role: string(call.Caller.Role), Agent: call.Caller.Agent,
+		Interface: "http", CallerName: callerName, Role: string(call.Caller.Role), Agent: call.Caller.Agent,
 		Database: call.Caller.Database, Operation: call.operation,
 		MayChangeData: call.mayWrite, Subjects: call.auditSubjects, AboutEverybody: call.aboutEverybody,
 		Outcome: audit.OutcomeDone,

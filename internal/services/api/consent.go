@@ -209,8 +209,8 @@ type userRequest struct {
 }
 
 // consentCommand makes the command of the request.
-func (r *userRequest) consentCommand(do consent.Action) consent.Command {
-	c := consent.Command{Action: do, RequestKey: r.Key}
+func (r *userRequest) consentCommand(action consent.Action) consent.Command {
+	c := consent.Command{Action: action, RequestKey: r.Key}
 	if r.Body != nil {
 		c.Subject, c.Reason = r.Body.UserID, r.Body.Reason
 	}
@@ -378,16 +378,17 @@ func (s *Server) listGrants(ctx context.Context, c *Call, in *UserQuery) (*grant
 func (s *Server) executeCommand(ctx context.Context, c *Call, command consent.Command) (*changeAnswer, error) {
 	command.Interface = "http"
 	c.auditSubjects = aboutIDs(c, command.Subject)
-	done, err := s.Service.Change(ctx, c.Caller, command)
+	change, err := s.Service.Change(ctx, c.Caller, command)
 	if err != nil {
 		return nil, err
 	}
-	out := &changeAnswer{Status: http.StatusOK, Body: ConsentChange{Record: done.RecordNumber, Repeated: done.IsRepeated}}
-	out.Body.ConsentStatus = consentStatus(done.Consent, done.RecordedAt, done.RecordedAt, done.Task)
+	out := &changeAnswer{Status: http.StatusOK, Body: ConsentChange{Record: change.RecordNumber,
+		Repeated: change.IsRepeated}}
+	out.Body.ConsentStatus = consentStatus(change.Consent, change.RecordedAt, change.RecordedAt, change.Task)
 	if out.Body.UserID == "" { // No user in the answer: the registry recorded nothing.
 		out.Body.UserID, out.Body.LastModified = aboutIDs(&Call{Caller: c.Caller}, command.Subject)[0], nil
 	}
-	if done.Task != nil && (command.Action == consent.ActionUpgrade || command.Action == consent.ActionGrant) {
+	if change.Task != nil && (command.Action == consent.ActionUpgrade || command.Action == consent.ActionGrant) {
 		out.Status = http.StatusAccepted
 	}
 	return out, nil
@@ -422,12 +423,12 @@ func (s *Server) erase(ctx context.Context, c *Call, in *userRequest) (*erasedAn
 	command := in.consentCommand(consent.ActionErase)
 	command.Interface = "http"
 	// The audit record of the call names no person, since the subject is erased.
-	done, err := s.Service.Change(ctx, c.Caller, command)
+	change, err := s.Service.Change(ctx, c.Caller, command)
 	if err != nil {
 		return nil, err
 	}
 	out := &erasedAnswer{}
-	out.Body.Erased, out.Body.Record, out.Body.At = true, done.RecordNumber, done.RecordedAt.UTC()
+	out.Body.Erased, out.Body.Record, out.Body.At = true, change.RecordNumber, change.RecordedAt.UTC()
 	return out, nil
 }
 

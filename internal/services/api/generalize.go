@@ -90,17 +90,17 @@ func addGeneralizeOperations(s *Server) {
 		if b.AccessGrants != nil {
 			g.Access = append([]string{}, *b.AccessGrants...)
 		}
-		made, err := d.AddBelief(ctx, c.Caller, g)
+		result, err := d.AddBelief(ctx, c.Caller, g)
 		if err != nil {
 			return nil, err
 		}
-		c.AddAuditSubjects(made.Subjects...)
+		c.AddAuditSubjects(result.Subjects...)
 		out := &generalizeAnswer{Status: http.StatusOK,
-			Body: GeneralizeAnswer{Repeated: made.AlreadyExisted, Report: generalizeReport(made.Report)}}
-		if made.Memory != nil {
-			m := memoryOf(*made.Memory)
+			Body: GeneralizeAnswer{Repeated: result.AlreadyExisted, Report: generalizeReport(result.Report)}}
+		if result.Memory != nil {
+			m := memoryOf(*result.Memory)
 			out.Body.Made, out.Body.Memory = true, &m
-			if !made.AlreadyExisted {
+			if !result.AlreadyExisted {
 				out.Status = http.StatusCreated
 			}
 		}

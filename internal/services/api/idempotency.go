@@ -30,13 +30,13 @@ func replayAnswer(a http.ResponseWriter, stored operations.Response) {
 const replayedHeader = "Idempotent-Replayed"
 
 // runOnce runs a call that has an idempotency key, unless a call with the key was answered before.
-func (s *Server) runOnce(ctx context.Context, call *Call, r *idempotentRequest, do func()) {
+func (s *Server) runOnce(ctx context.Context, call *Call, r *idempotentRequest, run func()) {
 	sum, err := operations.RequestDigest(r.method+" "+r.path, call.body)
 	if err != nil || r.key == "" || len(r.key) > operations.MaxKeyBytes {
-		do() // do refuses a request whose key is not valid.
+		run() // do refuses a request whose key is not valid.
 		return
 	}
-	mine, known, err := s.Service.Answers.BeginCall(ctx, call.Caller, r.key, sum, time.Now())
+	answer, known, err := s.Service.Answers.BeginCall(ctx, call.Caller, r.key, sum, time.Now())
 	var e *sqlstate.Error
 	switch {
 	case errors.As(err, &e) && e.Code == sqlstate.ConsentConflict:
@@ -48,8 +48,8 @@ func (s *Server) runOnce(ctx context.Context, call *Call, r *idempotentRequest, 
 		replayAnswer(r.answer, known.Response)
 	default:
 		var response *operations.Response
-		defer func() { s.Service.Answers.EndCall(call.Caller, mine, response) }() // The key is released also after a panic.
-		do()
+		defer func() { s.Service.Answers.EndCall(call.Caller, answer, response) }() // The key is released also after a panic.
+		run()
 		if status := r.answer.status; status >= 200 && status <= 299 {
 			response = &operations.Response{Status: status, ContentType: r.answer.header.Get("Content-Type"),
 				Body:     r.answer.body.Bytes(),

@@ -48,7 +48,7 @@ var commonErrors = []int{
 }
 
 // addOperation registers an operation. Callers without one of its roles are refused before the request is read.
-func addOperation[I, O any](s *Server, o Operation, do func(context.Context, *Call, *I) (*O, error)) {
+func addOperation[I, O any](s *Server, o Operation, handler func(context.Context, *Call, *I) (*O, error)) {
 	if o.Status == 0 {
 		o.Status = http.StatusOK
 	}
@@ -85,7 +85,7 @@ func addOperation[I, O any](s *Server, o Operation, do func(context.Context, *Ca
 			func() { next(ctx) })
 	}}
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
-		out, err := do(ctx, ctx.Value(callKey{}).(*Call), in)
+		out, err := handler(ctx, ctx.Value(callKey{}).(*Call), in)
 		if err != nil {
 			p := problemOf(err)
 			if p.Status >= 500 {

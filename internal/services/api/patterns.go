@@ -57,9 +57,9 @@ func (s *Server) addPatterns() {
 			if o == nil {
 				continue
 			}
-			of := memberPatterns[o.Tags[0]]
+			patterns := memberPatterns[o.Tags[0]]
 			for _, p := range o.Parameters {
-				narrow(p.Schema, of[p.Name])
+				narrow(p.Schema, patterns[p.Name])
 			}
 			if o.RequestBody == nil {
 				continue
@@ -70,7 +70,7 @@ func (s *Server) addPatterns() {
 					body = s.api.OpenAPI().Components.Schemas.SchemaFromRef(body.Ref)
 				}
 				for name, member := range body.Properties {
-					narrow(member, of[name])
+					narrow(member, patterns[name])
 				}
 			}
 		}

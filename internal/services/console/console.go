@@ -66,44 +66,44 @@ func New(c Config) (*Console, error) {
 }
 
 func (o *Console) addRoutes() {
-	at := func(pattern string, h http.HandlerFunc) {
+	handleFunc := func(pattern string, h http.HandlerFunc) {
 		method, path, _ := strings.Cut(pattern, " ")
 		o.mux.HandleFunc(method+" "+Base+path, h)
 	}
-	at("GET console.css", o.serveStyle)
-	at("GET icon.svg", o.serveIcon)
-	at("GET login", o.loginForm)
-	at("POST login", o.login)
-	at("POST logout", o.logout)
-	at("GET {$}", o.readHandler("console.home", consoleRoles, o.showHome))
+	handleFunc("GET console.css", o.serveStyle)
+	handleFunc("GET icon.svg", o.serveIcon)
+	handleFunc("GET login", o.loginForm)
+	handleFunc("POST login", o.login)
+	handleFunc("POST logout", o.logout)
+	handleFunc("GET {$}", o.readHandler("console.home", consoleRoles, o.showHome))
 
-	at("GET me", o.readHandler("consent.status", subjectRole, o.showOwnData))
-	at("GET me/seen", o.readHandler("dsar.retrievals", subjectRole, o.showRetrievals))
-	at("GET me/history", o.readHandler("consent.history", subjectRole, o.showHistory))
-	at("POST me/withdraw", o.writeHandler("consent.revoke", subjectRole, o.withdrawConsent))
-	at("POST me/give", o.writeHandler("consent.grant", subjectRole, o.giveConsentAgain))
-	at("POST me/less", o.writeHandler("consent.degrade", subjectRole, o.reduceConsent))
-	at("POST me/partnership", o.writeHandler("consent.upgrade", subjectRole, o.askForPartnership))
-	at("POST me/consent", o.writeHandler("consent.grant", subjectRole, o.giveConsentTo))
-	at("GET me/for/{handle}", o.readHandler("consent.status", subjectRole, o.showWard))
-	at("POST me/for/{handle}/withdraw", o.writeHandler("consent.revoke", subjectRole, o.withdrawForWard))
-	at("POST me/report", o.writeHandler("dsar.report", subjectRole, o.sendReport))
+	handleFunc("GET me", o.readHandler("consent.status", subjectRole, o.showOwnData))
+	handleFunc("GET me/seen", o.readHandler("dsar.retrievals", subjectRole, o.showRetrievals))
+	handleFunc("GET me/history", o.readHandler("consent.history", subjectRole, o.showHistory))
+	handleFunc("POST me/withdraw", o.writeHandler("consent.revoke", subjectRole, o.withdrawConsent))
+	handleFunc("POST me/give", o.writeHandler("consent.grant", subjectRole, o.giveConsentAgain))
+	handleFunc("POST me/less", o.writeHandler("consent.degrade", subjectRole, o.reduceConsent))
+	handleFunc("POST me/partnership", o.writeHandler("consent.upgrade", subjectRole, o.askForPartnership))
+	handleFunc("POST me/consent", o.writeHandler("consent.grant", subjectRole, o.giveConsentTo))
+	handleFunc("GET me/for/{handle}", o.readHandler("consent.status", subjectRole, o.showWard))
+	handleFunc("POST me/for/{handle}/withdraw", o.writeHandler("consent.revoke", subjectRole, o.withdrawForWard))
+	handleFunc("POST me/report", o.writeHandler("dsar.report", subjectRole, o.sendReport))
 
-	at("GET me/memories", o.readHandler("privacy.audit", subjectRole, o.showMemories))
-	at("GET me/memories/{handle}", o.readHandler("privacy.audit", subjectRole, o.showMemories))
-	at("POST me/memories", o.readHandler("privacy.audit", subjectRole, o.showMemoriesAbout))
-	at("GET me/general", o.readHandler("privacy.drawn", subjectRole, o.showBeliefs))
-	at("GET me/general/{handle}", o.readHandler("privacy.drawn", subjectRole, o.showBeliefs))
+	handleFunc("GET me/memories", o.readHandler("privacy.audit", subjectRole, o.showMemories))
+	handleFunc("GET me/memories/{handle}", o.readHandler("privacy.audit", subjectRole, o.showMemories))
+	handleFunc("POST me/memories", o.readHandler("privacy.audit", subjectRole, o.showMemoriesAbout))
+	handleFunc("GET me/general", o.readHandler("privacy.drawn", subjectRole, o.showBeliefs))
+	handleFunc("GET me/general/{handle}", o.readHandler("privacy.drawn", subjectRole, o.showBeliefs))
 
-	at("GET people", o.readHandler("consent.people", adminRole, o.showPeople))
-	at("GET people/after/{handle}", o.readHandler("consent.people", adminRole, o.showPeople))
-	at("POST people", o.readHandler("consent.people", adminRole, o.setFilter))
-	at("GET pending", o.readHandler("consent.pending", adminRole, o.showPending))
-	at("GET person/{handle}", o.readHandler("consent.person", adminRole, o.showPerson))
-	at("GET why", o.readHandler("policy.why", adminRole, o.showWhyForm))
-	at("POST why", o.readHandler("policy.why", adminRole, o.answerWhy))
+	handleFunc("GET people", o.readHandler("consent.people", adminRole, o.showPeople))
+	handleFunc("GET people/after/{handle}", o.readHandler("consent.people", adminRole, o.showPeople))
+	handleFunc("POST people", o.readHandler("consent.people", adminRole, o.setFilter))
+	handleFunc("GET pending", o.readHandler("consent.pending", adminRole, o.showPending))
+	handleFunc("GET person/{handle}", o.readHandler("consent.person", adminRole, o.showPerson))
+	handleFunc("GET why", o.readHandler("policy.why", adminRole, o.showWhyForm))
+	handleFunc("POST why", o.readHandler("policy.why", adminRole, o.answerWhy))
 
-	at("GET operations", o.readHandler("operations.overview", operatorRole, o.showOperations))
+	handleFunc("GET operations", o.readHandler("operations.overview", operatorRole, o.showOperations))
 }
 
 var (
@@ -361,25 +361,25 @@ func describeError(err error) (status int, p problemText, outcome, code string) 
 		return http.StatusBadRequest, problemText{"This form cannot be read",
 			"It is not what the page would have sent. Nothing was changed.", ""}, audit.OutcomeRefused, "bounds"
 	}
-	var known *sqlstate.Error
-	if !errors.As(err, &known) && errors.Is(err, context.DeadlineExceeded) {
+	var sqlError *sqlstate.Error
+	if !errors.As(err, &sqlError) && errors.Is(err, context.DeadlineExceeded) {
 		return http.StatusGatewayTimeout, problemText{
 				"This took too long", "The database has not answered in time.", "Try again in a minute."}, audit.OutcomeFailed,
 			string(sqlstate.QueryCanceled)
 	}
-	if known == nil {
+	if sqlError == nil {
 		return http.StatusInternalServerError, problemText{
 				"Something went wrong", "The log of pgconsent has the cause. Nothing was changed.", ""}, audit.OutcomeFailed,
 			string(sqlstate.InternalError)
 	}
-	p = problemText{"This cannot be done", asSentence(known.Message), asSentence(known.Hint)}
-	code = string(known.Code)
+	p = problemText{"This cannot be done", asSentence(sqlError.Message), asSentence(sqlError.Hint)}
+	code = string(sqlError.Code)
 	var named consent.Named
 	if errors.As(err, &named) {
 		code = named.Name()
 	}
 	status, outcome = http.StatusInternalServerError, audit.OutcomeFailed
-	switch known.Code {
+	switch sqlError.Code {
 	case sqlstate.InsufficientPrivilege:
 		return http.StatusForbidden, problemText{"This is not yours to see",
 			"Your sign-in gives no access to it, whether it exists or not.", ""}, audit.OutcomeRefused, code

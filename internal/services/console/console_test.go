@@ -366,8 +366,8 @@ func TestAdmin(t *testing.T) {
 	}
 	person := p.get(regexp.MustCompile(`href="/console/(person/[^"]+)"`).FindStringSubmatch(found.body)[1])
 	person.says(t, "eve", "What each agent can see of them now", "None of 4 records", "Consent given")
-	why := p.submit(person.button(t, "Why?"))
-	why.says(t, "assistant does not see it", "✗ fails consent", "STATISTICAL", "agrees")
+	reason := p.submit(person.button(t, "Why?"))
+	reason.says(t, "assistant does not see it", "✗ fails consent", "STATISTICAL", "agrees")
 
 	// An admin reads, and changes nobody's consent.
 	for _, path := range []string{"me/withdraw", "me/give", "me/less", "me/partnership", "me/report"} {

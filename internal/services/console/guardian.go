@@ -60,7 +60,7 @@ func (o *Console) withdrawForWard(c *request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	done := 0
+	withdrawn := 0
 	for _, s := range all {
 		one := s.Grantee == c.form.Get("grantee") && s.Scope == c.form.Get("scope")
 		if !one && c.form.Get("all") == "" || !s.IsActiveAt(s.Now) && !s.IsPendingAt(s.Now) {
@@ -71,9 +71,9 @@ func (o *Console) withdrawForWard(c *request) (answer, error) {
 				Interface: "console"}); err != nil {
 			return answer{}, err
 		}
-		done++
+		withdrawn++
 	}
-	if done == 0 {
+	if withdrawn == 0 {
 		c.session.setFlash(flash{"note", "There was nothing to withdraw", "Nothing has changed."})
 	} else {
 		c.session.setFlash(flash{"done", "Withdrawn for " + id,

@@ -82,8 +82,8 @@ func (o *Console) login(w http.ResponseWriter, r *http.Request) {
 		o.writeProblem(w, nil, http.StatusServiceUnavailable, unrecordedProblem)
 		return
 	}
-	if old, _ := o.sessionOf(r); old != nil {
-		o.sessions.end(old)
+	if previous, _ := o.sessionOf(r); previous != nil {
+		o.sessions.end(previous)
 	}
 	_, value, err := o.sessions.begin(token)
 	if err != nil {

@@ -56,8 +56,8 @@ func (o *Console) memoriesAbout(c *request, subject, after string) (answer, erro
 	found, err := db.Privacy.Audit(c, c.caller, privacy.AuditQuery{Subject: subject, After: after,
 		MaxMemories: maxMemories})
 	var named consent.Named
-	switch kept, _ := o.Service.HasMemories(c.caller); {
-	case !kept:
+	switch hasMemories, _ := o.Service.HasMemories(c.caller); {
+	case !hasMemories:
 		return answer{}, err
 	// The answer is the same if there are no memories and if they are not for this caller.
 	case errors.As(err, &named) && named.Name() == privacy.NameNotFound:

@@ -52,7 +52,7 @@ func (o *Console) navigationLinks(c *request) []link {
 	switch c.caller.Role {
 	case identity.Subject:
 		all = []link{{To: "me", Text: "Who may see"}, {To: "me/seen", Text: "Who has seen"}, {To: "me/history", Text: "History"}}
-		if kept, general := o.Service.HasMemories(c.caller); kept {
+		if hasMemories, general := o.Service.HasMemories(c.caller); hasMemories {
 			all = append(all, link{To: "me/memories", Text: "Memories"})
 			if general {
 				all = append(all, link{To: "me/general", Text: "Beliefs"})
@@ -64,10 +64,10 @@ func (o *Console) navigationLinks(c *request) []link {
 		all = []link{{To: "operations", Text: "Operations"}}
 	}
 	for i := range all {
-		here := strings.TrimPrefix(c.httpRequest.URL.Path, Base)
-		all[i].Here = here == all[i].To || all[i].To == "me" && strings.HasPrefix(here, "me/for/") ||
-			strings.HasPrefix(here, all[i].To+"/") && strings.HasPrefix(all[i].To, "me/") ||
-			all[i].To == "people" && (strings.HasPrefix(here, "people/") || strings.HasPrefix(here, "person/"))
+		currentPath := strings.TrimPrefix(c.httpRequest.URL.Path, Base)
+		all[i].Here = currentPath == all[i].To || all[i].To == "me" && strings.HasPrefix(currentPath, "me/for/") ||
+			strings.HasPrefix(currentPath, all[i].To+"/") && strings.HasPrefix(all[i].To, "me/") ||
+			all[i].To == "people" && (strings.HasPrefix(currentPath, "people/") || strings.HasPrefix(currentPath, "person/"))
 		all[i].To = Base + all[i].To
 	}
 	return all

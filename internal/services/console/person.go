@@ -93,10 +93,10 @@ type agentView struct {
 }
 
 // missingPartProblem describes a part of a page that could not be made; the rest of the page is shown.
-func (o *Console) missingPartProblem(what string, err error) *problemText {
+func (o *Console) missingPartProblem(part string, err error) *problemText {
 	status, p, _, _ := describeError(err)
 	if status >= 500 && status != http.StatusNotImplemented {
-		o.Log.Error("console: a part of a page", "part", what, "error", err)
+		o.Log.Error("console: a part of a page", "part", part, "error", err)
 	}
 	return &p
 }
@@ -256,11 +256,11 @@ func (o *Console) withdrawConsent(c *request) (answer, error) {
 			"From their next statement on, no agent sees your data by your consent." + giveAgainNote})
 		return answer{redirectPath: "me"}, nil
 	}
-	done, err := o.executeCommand(c, consent.Command{Action: consent.ActionRevoke})
+	change, err := o.executeCommand(c, consent.Command{Action: consent.ActionRevoke})
 	if err != nil {
 		return answer{}, err
 	}
-	if done.RecordNumber == 0 {
+	if change.RecordNumber == 0 {
 		c.session.setFlash(flash{"note", "This was withdrawn before", "Nothing has changed."})
 	} else {
 		c.session.setFlash(flash{"done", "Your consent is withdrawn",
@@ -299,13 +299,13 @@ func (o *Console) giveConsentAgain(c *request) (answer, error) {
 	default:
 		command.Purposes = before.Purposes
 	}
-	done, err := o.executeCommand(c, command)
+	change, err := o.executeCommand(c, command)
 	if err != nil {
 		return answer{}, err
 	}
 	text := "It is active from now on."
-	if !done.Consent.ExpiresAt.IsZero() {
-		text = "It is active from now on, until " + dateText(done.Consent.ExpiresAt) + " unless it is renewed."
+	if !change.Consent.ExpiresAt.IsZero() {
+		text = "It is active from now on, until " + dateText(change.Consent.ExpiresAt) + " unless it is renewed."
 	}
 	c.session.setFlash(flash{"done", "You have given your consent", text + " You can withdraw it at any time, with one click."})
 	return answer{redirectPath: "me"}, nil
@@ -328,13 +328,13 @@ func (o *Console) reduceConsent(c *request) (answer, error) {
 }
 
 func (o *Console) askForPartnership(c *request) (answer, error) {
-	done, err := o.executeCommand(c, consent.Command{Action: consent.ActionUpgrade, Reason: c.form.Get("reason")})
+	change, err := o.executeCommand(c, consent.Command{Action: consent.ActionUpgrade, Reason: c.form.Get("reason")})
 	if err != nil {
 		return answer{}, err
 	}
 	text := "The agent's side decides. Until then nothing changes."
-	if done.Task != nil {
-		text = "The agent's side decides, until " + timeText(done.Task.DueAt) +
+	if change.Task != nil {
+		text = "The agent's side decides, until " + timeText(change.Task.DueAt) +
 			"; after that the request lapses. Until then nothing changes."
 	}
 	c.session.setFlash(flash{"done", "You have asked for a partnership",

@@ -14,11 +14,11 @@ const userSeparator = "\n"
 // Bearer returns the token of a request, if it has exactly one, and behind it that of a user for whom the caller acts:
 // see [SplitBearer]. With several headers it returns none: a proxy in between may have checked another one.
 func Bearer(h http.Header) (string, bool) {
-	given := h.Values("Authorization")
-	if len(given) != 1 {
+	headers := h.Values("Authorization")
+	if len(headers) != 1 {
 		return "", false
 	}
-	scheme, token, _ := strings.Cut(given[0], " ")
+	scheme, token, _ := strings.Cut(headers[0], " ")
 	token = strings.TrimSpace(token)
 	switch users := h.Values(UserTokenHeader); len(users) {
 	case 0:

@@ -57,9 +57,9 @@ func parseObject(text []byte) (jsonObject, error) {
 
 // stringMember returns the text of a member; "" if the object has no such member.
 func (o jsonObject) stringMember(name string) (string, error) {
-	value, there := o[name]
-	text, is := value.(string)
-	if there && !is {
+	value, exists := o[name]
+	text, isString := value.(string)
+	if exists && !isString {
 		return "", fmt.Errorf("%q is there and is no text", name)
 	}
 	return text, nil
@@ -69,7 +69,7 @@ func (o jsonObject) stringMember(name string) (string, error) {
 // and addresses of keys, are ignored.
 func (o jsonObject) signatureAlgorithm(allowed []string) (jwa.SignatureAlgorithm, error) {
 	for _, name := range []string{"crit", "b64"} {
-		if _, there := o[name]; there {
+		if _, exists := o[name]; exists {
 			return jwa.NoSignature(), errors.New("its header asks for what is not understood here")
 		}
 	}
@@ -87,8 +87,8 @@ func (o jsonObject) signatureAlgorithm(allowed []string) (jwa.SignatureAlgorithm
 // checkTimes checks that the times of a token are numbers: the library also accepts strings.
 func (o jsonObject) checkTimes() error {
 	for _, name := range []string{"exp", "nbf", "iat"} {
-		if value, there := o[name]; there {
-			if _, is := value.(json.Number); !is {
+		if value, exists := o[name]; exists {
+			if _, isNumber := value.(json.Number); !isNumber {
 				return fmt.Errorf("%q is no number", name)
 			}
 		}

@@ -136,7 +136,7 @@ func ReadTokens(path string) ([]Token, error) {
 }
 
 func parseTokens(path string, text []byte) ([]Token, error) {
-	wrong := func(err error) error {
+	problems := func(err error) error {
 		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal, "%s: %v", path, err).
 			WithHint("pgconsent token add writes the file: tokens: [ { name, role, subject or agent, database, sha256 } ]")
 	}
@@ -145,18 +145,18 @@ func parseTokens(path string, text []byte) ([]Token, error) {
 	}
 	var f tokensFile
 	if err := yaml.UnmarshalWithOptions(text, &f, yaml.Strict()); err != nil {
-		return nil, wrong(err)
+		return nil, problems(err)
 	}
 	names, sums := map[string]bool{}, map[string]bool{}
 	for _, t := range f.Tokens {
 		if err := t.Check(); err != nil {
-			return nil, wrong(err)
+			return nil, problems(err)
 		}
 		if names[t.Name] {
-			return nil, wrong(fmt.Errorf("two tokens are called %s", t.Name))
+			return nil, problems(fmt.Errorf("two tokens are called %s", t.Name))
 		}
 		if sums[t.SHA256] {
-			return nil, wrong(fmt.Errorf("token %s has the sha256 of another", t.Name))
+			return nil, problems(fmt.Errorf("token %s has the sha256 of another", t.Name))
 		}
 		names[t.Name], sums[t.SHA256] = true, true
 	}

@@ -183,10 +183,10 @@ func (f *forger) refuses(what, token string) {
 		f.Errorf("%s as a password: %v until %v", what, claims, until)
 	}
 	// The log has the cause, and of the token nothing.
-	why := cause(err)
+	reason := cause(err)
 	for _, part := range append(strings.Split(token, "."), "alice", "u1", "mallory") {
-		if len(part) > 1 && strings.Contains(why, part) {
-			f.Errorf("%s: the log is told %q", what, why)
+		if len(part) > 1 && strings.Contains(reason, part) {
+			f.Errorf("%s: the log is told %q", what, reason)
 		}
 	}
 }
@@ -379,8 +379,8 @@ func TestForgedClaims(t *testing.T) {
 	// To the second, with the skew of a minute.
 	at := func(shift time.Duration, claims string) string {
 		t.Helper()
-		began := f.now
-		defer func() { f.now = began }()
+		startedAt := f.now
+		defer func() { f.now = startedAt }()
 		f.now = f.now.Add(shift)
 		if _, err := f.v.Verify(t.Context(), signed(headerRSA, claims, byRSA(f.rsa))); err != nil {
 			return "refused"

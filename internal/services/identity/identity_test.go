@@ -40,19 +40,19 @@ func TestTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	refused := func(bearer, why string) {
+	refused := func(bearer, reason string) {
 		t.Helper()
 		got, err := v.Verify(context.Background(), bearer)
 		if err == nil {
-			t.Fatalf("%s: taken for %+v", why, got)
+			t.Fatalf("%s: taken for %+v", reason, got)
 		}
 		var e *sqlstate.Error
 		want := NewRefusal(nil).(*sqlstate.Error)
 		if !errors.As(err, &e) || e.Code != want.Code || e.Message != want.Message || e.Hint != want.Hint || e.Detail != "" {
-			t.Errorf("%s: the error tells more than others: %v", why, err)
+			t.Errorf("%s: the error tells more than others: %v", reason, err)
 		}
 		if e.Cause == nil || bearer != "" && strings.Contains(e.Cause.Error(), bearer) {
-			t.Errorf("%s: the log's cause is %v", why, e.Cause)
+			t.Errorf("%s: the log's cause is %v", reason, e.Cause)
 		}
 	}
 	refused("", "no token")

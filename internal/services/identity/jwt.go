@@ -66,11 +66,11 @@ func (v *JWT) VerifyAgent(ctx context.Context, password, agent, database string)
 
 func (v *JWT) verifyToken(ctx context.Context, token string) (Caller, time.Time, error) {
 	c := v.config()
-	given, until, err := v.verifyAndParseClaims(ctx, c, token)
+	claims, until, err := v.verifyAndParseClaims(ctx, c, token)
 	if err != nil {
 		return Caller{}, time.Time{}, err
 	}
-	out, err := v.callerOf(c, given)
+	out, err := v.callerOf(c, claims)
 	out.ExpiresAt = until
 	return out, until, err
 }
@@ -79,31 +79,31 @@ func (v *JWT) verifyToken(ctx context.Context, token string) (Caller, time.Time,
 // expires.
 func (v *JWT) verifyAndParseClaims(ctx context.Context, c *config.Config, token string) (jsonObject, time.Time, error) {
 	j := c.JWT
-	var none time.Time
+	var noTime time.Time
 	if j == nil {
-		return nil, none, errors.New("none are taken")
+		return nil, noTime, errors.New("none are taken")
 	}
 	if len(token) > maxTokenBytes {
-		return nil, none, errors.New("it is too long")
+		return nil, noTime, errors.New("it is too long")
 	}
-	header, given, err := parseCompact(token)
+	header, claims, err := parseCompact(token)
 	if err != nil {
-		return nil, none, err
+		return nil, noTime, err
 	}
 	algorithm, err := header.signatureAlgorithm(j.Algorithms)
 	if err != nil {
-		return nil, none, err
+		return nil, noTime, err
 	}
 	id, err := header.stringMember("kid")
 	if err != nil {
-		return nil, none, err
+		return nil, noTime, err
 	}
 	key, err := v.keys.find(ctx, id, algorithm, v.now())
 	if err != nil {
-		return nil, none, err
+		return nil, noTime, err
 	}
-	if err := given.checkTimes(); err != nil {
-		return nil, none, err
+	if err := claims.checkTimes(); err != nil {
+		return nil, noTime, err
 	}
 	read, err := jwt.Parse([]byte(token), jwt.WithKey(algorithm, key), jwt.WithValidate(true),
 		jwt.WithIssuer(j.Issuer), jwt.WithAudience(j.Audience),
@@ -111,19 +111,19 @@ func (v *JWT) verifyAndParseClaims(ctx context.Context, c *config.Config, token 
 		jwt.WithClock(jwt.ClockFunc(v.now)))
 	if err != nil {
 		// The text of the library's error may quote claims.
-		return nil, none, errors.New("its signature, issuer, audience or time is not right")
+		return nil, noTime, errors.New("its signature, issuer, audience or time is not right")
 	}
 	until, _ := read.Expiration()
-	return given, until.Add(j.ClockTolerance()), nil
+	return claims, until.Add(j.ClockTolerance()), nil
 }
 
 // callerOf returns the caller that the claims describe under the configuration.
 func (v *JWT) callerOf(c *config.Config, claims jsonObject) (Caller, error) {
 	j := c.JWT
-	var wrong error
+	var problems error
 	text := func(claim string) string {
 		said, err := claims.stringMember(claim)
-		wrong = errors.Join(wrong, err)
+		problems = errors.Join(problems, err)
 		return said
 	}
 	role := Role(text(j.Claims.Role))
@@ -135,8 +135,8 @@ func (v *JWT) callerOf(c *config.Config, claims jsonObject) (Caller, error) {
 		t.Agent = text(j.Claims.Agent)
 	}
 	switch {
-	case wrong != nil:
-		return Caller{}, wrong
+	case problems != nil:
+		return Caller{}, problems
 	case !slices.Contains(j.Roles, string(role)):
 		return Caller{}, errors.New("it gives no role that tokens may give")
 	case t.Name == "":
@@ -159,8 +159,8 @@ func (v *JWT) callerOf(c *config.Config, claims jsonObject) (Caller, error) {
 	}
 	out.Claims = map[string]string{}
 	for attribute, claim := range j.Claims.Attributes {
-		value, there := claims[claim]
-		if !there {
+		value, exists := claims[claim]
+		if !exists {
 			continue
 		}
 		text, err := attributeText(value)
@@ -203,11 +203,11 @@ func attributeText(value any) (string, error) {
 		escape := strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 		quoted := make([]string, len(v))
 		for i, one := range v {
-			text, is := one.(string)
+			text, isString := one.(string)
 			if number, ok := one.(json.Number); ok && integerPattern.MatchString(number.String()) {
-				text, is = number.String(), true
+				text, isString = number.String(), true
 			}
-			if !is {
+			if !isString {
 				return "", errors.New("it is not a list of texts")
 			}
 			quoted[i] = `"` + escape.Replace(text) + `"`

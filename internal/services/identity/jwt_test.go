@@ -209,10 +209,10 @@ func TestJWT(t *testing.T) {
 		until.IsZero() {
 		t.Error(claims, err)
 	}
-	for _, wrong := range []struct{ token, agent, database string }{
+	for _, problems := range []struct{ token, agent, database string }{
 		{robot, "chat", "app"}, {robot, "robot", "other"}, {p.token(nil), "robot", "app"}, {"", "robot", "app"}} {
-		if _, _, err := v.VerifyAgent(t.Context(), wrong.token, wrong.agent, wrong.database); err == nil {
-			t.Errorf("taken for %s on %s", wrong.agent, wrong.database)
+		if _, _, err := v.VerifyAgent(t.Context(), problems.token, problems.agent, problems.database); err == nil {
+			t.Errorf("taken for %s on %s", problems.agent, problems.database)
 		}
 	}
 }

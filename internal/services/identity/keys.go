@@ -50,19 +50,19 @@ func (k *keyCache) find(ctx context.Context, id string, algorithm jwa.SignatureA
 	if !k.isRemote {
 		fresh = keyFileRefreshAge
 	}
-	set, got, trouble := k.cachedKeys()
-	if got.IsZero() || now.Sub(got) > fresh {
-		k.refresh(ctx, now, trouble == nil || now.Sub(got) > keysMaxAge)
-		set, got, trouble = k.cachedKeys()
+	set, readAt, trouble := k.cachedKeys()
+	if readAt.IsZero() || now.Sub(readAt) > fresh {
+		k.refresh(ctx, now, trouble == nil || now.Sub(readAt) > keysMaxAge)
+		set, readAt, trouble = k.cachedKeys()
 	}
 	// The id may be that of a new key, which the cached keys do not have.
-	if len(keysWithID(set, id)) == 0 && now.Sub(got) > 0 {
+	if len(keysWithID(set, id)) == 0 && now.Sub(readAt) > 0 {
 		k.refresh(ctx, now, true)
-		set, got, trouble = k.cachedKeys()
+		set, readAt, trouble = k.cachedKeys()
 	}
 	named := keysWithID(set, id)
 	switch {
-	case got.IsZero() || now.Sub(got) > keysMaxAge || len(named) == 0 && trouble != nil:
+	case readAt.IsZero() || now.Sub(readAt) > keysMaxAge || len(named) == 0 && trouble != nil:
 		if trouble == nil {
 			trouble = errors.New("the provider's keys cannot be read now")
 		}

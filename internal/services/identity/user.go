@@ -18,7 +18,7 @@ import (
 // user's.
 func (v *JWT) VerifyUser(ctx context.Context, token, agent, database string) (attributes map[string]string, until time.Time, err error) {
 	c := v.config()
-	given, until, err := v.verifyAndParseClaims(ctx, c, token)
+	claims, until, err := v.verifyAndParseClaims(ctx, c, token)
 	if err != nil {
 		return nil, until, fmt.Errorf("jwt: %w", err)
 	}
@@ -26,19 +26,19 @@ func (v *JWT) VerifyUser(ctx context.Context, token, agent, database string) (at
 	if !ok || a.Database != database || a.ActsFor == nil {
 		return nil, until, errors.New("jwt: this agent acts for nobody")
 	}
-	if err := given.checkActor(agent, a.ActsFor.Actor); err != nil {
+	if err := claims.checkActor(agent, a.ActsFor.Actor); err != nil {
 		return nil, until, fmt.Errorf("jwt: %w", err)
 	}
-	role, _ := given[c.JWT.Claims.Role].(string) // in the token of a program this claim is a text
+	role, _ := claims[c.JWT.Claims.Role].(string) // in the token of a program this claim is a text
 	if isOfProgram := slices.Contains([]Role{Agent, Admin, System, Operator}, Role(role)); isOfProgram {
-		if name, _ := given.stringMember(c.JWT.Claims.Agent); Role(role) != Agent || name != agent {
+		if name, _ := claims.stringMember(c.JWT.Claims.Agent); Role(role) != Agent || name != agent {
 			return nil, until, errors.New("jwt: it is no token of a user")
 		}
 	}
 	attributes = map[string]string{}
 	for _, attribute := range a.ActsFor.Attributes {
-		value, there := given[a.ActsFor.ClaimOf(attribute, c.JWT)]
-		if !there {
+		value, exists := claims[a.ActsFor.ClaimOf(attribute, c.JWT)]
+		if !exists {
 			continue
 		}
 		if attributes[attribute], err = attributeText(value); err != nil {
@@ -82,14 +82,14 @@ func (v *JWT) CallerForUser(ctx context.Context, c Caller, token string) (Caller
 // the token need not say that it was delegated.
 func (o jsonObject) checkActor(agent, actor string) error {
 	claim := "act" // RFC 8693: act names the party that acts, may_act one that is allowed to
-	if _, there := o[claim]; !there {
+	if _, exists := o[claim]; !exists {
 		claim = "may_act"
 	}
-	value, there := o[claim]
-	switch object, is := value.(map[string]any); {
-	case there && !is:
+	value, exists := o[claim]
+	switch object, isObject := value.(map[string]any); {
+	case exists && !isObject:
 		return fmt.Errorf("%q is there and is no object", claim)
-	case there:
+	case exists:
 		sub, err := jsonObject(object).stringMember("sub")
 		if err != nil {
 			return err

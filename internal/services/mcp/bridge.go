@@ -60,8 +60,8 @@ func (b Bridge) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 		written <- failed
 	}()
 	lines := make(chan []byte)
-	ended := make(chan error, 1)
-	go func() { ended <- readLines(ctx, in, lines) }()
+	readError := make(chan error, 1)
+	go func() { readError <- readLines(ctx, in, lines) }()
 
 	var calls sync.WaitGroup
 	room := make(chan struct{}, maxConcurrentBridgeCalls)
@@ -71,7 +71,7 @@ loop:
 		select {
 		case <-ctx.Done():
 			break loop
-		case err = <-ended:
+		case err = <-readError:
 			break loop
 		case line := <-lines:
 			m, ok := w.parseLine(line)
@@ -141,9 +141,9 @@ func (w *bridgeSession) parseLine(line []byte) (jsonRPCMessage, bool) {
 			"One message a line."))
 		return jsonRPCMessage{}, false
 	}
-	m, why := parseEnvelope(line)
-	if why != nil {
-		w.sendError(m.ID, invalidRequest, why)
+	m, reason := parseEnvelope(line)
+	if reason != nil {
+		w.sendError(m.ID, invalidRequest, reason)
 		return m, false
 	}
 	return m, true
@@ -239,13 +239,13 @@ func (w *bridgeSession) postMessage(ctx context.Context, m jsonRPCMessage, line 
 
 // renewSession begins a new session after the server's has ended. Its settings are lost, which the caller must know:
 // therefore the call is not made but answered with an error.
-func (w *bridgeSession) renewSession(ctx context.Context, m jsonRPCMessage, ended string) {
+func (w *bridgeSession) renewSession(ctx context.Context, m jsonRPCMessage, endedSession string) {
 	w.renewalMu.Lock()
 	defer w.renewalMu.Unlock()
 	w.mu.Lock()
 	begin := w.initializeMessage
 	w.mu.Unlock()
-	begun := ended != w.currentSession() // Another call has renewed the session already.
+	begun := endedSession != w.currentSession() // Another call has renewed the session already.
 	if !begun && begin != nil {
 		status, _, err := w.postMessage(ctx, jsonRPCMessage{Method: "initialize"}, begin)
 		if begun = err == nil && status == http.StatusOK; begun {

@@ -169,20 +169,20 @@ func (c *Call) consentsOf(ctx context.Context, user string) (string, []operation
 		all, err := c.server.Service.Consents(ctx, c.Caller, subject)
 		return subject, all, err
 	}
-	own := c.agentUser()
-	if own == "" || user != "" && user != own {
+	sessionUser := c.agentUser()
+	if sessionUser == "" || user != "" && user != sessionUser {
 		return "", nil, sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonConsent,
 			"an agent can only ask about the user for whom it acts").
 			WithHint("Leave user_id out. The policy (audit: subject) and the " +
 				"configuration say for whom an agent acts, if for anybody.")
 	}
-	c.AddAuditSubjects(own)
-	records, now, err := c.Database.Registry.CurrentOfSubject(ctx, own)
+	c.AddAuditSubjects(sessionUser)
+	records, now, err := c.Database.Registry.CurrentOfSubject(ctx, sessionUser)
 	var all []operations.ConsentStatus
 	for _, r := range records {
 		all = append(all, operations.ConsentStatus{Record: r, Now: now})
 	}
-	return own, all, err
+	return sessionUser, all, err
 }
 
 // agentUser returns the user for whom the caller's agent acts, as its credential says.
@@ -192,14 +192,14 @@ func (c *Call) agentUser() string {
 		return ""
 	}
 	claimed, byToken := c.Caller.Claims[p.SubjectAttribute()]
-	given, byConfiguration := c.Database.Attributes(c.Caller.Agent)[p.SubjectAttribute()]
+	subject, byConfiguration := c.Database.Attributes(c.Caller.Agent)[p.SubjectAttribute()]
 	switch {
 	case byToken && byConfiguration: // The token and the configuration contradict each other; such an agent is not served.
 		return ""
 	case byToken:
 		return claimed
 	}
-	return given
+	return subject
 }
 
 func consentStatus(ctx context.Context, c *Call, in userInput) (relationship, error) {
@@ -277,17 +277,18 @@ func (c *Call) change(ctx context.Context, command consent.Command) (consentChan
 		command.Subject = c.Caller.Subject
 	}
 	c.AddAuditSubjects(command.Subject)
-	done, err := c.server.Service.Change(ctx, c.Caller, command)
+	change, err := c.server.Service.Change(ctx, c.Caller, command)
 	if err != nil {
 		return consentChange{}, err
 	}
-	r, at := done.Consent, done.RecordedAt
+	r, changedAt := change.Consent, change.RecordedAt
 	out := consentChange{
-		UserID: command.Subject, State: string(r.StateAt(at)), Stream: string(r.Stream), Categories: activeCategories(r,
-			at, r.Categories), Purposes: activeCategories(r, at, r.Purposes),
-		GrantedAt: timestampText(r.GivenAt), ExpiresAt: timestampText(r.EndsAt()), LastModified: timestampText(at),
-		Record: done.RecordNumber,
-		Task:   newTask(done.Task),
+		UserID: command.Subject, State: string(r.StateAt(changedAt)), Stream: string(r.Stream),
+		Categories: activeCategories(r,
+			changedAt, r.Categories), Purposes: activeCategories(r, changedAt, r.Purposes),
+		GrantedAt: timestampText(r.GivenAt), ExpiresAt: timestampText(r.EndsAt()), LastModified: timestampText(changedAt),
+		Record: change.RecordNumber,
+		Task:   newTask(change.Task),
 	}
 	if key := command.Key(); key.Grantee != consent.AnyGrantee || key.Scope != consent.AnyScope {
 		out.Grantee, out.Scope = key.Grantee, key.Scope

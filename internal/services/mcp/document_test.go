@@ -76,21 +76,21 @@ func TestToolsAreDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var there []string
+	var exists []string
 	for _, line := range strings.Split(string(text), "\n") {
 		if strings.HasPrefix(line, "| `") {
 			cell, _, _ := strings.Cut(line[2:], " |")
 			for _, name := range strings.Split(cell, ", ") {
-				there = append(there, strings.Trim(name, "`"))
+				exists = append(exists, strings.Trim(name, "`"))
 			}
 		}
 	}
 	for _, name := range mcp.ReservedNames() {
-		if !slices.Contains(there, name) {
+		if !slices.Contains(exists, name) {
 			t.Errorf("docs/reference/mcp.md has no line for %s", name)
 		}
 	}
-	for _, name := range there {
+	for _, name := range exists {
 		if !slices.Contains(mcp.ReservedNames(), name) {
 			t.Errorf("docs/reference/mcp.md has %s, which is no tool", name)
 		}

@@ -49,7 +49,7 @@ func storeGeneralization(ctx context.Context, c *Call, in generalizeInput) (out 
 	if in.AccessGrants != nil {
 		g.Access = append([]string{}, *in.AccessGrants...)
 	}
-	made, err := c.privacyService().AddBelief(ctx, c.Caller, g)
+	result, err := c.privacyService().AddBelief(ctx, c.Caller, g)
 	var blockedRefusal *privacy.BlockedError
 	if errors.As(err, &blockedRefusal) {
 		return out, blockedError{blockedRefusal}
@@ -57,9 +57,9 @@ func storeGeneralization(ctx context.Context, c *Call, in generalizeInput) (out 
 	if err != nil {
 		return out, err
 	}
-	out = generalizeOutput{Repeated: made.AlreadyExisted, Report: made.Report}
-	if made.Memory != nil {
-		m := memoryOf(*made.Memory)
+	out = generalizeOutput{Repeated: result.AlreadyExisted, Report: result.Report}
+	if result.Memory != nil {
+		m := memoryOf(*result.Memory)
 		out.Made, out.Memory = true, &m
 	}
 	return out, nil

@@ -119,9 +119,9 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, bearer string, cal
 				fmt.Sprintf("UTF-8, no name twice, at most %d levels deep.", strictjson.MaxDepth)))
 		return
 	}
-	m, why := parseEnvelope(body)
-	if why != nil {
-		writeError(w, http.StatusBadRequest, m.ID, invalidRequest, why)
+	m, reason := parseEnvelope(body)
+	if reason != nil {
+		writeError(w, http.StatusBadRequest, m.ID, invalidRequest, reason)
 		return
 	}
 	if m.ID != nil && !supportedMethods[m.Method] {
@@ -215,10 +215,10 @@ func parseEnvelope(body []byte) (m jsonRPCMessage, refused *sqlstate.Error) {
 	var names map[string]json.RawMessage
 	_ = json.Unmarshal(body, &names) // The body is an object, as was checked before.
 	for name := range names {
-		for _, known := range []string{"jsonrpc", "id", "method", "params"} {
+		for _, member := range []string{"jsonrpc", "id", "method", "params"} {
 			// Parsers differ in whether they take such a name for the member.
-			if name != known && strings.EqualFold(name, known) {
-				return jsonRPCMessage{}, newRefusal(fmt.Sprintf("%q is written in another case", known),
+			if name != member && strings.EqualFold(name, member) {
+				return jsonRPCMessage{}, newRefusal(fmt.Sprintf("%q is written in another case", member),
 					"Names of members are in lower case.")
 			}
 		}

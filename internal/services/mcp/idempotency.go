@@ -11,7 +11,7 @@ import (
 
 // callOnce runs a call that has an idempotency key, unless it was answered before: then it returns that answer. A
 // caller's sessions, and HTTP, share its keys.
-func callOnce[Out any](ctx context.Context, c *Call, operation, key string, arguments any, do func() (Out,
+func callOnce[Out any](ctx context.Context, c *Call, operation, key string, arguments any, run func() (Out,
 	error)) (out Out,
 	repeated bool, err error) {
 	if len(key) > operations.MaxKeyBytes {
@@ -27,7 +27,7 @@ func callOnce[Out any](ctx context.Context, c *Call, operation, key string, argu
 		return out, false, err
 	}
 	answers := &c.server.Service.Answers
-	mine, known, err := answers.BeginCall(ctx, c.Caller, key, sum, time.Now())
+	answer, known, err := answers.BeginCall(ctx, c.Caller, key, sum, time.Now())
 	if err != nil {
 		return out, false, err
 	}
@@ -35,14 +35,14 @@ func callOnce[Out any](ctx context.Context, c *Call, operation, key string, argu
 		c.AddAuditSubjects(known.Subjects...)
 		return out, true, json.Unmarshal(known.Body, &out)
 	}
-	var said *operations.Response
+	var response *operations.Response
 	// The key is released also after a panic: what was done is not known.
-	defer func() { answers.EndCall(c.Caller, mine, said) }()
-	if out, err = do(); err != nil {
+	defer func() { answers.EndCall(c.Caller, answer, response) }()
+	if out, err = run(); err != nil {
 		return out, false, err
 	}
 	if text, err = json.Marshal(out); err == nil {
-		said = &operations.Response{Status: 200, ContentType: "application/json", Body: text, Subjects: c.auditSubjects}
+		response = &operations.Response{Status: 200, ContentType: "application/json", Body: text, Subjects: c.auditSubjects}
 	}
 	return out, false, err
 }

@@ -66,17 +66,18 @@ func interactionSession(_ context.Context, c *Call, in sessionInput) (out sessio
 	if err := requireTracker(c.server.Service.Reminders); err != nil {
 		return out, err
 	}
-	known, err := c.server.Service.Interactions(c.Caller, in.UserID, in.ChannelID)
+	interactions, err := c.server.Service.Interactions(c.Caller, in.UserID, in.ChannelID)
 	if err != nil {
 		return out, err
 	}
-	out = sessionOutput{UserID: in.UserID, ChannelID: in.ChannelID, SessionStart: timestampText(known.StartedAt),
-		LastInteraction: timestampText(known.LastInteraction), MessageTimestamps: []string{}, ReminderSent: known.IsReminded}
+	out = sessionOutput{UserID: in.UserID, ChannelID: in.ChannelID, SessionStart: timestampText(interactions.StartedAt),
+		LastInteraction: timestampText(interactions.LastInteraction), MessageTimestamps: []string{},
+		ReminderSent: interactions.IsReminded}
 	if in.UserID == "" {
 		out.UserID = c.Caller.Subject
 	}
-	for _, at := range known.MessageTimes {
-		out.MessageTimestamps = append(out.MessageTimestamps, *timestampText(at))
+	for _, sentAt := range interactions.MessageTimes {
+		out.MessageTimestamps = append(out.MessageTimestamps, *timestampText(sentAt))
 	}
 	return out, nil
 }

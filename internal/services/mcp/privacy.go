@@ -168,11 +168,11 @@ func memoryTools(d *Database) []Tool {
 }
 
 func storeMemory(ctx context.Context, c *Call, n privacy.NewMemory) (out memoryInfo, err error) {
-	made, err := c.privacyService().AddMemory(ctx, c.Caller, n)
+	stored, err := c.privacyService().AddMemory(ctx, c.Caller, n)
 	if err != nil {
 		return out, err
 	}
-	return memoryOf(*made), nil
+	return memoryOf(*stored), nil
 }
 
 func memoryOf(m privacy.Memory) memoryInfo {

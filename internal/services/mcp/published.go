@@ -83,14 +83,14 @@ var rowsSchema = func() *jsonschema.Schema {
 func argumentSchema(a policy.ToolArgument) *jsonschema.Schema {
 	element, array := strings.CutSuffix(a.Type, "[]")
 	s := &jsonschema.Schema{Type: jsonType(element)}
-	said := a.Description
+	description := a.Description
 	if s.Type == "string" && !isPlainText(element) || s.Type == "" {
-		said = strings.TrimSpace(fmt.Sprintf("%s (%s of PostgreSQL)", said, a.Type))
+		description = strings.TrimSpace(fmt.Sprintf("%s (%s of PostgreSQL)", description, a.Type))
 	}
 	if array {
 		s = &jsonschema.Schema{Type: "array", Items: s}
 	}
-	s.Description = said
+	s.Description = description
 	return s
 }
 

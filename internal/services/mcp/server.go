@@ -35,8 +35,8 @@ func NewServer(c Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{Config: c, openSessions: newSessions(), crossOrigin: http.NewCrossOriginProtection()}
-	for _, some := range toolSets {
-		s.tools = append(s.tools, some()...)
+	for _, toolSet := range toolSets {
+		s.tools = append(s.tools, toolSet()...)
 	}
 	slices.SortFunc(s.tools, func(a, b Tool) int { return strings.Compare(a.Name, b.Name) })
 	s.sdkHandler = sdk.NewStreamableHTTPHandler(
@@ -114,8 +114,8 @@ func (s *Server) newSession(one *mcpSession) *sdk.Server {
 				return s.callTool(ctx, one, call.Params)
 			}
 			out, err := next(ctx, method, req)
-			if told, ok := out.(*sdk.DiscoverResult); ok {
-				told.CacheScope = "private" // The answer may be cached like the list of tools.
+			if discovered, ok := out.(*sdk.DiscoverResult); ok {
+				discovered.CacheScope = "private" // The answer may be cached like the list of tools.
 			}
 			return out, err
 		}
@@ -180,9 +180,9 @@ func (s *Server) callTool(ctx context.Context, one *mcpSession, p *sdk.CallToolP
 	out, err := s.runTool(ctx, c, t, p.Arguments)
 	var f *callError
 	if err != nil {
-		made := newCallError(err)
-		if f = &made; made.cause != nil {
-			s.Log.Error("mcp", "tool", t.Name, "database", one.caller.Database, "error", made.cause)
+		callErr := newCallError(err)
+		if f = &callErr; callErr.cause != nil {
+			s.Log.Error("mcp", "tool", t.Name, "database", one.caller.Database, "error", callErr.cause)
 		}
 	}
 	if !t.SkipsAudit && !c.hasConnected {
@@ -191,8 +191,8 @@ func (s *Server) callTool(ctx context.Context, one *mcpSession, p *sdk.CallToolP
 		}
 	}
 	if f == nil && !s.isValid(ctx, one) { // The token may have been revoked during the call.
-		made := newCallError(identity.NewRefusal(nil))
-		f = &made
+		callErr := newCallError(identity.NewRefusal(nil))
+		f = &callErr
 	}
 	if f != nil {
 		out := f.toolResult()
@@ -201,8 +201,8 @@ func (s *Server) callTool(ctx context.Context, one *mcpSession, p *sdk.CallToolP
 	}
 	text, err := json.Marshal(out)
 	if err != nil {
-		made := newCallError(err)
-		return made.toolResult(), nil
+		callErr := newCallError(err)
+		return callErr.toolResult(), nil
 	}
 	content := append([]sdk.Content{&sdk.TextContent{Text: string(text)}}, c.noticeContent()...)
 	return &sdk.CallToolResult{Content: content, StructuredContent: json.RawMessage(text)}, nil
@@ -228,23 +228,23 @@ func (s *Server) runTool(ctx context.Context, c *Call, t Tool, arguments json.Ra
 
 // recordCall records a call; if that fails, the answer is a fault that says so.
 func (s *Server) recordCall(ctx context.Context, c *Call, t Tool, f *callError) *callError {
-	made := audit.Call{
+	call := audit.Call{
 		Interface: "mcp", CallerName: c.Caller.Name, Role: string(c.Caller.Role), Agent: c.Caller.Agent,
 		Database: c.Caller.Database, Operation: "tool " + t.Name,
 		MayChangeData: !t.ReadOnly && !t.ReadsOrWrites, Subjects: c.auditSubjects, AboutEverybody: c.aboutEverybody,
 		Outcome: audit.OutcomeDone,
 	}
 	if c.Caller.Role == identity.Subject {
-		made.CallerName = c.Caller.Subject
+		call.CallerName = c.Caller.Subject
 	}
 	if f != nil {
-		made.Code, made.Outcome = f.SQLSTATE, audit.OutcomeFailed
+		call.Code, call.Outcome = f.SQLSTATE, audit.OutcomeFailed
 		if f.isRefusal() {
-			made.Outcome = audit.OutcomeRefused
+			call.Outcome = audit.OutcomeRefused
 		}
 	}
 	// The call is recorded even if the client has disconnected.
-	if err := s.Record(context.WithoutCancel(ctx), made); err != nil {
+	if err := s.Record(context.WithoutCancel(ctx), call); err != nil {
 		instead := newCallError(err)
 		return &instead
 	}

@@ -107,11 +107,11 @@ func hasWritableTables(p *policy.Policy) bool {
 }
 
 func runQuery(ctx context.Context, c *Call, in queryInput) (queryResult, error) {
-	most := in.MaxRows
+	limit := in.MaxRows
 	switch {
-	case most == 0:
-		most = defaultRows
-	case most < 0 || most > maxRows:
+	case limit == 0:
+		limit = defaultRows
+	case limit < 0 || limit > maxRows:
 		return queryResult{}, sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonBounds, "max_rows is from 1 to %d",
 			maxRows).WithHint("Leave it out for %d.", defaultRows)
 	}
@@ -123,7 +123,7 @@ func runQuery(ctx context.Context, c *Call, in queryInput) (queryResult, error) 
 		}
 		parameters[i] = text
 	}
-	return c.runStatement(ctx, in.SQL, parameters, most, in.ReadOnly)
+	return c.runStatement(ctx, in.SQL, parameters, limit, in.ReadOnly)
 }
 
 // tablesSQL lists tables as any client can.
@@ -136,7 +136,8 @@ func listTables(ctx context.Context, c *Call, _ noInput) (queryResult, error) {
 }
 
 // runStatement runs one statement as the caller's agent.
-func (c *Call) runStatement(ctx context.Context, sql string, parameters [][]byte, most int, readOnly bool) (queryResult,
+func (c *Call) runStatement(ctx context.Context, sql string, parameters [][]byte, limit int,
+	readOnly bool) (queryResult,
 	error) {
 	conn, err := c.Connect(ctx)
 	if err != nil {
@@ -148,7 +149,7 @@ func (c *Call) runStatement(ctx context.Context, sql string, parameters [][]byte
 			return queryResult{}, err
 		}
 	}
-	out, err := readResult(ctx, conn, sql, parameters, most)
+	out, err := readResult(ctx, conn, sql, parameters, limit)
 	var long *pgproto3.ExceededMaxBodyLenErr
 	if errors.As(err, &long) {
 		return queryResult{}, sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds,
@@ -162,7 +163,7 @@ func (c *Call) runStatement(ctx context.Context, sql string, parameters [][]byte
 }
 
 // readResult sends the statement without Sync, so that it is not committed if its result is not read to the end.
-func readResult(ctx context.Context, conn *pgx.Conn, sql string, parameters [][]byte, most int) (queryResult, error) {
+func readResult(ctx context.Context, conn *pgx.Conn, sql string, parameters [][]byte, limit int) (queryResult, error) {
 	p := conn.PgConn().StartPipeline(ctx)
 	p.SendQueryParams(sql, parameters, nil, nil, nil)
 	p.SendFlushRequest()
@@ -193,7 +194,7 @@ func readResult(ctx context.Context, conn *pgx.Conn, sql string, parameters [][]
 		for _, v := range values {
 			bytes += len(v) + 2
 		}
-		if len(out.Rows) == most || bytes > maxResultBytes {
+		if len(out.Rows) == limit || bytes > maxResultBytes {
 			out.Truncated = true
 			out.Note = fmt.Sprintf(
 				"There are more rows than these %d. Narrow the statement, aggregate, or use LIMIT and OFFSET; a "+
@@ -223,8 +224,8 @@ func readResult(ctx context.Context, conn *pgx.Conn, sql string, parameters [][]
 
 // explainCopy replaces the driver's error for COPY, whose answer has no rows.
 func explainCopy(err error) error {
-	var told *pgconn.PgError
-	if !errors.As(err, &told) && (strings.Contains(err.Error(), "CopyOutResponse") ||
+	var serverError *pgconn.PgError
+	if !errors.As(err, &serverError) && (strings.Contains(err.Error(), "CopyOutResponse") ||
 		strings.Contains(err.Error(), "CopyInResponse")) {
 		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStatement, "COPY is not for this tool").
 			WithHint("Use SELECT, or INSERT.")

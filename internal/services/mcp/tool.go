@@ -124,10 +124,10 @@ func NewTool[In, Out any](t Tool, run func(ctx context.Context, c *Call, in In) 
 // RestrictMember restricts a member of the arguments to values.
 func (t Tool) RestrictMember(member string, values ...string) Tool {
 	s := t.input.CloneSchemas()
-	of := s.Properties[member]
-	of.Enum = nil
+	memberSchema := s.Properties[member]
+	memberSchema.Enum = nil
 	for _, v := range values {
-		of.Enum = append(of.Enum, v)
+		memberSchema.Enum = append(memberSchema.Enum, v)
 	}
 	t.input = s
 	t.resolveSchemas()
@@ -211,12 +211,12 @@ func (t *Tool) invalidArguments(err error) error {
 	if len(argumentNames) > 0 {
 		hint = "It takes " + strings.Join(argumentNames, ", ") + ", and nothing else."
 	}
-	why := err.Error()
-	if i := strings.LastIndex(why, ": "); i >= 0 {
-		why = why[i+2:]
+	reason := err.Error()
+	if i := strings.LastIndex(reason, ": "); i >= 0 {
+		reason = reason[i+2:]
 	}
 	return sqlstate.New(sqlstate.InvalidParameterValue, sqlstate.ReasonBounds,
-		"the arguments are not those of %s: %s", t.Name, truncateText(why)).WithHint("%s", hint)
+		"the arguments are not those of %s: %s", t.Name, truncateText(reason)).WithHint("%s", hint)
 }
 
 // argumentNames returns the names of the tool's arguments.
@@ -255,9 +255,9 @@ func typeText(s *jsonschema.Schema) string {
 
 // truncateText shortens a text that may quote the caller.
 func truncateText(text string) string {
-	const most = 200
-	if r := []rune(text); len(r) > most {
-		return string(r[:most]) + "…"
+	const limit = 200
+	if r := []rune(text); len(r) > limit {
+		return string(r[:limit]) + "…"
 	}
 	return text
 }

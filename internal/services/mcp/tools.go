@@ -7,8 +7,8 @@ var toolSets = []func() []Tool{consentTools, partnershipTools, statementTools, i
 // ReservedNames returns the names of the tools that this package makes.
 func ReservedNames() []string {
 	var out []string
-	for _, some := range toolSets {
-		for _, t := range some() {
+	for _, toolSet := range toolSets {
+		for _, t := range toolSet() {
 			out = append(out, t.Name)
 		}
 	}

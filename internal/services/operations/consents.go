@@ -181,7 +181,7 @@ func uniformRefusal(err error) error {
 
 // Records returns at most the given number of records of all subjects with numbers greater than after, oldest first.
 // Only admins may call it.
-func (d *Service) Records(ctx context.Context, c identity.Caller, after int64, most int) ([]consent.Record, error) {
+func (d *Service) Records(ctx context.Context, c identity.Caller, after int64, limit int) ([]consent.Record, error) {
 	if err := RequireRole(c, identity.Admin); err != nil {
 		return nil, err
 	}
@@ -189,5 +189,5 @@ func (d *Service) Records(ctx context.Context, c identity.Caller, after int64, m
 	if err != nil {
 		return nil, err
 	}
-	return r.Records(ctx, after, most)
+	return r.Records(ctx, after, limit)
 }

@@ -152,28 +152,28 @@ func (a *AnswerStore) EndCall(c identity.Caller, answer *IdempotentAnswer, respo
 	if r != nil {
 		element = r.byKey[answer.key]
 	}
-	there := element != nil && element.Value == answer
+	exists := element != nil && element.Value == answer
 	if response == nil {
-		if there {
+		if exists {
 			a.remove(caller, element)
 		}
 		return
 	}
 	answer.isKnown, answer.Response = true, Response{response.Status, response.ContentType, bytes.Clone(response.Body),
 		slices.Clone(response.Subjects)}
-	if !there { // The answer was forgotten meanwhile.
+	if !exists { // The answer was forgotten meanwhile.
 		return
 	}
 	r.bytes += len(answer.Body)
 	a.bytes += len(answer.Body)
 	for a.bytes > maxAnswerBytes {
-		most := ""
+		limit := ""
 		for name, one := range a.byCaller {
-			if most == "" || one.bytes > a.byCaller[most].bytes {
-				most = name
+			if limit == "" || one.bytes > a.byCaller[limit].bytes {
+				limit = name
 			}
 		}
-		a.remove(most, a.byCaller[most].order.Front())
+		a.remove(limit, a.byCaller[limit].order.Front())
 	}
 }
 

@@ -4,7 +4,7 @@ import "github.com/pgconsent/pgconsent/internal/services/identity"
 
 // HasMemories reports whether the caller's database keeps memories with grants, and whether it keeps beliefs drawn
 // from memories.
-func (d *Service) HasMemories(c identity.Caller) (kept, general bool) {
+func (d *Service) HasMemories(c identity.Caller) (memories, beliefs bool) {
 	db, err := d.Database(c)
 	if err != nil || db.Privacy == nil || db.Policy == nil {
 		return false, false

@@ -70,6 +70,6 @@ func (o *AdminService) Operations(ctx context.Context, c identity.Caller) (Overv
 	return o.Overview(ctx), nil
 }
 
-func newNotFoundError(what string) error {
-	return sqlstate.New(sqlstate.UndefinedObject, sqlstate.ReasonInternal, "there is no such %s", what)
+func newNotFoundError(kind string) error {
+	return sqlstate.New(sqlstate.UndefinedObject, sqlstate.ReasonInternal, "there is no such %s", kind)
 }

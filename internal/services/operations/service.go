@@ -119,13 +119,13 @@ func SubjectOf(c identity.Caller, requested string) (string, error) {
 
 // PartyFor returns the party that a caller is for a subject: a subject acts for itself and, as a guardian, for others.
 // Package consent decides whether it is a guardian; a stranger gets the same refusal.
-func PartyFor(c identity.Caller, requested string) (subject string, by consent.Party, err error) {
-	by = PartyOfCaller(c)
+func PartyFor(c identity.Caller, requested string) (subject string, party consent.Party, err error) {
+	party = PartyOfCaller(c)
 	if c.Role == identity.Subject && requested != "" && requested != c.Subject {
 		return requested, consent.Party{Role: consent.RoleGuardian, ID: c.Subject}, nil
 	}
 	subject, err = SubjectOf(c, requested)
-	return subject, by, err
+	return subject, party, err
 }
 
 // newForbiddenError is the refusal of every caller who names another person than itself: one fixed text.

@@ -97,14 +97,14 @@ func ReadPlantedObjects(ctx context.Context, q Querier) ([]string, error) {
 }
 
 // queryNames runs a query whose rows have one name each. The argument what says in an error what was read.
-func queryNames(ctx context.Context, q Querier, what, sql string, args ...any) ([]string, error) {
+func queryNames(ctx context.Context, q Querier, kind, sql string, args ...any) ([]string, error) {
 	rows, err := q.Query(ctx, sql, args...)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", what, err)
+		return nil, fmt.Errorf("%s: %w", kind, err)
 	}
 	out, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", what, err)
+		return nil, fmt.Errorf("%s: %w", kind, err)
 	}
 	return out, nil
 }

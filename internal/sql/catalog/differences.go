@@ -34,13 +34,13 @@ func (s *Snapshot) Differences(o *Snapshot) Differences {
 			}
 		}
 	}
-	changed, gone := map[Name]bool{}, map[Name]bool{}
+	changed, removed := map[Name]bool{}, map[Name]bool{}
 	remain := o.functionNames()
 	for name, before := range s.functions {
 		switch now := o.functions[name]; {
 		case reflect.DeepEqual(before, now):
 		case now == nil && !remain[name.Name]:
-			gone[name] = true
+			removed[name] = true
 		case now != nil && !slices.ContainsFunc(now, func(f *Function) bool {
 			return !containsSameFunction(f, before) && (f.isCallableAsColumn() || s.isNameInOtherSchema(name) ||
 				o.isNameInOtherSchema(name))
@@ -48,13 +48,13 @@ func (s *Snapshot) Differences(o *Snapshot) Differences {
 			changed[name] = true
 		}
 	}
-	named := func(f *Function) bool { return changed[f.Name] || gone[f.Name] }
-	sorted := func(of map[Name]bool) []Name {
-		return slices.SortedFunc(maps.Keys(of), func(a, b Name) int {
+	named := func(f *Function) bool { return changed[f.Name] || removed[f.Name] }
+	sorted := func(names map[Name]bool) []Name {
+		return slices.SortedFunc(maps.Keys(names), func(a, b Name) int {
 			return cmp.Or(strings.Compare(a.Schema, b.Schema), strings.Compare(a.Name, b.Name))
 		})
 	}
-	return Differences{Relations: sorted(differ), Functions: sorted(changed), RemovedFunctions: sorted(gone),
+	return Differences{Relations: sorted(differ), Functions: sorted(changed), RemovedFunctions: sorted(removed),
 		OtherObjectsDiffer: s.specWithout(differ, named).hash() != o.specWithout(differ, named).hash()}
 }
 

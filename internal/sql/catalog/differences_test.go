@@ -15,7 +15,7 @@ func TestDifferencesOfFunctions(t *testing.T) {
 		return NewSnapshot(Spec{SearchPath: []string{"public"}, Functions: functions,
 			CatalogFunctions: map[string]bool{"lower": true}})
 	}
-	calm, lower, there := of("public", "calm", 1, "integer"), of("public", "lower", 2, "integer"), of("other", "calm", 3)
+	calm, lower, exists := of("public", "calm", 1, "integer"), of("public", "lower", 2, "integer"), of("other", "calm", 3)
 	for _, c := range []struct {
 		what          string
 		before, after []*Function
@@ -28,10 +28,10 @@ func TestDifferencesOfFunctions(t *testing.T) {
 		{"one of a row", []*Function{calm}, []*Function{calm, of("public", "calm", 9, "public.people")}, nil, nil, true},
 		{"one of anything", []*Function{calm}, []*Function{calm, of("public", "calm", 9, "anyelement")}, nil, nil, true},
 		{"one that PostgreSQL has, too", []*Function{lower}, []*Function{lower, of("public", "lower", 9, "character varying")}, nil, nil, true},
-		{"one that another schema has, too", []*Function{calm, there}, []*Function{calm, of("public", "calm", 9, "text"), there}, nil, nil, true},
+		{"one that another schema has, too", []*Function{calm, exists}, []*Function{calm, of("public", "calm", 9, "text"), exists}, nil, nil, true},
 		{"a new name", []*Function{calm}, []*Function{calm, of("public", "new", 9, "text")}, nil, nil, true},
 		{"none any more", []*Function{calm, lower}, []*Function{lower}, nil, []Name{calm.Name}, false},
-		{"none any more, and one of another schema", []*Function{calm, there}, []*Function{there}, nil, nil, true},
+		{"none any more, and one of another schema", []*Function{calm, exists}, []*Function{exists}, nil, nil, true},
 		{"none any more, and PostgreSQL's", []*Function{calm, lower}, []*Function{calm}, nil, nil, true},
 	} {
 		got := snapshot(c.before...).Differences(snapshot(c.after...))

@@ -8,8 +8,8 @@ const maxTypeDepth = 32
 // TypeContains tells whether a value of the type whole is, or contains, a value of the type part: an element of an
 // array, the base type of a domain, the subtype of a range, an attribute of a composite type. A type that the snapshot
 // does not know may contain any type.
-func (s *Snapshot) TypeContains(whole, part uint32) bool {
-	return s.typeContains(whole, part, maxTypeDepth)
+func (s *Snapshot) TypeContains(container, contained uint32) bool {
+	return s.typeContains(container, contained, maxTypeDepth)
 }
 
 // BaseType returns a type, or for a domain the type on which it is based: the type for which PostgreSQL chooses
@@ -53,16 +53,16 @@ func (s *Snapshot) typeRunsUserCode(oid uint32, depth int) bool {
 			func(inner uint32) bool { return inner != 0 && s.typeRunsUserCode(inner, depth-1) })
 }
 
-func (s *Snapshot) typeContains(whole, part uint32, depth int) bool {
-	if whole == part {
+func (s *Snapshot) typeContains(container, contained uint32, depth int) bool {
+	if container == contained {
 		return true
 	}
-	t := s.TypeByOID(whole)
+	t := s.TypeByOID(container)
 	if t == nil || depth == 0 {
 		return true
 	}
 	for _, inner := range append(s.attributeTypes(t), t.Element, t.Base) {
-		if inner != 0 && s.typeContains(inner, part, depth-1) {
+		if inner != 0 && s.typeContains(inner, contained, depth-1) {
 			return true
 		}
 	}

@@ -168,14 +168,16 @@ WHERE n.oid OPERATOR(pg_catalog.=) (SELECT pg_catalog.to_regnamespace($1)::pg_ca
 // usageCounterFunctions returns stand-ins for the functions that tell how often tables and indexes are used, with
 // hidden rows counted. Their answers are as if nothing had happened since the counters were reset.
 func usageCounterFunctions() (out []ShadowFunctionSpec) {
-	for _, of := range []string{"numscans", "live_tuples", "dead_tuples", "tuples_returned", "tuples_fetched", "tuples_inserted",
+	for _, counter := range []string{"numscans", "live_tuples", "dead_tuples", "tuples_returned", "tuples_fetched",
+		"tuples_inserted",
 		"tuples_updated", "tuples_deleted", "tuples_hot_updated", "mod_since_analyze", "ins_since_vacuum", "blocks_fetched",
 		"blocks_hit", "vacuum_count", "autovacuum_count", "analyze_count", "autoanalyze_count"} {
-		out = append(out, ShadowFunctionSpec{Name: "pg_stat_get_" + of, Args: []string{oid}, Returns: bigint,
+		out = append(out, ShadowFunctionSpec{Name: "pg_stat_get_" + counter, Args: []string{oid}, Returns: bigint,
 			Query: "SELECT 0::" + bigint})
 	}
-	for _, of := range []string{"last_vacuum_time", "last_autovacuum_time", "last_analyze_time", "last_autoanalyze_time"} {
-		out = append(out, ShadowFunctionSpec{Name: "pg_stat_get_" + of, Args: []string{oid}, Returns: timestamptz})
+	for _, counter := range []string{"last_vacuum_time", "last_autovacuum_time", "last_analyze_time",
+		"last_autoanalyze_time"} {
+		out = append(out, ShadowFunctionSpec{Name: "pg_stat_get_" + counter, Args: []string{oid}, Returns: timestamptz})
 	}
 	return out
 }

@@ -112,16 +112,16 @@ func (s *Snapshot) WithoutColumns(columns map[uint32][]string) (smaller *Snapsho
 			stillUsed = append(stillUsed, r.Name)
 			continue
 		}
-		known := *r
-		known.Columns, known.WaitingColumns = nil, nil
+		relationCopy := *r
+		relationCopy.Columns, relationCopy.WaitingColumns = nil, nil
 		for _, c := range r.Columns {
 			if slices.Contains(names, c.Name) {
-				known.WaitingColumns, found = append(known.WaitingColumns, c.Name), true
+				relationCopy.WaitingColumns, found = append(relationCopy.WaitingColumns, c.Name), true
 			} else {
-				known.Columns = append(known.Columns, c)
+				relationCopy.Columns = append(relationCopy.Columns, c)
 			}
 		}
-		spec.Relations[i] = &known
+		spec.Relations[i] = &relationCopy
 	}
 	slices.SortFunc(stillUsed, func(a, b Name) int { return strings.Compare(a.String(), b.String()) })
 	if !found {
@@ -134,17 +134,17 @@ func (s *Snapshot) WithoutColumns(columns map[uint32][]string) (smaller *Snapsho
 // together with other columns, or on a value that rows get when none is given.
 func (r *Relation) isColumnOfSharedObject(name string) bool {
 	c := r.Column(name)
-	reads := func(columns []string) bool { return slices.Contains(columns, name) }
-	return c != nil && (c.Generated || c.Virtual) || reads(r.PrimaryKey) || reads(r.PartitionBy) ||
-		slices.ContainsFunc(r.CheckedTogether, reads) ||
-		slices.ContainsFunc(r.RecheckedColumns, reads) ||
-		slices.ContainsFunc(r.Computations, func(of Computation) bool { return reads(of.Columns) }) ||
-		slices.ContainsFunc(r.FallibleIndexes, func(of FallibleIndex) bool {
-			return slices.ContainsFunc(of.Keys, func(k IndexKey) bool { return reads(k.Columns) })
+	hasColumn := func(columns []string) bool { return slices.Contains(columns, name) }
+	return c != nil && (c.Generated || c.Virtual) || hasColumn(r.PrimaryKey) || hasColumn(r.PartitionBy) ||
+		slices.ContainsFunc(r.CheckedTogether, hasColumn) ||
+		slices.ContainsFunc(r.RecheckedColumns, hasColumn) ||
+		slices.ContainsFunc(r.Computations, func(computation Computation) bool { return hasColumn(computation.Columns) }) ||
+		slices.ContainsFunc(r.FallibleIndexes, func(computation FallibleIndex) bool {
+			return slices.ContainsFunc(computation.Keys, func(k IndexKey) bool { return hasColumn(k.Columns) })
 		}) ||
 		slices.ContainsFunc(r.UniqueKeys, func(k Key) bool {
-			return (reads(k.Columns) || reads(k.WhereColumns)) &&
-				(len(k.Columns) > 1 || !reads(k.NullsDistinctColumns) || k.Where != "" || c == nil || c.Default != "" ||
+			return (hasColumn(k.Columns) || hasColumn(k.WhereColumns)) &&
+				(len(k.Columns) > 1 || !hasColumn(k.NullsDistinctColumns) || k.Where != "" || c == nil || c.Default != "" ||
 					c.Identity != "")
 		})
 }

@@ -24,12 +24,12 @@ func TestCopiedSources(t *testing.T) {
 		"MERGE INTO t USING s ON true WHEN MATCHED THEN UPDATE SET (" + list(1000, "a") + ") = (SELECT " + list(1000, "1") + ")",
 		"WITH x AS (UPDATE t SET (" + list(1000, "a") + ") = (SELECT " + list(1000, "1") + ") RETURNING *) SELECT * FROM x",
 	} {
-		began := time.Now()
+		startedAt := time.Now()
 		_, err := Parse(sql)
 		if err == nil || err.Code != sqlstate.StatementTooComplex {
 			t.Errorf("%.60s: %v", sql, err)
 		}
-		if took := time.Since(began); took > tier.Patience {
+		if took := time.Since(startedAt); took > tier.Patience {
 			t.Errorf("%.60s: %v", sql, took)
 		}
 	}

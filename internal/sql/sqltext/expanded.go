@@ -23,7 +23,7 @@ func (s *Source) mayNestCopies() bool {
 // expandedNodes estimates how many nodes PostgreSQL makes of a tree.
 func expandedNodes(m proto.Message) float64 {
 	copies := 1.0
-	if x, is := m.(*A_Expr); is {
+	if x, ok := m.(*A_Expr); ok {
 		switch x.Kind {
 		case AEXPR_IN:
 			for _, item := range x.Rexpr.GetList().GetItems() { // constants become one array

@@ -47,19 +47,19 @@ func readFields(t reflect.Type) *messageFields {
 	for i := range t.NumField() {
 		field := t.Field(i)
 		name := protobufName(field)
-		switch of := field.Type; {
+		switch fieldType := field.Type; {
 		case !field.IsExported(): // a field of the protobuf library
-		case of.Kind() == reflect.Interface:
+		case fieldType.Kind() == reflect.Interface:
 			f.messages = append(f.messages, messageField{index: i})
-		case of.Implements(messageType):
+		case fieldType.Implements(messageType):
 			f.messages = append(f.messages, messageField{index: i, name: name})
-		case of.Kind() == reflect.Slice && of.Elem().Implements(messageType):
+		case fieldType.Kind() == reflect.Slice && fieldType.Elem().Implements(messageType):
 			f.messages = append(f.messages, messageField{index: i, name: name, isList: true})
-		case of.Kind() == reflect.Int32 && (name == "location" || name == "stmt_location" || name == "stmt_len"):
+		case fieldType.Kind() == reflect.Int32 && (name == "location" || name == "stmt_location" || name == "stmt_len"):
 			// The place and length of a node in the text have no meaning.
-		case isScalar(of):
+		case isScalar(fieldType):
 			f.scalars = append(f.scalars, i)
-		case of.Kind() == reflect.Slice && isScalar(of.Elem()):
+		case fieldType.Kind() == reflect.Slice && isScalar(fieldType.Elem()):
 			f.scalarLists = append(f.scalarLists, i)
 		default:
 			panic("sqltext: a field of a type that is not known: " + t.Name() + "." + field.Name)

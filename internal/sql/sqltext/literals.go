@@ -85,8 +85,8 @@ var (
 	mayFollowLiteral  = byteSet(" \t\r\n),;")
 )
 
-func byteSet(of string) (set [256]bool) {
-	for _, c := range []byte(of) {
+func byteSet(bytes string) (set [256]bool) {
+	for _, c := range []byte(bytes) {
 		set[c] = true
 	}
 	return set

@@ -9,8 +9,8 @@ import (
 // RelationsOrderedBy returns the relations in FROM whose order may depend on one of the operators, or nil if the tree
 // has none. Subqueries in expressions without these operators are left out.
 func RelationsOrderedBy(m proto.Message, operators []string) map[*RangeVar]bool {
-	found, has := relationsOrderedBy(m, operators, false)
-	if !has {
+	found, hasRelation := relationsOrderedBy(m, operators, false)
+	if !hasRelation {
 		return nil
 	}
 	out := map[*RangeVar]bool{}

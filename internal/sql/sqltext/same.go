@@ -13,7 +13,7 @@ func equalTrees(a, b proto.Message) bool {
 	if reflect.TypeOf(a) != reflect.TypeOf(b) || hasUnknownFields(a) || hasUnknownFields(b) {
 		return false
 	}
-	if and, is := a.(*BoolExpr); is && and.Boolop == AND_EXPR {
+	if and, ok := a.(*BoolExpr); ok && and.Boolop == AND_EXPR {
 		other := b.(*BoolExpr)
 		return other.Boolop == AND_EXPR && equalNodeLists([]*Node{and.Xpr}, []*Node{other.Xpr}) &&
 			equalNodeLists(conjuncts(and), conjuncts(other))

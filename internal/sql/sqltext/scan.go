@@ -116,38 +116,38 @@ func Scan(text string) (*Source, *sqlstate.Error) {
 // decodeTokens reads the scanner's result (ScanResult: 2 = tokens; ScanToken: 1 = start, 2 = end, 4 = token, 5 =
 // keyword kind) without making an object per token.
 func decodeTokens(raw []byte) ([]Token, *sqlstate.Error) {
-	bad := func() ([]Token, *sqlstate.Error) {
+	malformed := func() ([]Token, *sqlstate.Error) {
 		return nil, sqlstate.AsError(errors.New("sqltext: the scanner's result is malformed"))
 	}
 	tokens := make([]Token, 0, min(len(raw)/8, MaxTokens+1))
 	for len(raw) > 0 {
 		number, kind, n := protowire.ConsumeTag(raw)
 		if n < 0 {
-			return bad()
+			return malformed()
 		}
 		raw = raw[n:]
 		if number != 2 || kind != protowire.BytesType {
 			n = protowire.ConsumeFieldValue(number, kind, raw)
 			if n < 0 {
-				return bad()
+				return malformed()
 			}
 			raw = raw[n:]
 			continue
 		}
 		body, n := protowire.ConsumeBytes(raw)
 		if n < 0 {
-			return bad()
+			return malformed()
 		}
 		raw = raw[n:]
 		var t Token
 		for len(body) > 0 {
 			number, kind, n := protowire.ConsumeTag(body)
 			if n < 0 || kind != protowire.VarintType {
-				return bad()
+				return malformed()
 			}
 			v, m := protowire.ConsumeVarint(body[n:])
 			if m < 0 {
-				return bad()
+				return malformed()
 			}
 			body = body[n+m:]
 			switch number {
@@ -160,7 +160,7 @@ func decodeTokens(raw []byte) ([]Token, *sqlstate.Error) {
 			case 5:
 				t.Keyword = KeywordKind(v)
 			default:
-				return bad()
+				return malformed()
 			}
 		}
 		if t.Kind == sqlComment || t.Kind == cComment {

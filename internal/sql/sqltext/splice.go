@@ -44,10 +44,10 @@ func ApplyEdits(text string, edits []Edit) (*EditedText, *sqlstate.Error) {
 		if e.Start < next || e.End < e.Start || int(e.End) > len(text) {
 			return nil, sqlstate.AsError(errors.New("sqltext: edits overlap"))
 		}
-		kept := text[next:e.Start]
+		unchanged := text[next:e.Start]
 		s.segments = append(s.segments, segment{newChars, oldChars, true})
-		out.WriteString(kept)
-		n := utf8.RuneCountInString(kept)
+		out.WriteString(unchanged)
+		n := utf8.RuneCountInString(unchanged)
 		newChars, oldChars = newChars+n, oldChars+n
 		s.segments = append(s.segments, segment{newChars, oldChars, false})
 		out.WriteString(e.Text)

@@ -188,8 +188,8 @@ func TestSplice(t *testing.T) {
 func TestSpliceAgreesWithTheModel(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 9))
 	letters := []rune("aä€😀 b")
-	word := func(most int) string {
-		out := make([]rune, random.IntN(most+1))
+	word := func(limit int) string {
+		out := make([]rune, random.IntN(limit+1))
 		for i := range out {
 			out[i] = letters[random.IntN(len(letters))]
 		}

@@ -9,7 +9,7 @@ import (
 // EachMessage calls f for each message directly inside another, in the order of the fields, with the name of the field
 // that holds it. It knows nothing of the grammar, so it passes over no part of it.
 func EachMessage(m proto.Message, f func(field string, child proto.Message)) {
-	if n, is := m.(*Node); is { // a Node has hundreds of fields, one of which is set
+	if n, ok := m.(*Node); ok { // a Node has hundreds of fields, one of which is set
 		if content := NodeContent(n); content != nil {
 			f("node", content)
 		}
@@ -46,13 +46,13 @@ func Walk(m proto.Message, enter func(proto.Message) bool) {
 // EachChild calls f for each Node inside a message that is in no other Node inside it. A Node itself has those of its
 // content.
 func EachChild(m proto.Message, f func(*Node)) {
-	if n, is := m.(*Node); is {
+	if n, ok := m.(*Node); ok {
 		if m = NodeContent(n); m == nil {
 			return
 		}
 	}
 	EachMessage(m, func(_ string, child proto.Message) {
-		if n, is := child.(*Node); is {
+		if n, ok := child.(*Node); ok {
 			f(n)
 		} else {
 			EachChild(child, f)
@@ -64,7 +64,7 @@ func EachChild(m proto.Message, f func(*Node)) {
 func ColumnRefs(m proto.Message) []*ColumnRef {
 	var out []*ColumnRef
 	Walk(m, func(m proto.Message) bool {
-		if c, is := m.(*ColumnRef); is {
+		if c, ok := m.(*ColumnRef); ok {
 			out = append(out, c)
 		}
 		return true
@@ -90,15 +90,15 @@ func RangeVars(m proto.Message) (relations []*RangeVar, queries map[string]bool)
 // CountNodeKinds counts the messages of a tree by kind ("RangeVar", "FuncCall" …), without the Nodes around them. The
 // second result is false if the tree has a field that this version of the parser does not know.
 func CountNodeKinds(m proto.Message) (map[string]int, bool) {
-	counts, known := map[string]int{}, true
+	counts, complete := map[string]int{}, true
 	Walk(m, func(m proto.Message) bool {
 		if fields, _ := messageFieldsOf(m); fields.kind != "Node" {
 			counts[fields.kind]++
 		}
-		known = known && len(m.ProtoReflect().GetUnknown()) == 0
+		complete = complete && len(m.ProtoReflect().GetUnknown()) == 0
 		return true
 	})
-	return counts, known
+	return counts, complete
 }
 
 // NodeContent returns the message in a Node, or nil.

@@ -112,8 +112,8 @@ func Run(ctx context.Context, p Plan) ([]Result, error) {
 }
 
 // newResult forms the medians of the rounds, and ratios to the rounds of the first target.
-func newResult(protocol Protocol, way string, rounds, baseline []RoundResult) Result {
-	r := Result{Protocol: protocol, Target: way, Rounds: rounds}
+func newResult(protocol Protocol, target string, rounds, baseline []RoundResult) Result {
+	r := Result{Protocol: protocol, Target: target, Rounds: rounds}
 	var tps, p50, p99, ratios []float64
 	for i, t := range rounds {
 		tps, p50, p99 = append(tps, t.TPS), append(p50, float64(t.P50)), append(p99, float64(t.P99))
@@ -159,10 +159,10 @@ func (p Plan) runRound(ctx context.Context, w Target, protocol Protocol) (RoundR
 		clients[i] = c
 	}
 	failed := make(chan error, p.Clients)
-	began := time.Now().Add(p.warmUp())
+	startedAt := time.Now().Add(p.warmUp())
 	for _, c := range clients {
 		go func() {
-			err := c.run(ctx, began, began.Add(p.RoundTime))
+			err := c.run(ctx, startedAt, startedAt.Add(p.RoundTime))
 			if err != nil {
 				cancel() // the others need not go on
 			}
@@ -175,7 +175,7 @@ func (p Plan) runRound(ctx context.Context, w Target, protocol Protocol) (RoundR
 			err = e
 		}
 	}
-	took := time.Since(began)
+	took := time.Since(startedAt)
 	if err != nil {
 		return RoundResult{}, err
 	}

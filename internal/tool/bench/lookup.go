@@ -41,17 +41,18 @@ func PrimaryKeyStatement(ctx context.Context, owner, agent *pgconn.PgConn, table
 	for i, k := range keys {
 		list[i], conditions[i] = quote(k), fmt.Sprintf("%s = $%d", quote(k), i+1)
 	}
-	seen := agent.ExecParams(ctx, fmt.Sprintf("SELECT %s FROM %s LIMIT %d", strings.Join(list, ", "), name, maxKeys),
+	visibleRows := agent.ExecParams(ctx, fmt.Sprintf("SELECT %s FROM %s LIMIT %d", strings.Join(list, ", "), name,
+		maxKeys),
 		nil, nil, nil, nil).Read()
-	if seen.Err != nil {
-		return Statement{}, seen.Err
+	if visibleRows.Err != nil {
+		return Statement{}, visibleRows.Err
 	}
-	if len(seen.Rows) == 0 {
+	if len(visibleRows.Rows) == 0 {
 		return Statement{}, ErrNoRows
 	}
 	from := "SELECT " + strings.Join(columns, ", ") + " FROM " + name + " WHERE "
 	out := Statement{Text: from + strings.Join(conditions, " AND ")}
-	for _, row := range seen.Rows {
+	for _, row := range visibleRows.Rows {
 		literals := make([]string, len(keys))
 		for i, k := range keys {
 			literals[i] = quote(k) + " = " + literal(row[i])

@@ -63,8 +63,8 @@ func (x *examination) affectedTables(found []Finding) []uint32 {
 // columns or triggers, or a view of pgconsent's over it. The result is 0 if there is none, or there are several.
 func (x *examination) tableOfDrift(drift string) uint32 {
 	line := drift
-	for _, how := range []string{" is gone", " is changed", " is new"} {
-		line = strings.TrimSuffix(line, how)
+	for _, suffix := range []string{" is gone", " is changed", " is new"} {
+		line = strings.TrimSuffix(line, suffix)
 	}
 	var found uint32
 	for oid, table := range x.tableNames() {

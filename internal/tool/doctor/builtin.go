@@ -21,11 +21,11 @@ func checkBuiltin(ctx context.Context, x *examination) ([]Finding, error) {
 // checkLeakproof finds functions that PostgreSQL runs on rows before it evaluates row policies, since somebody has
 // marked them LEAKPROOF.
 func checkLeakproof(ctx context.Context, x *examination) ([]Finding, error) {
-	known, err := x.knownExtensions(ctx)
+	extensions, err := x.knownExtensions(ctx)
 	if err != nil {
 		return nil, err
 	}
-	names, err := builtin.ReadLeakproofFunctions(ctx, x.conn, x.listedFunctions(), known)
+	names, err := builtin.ReadLeakproofFunctions(ctx, x.conn, x.listedFunctions(), extensions)
 	if err != nil || len(names) == 0 {
 		return nil, err
 	}

@@ -57,21 +57,22 @@ var canaryPlans = []string{"", "enable_seqscan", "enable_nestloop", "enable_hash
 
 // checkRowSecurityPath tests the canary under row security: no statement fails, and only the first row shows.
 func (p *probe) checkRowSecurityPath(ctx context.Context) ([]Finding, error) {
-	finding := func(what string) Finding {
-		return Finding{"row_security_path", SeverityUnsafe, "row security does not hold on this server as it should: " + what,
+	finding := func(message string) Finding {
+		return Finding{"row_security_path", SeverityUnsafe, "row security does not hold on this server as it should: " +
+			message,
 			"Report it with the version of the server; agents are not served."}
 	}
 	var found []Finding
 	err := p.runCanary(ctx, rls.CanaryTable(), []string{"", predicate.UseHashHint, predicate.UseIndexHint},
-		func(sql, got string, err error) error {
+		func(sql, answer string, err error) error {
 			var pg *pgconn.PgError
 			switch {
 			case err != nil && !errors.As(err, &pg), err != nil && pg.Code == queryCanceled:
 				return err
 			case err != nil:
 				found = append(found, finding(fmt.Sprintf("%s fails with %s", sql, pg.Code)))
-			case got != "1":
-				found = append(found, finding(fmt.Sprintf("%s shows %q", sql, got)))
+			case answer != "1":
+				found = append(found, finding(fmt.Sprintf("%s shows %q", sql, answer)))
 			}
 			return nil
 		})
@@ -84,10 +85,10 @@ func (p *probe) checkSignedPath(ctx context.Context) ([]Finding, error) {
 	if !p.Plan.HasSignedViews() {
 		return nil, nil
 	}
-	finding := func(what string) Finding {
+	finding := func(message string) Finding {
 		return Finding{SignedPathProbe, SeverityNoSignedPath,
 			"the signed path is off, statements take the row security path: " +
-				what, "Report it with the version of the server."}
+				message, "Report it with the version of the server."}
 	}
 	var found []Finding
 	err := p.runCanary(ctx, rls.CanarySignedView(), []string{""}, func(sql, _ string, err error) error {
@@ -113,14 +114,14 @@ func (p *probe) checkSignedPath(ctx context.Context) ([]Finding, error) {
 		statements = append(statements, p.keys.Newest().Sign("doctor", strings.ReplaceAll(shape, "%s",
 			rls.CanarySignedView())))
 	}
-	err = p.firstColumns(ctx, statements, func(sql, got string, err error) error {
+	err = p.firstColumns(ctx, statements, func(sql, answer string, err error) error {
 		var pg *pgconn.PgError
 		if err != nil && (!errors.As(err, &pg) || pg.Code == queryCanceled) {
 			return err
 		}
-		if err != nil || got != "1" {
+		if err != nil || answer != "1" {
 			found = append(found, finding(fmt.Sprintf("signed, %s shows %q (%v)",
-				signedCanaryShapes[slices.Index(statements, sql)], got, err)))
+				signedCanaryShapes[slices.Index(statements, sql)], answer, err)))
 		}
 		return nil
 	})
@@ -147,7 +148,7 @@ func (p *probe) eachSetting(ctx context.Context, plan, planSettings string) erro
 // runCanary runs every shape with each of the hints before it and with every plan, in a sealed session, and calls judge
 // with each answer. The statements of a plan are sent at once, since a round trip takes long on a busy server.
 func (p *probe) runCanary(ctx context.Context, relation string, hints []string,
-	judge func(sql, got string, err error) error) error {
+	judge func(sql, answer string, err error) error) error {
 	var statements []string
 	for _, shape := range canaryShapes {
 		for _, hint := range hints {

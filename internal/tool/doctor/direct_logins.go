@@ -21,7 +21,7 @@ func checkDirectLogins(ctx context.Context, x *examination) ([]Finding, error) {
 			tables = append(tables, t.Relation.OID)
 		}
 	}
-	known := append([]string{x.AgentRole, x.ControlRole, x.ReaderRole, x.RowsRole}, x.Owners...)
+	expectedLogins := append([]string{x.AgentRole, x.ControlRole, x.ReaderRole, x.RowsRole}, x.Owners...)
 	rows, err := x.conn.Query(ctx, `SELECT r.rolname::pg_catalog.text, c.oid::pg_catalog.regclass::pg_catalog.text
 		FROM pg_catalog.pg_roles r, pg_catalog.pg_class c
 		WHERE r.rolcanlogin AND NOT r.rolsuper AND r.rolname <> ALL ($1::pg_catalog.text[])
@@ -30,13 +30,13 @@ func checkDirectLogins(ctx context.Context, x *examination) ([]Finding, error) {
 		  AND pg_catalog.has_database_privilege(r.oid, pg_catalog.current_database(), 'CONNECT')
 		  AND pg_catalog.has_schema_privilege(r.oid, c.relnamespace, 'USAGE')
 		  AND pg_catalog.has_any_column_privilege(r.oid, c.oid, 'SELECT')
-		ORDER BY 1, 2`, known, tables)
+		ORDER BY 1, 2`, expectedLogins, tables)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
 	var logins []string
-	reads := map[string][]string{}
+	readableTables := map[string][]string{}
 	for rows.Next() {
 		var login, table string
 		if err := rows.Scan(&login, &table); err != nil {
@@ -45,12 +45,13 @@ func checkDirectLogins(ctx context.Context, x *examination) ([]Finding, error) {
 		if !slices.Contains(logins, login) {
 			logins = append(logins, login)
 		}
-		reads[login] = append(reads[login], table)
+		readableTables[login] = append(readableTables[login], table)
 	}
 	var found []Finding
 	for _, login := range logins {
 		found = append(found, Finding{"direct_login", SeverityWarning,
-			fmt.Sprintf("%s can log in on the server and read %s past the proxy, every row of them", login, nameList(reads[login])),
+			fmt.Sprintf("%s can log in on the server and read %s past the proxy, every row of them", login,
+				nameList(readableTables[login])),
 			"Where it is an agent's, give the agent a DSN of the proxy, and REVOKE SELECT. Where it is the application's, list it " +
 				"under owners, so that it passes through the proxy, or leave it as it is."})
 	}

@@ -13,14 +13,14 @@ import (
 func checkHardenedPlans(_ context.Context, x *examination) ([]Finding, error) {
 	var found []Finding
 	for _, t := range x.Policy.Tables() {
-		by, runs := x.Snapshot.ReadRunsUserCode(t.Relation)
+		source, runs := x.Snapshot.ReadRunsUserCode(t.Relation)
 		for _, h := range t.LookupTables() {
 			if !runs && h.Relation.PlannerRunsUserCode {
-				by, runs = h.Relation.UserCodeSource+" (which its rules look into)", true
+				source, runs = h.Relation.UserCodeSource+" (which its rules look into)", true
 			}
 		}
 		if runs {
-			found = append(found, hardenedFinding(t.Relation, by))
+			found = append(found, hardenedFinding(t.Relation, source))
 		}
 	}
 	return found, nil

@@ -14,7 +14,7 @@ import (
 )
 
 func checkInstalled(ctx context.Context, x *examination) ([]Finding, error) {
-	in, err := migrations.ReadInstalled(ctx, x.conn)
+	installed, err := migrations.ReadInstalled(ctx, x.conn)
 	switch {
 	case errors.Is(err, migrations.ErrNotInstalled):
 		return []Finding{{"not_installed", SeverityUnsafe, "pgconsent is not installed in this database",
@@ -22,9 +22,9 @@ func checkInstalled(ctx context.Context, x *examination) ([]Finding, error) {
 	case err != nil:
 		return nil, err
 	}
-	if err := in.CheckPlan(x.Plan); err != nil {
-		what, _, _ := strings.Cut(err.Error(), ": ")
-		return []Finding{{"other_policy", SeverityUnsafe, what, "Run pgconsent migrate."}}, nil
+	if err := installed.CheckPlan(x.Plan); err != nil {
+		difference, _, _ := strings.Cut(err.Error(), ": ")
+		return []Finding{{"other_policy", SeverityUnsafe, difference, "Run pgconsent migrate."}}, nil
 	}
 	return nil, nil
 }

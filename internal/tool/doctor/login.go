@@ -38,11 +38,11 @@ func CheckLogins(ctx context.Context, u Upstream, owners []string, s Target) ([]
 	s = s.withDefaultRoles()
 	var found []Finding
 	for _, owner := range owners {
-		got, err := u.tryLogin(ctx, owner, false)
+		result, err := u.tryLogin(ctx, owner, false)
 		if err != nil {
 			return found, fmt.Errorf("log in as %s without a password: %w", owner, err)
 		}
-		if got != loginRefused {
+		if result != loginRefused {
 			found = append(found, Finding{"owner_login", SeverityUnsafe,
 				"the server lets the owner " + owner +
 					" in without a password: whoever reaches pgconsent's listener is the owner",
@@ -50,10 +50,10 @@ func CheckLogins(ctx context.Context, u Upstream, owners []string, s Target) ([]
 			continue
 		}
 		// pg_hba.conf has other lines for replication. A role without the right authenticates and is then refused.
-		if got, err = u.tryLogin(ctx, owner, true); err != nil {
+		if result, err = u.tryLogin(ctx, owner, true); err != nil {
 			return found, fmt.Errorf("log in as %s for replication without a password: %w", owner, err)
 		}
-		if got == loginSucceeded {
+		if result == loginSucceeded {
 			found = append(found, Finding{"owner_replication", SeverityUnsafe,
 				"the server lets the owner " + owner +
 					" replicate without a password: whoever reaches pgconsent's listener can copy the cluster", hbaLine(u,
@@ -68,11 +68,11 @@ func CheckLogins(ctx context.Context, u Upstream, owners []string, s Target) ([]
 		{"agent_login", s.AgentRole, "ends other agents' sessions, and has only row security against it"},
 		{"control_login", s.ControlRole, "reads the keys of seals"},
 	} {
-		got, err := u.tryLogin(ctx, r.role, false)
+		result, err := u.tryLogin(ctx, r.role, false)
 		if err != nil {
 			return found, fmt.Errorf("log in as %s without a password: %w", r.role, err)
 		}
-		if got != loginRefused {
+		if result != loginRefused {
 			found = append(found, Finding{r.id, SeverityWarning,
 				"the server lets " + r.role +
 					" in without a password: what runs on this machine, if it is trusted like pgconsent, " + r.effect,
@@ -128,14 +128,14 @@ func (u Upstream) tryLogin(ctx context.Context, role string, replication bool) (
 		return loginRefused, fmt.Errorf("write the startup message: %w", err)
 	}
 
-	got := loginRefused
+	result := loginRefused
 	for {
 		kind, body, err := readMessage(nc)
 		switch {
 		case err != nil:
 			return loginRefused, err
-		case kind == 'E' && got == loginWithoutPassword:
-			return got, nil
+		case kind == 'E' && result == loginWithoutPassword:
+			return result, nil
 		case kind == 'E':
 			// Only a refusal of this login is a result: that a server is starting, or full, is an error.
 			if e := decodeServerError(body); !strings.HasPrefix(e.Code, "28") {
@@ -148,9 +148,9 @@ func (u Upstream) tryLogin(ctx context.Context, role string, replication bool) (
 		case kind == 'R' && len(body) >= 4 && binary.BigEndian.Uint32(body) != 0:
 			return loginRefused, nil // The server asks for something.
 		case kind == 'R' && len(body) == 4:
-			got = loginWithoutPassword
+			result = loginWithoutPassword
 		// The message is a setting, the key for cancelling, or a notice.
-		case got == loginWithoutPassword && slices.Contains([]byte("SKN"), kind):
+		case result == loginWithoutPassword && slices.Contains([]byte("SKN"), kind):
 		default:
 			return loginRefused, fmt.Errorf("the server answers a startup message with %q", kind)
 		}

@@ -47,22 +47,22 @@ func checkPrivileges(ctx context.Context, x *examination) ([]Finding, error) {
 	}
 	var listedTables, tablesWithColumnRights []uint32
 	// The first list is of the agents' rights, the second of the rights of the role that owns row views.
-	writes, ofRowsRole := []writeRights{}, []writeRights{}
+	rights, ofRowsRole := []writeRights{}, []writeRights{}
 	for _, t := range x.Policy.Tables() {
 		listedTables = append(listedTables, t.Relation.OID)
 		if t.Columns == nil {
-			writes = append(writes, rightsOf(t))
+			rights = append(rights, rightsOf(t))
 			continue
 		}
 		tablesWithColumnRights = append(tablesWithColumnRights, t.Relation.OID)
 		ofRowsRole = append(ofRowsRole, rightsOf(t))
-		writes = append(writes, rightsOf(&policy.Table{Relation: t.Relation}))
+		rights = append(rights, rightsOf(&policy.Table{Relation: t.Relation}))
 	}
 	var newTables []string
 	for _, c := range x.Policy.Children() {
 		if c.Relation.HasOurPolicy {
 			listedTables = append(listedTables, c.Relation.OID)
-			writes = append(writes, rightsOf(&policy.Table{Relation: c.Relation}))
+			rights = append(rights, rightsOf(&policy.Table{Relation: c.Relation}))
 		} else if c.ReadableByName {
 			newTables = append(newTables, c.Relation.Name.String())
 		}
@@ -88,7 +88,7 @@ func checkPrivileges(ctx context.Context, x *examination) ([]Finding, error) {
 				"the role " + agent + " may change more of %s than the policy says, by itself or through PUBLIC",
 				"REVOKE INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER ON %s FROM PUBLIC, " + quoteIdent(agent) +
 					", and run pgconsent migrate"},
-				excessRightsQuery, agent, writes)
+				excessRightsQuery, agent, rights)
 		},
 		func() ([]Finding, error) {
 			return x.findingsWithTable(ctx, Finding{"agent_narrowed",

@@ -103,8 +103,8 @@ func HasUnfinished(found []Finding) bool {
 	return slices.ContainsFunc(found, func(f Finding) bool { return f.ID == "probe_timeout" })
 }
 
-func probeTimeout(probe, why string) Finding {
-	return Finding{"probe_timeout", SeverityWarning, "the probe " + probe + " was not finished: " + why +
+func probeTimeout(probe, reason string) Finding {
+	return Finding{"probe_timeout", SeverityWarning, "the probe " + probe + " was not finished: " + reason +
 		"; what is installed is as migrate made it, but it was not tried whether it works",
 		"Run pgconsent doctor at a quiet time: it waits 30 s for each table."}
 }
@@ -121,15 +121,15 @@ type probe struct {
 // detectPooler detects a connection pooler that assigns server processes by transaction.
 func (p *probe) detectPooler(ctx context.Context) ([]Finding, error) {
 	loginPID := p.conn.PgConn().PID()
-	seen := map[uint32]bool{loginPID: true}
+	seenPIDs := map[uint32]bool{loginPID: true}
 	for range 3 {
 		var pid uint32
 		if err := p.conn.QueryRow(ctx, "SELECT pg_catalog.pg_backend_pid()").Scan(&pid); err != nil {
 			return nil, err
 		}
-		seen[pid] = true
+		seenPIDs[pid] = true
 	}
-	if len(seen) == 1 {
+	if len(seenPIDs) == 1 {
 		return nil, nil
 	}
 	return []Finding{{"pooler", SeverityUnsafe,
@@ -151,15 +151,15 @@ func (p *probe) tryForgedSeals(ctx context.Context) ([]Finding, error) {
 	forger := seal.Key{ID: p.keys.Newest().ID, Secret: make([]byte, 32)}
 	foreign := claims
 	foreign.PID++
-	old := claims
-	old.Expires = time.Now().Add(-24 * time.Hour)
+	expired := claims
+	expired.Expires = time.Now().Add(-24 * time.Hour)
 	far := claims
 	far.Expires = time.Now().Add(24 * time.Hour)
 	var found []Finding
-	for what, value := range map[string]string{
+	for forgery, value := range map[string]string{
 		"with a seal of another key":        forger.Seal(claims),
 		"with a seal of another process":    p.keys.Newest().Seal(foreign),
-		"with a seal that has expired":      p.keys.Newest().Seal(old),
+		"with a seal that has expired":      p.keys.Newest().Seal(expired),
 		"with a seal that never expires":    p.keys.Newest().Seal(far),
 		"with a seal of nothing but digits": "v1|1|1|1|1|1#" + strings.Repeat("0", 64),
 	} {
@@ -168,10 +168,10 @@ func (p *probe) tryForgedSeals(ctx context.Context) ([]Finding, error) {
 			return found, err
 		}
 		if sealed {
-			found = append(found, Finding{"forged_seal", SeverityUnsafe, "the database accepts a session " + what,
+			found = append(found, Finding{"forged_seal", SeverityUnsafe, "the database accepts a session " + forgery,
 				"Run pgconsent migrate."})
 		}
-		f, err := p.findVisibleRows(ctx, "forged_seal", what)
+		f, err := p.findVisibleRows(ctx, "forged_seal", forgery)
 		found = append(found, f...)
 		if err != nil {
 			return found, err
@@ -215,7 +215,7 @@ func (p *probe) emptyClaims(ctx context.Context) seal.Claims {
 }
 
 // findVisibleRows finds protected tables that show a row.
-func (p *probe) findVisibleRows(ctx context.Context, id, what string) ([]Finding, error) {
+func (p *probe) findVisibleRows(ctx context.Context, id, message string) ([]Finding, error) {
 	var found []Finding
 	for _, t := range p.Policy.Tables() {
 		n := t.Relation.Name
@@ -238,7 +238,7 @@ func (p *probe) findVisibleRows(ctx context.Context, id, what string) ([]Finding
 			return found, err
 		}
 		if shows {
-			found = append(found, Finding{id, SeverityUnsafe, what + " the agent role sees rows of " + n.String(),
+			found = append(found, Finding{id, SeverityUnsafe, message + " the agent role sees rows of " + n.String(),
 				"Run pgconsent migrate."})
 		}
 	}

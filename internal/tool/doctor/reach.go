@@ -14,7 +14,7 @@ func checkReachableFunctions(ctx context.Context, x *examination) ([]Finding, er
 	if !x.rolesExist() {
 		return rolesMissing, nil
 	}
-	known, err := x.knownExtensions(ctx)
+	extensions, err := x.knownExtensions(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func checkReachableFunctions(ctx context.Context, x *examination) ([]Finding, er
 			 JOIN pg_catalog.pg_proc p ON p.oid = k.function JOIN pg_catalog.pg_namespace pn ON pn.oid = p.pronamespace
 			 WHERE p.prosecdef AND $1::pg_catalog.text IS NOT NULL AND ` + otherFunctions + ` ORDER BY 1`, false},
 	} {
-		args := []any{x.AgentRole, listed, known}
+		args := []any{x.AgentRole, listed, extensions}
 		if q.path {
 			args = append(args, x.Snapshot.SearchPath())
 		}

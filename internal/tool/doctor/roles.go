@@ -138,7 +138,7 @@ func findRoleAttributes(kind string, r roleAttributes) []Finding {
 	for _, a := range []struct {
 		has     bool
 		id, sql string
-		why     string
+		reason  string
 	}{
 		{r.Super, "superuser", "SUPERUSER", "nothing binds a superuser"},
 		{r.BypassRLS, "bypassrls", "BYPASSRLS", "row policies do not bind it"},
@@ -148,7 +148,7 @@ func findRoleAttributes(kind string, r roleAttributes) []Finding {
 	} {
 		if a.has {
 			found = append(found, Finding{kind + "_" + a.id, SeverityUnsafe, fmt.Sprintf("the role %s has %s: %s", r.Name,
-				a.sql, a.why),
+				a.sql, a.reason),
 				fmt.Sprintf("ALTER ROLE %s NO%s", quoteIdent(r.Name), a.sql)})
 		}
 	}

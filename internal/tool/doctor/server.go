@@ -59,8 +59,8 @@ var fixedMinorVersions = map[int]int{15: 14, 16: 10, 17: 6}
 
 func checkPlanner(version int, parts bool) []Finding {
 	major, minor := version/10000, version%10000
-	fixedIn, known := fixedMinorVersions[major]
-	if !known || minor >= fixedIn {
+	fixedIn, isAffected := fixedMinorVersions[major]
+	if !isAffected || minor >= fixedIn {
 		return nil
 	}
 	f := Finding{"server_minor", SeverityWarning,

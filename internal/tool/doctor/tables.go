@@ -67,12 +67,12 @@ func checkRowSecurity(ctx context.Context, x *examination) ([]Finding, error) {
 	if err != nil {
 		return found, err
 	}
-	var there int
+	var exists int
 	if err := x.conn.QueryRow(ctx, "SELECT pg_catalog.count(*) FROM ("+table+") t", x.protectedTables(false)).
-		Scan(&there); err != nil {
+		Scan(&exists); err != nil {
 		return found, err
 	}
-	if there != len(x.protectedTables(false)) {
+	if exists != len(x.protectedTables(false)) {
 		found = append(found, Finding{"table_missing", SeverityUnsafe, "a protected table does not exist any more",
 			"Adapt the policy and run pgconsent migrate."})
 	}
@@ -110,7 +110,7 @@ func checkPolicies(ctx context.Context, x *examination) ([]Finding, error) {
 
 // checkViews checks pgconsent's views that read a customer's tables. (Views over the catalogs only may have any owner.)
 func checkViews(ctx context.Context, x *examination) ([]Finding, error) {
-	reads := func(schemas, kinds string) string {
+	viewsReading := func(schemas, kinds string) string {
 		return `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c
 		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 		WHERE c.relkind = 'v' AND n.nspname IN (` + schemas + `) AND EXISTS (
@@ -134,23 +134,23 @@ func checkViews(ctx context.Context, x *examination) ([]Finding, error) {
 	return collectFindings(
 		func() ([]Finding, error) {
 			return x.findingsOfQuery(ctx, owner(x.ReaderRole),
-				reads(ownSchemas, relationKinds)+` AND pg_catalog.pg_get_userbyid(c.relowner) <> $1 ORDER BY 1`, x.ReaderRole)
+				viewsReading(ownSchemas, relationKinds)+` AND pg_catalog.pg_get_userbyid(c.relowner) <> $1 ORDER BY 1`, x.ReaderRole)
 		},
 		func() ([]Finding, error) {
 			return x.findingsOfQuery(ctx, Finding{"view_invoker", SeverityUnsafe,
 				"the view %s is a security_invoker view: it shows what the agent may see, not what the rule must",
 				"ALTER VIEW %s RESET (security_invoker)"},
-				reads(ownSchemas, relationKinds)+readsAsInvoker+` ORDER BY 1`)
+				viewsReading(ownSchemas, relationKinds)+readsAsInvoker+` ORDER BY 1`)
 		},
 		// Row security must apply in the views of tables, which it does not for the reader.
 		func() ([]Finding, error) {
 			return x.findingsOfQuery(ctx, owner(x.RowsRole),
-				reads(`'pgconsent_rows'`, `'r', 'p'`)+definer+
+				viewsReading(`'pgconsent_rows'`, `'r', 'p'`)+definer+
 					` AND pg_catalog.pg_get_userbyid(c.relowner) <> $1 ORDER BY 1`, x.RowsRole)
 		},
 		func() ([]Finding, error) {
 			return x.findingsOfQuery(ctx, owner(x.ReaderRole),
-				reads(`'pgconsent_rows'`, `'v', 'm', 'f'`)+definer+
+				viewsReading(`'pgconsent_rows'`, `'v', 'm', 'f'`)+definer+
 					` AND pg_catalog.pg_get_userbyid(c.relowner) <> $1 ORDER BY 1`, x.ReaderRole)
 		},
 		func() ([]Finding, error) {
@@ -217,9 +217,9 @@ func checkFunctions(ctx context.Context, x *examination) ([]Finding, error) {
 
 // nameList writes names for a message.
 func nameList(names []string) string {
-	const most = 5
-	if len(names) > most {
-		return strings.Join(names[:most], ", ") + " and others"
+	const limit = 5
+	if len(names) > limit {
+		return strings.Join(names[:limit], ", ") + " and others"
 	}
 	return strings.Join(names, ", ")
 }

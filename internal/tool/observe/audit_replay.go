@@ -95,12 +95,12 @@ func (r *AuditReplay) Read(from audit.Source, since time.Time) error {
 }
 
 func (r *AuditReplay) add(d audit.Decision) {
-	now, why := r.newOutcome(d)
+	now, reason := r.newOutcome(d)
 	r.Decisions++
 	r.Counts[now]++
 	c := &StatementClass{Agent: d.Agent, Tag: d.Tag, Fingerprint: d.Fingerprint, RecordedVerdict: d.Verdict,
 		NewOutcome: now,
-		Reason:     why}
+		Reason:     reason}
 	for _, t := range d.Tables {
 		if !slices.Contains(c.Tables, t.Name) {
 			c.Tables = append(c.Tables, t.Name)
@@ -117,13 +117,13 @@ func (r *AuditReplay) add(d audit.Decision) {
 }
 
 // newOutcome returns what the policy would do with a decision, and why.
-func (r *AuditReplay) newOutcome(d audit.Decision) (now, why string) {
+func (r *AuditReplay) newOutcome(d audit.Decision) (now, reason string) {
 	allowed := d.Verdict == "allow"
-	if why := r.alwaysRefusedReason(d); why != "" {
+	if reason := r.alwaysRefusedReason(d); reason != "" {
 		if allowed {
-			return OutcomeBecomesRefused, why
+			return OutcomeBecomesRefused, reason
 		}
-		return OutcomeStaysRefused, why
+		return OutcomeStaysRefused, reason
 	}
 	refused, unsure := r.evaluateContracts(d)
 	switch {
@@ -159,8 +159,8 @@ func (r *AuditReplay) alwaysRefusedReason(d audit.Decision) string {
 		if !ok || name.Schema == "pg_catalog" || name.Schema == "information_schema" {
 			continue
 		}
-		relation, there := r.snapshot.Relation(name)
-		if !there {
+		relation, exists := r.snapshot.Relation(name)
+		if !exists {
 			return t.Name + " does not exist any more"
 		}
 		table, listed := r.policy.Table(name)
@@ -272,7 +272,7 @@ func (r *AuditReplay) readsSource(a *policy.Access) bool {
 
 // missingColumns returns the columns of the statement that would not exist, or be masked.
 func (r *AuditReplay) missingColumns(d audit.Decision) string {
-	var gone, masked []string
+	var missing, masked []string
 	for _, t := range d.Tables {
 		table, ok := r.table(t.Name)
 		if !ok {
@@ -280,15 +280,15 @@ func (r *AuditReplay) missingColumns(d audit.Decision) string {
 		}
 		h, m := table.HiddenAndMasked(t.Columns)
 		for _, c := range h {
-			gone = append(gone, t.Name+"."+c)
+			missing = append(missing, t.Name+"."+c)
 		}
 		for _, c := range m {
 			masked = append(masked, t.Name+"."+c)
 		}
 	}
 	var parts []string
-	if len(gone) > 0 {
-		parts = append(parts, "no column "+strings.Join(gone, ", "))
+	if len(missing) > 0 {
+		parts = append(parts, "no column "+strings.Join(missing, ", "))
 	}
 	if len(masked) > 0 {
 		parts = append(parts, "masked "+strings.Join(masked, ", "))
@@ -304,10 +304,10 @@ func (r *AuditReplay) Print(out io.Writer) {
 	}
 	fmt.Fprintf(out, "%d decisions of %d classes, from %s to %s.\n", r.Decisions, len(r.Classes),
 		r.Since.UTC().Format(time.DateTime), r.Until.UTC().Format(time.DateTime))
-	for _, what := range []string{OutcomeBecomesRefused, OutcomeLosesColumns, OutcomeBecomesAllowed, OutcomeUnknown,
+	for _, outcome := range []string{OutcomeBecomesRefused, OutcomeLosesColumns, OutcomeBecomesAllowed, OutcomeUnknown,
 		OutcomeStaysAllowed, OutcomeStaysRefused} {
-		if n := r.Counts[what]; n > 0 {
-			fmt.Fprintf(out, "  %d %s\n", n, what)
+		if n := r.Counts[outcome]; n > 0 {
+			fmt.Fprintf(out, "  %d %s\n", n, outcome)
 		}
 	}
 	fmt.Fprintln(out, "Records have no texts: which rows would come, and what limits would stop, they do not tell.")

@@ -126,9 +126,10 @@ func readTextLog(r io.Reader, f func(string) error) error {
 		if err := end(); err != nil {
 			return err
 		}
-		if at := logLine.FindStringIndex(line); at != nil && strings.HasSuffix(strings.TrimRight(line[:at[1]], " "), "LOG:") {
+		if match := logLine.FindStringIndex(line); match != nil && strings.HasSuffix(strings.TrimRight(line[:match[1]],
+			" "), "LOG:") {
 			open = true
-			message.WriteString(line[at[1]:])
+			message.WriteString(line[match[1]:])
 		}
 	}
 	if err := in.Err(); err != nil {

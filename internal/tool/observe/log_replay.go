@@ -160,12 +160,12 @@ func (r *LogReplay) Print(out io.Writer) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "COUNT\tSTATEMENT\t\tVERDICT\tTABLES\tWHY")
 	for _, j := range r.Shapes {
-		verdict, why := "allowed", ""
+		verdict, reason := "allowed", ""
 		switch {
 		case !j.Allowed:
-			verdict, why = j.SQLState, j.Message
+			verdict, reason = j.SQLState, j.Message
 			if j.Hint != "" {
-				why += " (" + j.Hint + ")"
+				reason += " (" + j.Hint + ")"
 			}
 		case len(j.Hidden)+len(j.Masked) > 0:
 			verdict = "columns"
@@ -176,10 +176,10 @@ func (r *LogReplay) Print(out io.Writer) {
 			if len(j.Masked) > 0 {
 				parts = append(parts, "masked "+strings.Join(j.Masked, ", "))
 			}
-			why = strings.Join(parts, "; ")
+			reason = strings.Join(parts, "; ")
 		}
 		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", j.Count, j.Tag, shortFingerprint(j.Fingerprint), verdict,
-			strings.Join(j.Tables, " "), strings.Join(strings.Fields(why), " "))
+			strings.Join(j.Tables, " "), strings.Join(strings.Fields(reason), " "))
 		if j.SQL != "" {
 			fmt.Fprintf(w, "\t\t\t\t\t%s\n", strings.Join(strings.Fields(j.SQL), " "))
 		}

@@ -207,8 +207,8 @@ func (r *Report) Print(out io.Writer) {
 	if skipped := r.notCompared(); len(skipped) > 0 {
 		fmt.Fprintln(out)
 		fmt.Fprintln(w, "NOT COMPARED\tEXECUTIONS")
-		for _, why := range slices.Sorted(maps.Keys(skipped)) {
-			fmt.Fprintf(w, "%s\t%d\n", why, skipped[why])
+		for _, reason := range slices.Sorted(maps.Keys(skipped)) {
+			fmt.Fprintf(w, "%s\t%d\n", reason, skipped[reason])
 		}
 		_ = w.Flush()
 	}
@@ -220,8 +220,8 @@ func (r *Report) Print(out io.Writer) {
 func (r *Report) notCompared() map[string]int64 {
 	out := map[string]int64{}
 	for _, s := range r.Statements {
-		for why, n := range s.Skipped {
-			out[why] += n
+		for reason, n := range s.Skipped {
+			out[reason] += n
 		}
 	}
 	return out
@@ -249,8 +249,8 @@ func (s *Statement) changeSummary() string {
 	default:
 		parts = append(parts, "nothing")
 	}
-	for _, why := range slices.Sorted(maps.Keys(s.Skipped)) {
-		parts = append(parts, fmt.Sprintf("%d not compared: %s", s.Skipped[why], why))
+	for _, reason := range slices.Sorted(maps.Keys(s.Skipped)) {
+		parts = append(parts, fmt.Sprintf("%d not compared: %s", s.Skipped[reason], reason))
 	}
 	return strings.Join(parts, "; ")
 }

@@ -57,9 +57,10 @@ func Compare(ctx context.Context, conn *pgx.Conn, o Options) (*Report, error) {
 		Restrictions: boundChanges(o.Old.Policy, o.New.Policy), Notes: []string{}}
 	groups := o.groups(r)
 	for _, relation := range relationsOf(o.Old.Policy, o.New.Policy) {
-		before, was := o.Old.Policy.Table(relation.Name)
-		after, is := o.New.Policy.Table(relation.Name)
-		t := Table{Name: relation.Name.String(), WasListed: was, IsListed: is, Columns: compareColumns(before, after),
+		before, existed := o.Old.Policy.Table(relation.Name)
+		after, existsNow := o.New.Policy.Table(relation.Name)
+		t := Table{Name: relation.Name.String(), WasListed: existed, IsListed: existsNow, Columns: compareColumns(before,
+			after),
 			Write: compareWrites(before, after), Rows: []Rows{}, SameRule: true}
 		if t.Rows, err = o.compareRows(ctx, tx, relation,
 			groups, func(g agentGroup) (string, string) { return ruleText(before, g.old), ruleText(after, g.new) }); err != nil {
@@ -73,7 +74,7 @@ func Compare(ctx context.Context, conn *pgx.Conn, o Options) (*Report, error) {
 			return nil, err
 		}
 		differ := func(r Rows) bool { return r.Appear+r.Disappear > 0 }
-		if was != is || !t.Columns.isEmpty() || !t.Write.isEmpty() || slices.ContainsFunc(t.Rows, differ) ||
+		if existed != existsNow || !t.Columns.isEmpty() || !t.Write.isEmpty() || slices.ContainsFunc(t.Rows, differ) ||
 			slices.ContainsFunc(t.Groups, differ) {
 			r.Tables = append(r.Tables, t)
 		}
@@ -213,19 +214,19 @@ func countRows(ctx context.Context, tx pgx.Tx, r *catalog.Relation, oldCondition
 	if err != nil {
 		return out, err
 	}
-	what := r.Name.String() + " for " + strings.Join(agents, ", ")
+	progressText := r.Name.String() + " for " + strings.Join(agents, ", ")
 	for page := int64(0); ; page += pagesPerPart {
-		o.ReportProgress(what, min(page, pages), pages)
-		part := inner
+		o.ReportProgress(progressText, min(page, pages), pages)
+		pageRange := inner
 		last := page+pagesPerPart >= pages
 		switch {
 		case pages > pagesPerPart && last:
-			part += fmt.Sprintf(" WHERE r.ctid >= '(%d,0)'", page)
+			pageRange += fmt.Sprintf(" WHERE r.ctid >= '(%d,0)'", page)
 		case pages > pagesPerPart:
-			part += fmt.Sprintf(" WHERE r.ctid >= '(%d,0)' AND r.ctid < '(%d,0)'", page, page+pagesPerPart)
+			pageRange += fmt.Sprintf(" WHERE r.ctid >= '(%d,0)' AND r.ctid < '(%d,0)'", page, page+pagesPerPart)
 		}
 		var a, b, c, d int64
-		if err := tx.QueryRow(ctx, sql+part+") AS t").Scan(&a, &b, &c, &d); err != nil {
+		if err := tx.QueryRow(ctx, sql+pageRange+") AS t").Scan(&a, &b, &c, &d); err != nil {
 			return out, err
 		}
 		out.Old, out.New, out.Appear, out.Disappear = out.Old+a, out.New+b, out.Appear+c, out.Disappear+d
@@ -233,7 +234,7 @@ func countRows(ctx context.Context, tx pgx.Tx, r *catalog.Relation, oldCondition
 			break
 		}
 	}
-	o.ReportProgress(what, pages, pages)
+	o.ReportProgress(progressText, pages, pages)
 	if o.SampleSize > 0 && len(r.PrimaryKey) > 0 {
 		out.Key = r.PrimaryKey
 		if out.Appear > 0 {
@@ -266,14 +267,14 @@ func pagesToRead(ctx context.Context, tx pgx.Tx, r *catalog.Relation) (pages int
 }
 
 // readSampleKeys reads the keys of some rows that a query selects.
-func readSampleKeys(ctx context.Context, tx pgx.Tx, r *catalog.Relation, from string, most int) ([][]string, error) {
+func readSampleKeys(ctx context.Context, tx pgx.Tx, r *catalog.Relation, from string, limit int) ([][]string, error) {
 	var key, text []string
 	for _, c := range r.PrimaryKey {
 		key = append(key, "r."+catalog.QuoteIdent(c))
 		text = append(text, "r."+catalog.QuoteIdent(c)+"::pg_catalog.text")
 	}
 	rows, err := tx.Query(ctx, fmt.Sprintf("SELECT ARRAY[%s] %s ORDER BY %s LIMIT %d", strings.Join(text, ", "),
-		from, strings.Join(key, ", "), most))
+		from, strings.Join(key, ", "), limit))
 	if err != nil {
 		return nil, err
 	}

@@ -45,21 +45,21 @@ func (m *missingAttributeValues) notes() []string {
 	var out []string
 	for _, l := range m.sources {
 		agents, paths := m.agentsBySource[l].agents, m.agentsBySource[l].paths
-		who := "agent " + agents[0] + " has"
+		subject := "agent " + agents[0] + " has"
 		if n := len(agents); n > maxNamedAgents {
-			who = fmt.Sprintf("agents %s and %d more have", strings.Join(agents[:maxNamedAgents], ", "), n-maxNamedAgents)
+			subject = fmt.Sprintf("agents %s and %d more have", strings.Join(agents[:maxNamedAgents], ", "), n-maxNamedAgents)
 		} else if n > 1 {
-			who = "agents " + strings.Join(agents, ", ") + " have"
+			subject = "agents " + strings.Join(agents, ", ") + " have"
 		}
 		if len(paths) == 1 {
-			who = paths[0] + ": " + who
+			subject = paths[0] + ": " + subject
 		}
 		if l.fromCredential {
-			out = append(out, fmt.Sprintf("%s no attribute %s: what needs it shows nothing", who, l.attribute))
+			out = append(out, fmt.Sprintf("%s no attribute %s: what needs it shows nothing", subject, l.attribute))
 		} else {
 			out = append(out, fmt.Sprintf(
 				"%s no %s, which is not of the credential: what needs it counts as hidden; --set says what the "+
-					"agent has SET, --value %s=… what it is", who, l.attribute, l.attribute))
+					"agent has SET, --value %s=… what it is", subject, l.attribute, l.attribute))
 		}
 	}
 	return out

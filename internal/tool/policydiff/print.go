@@ -57,8 +57,8 @@ func (p Printer) Print(r *Report) {
 	}
 	if len(r.Restrictions) > 0 {
 		fmt.Fprintf(p.Out, "\n%s\n", p.colourText("1", "what bounds statements"))
-		for _, what := range r.Restrictions {
-			fmt.Fprintf(p.Out, "  %s %s\n", p.colourText("33", "~"), what)
+		for _, restriction := range r.Restrictions {
+			fmt.Fprintf(p.Out, "  %s %s\n", p.colourText("33", "~"), restriction)
 		}
 	}
 	fmt.Fprintln(p.Out)
@@ -72,29 +72,29 @@ func (p Printer) Print(r *Report) {
 	}
 }
 
-func (p Printer) printLine(colour, sign, what, text string) {
-	fmt.Fprintf(p.Out, "  %s %-8s %s\n", p.colourText(colour, sign), what, text)
+func (p Printer) printLine(colour, sign, label, text string) {
+	fmt.Fprintf(p.Out, "  %s %-8s %s\n", p.colourText(colour, sign), label, text)
 }
 
-func (p Printer) printChange(what string, c Change) {
+func (p Printer) printChange(label string, c Change) {
 	for _, text := range c.Gained {
-		p.printLine("32", "+", what, text)
+		p.printLine("32", "+", label, text)
 	}
 	for _, text := range c.Lost {
-		p.printLine("31", "-", what, text)
+		p.printLine("31", "-", label, text)
 	}
 	for _, text := range c.Altered {
-		p.printLine("33", "~", what, text)
+		p.printLine("33", "~", label, text)
 	}
 }
 
-func (p Printer) printRows(what string, rows []Rows) {
+func (p Printer) printRows(label string, rows []Rows) {
 	width := 0
 	for _, r := range rows {
 		width = max(width, len(strings.Join(r.Agents, ", ")))
 	}
 	for _, r := range rows {
-		fmt.Fprintf(p.Out, "    %-8s %-*s  %d → %d", what, width, strings.Join(r.Agents, ", "), r.Old, r.New)
+		fmt.Fprintf(p.Out, "    %-8s %-*s  %d → %d", label, width, strings.Join(r.Agents, ", "), r.Old, r.New)
 		if r.Appear > 0 {
 			fmt.Fprintf(p.Out, "  %s", p.colourText("32", fmt.Sprintf("+%d", r.Appear)))
 		}
@@ -110,7 +110,7 @@ func (p Printer) printRows(what string, rows []Rows) {
 	}
 }
 
-func (p Printer) printKeys(colour, sign string, r Rows, keys [][]string, of int64) {
+func (p Printer) printKeys(colour, sign string, r Rows, keys [][]string, total int64) {
 	for i, key := range keys {
 		text := printableValue(key[0])
 		if len(key) > 1 {
@@ -121,8 +121,8 @@ func (p Printer) printKeys(colour, sign string, r Rows, keys [][]string, of int6
 			text = "(" + strings.Join(parts, ", ") + ")"
 		}
 		fmt.Fprintf(p.Out, "             %s %s\n", p.colourText(colour, sign), text)
-		if i == len(keys)-1 && of > int64(len(keys)) {
-			fmt.Fprintf(p.Out, "             %s … and %d more\n", p.colourText(colour, sign), of-int64(len(keys)))
+		if i == len(keys)-1 && total > int64(len(keys)) {
+			fmt.Fprintf(p.Out, "             %s … and %d more\n", p.colourText(colour, sign), total-int64(len(keys)))
 		}
 	}
 }

@@ -14,16 +14,16 @@ import (
 func compareByName(before, after map[string]string) Change {
 	c := Change{Gained: []string{}, Lost: []string{}, Altered: []string{}}
 	for name, now := range after {
-		was, there := before[name]
+		oldText, exists := before[name]
 		switch {
-		case !there:
+		case !exists:
 			c.Gained = append(c.Gained, nameAndDescription(name, now))
-		case was != now:
-			c.Altered = append(c.Altered, fmt.Sprintf("%s: %s → %s", name, textOrDefault(was), textOrDefault(now)))
+		case oldText != now:
+			c.Altered = append(c.Altered, fmt.Sprintf("%s: %s → %s", name, textOrDefault(oldText), textOrDefault(now)))
 		}
 	}
 	for name := range before {
-		if _, there := after[name]; !there {
+		if _, exists := after[name]; !exists {
 			c.Lost = append(c.Lost, name)
 		}
 	}
@@ -33,18 +33,18 @@ func compareByName(before, after map[string]string) Change {
 	return c
 }
 
-func nameAndDescription(name, what string) string {
-	if what == "" {
+func nameAndDescription(name, description string) string {
+	if description == "" {
 		return name
 	}
-	return name + " (" + what + ")"
+	return name + " (" + description + ")"
 }
 
-func textOrDefault(what string) string {
-	if what == "" {
+func textOrDefault(text string) string {
+	if text == "" {
 		return "as it is"
 	}
-	return what
+	return text
 }
 
 // compareColumns compares which columns exist for agents, and how agents see them. It compares nothing for a table that
@@ -137,11 +137,11 @@ func functionChanges(before, after *policy.Policy) Change {
 			for _, pin := range f.Pins {
 				pins = append(pins, pin.Arg+" is "+pin.Value)
 			}
-			what := ""
+			description := ""
 			if len(pins) > 0 {
-				what = "pinned: " + strings.Join(pins, ", ")
+				description = "pinned: " + strings.Join(pins, ", ")
 			}
-			out[f.Name.String()] = what
+			out[f.Name.String()] = description
 		}
 		return out
 	}
@@ -175,39 +175,39 @@ func compareViews(before, after *policy.Policy) Change {
 // boundChanges lists, part by part, the bounds on statements that differ between both policies. It does not tell
 // whether a bound became narrower or wider, nor how many statements it affects.
 func boundChanges(before, after *policy.Policy) []string {
-	was, is := before.Restrictions(), after.Restrictions()
+	oldBounds, newBounds := before.Restrictions(), after.Restrictions()
 	out := []string{}
-	for name, now := range is {
-		then, there := was[name]
-		if !there {
+	for name, now := range newBounds {
+		oldParts, exists := oldBounds[name]
+		if !exists {
 			out = append(out, name+" (new)")
 			continue
 		}
-		if maps.Equal(then, now) {
+		if maps.Equal(oldParts, now) {
 			continue
 		}
-		told := len(out)
-		for part := range mergeMaps(then, now) {
-			then, there := then[part]
-			now, is := now[part]
+		startLength := len(out)
+		for part := range mergeMaps(oldParts, now) {
+			oldParts, exists := oldParts[part]
+			now, newBounds := now[part]
 			switch {
-			case part == "" || there == is && then == now:
+			case part == "" || exists == newBounds && oldParts == now:
 			case part == "which rows count": // The SQL of such a rule is long, and its rows are counted.
 				out = append(out, name+", "+part)
-			case !there:
+			case !exists:
 				out = append(out, fmt.Sprintf("%s, %s: %s (new)", name, part, now))
-			case !is:
+			case !newBounds:
 				out = append(out, fmt.Sprintf("%s, %s (gone)", name, part))
 			default:
-				out = append(out, fmt.Sprintf("%s, %s: %s → %s", name, part, textOrNothing(then), textOrNothing(now)))
+				out = append(out, fmt.Sprintf("%s, %s: %s → %s", name, part, textOrNothing(oldParts), textOrNothing(now)))
 			}
 		}
-		if len(out) == told {
+		if len(out) == startLength {
 			out = append(out, name)
 		}
 	}
-	for name := range was {
-		if _, there := is[name]; !there {
+	for name := range oldBounds {
+		if _, exists := newBounds[name]; !exists {
 			out = append(out, name+" (gone)")
 		}
 	}
@@ -221,9 +221,9 @@ func mergeMaps(a, b map[string]string) map[string]string {
 	return out
 }
 
-func textOrNothing(what string) string {
-	if what == "" {
+func textOrNothing(text string) string {
+	if text == "" {
 		return "nothing"
 	}
-	return what
+	return text
 }

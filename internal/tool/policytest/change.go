@@ -51,7 +51,7 @@ func withPlace(place Place, err error) error {
 }
 
 // findRelation finds a table by its name as written.
-func (b *templateDatabase) findRelation(at Place, name string) (*catalog.Relation, error) {
+func (b *templateDatabase) findRelation(place Place, name string) (*catalog.Relation, error) {
 	schema, table := "", name
 	if before, after, ok := strings.Cut(name, "."); ok {
 		schema, table = before, after
@@ -67,10 +67,10 @@ func (b *templateDatabase) findRelation(at Place, name string) (*catalog.Relatio
 			names = append(names, r.Name.Name, r.Name.String())
 		}
 	}
-	return nil, policy.Errors{at.Errorf(policy.Suggest(name, names), "the schema has no table %q", name)}
+	return nil, policy.Errors{place.Errorf(policy.Suggest(name, names), "the schema has no table %q", name)}
 }
 
-func findColumn(r *catalog.Relation, at Place, name string) (*catalog.Column, error) {
+func findColumn(r *catalog.Relation, place Place, name string) (*catalog.Column, error) {
 	if c := r.Column(name); c != nil {
 		return c, nil
 	}
@@ -78,7 +78,7 @@ func findColumn(r *catalog.Relation, at Place, name string) (*catalog.Column, er
 	for _, c := range r.Columns {
 		names = append(names, c.Name)
 	}
-	return nil, policy.Errors{at.Errorf(policy.Suggest(name, names), "%s has no column %q", r.Name, name)}
+	return nil, policy.Errors{place.Errorf(policy.Suggest(name, names), "%s has no column %q", r.Name, name)}
 }
 
 func insertSQL(r *catalog.Relation, row *node) (string, error) {

@@ -164,9 +164,9 @@ func (d *testDatabase) countRows(ctx context.Context, c *coverage, caller string
 	columns := []string{predicate.DirectCondition(rule.Node, "r", values) + " AS v"}
 	var counts []string
 	for i, r := range open {
-		without, with := rule.Replace(r.rule, predicate.Any{}), rule.Replace(r.rule, predicate.Open{})
-		columns = append(columns, fmt.Sprintf("%s AS n%d, %s AS y%d", predicate.DirectCondition(without, "r", values),
-			i, predicate.DirectCondition(with, "r", values), i))
+		alwaysFalse, alwaysTrue := rule.Replace(r.rule, predicate.Any{}), rule.Replace(r.rule, predicate.Open{})
+		columns = append(columns, fmt.Sprintf("%s AS n%d, %s AS y%d", predicate.DirectCondition(alwaysFalse, "r", values),
+			i, predicate.DirectCondition(alwaysTrue, "r", values), i))
 		counts = append(counts, fmt.Sprintf("count(*) FILTER (WHERE v AND NOT n%d), count(*) FILTER (WHERE NOT v AND y%d)", i, i))
 	}
 	sql := "SELECT " + strings.Join(counts, ", ") + " FROM (SELECT " + strings.Join(columns, ", ") + " FROM " +

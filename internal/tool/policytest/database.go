@@ -210,27 +210,27 @@ func runText(ctx context.Context, conn *pgx.Conn, name, text string) error {
 // sqlProblem adds the place in a file of SQL to an error of the server. Of several statements in one message the server
 // does not say which one failed, unless it is a syntax error.
 func sqlProblem(file, text string, err error) *policy.Error {
-	at := Place{File: file}
+	place := Place{File: file}
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
-		return at.Errorf("", "%v", err)
+		return place.Errorf("", "%v", err)
 	}
 	if pg.Position > 0 {
-		at.Line, at.Column = 1, 1
+		place.Line, place.Column = 1, 1
 		for i, r := range []rune(text) {
 			if i == int(pg.Position)-1 {
 				break
 			}
-			if at.Column++; r == '\n' {
-				at.Line, at.Column = at.Line+1, 1
+			if place.Column++; r == '\n' {
+				place.Line, place.Column = place.Line+1, 1
 			}
 		}
 	}
-	what := fmt.Sprintf("%s (SQLSTATE %s)", pg.Message, pg.Code)
+	message := fmt.Sprintf("%s (SQLSTATE %s)", pg.Message, pg.Code)
 	if pg.Detail != "" {
-		what += ": " + pg.Detail
+		message += ": " + pg.Detail
 	}
-	return at.Errorf(pg.Hint, "%s", what)
+	return place.Errorf(pg.Hint, "%s", message)
 }
 
 // testDatabase is a copy of the template, with a proxy in front of it.

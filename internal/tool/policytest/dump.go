@@ -85,11 +85,11 @@ func DumpSchema(ctx context.Context, environment []string) (Schema, error) {
 		})
 	}
 	if len(schemas) > 0 {
-		made, err := restore(schemas)
+		restored, err := restore(schemas)
 		if err != nil {
 			return s, err
 		}
-		s.Extensions = made + s.Extensions
+		s.Extensions = restored + s.Extensions
 	}
 	s.SQL, err = restore(rest)
 	return s, err

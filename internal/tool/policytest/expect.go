@@ -425,10 +425,10 @@ func countText(n int, one, many string) string {
 
 func difference(a, b []string) []string {
 	out := []string{}
-	left := slices.Clone(b)
+	remaining := slices.Clone(b)
 	for _, x := range a {
-		if i := slices.Index(left, x); i >= 0 {
-			left = slices.Delete(left, i, i+1)
+		if i := slices.Index(remaining, x); i >= 0 {
+			remaining = slices.Delete(remaining, i, i+1)
 			continue
 		}
 		out = append(out, x)
@@ -454,12 +454,12 @@ func (d *testDatabase) checkHiddenRows(ctx context.Context, e Expectation, rows 
 	if failure != nil {
 		return failure, nil
 	}
-	shown := difference(named, difference(named, got))
-	if len(shown) == 0 {
+	visible := difference(named, difference(named, got))
+	if len(visible) == 0 {
 		return nil, nil
 	}
-	return &Failure{Problem: fmt.Sprintf("%s visible and should be hidden", countText(len(shown), "row is", "rows are")),
-		Want: []string{}, Got: shown}, nil
+	return &Failure{Problem: fmt.Sprintf("%s visible and should be hidden", countText(len(visible), "row is", "rows are")),
+		Want: []string{}, Got: visible}, nil
 }
 
 func (d *testDatabase) visibleAndNamedRows(ctx context.Context, e Expectation, rows RowExpectation,

@@ -158,14 +158,14 @@ func Load(path string) (*File, error) {
 // useWorldFolder fills in what a world's folder has: its agents are the callers, its files the schema and the data.
 func (f *File) useWorldFolder() error {
 	dir := filepath.Dir(f.Path)
-	there := func(into *[]string, name string) {
+	exists := func(into *[]string, name string) {
 		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
 			*into = []string{filepath.Join(dir, name)}
 		}
 	}
-	there(&f.Extensions, "extensions.sql")
-	there(&f.Schema, "schema.sql")
-	there(&f.Data, "data.sql")
+	exists(&f.Extensions, "extensions.sql")
+	exists(&f.Schema, "schema.sql")
+	exists(&f.Data, "data.sql")
 	f.Policy = filepath.Join(dir, "policy.yaml")
 	text, err := os.ReadFile(filepath.Join(dir, "world.yaml"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -198,13 +198,13 @@ func (f *File) relativePath(path string) string {
 }
 
 func (r *fileReader) readRoot(f *File, n *node) {
-	files := func(into *[]string, what string) func(*node) {
+	files := func(into *[]string, label string) func(*node) {
 		return func(n *node) {
-			r.wordsReader(into, what)(n)
+			r.wordsReader(into, label)(n)
 			for i, name := range *into {
 				(*into)[i] = f.relativePath(name)
 				if _, err := os.Stat((*into)[i]); err != nil {
-					r.fail(n.Place, "paths are relative to this file", "%s: there is no file %s", what, name)
+					r.fail(n.Place, "paths are relative to this file", "%s: there is no file %s", label, name)
 				}
 			}
 		}
@@ -273,10 +273,10 @@ func (r *fileReader) readRoot(f *File, n *node) {
 	}
 }
 
-func (r *fileReader) readCaller(at Place, name string, n *node) *Caller {
-	c := &Caller{Place: at, Name: name, Attributes: map[string]string{}}
+func (r *fileReader) readCaller(place Place, name string, n *node) *Caller {
+	c := &Caller{Place: place, Name: name, Attributes: map[string]string{}}
 	if !callerName.MatchString(name) || name == "owner" {
-		r.fail(at, "letters, digits and _ . - ; \"owner\" is the owner", "%q cannot be a caller's name", name)
+		r.fail(place, "letters, digits and _ . - ; \"owner\" is the owner", "%q cannot be a caller's name", name)
 	}
 	r.readFields(n, "caller "+name, map[string]func(*node){
 		"attributes": func(v *node) {
@@ -318,14 +318,14 @@ func (r *fileReader) readSettings(n *node) []Setting {
 	return out
 }
 
-func (r *fileReader) readChanges(n *node, what string) []Change {
+func (r *fileReader) readChanges(n *node, label string) []Change {
 	switch n.Kind {
 	case yamlfile.ScalarNode:
 		return []Change{{Place: n.Place, SQL: n.Value}}
 	case yamlfile.ListNode:
 		var out []Change
 		for _, v := range n.Items {
-			out = append(out, r.readChanges(v, what)...)
+			out = append(out, r.readChanges(v, label)...)
 		}
 		return out
 	case yamlfile.MappingNode:
@@ -348,7 +348,7 @@ func (r *fileReader) readChanges(n *node, what string) []Change {
 		}
 		return out
 	default:
-		r.fail(n.Place, "write SQL, or { table: [ { column: value } ] }", "%s is empty", what)
+		r.fail(n.Place, "write SQL, or { table: [ { column: value } ] }", "%s is empty", label)
 		return nil
 	}
 }
@@ -439,11 +439,11 @@ func (r *fileReader) readExpectations(f *File, t *Test, n *node) []Expectation {
 func (r *fileReader) readExpectation(f *File, n *node) Expectation {
 	e := Expectation{Place: n.Place, Count: -1, ChangedRows: -1}
 	tables := func(into *[]RowExpectation) func(*node) { return func(v *node) { *into = r.readRows(v) } }
-	number := func(into *int, what string) func(*node) {
+	number := func(into *int, label string) func(*node) {
 		return func(v *node) {
 			i, err := strconv.Atoi(v.Value)
 			if v.Kind != yamlfile.ScalarNode || err != nil || i < 0 {
-				r.fail(v.Place, "", "%s is a number of rows", what)
+				r.fail(v.Place, "", "%s is a number of rows", label)
 				return
 			}
 			*into = i
@@ -468,17 +468,17 @@ func (r *fileReader) readExpectation(f *File, n *node) Expectation {
 	}) {
 		return e
 	}
-	said := 0
+	kinds := 0
 	for _, key := range answers {
-		if at := n.Get(key); at != nil {
-			said++
+		if place := n.Get(key); place != nil {
+			kinds++
 			if e.Query == "" {
-				r.fail(at.Place, "query: SELECT …", "%q needs a query", key)
+				r.fail(place.Place, "query: SELECT …", "%q needs a query", key)
 			}
 		}
 	}
 	switch {
-	case e.Query != "" && said != 1:
+	case e.Query != "" && kinds != 1:
 		r.fail(n.Place, "one of: "+strings.Join(answers, ", "), "a query needs one answer that is expected")
 	case e.Query == "" && len(e.ExactRows)+len(e.VisibleRows)+len(e.HiddenRows)+len(e.Columns) == 0 &&
 		len(e.Settings) == 0:

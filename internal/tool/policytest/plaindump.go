@@ -105,12 +105,12 @@ func splitPieces(text string, isSkipped func(string) bool) []scriptPiece {
 	var sql strings.Builder
 	from := 0
 	var state scriptLexer
-	for at := 0; at < len(text); {
+	for place := 0; place < len(text); {
 		end := len(text)
-		if i := strings.IndexByte(text[at:], '\n'); i >= 0 {
-			end = at + i + 1
+		if i := strings.IndexByte(text[place:], '\n'); i >= 0 {
+			end = place + i + 1
 		}
-		line := text[at:end]
+		line := text[place:end]
 		trimmed := strings.TrimRight(line, "\r\n")
 		switch {
 		case state.isBetweenStatements() && copyLine.MatchString(trimmed):
@@ -121,7 +121,7 @@ func splitPieces(text string, isSkipped func(string) bool) []scriptPiece {
 				rest = end + i
 				rows = rows[:i]
 			}
-			out = append(out, scriptPiece{offset: at, sql: strings.TrimSuffix(trimmed, ";"), rows: &rows})
+			out = append(out, scriptPiece{offset: place, sql: strings.TrimSuffix(trimmed, ";"), rows: &rows})
 			end = rest
 			if i := strings.IndexByte(text[rest:], '\n'); i >= 0 {
 				end = rest + i + 1
@@ -135,7 +135,7 @@ func splitPieces(text string, isSkipped func(string) bool) []scriptPiece {
 			state.readLine(line)
 			sql.WriteString(line)
 		}
-		at = end
+		place = end
 	}
 	return append(out, scriptPiece{offset: from, sql: sql.String()})
 }

@@ -38,9 +38,9 @@ func (p Printer) PrintTest(r Result) {
 		fmt.Fprintf(p.Out, "        %s\n", problem.Error())
 	}
 	for _, f := range r.Failures {
-		at := f.Place
-		at.File = shortPath(at.File)
-		fmt.Fprintf(p.Out, "        %s: as %s, %s: %s\n", at, f.As, p.colourText("1", f.What), f.Problem)
+		place := f.Place
+		place.File = shortPath(place.File)
+		fmt.Fprintf(p.Out, "        %s: as %s, %s: %s\n", place, f.As, p.colourText("1", f.What), f.Problem)
 		p.printRows("expected", "32", f.Want)
 		p.printRows("got", "31", f.Got)
 	}
@@ -83,12 +83,12 @@ func (p Printer) PrintFile(r Report) {
 			passed++
 		}
 	}
-	whole, tables := 0, map[string]bool{}
+	covered, tables := 0, map[string]bool{}
 	width := 0
 	for _, c := range r.Coverage {
 		tables[c.Table] = true
 		if c.IsComplete() {
-			whole++
+			covered++
 		} else {
 			width = max(width, len(c.Table)+len(c.Block)+2)
 		}
@@ -99,7 +99,7 @@ func (p Printer) PrintFile(r Report) {
 	}
 	line := p.colourText(colour, fmt.Sprintf("%d of %d tests passed", passed, len(r.Results)))
 	if r.Coverage != nil {
-		line += fmt.Sprintf(", %d of %d blocks of %d tables covered", whole, len(r.Coverage), len(tables))
+		line += fmt.Sprintf(", %d of %d blocks of %d tables covered", covered, len(r.Coverage), len(tables))
 	}
 	fmt.Fprintf(p.Out, "  %s %s\n", line, p.colourText("2", fmt.Sprintf("(%s)", roundForPeople(r.Duration))))
 	for _, c := range r.Coverage {
@@ -113,10 +113,10 @@ func (p Printer) PrintFile(r Report) {
 		if !c.Hidden && c.Block != "open" {
 			missing = append(missing, "a row that it alone hides")
 		}
-		at := c.Place
-		at.File = shortPath(at.File)
+		place := c.Place
+		place.File = shortPath(place.File)
 		fmt.Fprintf(p.Out, "  %s %-*s  %s: no test has %s\n", p.colourText("33", "not covered"), width,
-			c.Table+": "+c.Block, at, strings.Join(missing, ", nor "))
+			c.Table+": "+c.Block, place, strings.Join(missing, ", nor "))
 	}
 }
 

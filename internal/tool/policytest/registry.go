@@ -21,8 +21,8 @@ func (b *templateDatabase) isRegistry(c Change) bool {
 	if c.Table != registryTable {
 		return false
 	}
-	_, taken := b.snapshot.ResolveRelation("", registryTable)
-	return !taken
+	_, isTable := b.snapshot.ResolveRelation("", registryTable)
+	return !isTable
 }
 
 // writeRegistry writes the records of the registry, as its administrator: the last record of each subject, grantee and

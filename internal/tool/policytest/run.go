@@ -109,7 +109,7 @@ func Run(ctx context.Context, s *Server, path string, o Options) (report Report,
 		if err := ctx.Err(); err != nil {
 			return report, err
 		}
-		began := time.Now()
+		startedAt := time.Now()
 		d := shared
 		if d == nil || t.mayChange() {
 			if d, err = b.openCopy(ctx, login, o.Log); err != nil {
@@ -128,7 +128,7 @@ func Run(ctx context.Context, s *Server, path string, o Options) (report Report,
 		if err != nil {
 			return report, err
 		}
-		result.Duration = time.Since(began)
+		result.Duration = time.Since(startedAt)
 		report.Results = append(report.Results, result)
 		if o.OnFinish != nil {
 			o.OnFinish(result)

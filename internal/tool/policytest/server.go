@@ -131,8 +131,9 @@ func (s *Server) firstLogin(ctx context.Context) (*pgx.Conn, error) {
 	return nil, newLoginError("%s", strings.Join(slices.Compact(failed), "; "))
 }
 
-func newLoginError(why string, args ...any) *sqlstate.Error {
-	return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "cannot log in to the server: "+why, args...)
+func newLoginError(reason string, args ...any) *sqlstate.Error {
+	return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "cannot log in to the server: "+reason,
+		args...)
 }
 
 // connectAs logs in as a role, "" being the administrator, to a database, "" being the database of the DSN.
@@ -217,9 +218,9 @@ func (s *Server) createDatabase(ctx context.Context, from, owner string) (string
 }
 
 func (s *Server) makeOwner(ctx context.Context, conn *pgx.Conn, owner string) error {
-	var there bool
+	var exists bool
 	if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = $1)", owner).
-		Scan(&there); err != nil || there {
+		Scan(&exists); err != nil || exists {
 		return err
 	}
 	if _, err := conn.Exec(ctx, "CREATE ROLE "+pgx.Identifier{owner}.Sanitize()+" LOGIN"); err != nil {

@@ -26,8 +26,8 @@ type fileReader struct {
 	errs policy.Errors
 }
 
-func (r *fileReader) fail(at Place, suggestion, format string, args ...any) {
-	r.errs = append(r.errs, at.Errorf(suggestion, format, args...))
+func (r *fileReader) fail(place Place, suggestion, format string, args ...any) {
+	r.errs = append(r.errs, place.Errorf(suggestion, format, args...))
 }
 
 // parse returns the file's value, or nil if it is empty or no YAML.
@@ -41,40 +41,40 @@ func (r *fileReader) parse(data []byte) *node {
 }
 
 // requireKind reports a node that is not of this kind.
-func (r *fileReader) requireKind(n *node, kind yamlfile.Kind, what string) bool {
+func (r *fileReader) requireKind(n *node, kind yamlfile.Kind, label string) bool {
 	if n.Kind != kind {
-		r.fail(n.Place, "", "%s must be %s, not %s", what, kind, n.Kind)
+		r.fail(n.Place, "", "%s must be %s, not %s", label, kind, n.Kind)
 		return false
 	}
 	return true
 }
 
 // readFields passes each value of a mapping to the function for its key, in the order of the file.
-func (r *fileReader) readFields(n *node, what string, known map[string]func(*node)) bool {
-	if !r.requireKind(n, yamlfile.MappingNode, what) {
+func (r *fileReader) readFields(n *node, label string, fields map[string]func(*node)) bool {
+	if !r.requireKind(n, yamlfile.MappingNode, label) {
 		return false
 	}
 	for i, key := range n.Keys {
-		if f, ok := known[key]; ok {
+		if f, ok := fields[key]; ok {
 			f(n.Values[i])
 			continue
 		}
-		names := slices.Sorted(maps.Keys(known))
+		names := slices.Sorted(maps.Keys(fields))
 		suggestion := policy.Suggest(key, names)
 		if suggestion == "" {
 			suggestion = fmt.Sprintf("it has %v", names)
 		}
-		r.fail(n.KeyPlaces[i], suggestion, "unknown key %q in %s", key, what)
+		r.fail(n.KeyPlaces[i], suggestion, "unknown key %q in %s", key, label)
 	}
 	return true
 }
 
 // wordReader returns a function that reads a scalar that is not empty.
-func (r *fileReader) wordReader(into *string, what string) func(*node) {
+func (r *fileReader) wordReader(into *string, label string) func(*node) {
 	return func(n *node) {
-		if r.requireKind(n, yamlfile.ScalarNode, what) {
+		if r.requireKind(n, yamlfile.ScalarNode, label) {
 			if n.Value == "" {
-				r.fail(n.Place, "", "%s is empty", what)
+				r.fail(n.Place, "", "%s is empty", label)
 			}
 			*into = n.Value
 		}
@@ -82,7 +82,7 @@ func (r *fileReader) wordReader(into *string, what string) func(*node) {
 }
 
 // wordsReader returns a function that reads a scalar or a list of scalars.
-func (r *fileReader) wordsReader(into *[]string, what string) func(*node) {
+func (r *fileReader) wordsReader(into *[]string, label string) func(*node) {
 	return func(n *node) {
 		*into = []string{}
 		switch n.Kind {
@@ -90,13 +90,13 @@ func (r *fileReader) wordsReader(into *[]string, what string) func(*node) {
 			*into = []string{n.Value}
 		case yamlfile.ListNode:
 			for _, v := range n.Items {
-				if r.requireKind(v, yamlfile.ScalarNode, "an entry of "+what) {
+				if r.requireKind(v, yamlfile.ScalarNode, "an entry of "+label) {
 					*into = append(*into, v.Value)
 				}
 			}
 		case yamlfile.NullNode:
 		default:
-			r.requireKind(n, yamlfile.ListNode, what)
+			r.requireKind(n, yamlfile.ListNode, label)
 		}
 	}
 }

@@ -75,15 +75,15 @@ func (s *schemaSurvey) grantAttribute() *Attribute {
 	element := ""
 	for _, r := range s.tables {
 		for _, c := range s.columnRoles[r].grants {
-			of := typeFamily(strings.TrimSuffix(c.Type, "[]"))
+			elementType := typeFamily(strings.TrimSuffix(c.Type, "[]"))
 			if c.Type == strings.TrimSuffix(c.Type, "[]") {
-				of = "text"
+				elementType = "text"
 			}
-			if of == "integer" {
-				of = "bigint"
+			if elementType == "integer" {
+				elementType = "bigint"
 			}
 			if element == "" || element == "text" {
-				element = of
+				element = elementType
 			}
 			lists = append(lists, s.policyName(r.Name)+"."+c.Name)
 		}
@@ -129,7 +129,7 @@ func (s *schemaSurvey) findSameTenants() {
 				continue
 			}
 			name := columnStem(c.Name)
-			if of, ok := types[name]; ok && of != typeFamily(c.Type) {
+			if otherType, ok := types[name]; ok && otherType != typeFamily(c.Type) {
 				types[name] = "several"
 			} else if !ok {
 				types[name] = typeFamily(c.Type)
@@ -158,10 +158,10 @@ func (s *schemaSurvey) findSameTenants() {
 
 func commonType(columns []*catalog.Column) string {
 	count := map[string]int{}
-	big := false
+	isBigInt := false
 	for _, c := range columns {
 		count[typeFamily(c.Type)]++
-		big = big || c.Type == "bigint"
+		isBigInt = isBigInt || c.Type == "bigint"
 	}
 	best := ""
 	for _, f := range sortedKeys(count) {
@@ -169,7 +169,7 @@ func commonType(columns []*catalog.Column) string {
 			best = f
 		}
 	}
-	if best == "integer" && big {
+	if best == "integer" && isBigInt {
 		return "bigint"
 	}
 	return best

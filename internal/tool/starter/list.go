@@ -35,8 +35,8 @@ func (s *schemaSurvey) chooseTables() {
 
 // listReferring lists the tables that refer to a listed one.
 func (s *schemaSurvey) listReferring() {
-	for again := true; again; {
-		again = false
+	for changed := true; changed; {
+		changed = false
 		rank := 0
 		for _, r := range s.tables {
 			rank = max(rank, s.listingRound[r])
@@ -49,7 +49,7 @@ func (s *schemaSurvey) listReferring() {
 			if len(base) == 0 {
 				continue
 			}
-			s.listingRound[r], again = rank+1, true
+			s.listingRound[r], changed = rank+1, true
 			s.parentLinks[r] = base
 		}
 	}
@@ -138,8 +138,8 @@ func (s *schemaSurvey) denyUnlistable(r *catalog.Relation) bool {
 		if s.denialReasons[r] != "" {
 			break
 		}
-		if _, why := s.consentBlock(r, c); why != "" {
-			s.denialReasons[r] = why
+		if _, reason := s.consentBlock(r, c); reason != "" {
+			s.denialReasons[r] = reason
 		}
 	}
 	return s.denialReasons[r] != ""

@@ -24,20 +24,20 @@ func (s *schemaSurvey) agreementTables(to *catalog.Relation) []agreementTable {
 	}
 	same := []agreementTable{{to, to.PrimaryKey[0]}}
 	for i := 0; i < len(same); i++ {
-		at := same[i]
+		table := same[i]
 		add := func(table *catalog.Relation, column string) {
 			if !slices.ContainsFunc(same, func(known agreementTable) bool { return known.table == table }) {
 				same = append(same, agreementTable{table, column})
 			}
 		}
-		for _, k := range keysOf(at.table, at.column) {
+		for _, k := range keysOf(table.table, table.column) {
 			if above, ok := s.relation(k.Target); ok && slices.Contains(s.tables, above) {
 				add(above, k.TargetColumns[0])
 			}
 		}
 		for _, below := range s.tables {
 			for _, k := range below.ForeignKeys {
-				if len(k.Columns) == 1 && k.Target == at.table.Name && k.TargetColumns[0] == at.column &&
+				if len(k.Columns) == 1 && k.Target == table.table.Name && k.TargetColumns[0] == table.column &&
 					isKey(below, k.Columns[0]) {
 					add(below, k.Columns[0])
 				}
@@ -77,9 +77,9 @@ func (s *schemaSurvey) agreements(r *catalog.Relation) agreementHints {
 	var out agreementHints
 	ends := map[*catalog.Column]bool{}
 	for _, c := range s.columnRoles[r].consent {
-		block, why := s.consentBlock(r, c)
-		if why != "" {
-			out.unclearReasons = append(out.unclearReasons, why)
+		block, reason := s.consentBlock(r, c)
+		if reason != "" {
+			out.unclearReasons = append(out.unclearReasons, reason)
 		}
 		if block.word == "" {
 			continue
@@ -116,11 +116,12 @@ func (a agreement) yamlBlock(links ...string) string {
 // agreed, and by a link to people whose own rule is not used, since the policy does not list them or the rules would go
 // round in a circle.
 func (s *schemaSurvey) addSubjects(r *catalog.Relation, add func(string, string, ...any), note func(string, ...any)) {
-	asked := map[string]bool{}
-	ask := func(l tableLink, of agreementTable) {
-		if key := of.table.Name.String() + " " + strings.Join(l.columns, " "); of.table != r && !asked[key] {
-			asked[key] = true
-			s.addSubject(r, l, of, add, note)
+	askedTables := map[string]bool{}
+	ask := func(l tableLink, subjects agreementTable) {
+		if key := subjects.table.Name.String() + " " + strings.Join(l.columns, " "); subjects.table != r &&
+			!askedTables[key] {
+			askedTables[key] = true
+			s.addSubject(r, l, subjects, add, note)
 		}
 	}
 	for _, l := range s.linksOf(r) {
@@ -128,87 +129,89 @@ func (s *schemaSurvey) addSubjects(r *catalog.Relation, add func(string, string,
 			func(p parentLink) bool { return p.target == l.target && slices.Equal(p.columns, l.columns) }) {
 			continue
 		}
-		for _, of := range s.subjectsOfLink(l) {
-			ask(l, of)
+		for _, subjects := range s.subjectsOfLink(l) {
+			ask(l, subjects)
 		}
 	}
 	if (s.isIdentityTable(r) || s.isPersonTable(r)) && len(r.PrimaryKey) == 1 {
 		self := tableLink{target: r, columns: r.PrimaryKey, targets: r.PrimaryKey, notNull: true}
-		for _, of := range s.agreementTables(r) {
-			ask(self, of)
+		for _, subjects := range s.agreementTables(r) {
+			ask(self, subjects)
 		}
 	}
 	// A column without a foreign key is compared with the same account as the columns that have one.
 	if c := s.columnRoles[r].ownerColumn; c != nil && s.userAttribute.comparesWith(c) && !slices.ContainsFunc(s.linksOf(r),
 		func(l tableLink) bool { return slices.Contains(l.columns, c.Name) }) {
-		var of []agreementTable
+		var subjects []agreementTable
 		for _, account := range s.userTables {
 			for _, one := range s.agreementTables(account) {
-				if s.userAttribute.comparesWith(one.table.Column(one.column)) && !slices.Contains(of, one) {
-					of = append(of, one)
+				if s.userAttribute.comparesWith(one.table.Column(one.column)) && !slices.Contains(subjects, one) {
+					subjects = append(subjects, one)
 				}
 			}
 		}
-		if len(of) == 1 {
-			ask(tableLink{target: of[0].table, columns: []string{c.Name}, targets: []string{of[0].column},
-				isFromRowPolicy: true, notNull: c.NotNull}, of[0])
+		if len(subjects) == 1 {
+			ask(tableLink{target: subjects[0].table, columns: []string{c.Name}, targets: []string{subjects[0].column},
+				isFromRowPolicy: true, notNull: c.NotNull}, subjects[0])
 		}
 	}
 }
 
 // addSubject adds the consent of one person whom a row names.
-func (s *schemaSurvey) addSubject(r *catalog.Relation, l tableLink, of agreementTable, add func(string, string, ...any),
+func (s *schemaSurvey) addSubject(r *catalog.Relation, l tableLink, subjects agreementTable, add func(string, string,
+	...any),
 	note func(string, ...any)) {
-	a := s.agreements(of.table)
-	name, named := s.policyName(of.table.Name), strings.Join(l.columns, ", ")
-	for _, why := range a.unclearReasons {
-		note("%s leads to %s, where not everything about consent is asked: %s", named, name, why)
+	a := s.agreements(subjects.table)
+	name, named := s.policyName(subjects.table.Name), strings.Join(l.columns, ", ")
+	for _, reason := range a.unclearReasons {
+		note("%s leads to %s, where not everything about consent is asked: %s", named, name, reason)
 	}
 	to := l
 	evidence := l.evidence(s)
-	if of.table != l.target {
-		to.target, to.targets = of.table, []string{of.column}
+	if subjects.table != l.target {
+		to.target, to.targets = subjects.table, []string{subjects.column}
 		if l.target == r {
-			evidence = fmt.Sprintf("%s has one row for each of these, by %s", name, of.column)
+			evidence = fmt.Sprintf("%s has one row for each of these, by %s", name, subjects.column)
 		} else {
-			evidence += fmt.Sprintf(", and %s has one row for each of these, by %s", name, of.column)
+			evidence += fmt.Sprintf(", and %s has one row for each of these, by %s", name, subjects.column)
 		}
 	}
 	// Where the deletion of a person leaves a NULL, the NULL does not mean that the row is about nobody.
 	optional := !l.notNull && s.listingRound[r] > 0 && !isOwnerColumn(s.columnRoles[r], l) &&
 		l.onDelete != catalog.SetNull &&
 		l.onDelete != catalog.SetDefault
-	write := func(why, block string) {
+	write := func(reason, block string) {
 		if optional {
-			add(fmt.Sprintf("%s: where it is not NULL, that one must have agreed (%s)", evidence, why), "any: [ sql: %s, %s ]",
+			add(fmt.Sprintf("%s: where it is not NULL, that one must have agreed (%s)", evidence, reason),
+				"any: [ sql: %s, %s ]",
 				yamlQuoted(s.isNullSQL(r, l)), block)
 			return
 		}
-		add(fmt.Sprintf("%s: that one must have agreed (%s)", evidence, why), "%s", block)
+		add(fmt.Sprintf("%s: that one must have agreed (%s)", evidence, reason), "%s", block)
 	}
-	whole := slices.Equal(to.targets, of.table.PrimaryKey)
-	listed := s.listingRound[of.table] > 0
+	isWholeKey := slices.Equal(to.targets, subjects.table.PrimaryKey)
+	listed := s.listingRound[subjects.table] > 0
 	switch {
-	case listed && (len(a.timeAgreements) > 0 || !whole) && len(a.wordAgreements)+len(a.timeAgreements) > 0:
-		var blocks, why []string
+	case listed && (len(a.timeAgreements) > 0 || !isWholeKey) && len(a.wordAgreements)+len(a.timeAgreements) > 0:
+		var blocks, reason []string
 		for _, w := range a.wordAgreements {
 			blocks = append(blocks, fmt.Sprintf("status: { column: %s, is: %s }", yamlFlow(w.column.Name), policySpelling(w.word, w.column)))
-			why = append(why, w.evidence)
+			reason = append(reason, w.evidence)
 			if w.expires != nil {
 				until := catalog.QuoteIdent(w.expires.Name)
 				blocks = append(blocks, "sql: "+yamlQuoted(until+" IS NULL OR "+until+" > now()"))
 			}
 		}
 		for _, t := range a.timeAgreements {
-			blocks, why = append(blocks, t.YAML), append(why, t.Evidence)
+			blocks, reason = append(blocks, t.YAML), append(reason, t.Evidence)
 		}
-		write(strings.Join(why, "; "), fmt.Sprintf("visible: { %s, rows: [ %s ] }", to.yamlText(s),
+		write(strings.Join(reason, "; "), fmt.Sprintf("visible: { %s, rows: [ %s ] }", to.yamlText(s),
 			strings.Join(blocks, ", ")))
 	default:
 		for _, w := range a.wordAgreements {
 			write(w.evidence, w.yamlBlock(to.yamlText(s)))
 		}
-		if len(a.wordAgreements) > 0 && !whole {
+		if len(a.wordAgreements) > 0 && !isWholeKey {
 			note("a row whose %s leads to no row of %s shows: nobody is asked there", named, name)
 		}
 		if len(a.timeColumns) > 0 {
@@ -233,11 +236,11 @@ func isOwnerColumn(roles *tableColumnRoles, l tableLink) bool {
 
 // isNullSQL returns the SQL condition that a link leads nowhere.
 func (s *schemaSurvey) isNullSQL(r *catalog.Relation, l tableLink) string {
-	var none []string
+	var nullConditions []string
 	for _, c := range l.columns {
 		if !r.Column(c).NotNull {
-			none = append(none, catalog.QuoteIdent(c)+" IS NULL")
+			nullConditions = append(nullConditions, catalog.QuoteIdent(c)+" IS NULL")
 		}
 	}
-	return strings.Join(none, " OR ")
+	return strings.Join(nullConditions, " OR ")
 }

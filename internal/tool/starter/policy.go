@@ -65,8 +65,8 @@ func (t *Table) write(w func(string, ...any)) {
 			w("      # - %s", commentText(other.YAML))
 		}
 	}
-	for _, why := range t.OpenReasons {
-		w("    # in place of all of these rows, if they are everybody's: %s", commentText(why))
+	for _, reason := range t.OpenReasons {
+		w("    # in place of all of these rows, if they are everybody's: %s", commentText(reason))
 		w("    # rows: open")
 	}
 	if len(t.Hidden) > 0 {

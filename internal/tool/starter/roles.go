@@ -51,16 +51,16 @@ func (s *schemaSurvey) findAccounts() {
 	if plain := slices.IndexFunc(s.userTables, func(r *catalog.Relation) bool {
 		return isOneOf(lastWord(singularWord(r.Name.Name)), "user login")
 	}); plain >= 0 {
-		kept := s.userTables[:0:0]
+		accounts := s.userTables[:0:0]
 		for _, r := range s.userTables {
 			switch {
 			case isOneOf(lastWord(singularWord(r.Name.Name)), "user login"):
-				kept = append(kept, r)
+				accounts = append(accounts, r)
 			case singularWord(r.Name.Name) == "account":
 				s.tenantTables = append(s.tenantTables, r)
 			}
 		}
-		s.userTables = kept
+		s.userTables = accounts
 	}
 	for _, r := range s.tables { // Profiles may have the account's key as their own.
 		if len(r.PrimaryKey) == 1 && snakeCase(r.PrimaryKey[0]) == "id" &&
@@ -90,8 +90,8 @@ func (s *schemaSurvey) assignRoles(r *catalog.Relation) *tableColumnRoles {
 			if name == "uid" && to == nil && isUnique(r, c.Name) {
 				break // The column is the row's own key.
 			}
-			if at := slices.Index(strings.Fields(ownerStems), word); out.ownerColumn == nil || at >= 0 && at < ownerAt {
-				out.ownerColumn, ownerAt = c, max(at, 0)
+			if rank := slices.Index(strings.Fields(ownerStems), word); out.ownerColumn == nil || rank >= 0 && rank < ownerAt {
+				out.ownerColumn, ownerAt = c, max(rank, 0)
 			}
 		case to != nil && ofUsers && isOneOf(word, holderStems):
 			if out.ownerColumn == nil {
@@ -181,11 +181,11 @@ func isKeyOrReference(r *catalog.Relation, column string) bool {
 }
 
 func (s *schemaSurvey) contactType(c *catalog.Column) bool {
-	is := c.Type
+	sqlType := c.Type
 	if t := s.snap.TypeByOID(c.TypeOID); t != nil && t.Kind == 'd' {
-		is = t.BaseName
+		sqlType = t.BaseName
 	}
-	return typeFamily(is) == "text" || strings.HasSuffix(is, "citext")
+	return typeFamily(sqlType) == "text" || strings.HasSuffix(sqlType, "citext")
 }
 
 // canHoldConsent reports whether a column about consent can say that there is one, and is not its text, version or
@@ -278,15 +278,16 @@ func (l tableLink) yamlText(s *schemaSurvey) string {
 }
 
 func (l tableLink) evidence(s *schemaSurvey) string {
-	what := strings.Join(l.columns, ", ")
+	columns := strings.Join(l.columns, ", ")
 	if l.isGuessedFromName {
-		return fmt.Sprintf("%s is named after %s and has the type of its key; no foreign key says so", what,
+		return fmt.Sprintf("%s is named after %s and has the type of its key; no foreign key says so", columns,
 			s.policyName(l.target.Name))
 	}
 	if l.isFromRowPolicy {
-		return fmt.Sprintf("%s is compared with the key of %s, though no foreign key says so", what, s.policyName(l.target.Name))
+		return fmt.Sprintf("%s is compared with the key of %s, though no foreign key says so", columns,
+			s.policyName(l.target.Name))
 	}
-	return fmt.Sprintf("%s refers to %s", what, s.policyName(l.target.Name))
+	return fmt.Sprintf("%s refers to %s", columns, s.policyName(l.target.Name))
 }
 
 // typeFamily returns a name for the types whose values an attribute can equal.

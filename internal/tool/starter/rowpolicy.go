@@ -44,8 +44,8 @@ type memberHint struct {
 
 // hintsOf reads the row policies of a table.
 func (s *schemaSurvey) hintsOf(r *catalog.Relation) *policyHints {
-	if known := s.policyHints[r]; known != nil {
-		return known
+	if cached := s.policyHints[r]; cached != nil {
+		return cached
 	}
 	out := &policyHints{}
 	s.policyHints[r] = out
@@ -280,19 +280,19 @@ func (p *policyReader) memberHintOf(l *sqltext.SubLink) (memberHint, bool) {
 		if !ok {
 			return hint, false
 		}
-		known := false
+		hasMember := false
 		for range 2 {
 			column := theirs(a)
 			switch {
-			case known || column == "":
+			case hasMember || column == "":
 			case claimOfCall(b) == "user" && hint.memberColumn == "":
-				hint.memberColumn, known = column, true
+				hint.memberColumn, hasMember = column, true
 			case hint.rowColumn == "" && p.columnOf(b) != "" && (len(columnNames(withoutCasts(b))) > 1 || theirs(b) == ""):
-				hint.column, hint.rowColumn, known = column, p.columnOf(b), true
+				hint.column, hint.rowColumn, hasMember = column, p.columnOf(b), true
 			}
 			a, b = b, a
 		}
-		if !known {
+		if !hasMember {
 			return hint, false
 		}
 	}
@@ -304,7 +304,7 @@ func (s *schemaSurvey) addHints(t *Table, add func(string, string, ...any), note
 	r, h := t.Relation, s.hintsOf(t.Relation)
 	var alternatives []Block
 	propose := func(policy, yaml, evidence string) {
-		if known := strings.Join(yamlTexts(t.Blocks), "\n"); strings.Contains(known, yaml) ||
+		if existingBlocks := strings.Join(yamlTexts(t.Blocks), "\n"); strings.Contains(existingBlocks, yaml) ||
 			slices.ContainsFunc(alternatives, func(b Block) bool { return b.YAML == yaml }) {
 			return
 		}
@@ -336,12 +336,12 @@ func (s *schemaSurvey) addHints(t *Table, add func(string, string, ...any), note
 			continue
 		}
 		yaml := fmt.Sprintf("tenant: { column: %s, is: %s }", yamlFlow(c.Name), a.Name)
-		says := fmt.Sprintf("; the row policy %q says so", hint.policy)
+		evidence := fmt.Sprintf("; the row policy %q says so", hint.policy)
 		if i := slices.Index(yamlTexts(t.Blocks), yaml); i >= 0 {
-			t.Blocks[i].Evidence += says
+			t.Blocks[i].Evidence += evidence
 			continue
 		}
-		if !addEvidence(t.Blocks, yaml, says) {
+		if !addEvidence(t.Blocks, yaml, evidence) {
 			s.commentedAttributes[a.Name] = true
 			propose(hint.policy, yaml, "compares "+c.Name+" with "+hint.claim+" of the session")
 		}
@@ -398,23 +398,24 @@ func (s *schemaSurvey) canLink(r *catalog.Relation, hint memberHint) bool {
 func (s *schemaSurvey) askAboutPolicies(r *catalog.Relation, question string) string {
 	h := s.hintsOf(r)
 	var out strings.Builder
-	write := func(policy, says, rows string) {
-		fmt.Fprintf(&out, "; the row policy %q %s: if that is right, write %s: { rows: %s }", policy, says, yamlFlow(s.policyName(r.Name)), rows)
+	write := func(policy, evidence, rows string) {
+		fmt.Fprintf(&out, "; the row policy %q %s: if that is right, write %s: { rows: %s }", policy, evidence,
+			yamlFlow(s.policyName(r.Name)), rows)
 	}
 	for _, hint := range h.users {
 		c, attribute := r.Column(hint.column), "user"
-		says := "compares " + c.Name + " with the user who asks"
+		evidence := "compares " + c.Name + " with the user who asks"
 		switch {
 		case typeFamily(c.Type) == "" || c.Virtual:
 			continue
 		case s.userAttribute == nil || !s.usedAttributes[s.userAttribute.Name]:
-			says += ", an attribute user"
+			evidence += ", an attribute user"
 		case !s.userAttribute.comparesWith(c):
 			continue
 		default:
 			attribute = s.userAttribute.Name
 		}
-		write(hint.policy, says, fmt.Sprintf("[ own: { column: %s, is: %s } ]", yamlFlow(c.Name), attribute))
+		write(hint.policy, evidence, fmt.Sprintf("[ own: { column: %s, is: %s } ]", yamlFlow(c.Name), attribute))
 	}
 	for _, hint := range h.tenants {
 		if c := r.Column(hint.column); typeFamily(c.Type) != "" && !c.Virtual && attributeName.MatchString(hint.claim) {

@@ -116,14 +116,14 @@ func (s *schemaSurvey) relation(name catalog.Name) (*catalog.Relation, bool) {
 		return t != nil && t.Kind == 'd' && typeFamily(t.BaseName) != ""
 	}
 	if slices.ContainsFunc(r.Columns, domain) {
-		seen := *r
-		seen.Columns = slices.Clone(r.Columns)
-		for i, c := range seen.Columns {
+		relationCopy := *r
+		relationCopy.Columns = slices.Clone(r.Columns)
+		for i, c := range relationCopy.Columns {
 			if domain(c) {
-				seen.Columns[i].Type = s.snap.TypeByOID(c.TypeOID).BaseName
+				relationCopy.Columns[i].Type = s.snap.TypeByOID(c.TypeOID).BaseName
 			}
 		}
-		r = &seen
+		r = &relationCopy
 	}
 	s.relationsByName[name] = r
 	return r, true
@@ -218,7 +218,7 @@ func (s *schemaSurvey) makeProposal() *Proposal {
 			p.Denied = append(p.Denied, Denied{s.policyName(r.Name), "table", s.denialReason(r)})
 		}
 	}
-	known := func(a *Attribute) {
+	addAttribute := func(a *Attribute) {
 		switch {
 		case s.usedAttributes[a.Name]:
 			p.Attributes = append(p.Attributes, *a)
@@ -227,10 +227,10 @@ func (s *schemaSurvey) makeProposal() *Proposal {
 		}
 	}
 	if s.userAttribute != nil {
-		known(s.userAttribute)
+		addAttribute(s.userAttribute)
 	}
 	for _, stem := range sortedKeys(s.tenantAttributes) {
-		known(s.tenantAttributes[stem])
+		addAttribute(s.tenantAttributes[stem])
 	}
 	slices.SortStableFunc(p.Denied, func(a, b Denied) int { return strings.Compare(a.Kind+" "+a.Name, b.Kind+" "+b.Name) })
 	if p.Denied == nil {
@@ -241,8 +241,8 @@ func (s *schemaSurvey) makeProposal() *Proposal {
 
 // denialReason returns why a table is denied.
 func (s *schemaSurvey) denialReason(r *catalog.Relation) string {
-	if why := s.denialReasons[r]; why != "" {
-		return why
+	if reason := s.denialReasons[r]; reason != "" {
+		return reason
 	}
 	var nearTables []string
 	for _, l := range s.linksOf(r) {
@@ -266,17 +266,18 @@ func (s *schemaSurvey) denialReason(r *catalog.Relation) string {
 func (s *schemaSurvey) askAboutMembers(r *catalog.Relation) string {
 	for _, through := range s.tables {
 		links := s.linksOf(through)
-		at := slices.IndexFunc(links, func(l tableLink) bool {
+		index := slices.IndexFunc(links, func(l tableLink) bool {
 			return l.target == r && len(l.columns) == 1 &&
 				len(l.targets) == 1
 		})
 		owner := s.columnRoles[through].ownerColumn
-		if at < 0 || owner == nil || s.hasConsentColumn(r) || !s.userAttribute.comparesWith(owner) || s.listingRound[through] <= 0 {
+		if index < 0 || owner == nil || s.hasConsentColumn(r) || !s.userAttribute.comparesWith(owner) ||
+			s.listingRound[through] <= 0 {
 			continue
 		}
 		if _, ok := s.isLinkTable(through, links); ok {
 			return fmt.Sprintf("; %s ties its rows to users: if these may see them, write %s: { rows: [ %s ] }", s.policyName(through.Name),
-				yamlFlow(s.policyName(r.Name)), s.memberBlock(through, links[at].columns[0], links[at].targets[0], owner))
+				yamlFlow(s.policyName(r.Name)), s.memberBlock(through, links[index].columns[0], links[index].targets[0], owner))
 		}
 	}
 	return ""

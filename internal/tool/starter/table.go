@@ -65,11 +65,11 @@ func (s *schemaSurvey) proposeTable(r *catalog.Relation) *Table {
 	if kind, id := polymorphicColumns(r); kind != "" {
 		note("%s", s.describePolymorphic(kind, id))
 	}
-	for _, by := range s.tables {
-		if isConsentRegister(by) && s.denialReasons[by] != "" && slices.ContainsFunc(s.linksOf(by),
+	for _, referring := range s.tables {
+		if isConsentRegister(referring) && s.denialReasons[referring] != "" && slices.ContainsFunc(s.linksOf(referring),
 			func(l tableLink) bool { return l.target == r }) {
 			note("%s looks like a register of consents about it, and is not asked: add consent by records "+
-				"(docs/reference/policy.md)", s.policyName(by.Name))
+				"(docs/reference/policy.md)", s.policyName(referring.Name))
 		}
 	}
 	if len(roles.vectors) > 0 {
@@ -147,16 +147,16 @@ func (s *schemaSurvey) addConsent(r *catalog.Relation, add func(string, string, 
 	}
 	for _, through := range s.tables {
 		links := s.linksOf(through)
-		var here, there []tableLink
+		var ownLinks, exists []tableLink
 		for _, l := range links {
 			switch {
 			case l.target == r:
-				here = append(here, l)
+				ownLinks = append(ownLinks, l)
 			case len(s.subjectsOfLink(l)) > 0:
-				there = append(there, l)
+				exists = append(exists, l)
 			}
 		}
-		if through == r || len(here) != 1 || len(there) == 0 || isConsentRegister(through) {
+		if through == r || len(ownLinks) != 1 || len(exists) == 0 || isConsentRegister(through) {
 			continue
 		}
 		name := s.policyName(through.Name)
@@ -168,13 +168,13 @@ func (s *schemaSurvey) addConsent(r *catalog.Relation, add func(string, string, 
 			continue
 		}
 		var backColumns []string
-		for i := range here[0].columns {
-			backColumns = append(backColumns, yamlFlow(here[0].columns[i])+": "+yamlFlow(here[0].targets[i]))
+		for i := range ownLinks[0].columns {
+			backColumns = append(backColumns, yamlFlow(ownLinks[0].columns[i])+": "+yamlFlow(ownLinks[0].targets[i]))
 		}
 		first := fmt.Sprintf("%s: { %s }", yamlFlow(name), strings.Join(backColumns, ", "))
-		for _, l := range there {
-			for _, of := range s.subjectsOfLink(l) {
-				s.addSubjectsThrough(name, first, l, of, add, note)
+		for _, l := range exists {
+			for _, subjects := range s.subjectsOfLink(l) {
+				s.addSubjectsThrough(name, first, l, subjects, add, note)
 			}
 		}
 	}
@@ -195,12 +195,12 @@ func (s *schemaSurvey) subjectsOfLink(l tableLink) []agreementTable {
 }
 
 // addSubjectsThrough adds the consent of the persons to whom a link of a link table leads.
-func (s *schemaSurvey) addSubjectsThrough(through, first string, l tableLink, of agreementTable, add func(string,
+func (s *schemaSurvey) addSubjectsThrough(through, first string, l tableLink, subjects agreementTable, add func(string,
 	string, ...any),
 	note func(string, ...any)) {
-	name, a, to := s.policyName(of.table.Name), s.agreements(of.table), l
-	if of.table != l.target {
-		to.target, to.targets = of.table, []string{of.column}
+	name, a, to := s.policyName(subjects.table.Name), s.agreements(subjects.table), l
+	if subjects.table != l.target {
+		to.target, to.targets = subjects.table, []string{subjects.column}
 	}
 	for _, w := range a.wordAgreements {
 		add(fmt.Sprintf("%s ties rows to %s, each of whom must have agreed (%s)", through, name, w.evidence), "%s",
@@ -212,8 +212,8 @@ func (s *schemaSurvey) addSubjectsThrough(through, first string, l tableLink, of
 	for _, c := range a.timeColumns {
 		note("%s of %s is not asked of those whom %s ties rows to: does it say that one of them has not agreed?", c, name, through)
 	}
-	for _, why := range a.unclearReasons {
-		note("%s ties rows to %s, where not everything about consent is asked: %s", through, name, why)
+	for _, reason := range a.unclearReasons {
+		note("%s ties rows to %s, where not everything about consent is asked: %s", through, name, reason)
 	}
 }
 
@@ -296,7 +296,7 @@ type agreementBlock struct {
 }
 
 // consentBlock makes the block of a consent column, or says why its values are not understood.
-func (s *schemaSurvey) consentBlock(r *catalog.Relation, c *catalog.Column) (out agreementBlock, why string) {
+func (s *schemaSurvey) consentBlock(r *catalog.Relation, c *catalog.Column) (out agreementBlock, reason string) {
 	_, negative := looksLikeConsent(c.Name)
 	values, from := s.columnValues(c)
 	switch {

@@ -54,8 +54,8 @@ func (s *schemaSurvey) addOwnership(t *Table, roles *tableColumnRoles, add func(
 			nullable = append(nullable, c.Name)
 		}
 	}
-	if of := append(selfReferences, columns...); len(of) > 1 && len(instead) == 0 {
-		note("%s say of which tenant a row is, and all of them must hold", strings.Join(of, " and "))
+	if ownerColumns := append(selfReferences, columns...); len(ownerColumns) > 1 && len(instead) == 0 {
+		note("%s say of which tenant a row is, and all of them must hold", strings.Join(ownerColumns, " and "))
 	}
 	for _, name := range nullable {
 		note("%s may be NULL, which hides the row; if such rows are everybody's, add shared: null", name)
@@ -81,9 +81,9 @@ func (s *schemaSurvey) addOwnership(t *Table, roles *tableColumnRoles, add func(
 		note(onlyOneColumnNote+"an account's row is its own", r.PrimaryKey[0], strings.Join(columns, " and "),
 			r.PrimaryKey[0])
 	default:
-		of := strings.Join(columns, " and ")
+		ownerColumns := strings.Join(columns, " and ")
 		note(onlyOneColumnNote+"a user's rows are fewer than everybody's; those with another %s show too",
 			roles.ownerColumn.Name,
-			of, roles.ownerColumn.Name, of)
+			ownerColumns, roles.ownerColumn.Name, ownerColumns)
 	}
 }

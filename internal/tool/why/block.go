@@ -141,11 +141,11 @@ func quotedOrNull(v *string) string {
 }
 
 // requiredValueText writes which value is required, if the block does not hold.
-func requiredValueText(holds bool, is string) string {
+func requiredValueText(holds bool, value string) string {
 	if holds {
 		return ""
 	}
-	return ", must be '" + is + "'"
+	return ", must be '" + value + "'"
 }
 
 // attribute writes an attribute with its value in the session.
@@ -205,11 +205,11 @@ func (e *explainer) explainVisible(ctx context.Context, b *Block, n predicate.Vi
 	for i := range b.Targets { // n.Rows contains the target's own rule.
 		b.Targets[i].Besides = b.Targets[i].Besides && b.Targets[i].Visible
 	}
-	shown := slices.ContainsFunc(b.Targets, func(r Row) bool { return r.Visible && !r.Besides })
+	isShown := slices.ContainsFunc(b.Targets, func(r Row) bool { return r.Visible && !r.Besides })
 	switch {
 	case len(b.Targets) == 0:
 		b.Says = fmt.Sprintf("%s has no row with %s", n.Relation.Name, linkStart(pairs, row))
-	case shown:
+	case isShown:
 		b.Says = fmt.Sprintf("it points to a row of %s that shows", n.Relation.Name)
 	default:
 		b.Says = fmt.Sprintf("it points to no row of %s that shows", n.Relation.Name)
@@ -229,12 +229,12 @@ func (e *explainer) explainConsent(ctx context.Context, b *Block, n predicate.Co
 	last := n.Steps[len(n.Steps)-1].Relation
 	from := first.Relation.Name.SQL() + " AS s0"
 	for i, step := range n.Steps[1:] {
-		var on []string
+		var conditions []string
 		for _, p := range step.Pairs() {
-			on = append(on, fmt.Sprintf("s%d.%s = s%d.%s", i+1, catalog.QuoteIdent(p.Column), i,
+			conditions = append(conditions, fmt.Sprintf("s%d.%s = s%d.%s", i+1, catalog.QuoteIdent(p.Column), i,
 				catalog.QuoteIdent(p.FromColumn)))
 		}
-		from += fmt.Sprintf(" LEFT JOIN %s AS s%d ON %s", step.Relation.Name.SQL(), i+1, strings.Join(on, " AND "))
+		from += fmt.Sprintf(" LEFT JOIN %s AS s%d ON %s", step.Relation.Name.SQL(), i+1, strings.Join(conditions, " AND "))
 	}
 	end := fmt.Sprintf("s%d", len(n.Steps)-1)
 	subject, link := keyColumns(last), []string{}
@@ -249,18 +249,18 @@ func (e *explainer) explainConsent(ctx context.Context, b *Block, n predicate.Co
 		selected = append(selected, "s0."+catalog.QuoteIdent(name)+"::pg_catalog.text")
 	}
 	status := end + "." + catalog.QuoteIdent(n.StatusColumn) + "::pg_catalog.text"
-	there := "true"
+	exists := "true"
 	if len(n.Steps) > 1 {
 		steps := n.Steps[len(n.Steps)-1].Pairs()
-		there = end + "." + catalog.QuoteIdent(steps[0].Column) + " IS NOT NULL"
+		exists = end + "." + catalog.QuoteIdent(steps[0].Column) + " IS NOT NULL"
 	}
-	over := "false"
+	expiredSQL := "false"
 	if n.ExpiryColumn != "" {
-		over = "(" + end + "." + catalog.QuoteIdent(n.ExpiryColumn) + " <= pg_catalog.statement_timestamp()) IS TRUE"
+		expiredSQL = "(" + end + "." + catalog.QuoteIdent(n.ExpiryColumn) + " <= pg_catalog.statement_timestamp()) IS TRUE"
 	}
 	order := strings.Join(selected, ", ")
-	selected = append(selected, over, status, there)
-	agrees := "(" + status + " = " + catalog.QuoteLiteral(n.AgreedStatus) + " AND NOT " + over + ")"
+	selected = append(selected, expiredSQL, status, exists)
+	agrees := "(" + status + " = " + catalog.QuoteLiteral(n.AgreedStatus) + " AND NOT " + expiredSQL + ")"
 	rows, err := e.tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s WHERE %s ORDER BY %s IS TRUE, %s LIMIT %d",
 		strings.Join(selected, ", "), from, where, agrees, order, maxRecords+1))
 	if err != nil {
@@ -294,10 +294,10 @@ func (e *explainer) explainConsent(ctx context.Context, b *Block, n predicate.Co
 		}
 		value := text(values[len(values)-2])
 		present, _ := values[len(values)-1].(bool)
-		ended, _ := values[len(values)-3].(bool)
+		hasExpired, _ := values[len(values)-3].(bool)
 		record.Holds = value != nil && *value == n.AgreedStatus
 		record.Says = n.StatusColumn + " is " + quotedOrNull(value) + requiredValueText(record.Holds, n.AgreedStatus)
-		if record.Holds && ended {
+		if record.Holds && hasExpired {
 			record.Holds, record.Says = false, record.Says+", until a moment that is over ("+n.ExpiryColumn+")"
 		}
 		if !present {
@@ -322,7 +322,8 @@ func (e *explainer) explainConsent(ctx context.Context, b *Block, n predicate.Co
 }
 
 // explainRecorded finds the subjects of the row, and whether each has agreed by a record.
-func (e *explainer) explainRecorded(ctx context.Context, b *Block, n predicate.RecordedConsent, at explainedRow) error {
+func (e *explainer) explainRecorded(ctx context.Context, b *Block, n predicate.RecordedConsent,
+	row explainedRow) error {
 	query := predicate.SubjectsQuery(n, "r", e.values)
 	if query == "" {
 		return nil
@@ -330,7 +331,7 @@ func (e *explainer) explainRecorded(ctx context.Context, b *Block, n predicate.R
 	rows, err := e.tx.Query(ctx, fmt.Sprintf(
 		"SELECT q.id, q.self, q.agreed, q.guarded FROM %s AS r CROSS JOIN LATERAL (%s) AS q WHERE %s ORDER BY "+
 			"q.self OR q.agreed OR q.guarded, q.id LIMIT %d",
-		at.relation.Name.SQL(), query, at.findCondition("r"), maxRecords+1))
+		row.relation.Name.SQL(), query, row.findCondition("r"), maxRecords+1))
 	if err != nil {
 		return err
 	}

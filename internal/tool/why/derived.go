@@ -12,12 +12,12 @@ import (
 )
 
 // explainDerived finds the rows from which a row was made, those that hide it first.
-func (e *explainer) explainDerived(ctx context.Context, b *Block, n predicate.Derived, at explainedRow) error {
+func (e *explainer) explainDerived(ctx context.Context, b *Block, n predicate.Derived, row explainedRow) error {
 	if n.ExceptIf != nil {
 		var hasException bool
 		err := e.tx.QueryRow(ctx, fmt.Sprintf("SELECT %s FROM %s AS r WHERE %s",
-			predicate.DirectCondition(n.ExceptIf, "r", e.values), at.relation.Name.SQL(),
-			at.findCondition("r"))).Scan(&hasException)
+			predicate.DirectCondition(n.ExceptIf, "r", e.values), row.relation.Name.SQL(),
+			row.findCondition("r"))).Scan(&hasException)
 		if err != nil {
 			return err
 		}
@@ -32,11 +32,11 @@ func (e *explainer) explainDerived(ctx context.Context, b *Block, n predicate.De
 	for _, name := range key {
 		selected = append(selected, "s."+catalog.QuoteIdent(name)+"::pg_catalog.text")
 	}
-	holds := predicate.DirectCondition(n.SourceCondition(), "s", e.values)
+	condition := predicate.DirectCondition(n.SourceCondition(), "s", e.values)
 	rows, err := e.tx.Query(ctx, fmt.Sprintf(
 		"SELECT %s, %s FROM %s AS r JOIN %s AS s ON %s WHERE %s ORDER BY %[2]s, %[1]s LIMIT %[7]d",
-		strings.Join(selected, ", "), holds, at.relation.Name.SQL(), source.Name.SQL(), n.DerivedFromCondition("r",
-			"s"), at.findCondition("r"), maxRecords+1))
+		strings.Join(selected, ", "), condition, row.relation.Name.SQL(), source.Name.SQL(), n.DerivedFromCondition("r",
+			"s"), row.findCondition("r"), maxRecords+1))
 	if err != nil {
 		return err
 	}

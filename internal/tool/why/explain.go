@@ -63,11 +63,11 @@ func Explain(ctx context.Context, conn *pgx.Conn, q Question) (*Answer, error) {
 			a.Missing = append(a.Missing, declared.Name)
 		}
 	}
-	asked, where, err := q.keyCondition(relation)
+	keyText, where, err := q.keyCondition(relation)
 	if err != nil {
 		return nil, err
 	}
-	a.KeyCondition = asked
+	a.KeyCondition = keyText
 	e := explainer{tx: tx, policy: q.Policy, values: values}
 	table, listed := q.Policy.Table(relation.Name)
 	a.Listed = listed
@@ -129,7 +129,7 @@ func (q Question) relation() (*catalog.Relation, error) {
 }
 
 // keyCondition returns the key of the question, for people and as an SQL condition.
-func (q Question) keyCondition(r *catalog.Relation) (asked, where string, err error) {
+func (q Question) keyCondition(r *catalog.Relation) (keyText, where string, err error) {
 	var columns, values []string
 	named := len(q.Key) > 0
 	for _, k := range q.Key {
@@ -166,17 +166,17 @@ func changedColumns(t *policy.Table) []Column {
 		return out
 	}
 	for _, c := range t.Relation.Columns {
-		how := "hidden"
+		treatment := "hidden"
 		if t.Columns.ByKey.Has(c.Name) {
-			how = "by key only, as columns of " + strings.Join(t.Columns.ByKey.Key, ", ") + " name it"
+			treatment = "by key only, as columns of " + strings.Join(t.Columns.ByKey.Key, ", ") + " name it"
 		}
 		for _, s := range t.Columns.Columns {
 			if s.Name == c.Name {
-				how = s.Describe()
+				treatment = s.Describe()
 			}
 		}
-		if how != "" {
-			out = append(out, Column{c.Name, how})
+		if treatment != "" {
+			out = append(out, Column{c.Name, treatment})
 		}
 	}
 	return out
@@ -222,19 +222,20 @@ func (q Question) compareWithRowSecurity(ctx context.Context, owner *pgx.Conn, t
 	if err := tx.QueryRow(ctx, "SELECT pg_catalog.pg_export_snapshot()").Scan(&snapshot); err != nil {
 		return err
 	}
-	as, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	agentTx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
 	if err != nil {
 		return err
 	}
-	defer func() { _ = as.Rollback(context.WithoutCancel(ctx)) }()
-	if _, err := as.Exec(ctx, "SET TRANSACTION SNAPSHOT "+catalog.QuoteLiteral(snapshot)); err != nil {
+	defer func() { _ = agentTx.Rollback(context.WithoutCancel(ctx)) }()
+	if _, err := agentTx.Exec(ctx, "SET TRANSACTION SNAPSHOT "+catalog.QuoteLiteral(snapshot)); err != nil {
 		return err
 	}
-	if err := beginSealed(ctx, as, owner, q.Attributes, q.Settings); err != nil {
+	if err := beginSealed(ctx, agentTx, owner, q.Attributes, q.Settings); err != nil {
 		return err
 	}
 	var visible int
-	if err := as.QueryRow(ctx, "SELECT pg_catalog.count(*) FROM "+from+" AS r WHERE "+where).Scan(&visible); err != nil {
+	if err := agentTx.QueryRow(ctx,
+		"SELECT pg_catalog.count(*) FROM "+from+" AS r WHERE "+where).Scan(&visible); err != nil {
 		var pg *pgconn.PgError
 		if errors.As(err, &pg) {
 			a.RowSecurityNotAsked = "row security answers: " + pg.Message
@@ -256,7 +257,7 @@ type explainer struct {
 // explainRows explains the rows of a table that meet a condition, at most the given number. The node also, if not nil,
 // is a further condition on them.
 func (e *explainer) explainRows(ctx context.Context, t *policy.Table, where string, condition predicate.Node,
-	most int) (out []Row, more bool, err error) {
+	limit int) (out []Row, more bool, err error) {
 	r := t.Relation
 	var names []string
 	add := func(columns []string) {
@@ -292,13 +293,13 @@ func (e *explainer) explainRows(ctx context.Context, t *policy.Table, where stri
 		selected = append(selected, predicate.DirectCondition(b.Node, "r", e.values),
 			predicate.DirectCondition(predicate.Not{Node: b.Node}, "r", e.values))
 	}
-	asked := condition == nil
-	if asked {
+	isAsked := condition == nil
+	if isAsked {
 		condition = predicate.Open{}
 	}
 	selected = append(selected, predicate.DirectCondition(condition, "r", e.values))
 	rows, err := e.tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s AS r WHERE %s LIMIT %d", strings.Join(selected, ", "),
-		r.Name.SQL(), where, most+1))
+		r.Name.SQL(), where, limit+1))
 	var found [][]any
 	if err == nil {
 		found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) ([]any, error) { return row.Values() })
@@ -313,7 +314,7 @@ func (e *explainer) explainRows(ctx context.Context, t *policy.Table, where stri
 	}
 	out = []Row{}
 	for i, values := range found {
-		if i == most {
+		if i == limit {
 			return out, true, nil
 		}
 		row := map[string]*string{}
@@ -328,18 +329,18 @@ func (e *explainer) explainRows(ctx context.Context, t *policy.Table, where stri
 		meets, _ := values[len(values)-1].(bool)
 		explained.Besides = !meets
 		if t.Rule != nil {
-			holds := map[*policy.Rule][2]bool{}
+			resultByRule := map[*policy.Rule][2]bool{}
 			for j, b := range blocks {
-				yes, _ := values[len(names)+2*j].(bool)
+				isTrue, _ := values[len(names)+2*j].(bool)
 				no, _ := values[len(names)+2*j+1].(bool)
-				holds[b] = [2]bool{yes, no}
+				resultByRule[b] = [2]bool{isTrue, no}
 			}
-			if explained.Rule, err = e.explainBlock(ctx, explainedRow{r, key, row}, t.Rule, holds); err != nil {
+			if explained.Rule, err = e.explainBlock(ctx, explainedRow{r, key, row}, t.Rule, resultByRule); err != nil {
 				return nil, false, err
 			}
 			explained.Visible = explained.Rule.Holds
 		}
-		if asked && t.Aggregate != nil && !explained.Visible {
+		if isAsked && t.Aggregate != nil && !explained.Visible {
 			if explained.Group, err = e.explainGroup(ctx, t, explainedRow{r, key, row}); err != nil {
 				return nil, false, err
 			}

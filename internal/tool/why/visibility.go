@@ -195,7 +195,7 @@ func (c subjectCount) countFor(ctx context.Context, tx pgx.Tx, subject string,
 	given := []any{subject}
 	for _, name := range c.parameters.AttributeNames {
 		var value *string
-		if said, there := attributes[name]; there {
+		if said, exists := attributes[name]; exists {
 			value = &said
 		}
 		given = append(given, value)

@@ -32,9 +32,9 @@ func TryAppend(ctx context.Context, conn *pgx.Conn) error {
 	}
 	_, err = tx.Exec(ctx, "SELECT pgconsent.audit_append($1, 1, ARRAY['{}'])", probeChain)
 	if err == nil {
-		var there bool
+		var exists bool
 		if err = tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pgconsent.audit_record WHERE chain = $1 AND seq = 1)",
-			probeChain).Scan(&there); err == nil && !there {
+			probeChain).Scan(&exists); err == nil && !exists {
 			return errors.New("audit: a record that was added is missing: a trigger, a rule or another function has removed it")
 		}
 	}

@@ -118,32 +118,32 @@ func MakeReport(ctx context.Context, from ReportSources, q ReportRequest) (*dsar
 	if err := from.Conn.QueryRow(ctx, "SELECT 'ref:' || pgconsent.audit_ref($1)", q.Subject).Scan(&about); err != nil {
 		return nil, fmt.Errorf("name the person for the audit: %w", err)
 	}
-	made := audit.SubjectReport{RequestedBy: q.RequestedBy, Subject: about, Database: from.Database, Format: q.Format,
+	record := audit.SubjectReport{RequestedBy: q.RequestedBy, Subject: about, Database: from.Database, Format: q.Format,
 		HasCopy:      q.WithCopy,
 		SubjectKnown: true,
 		LogsIntact:   areLogsIntact(m.Logs)}
-	if made.RequestedBy == q.Subject {
-		made.RequestedBy = about
+	if record.RequestedBy == q.Subject {
+		record.RequestedBy = about
 	}
 	for _, l := range m.Logs {
-		made.Records += l.Records
+		record.Records += l.Records
 	}
-	if err := from.recordRequest(key, made, &report.Record); err != nil {
+	if err := from.recordRequest(key, record, &report.Record); err != nil {
 		return nil, err
 	}
 	if from.Registry != nil && len(m.CurrentConsents) > 0 && !q.OnlyDisplayed {
 		first := m.CurrentConsents[0].Key
-		by := consent.Party{Role: consent.RoleController, ID: q.RequestedBy}
+		party := consent.Party{Role: consent.RoleController, ID: q.RequestedBy}
 		if q.RequestedBy == q.Subject {
-			by.Role = consent.RoleSubject
+			party.Role = consent.RoleSubject
 		}
-		done, err := from.Registry.Execute(ctx, consent.Command{
-			Action: consent.ActionNoteReport, Subject: first.Subject, Grantee: first.Grantee, Scope: first.Scope, Caller: by,
+		result, err := from.Registry.Execute(ctx, consent.Command{
+			Action: consent.ActionNoteReport, Subject: first.Subject, Grantee: first.Grantee, Scope: first.Scope, Caller: party,
 			Interface: q.Interface})
 		if err != nil {
 			return nil, err
 		}
-		report.Record.Registry = done.RecordNumber
+		report.Record.Registry = result.RecordNumber
 	}
 	return report, nil
 }
@@ -228,7 +228,7 @@ func (log AuditLog) setVerification(key audit.Key, scan *dsar.LogScan) (unproved
 }
 
 // recordRequest records the request for a report, and returns once the record is durable.
-func (from ReportSources) recordRequest(key audit.Key, made audit.SubjectReport, where *dsar.AuditRecord) error {
+func (from ReportSources) recordRequest(key audit.Key, report audit.SubjectReport, where *dsar.AuditRecord) error {
 	if from.OpenReportLog == nil {
 		return nil
 	}
@@ -244,7 +244,7 @@ func (from ReportSources) recordRequest(key audit.Key, made audit.SubjectReport,
 	if err != nil {
 		return fmt.Errorf("record that the report was made: %w", err)
 	}
-	ticket := log.SubjectReport(made)
+	ticket := log.SubjectReport(report)
 	refused := ticket.Release()
 	if where != nil && refused == nil {
 		*where = dsar.AuditRecord{Log: name, Seq: ticket.Seq()}

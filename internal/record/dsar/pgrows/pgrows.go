@@ -127,12 +127,13 @@ func linkCondition(ctx context.Context, tx pgx.Tx, l dsar.SubjectLink, from *cat
 				" CROSS JOIN ") + " WHERE " + where + " AND "
 			end = ")" + end
 		default:
-			var on []string
+			var conditions []string
 			for _, p := range h.Pairs() {
-				on = append(on, alias+"."+catalog.QuoteIdent(p.Column)+" = "+row+"."+catalog.QuoteIdent(p.FromColumn))
+				conditions = append(conditions,
+					alias+"."+catalog.QuoteIdent(p.Column)+" = "+row+"."+catalog.QuoteIdent(p.FromColumn))
 			}
 			begin += "EXISTS (SELECT 1 FROM " + h.Relation.Name.SQL() + " AS " + alias + " WHERE " +
-				strings.Join(on, " AND ") + " AND "
+				strings.Join(conditions, " AND ") + " AND "
 			end = ")" + end
 		}
 		row, last = alias, h.Relation
@@ -163,17 +164,17 @@ func keySQL(row string, r *catalog.Relation) string {
 // recursiveStepSQL returns a query of the rows that were made from the rows with the keys in m, of the same table.
 func recursiveStepSQL(h dsar.LinkStep) string {
 	columns := make([]string, len(h.Relation.PrimaryKey))
-	on := make([]string, len(columns))
+	conditions := make([]string, len(columns))
 	for i, c := range h.Relation.PrimaryKey {
 		columns[i] = fmt.Sprintf("p%d", i)
-		on[i] = "s." + catalog.QuoteIdent(c) + " = g." + columns[i]
+		conditions[i] = "s." + catalog.QuoteIdent(c) + " = g." + columns[i]
 	}
 	names := strings.Join(columns, ", ")
 	var ways []string
 	for _, o := range h.MadeFrom {
 		products, where := o.DerivedRowsSQL(h.Relation, "t", "s")
 		ways = append(ways, "SELECT "+keySQL("t", h.Relation)+" FROM g JOIN "+h.Relation.Name.SQL()+" AS s ON "+
-			strings.Join(on, " AND ")+" CROSS JOIN "+strings.Join(products, " CROSS JOIN ")+" WHERE "+where)
+			strings.Join(conditions, " AND ")+" CROSS JOIN "+strings.Join(products, " CROSS JOIN ")+" WHERE "+where)
 	}
 	return "SELECT f.* FROM (WITH g (" + names + ") AS MATERIALIZED (SELECT * FROM m) " +
 		strings.Join(ways, " UNION ALL ") + ") AS f"
@@ -183,10 +184,10 @@ func recursiveStepSQL(h dsar.LinkStep) string {
 // must match completely.
 func equalsSubjectSQL(ctx context.Context, tx pgx.Tx, row string, c *catalog.Column, subject string) (string, error) {
 	name := row + "." + catalog.QuoteIdent(c.Name)
-	whole := name + "::pg_catalog.text = $1::pg_catalog.text"
+	condition := name + "::pg_catalog.text = $1::pg_catalog.text"
 	cast := map[string]string{"uuid": "uuid", "smallint": "int8", "integer": "int8", "bigint": "int8"}[c.Type]
 	if cast == "" {
-		return whole, nil
+		return condition, nil
 	}
 	attempt, err := tx.Begin(ctx)
 	if err != nil {
@@ -204,7 +205,7 @@ func equalsSubjectSQL(ctx context.Context, tx pgx.Tx, row string, c *catalog.Col
 	if err != nil {
 		return "", err
 	}
-	return "(" + name + " = $1::pg_catalog.text::pg_catalog." + cast + " AND " + whole + ")", nil
+	return "(" + name + " = $1::pg_catalog.text::pg_catalog." + cast + " AND " + condition + ")", nil
 }
 
 // inListSQL returns the condition that a text is in a list of ids.

@@ -16,11 +16,11 @@ func ReadStatedConsents(ctx context.Context, tx pgx.Tx, tables []dsar.ConsentTab
 	subject string) ([]dsar.StatedConsent, error) {
 	var out []dsar.StatedConsent
 	for _, t := range tables {
-		is, err := equalsSubjectSQL(ctx, tx, "r", t.Relation.Column(t.PersonColumn), subject)
+		condition, err := equalsSubjectSQL(ctx, tx, "r", t.Relation.Column(t.PersonColumn), subject)
 		if err != nil {
 			return nil, fmt.Errorf("read the subject's consents in %s: %w", t.Relation.Name, err)
 		}
-		if is == "" {
+		if condition == "" {
 			continue
 		}
 		column := func(name, as string) string {
@@ -33,7 +33,7 @@ func ReadStatedConsents(ctx context.Context, tx pgx.Tx, tables []dsar.ConsentTab
 			"text")+", 'NULL'), COALESCE("+column(t.GranteeColumn, "text")+
 			", ''), COALESCE("+column(t.ScopeColumn, "text")+", ''), "+column(t.ExpiryColumn,
 			"timestamptz")+", "+t.ActiveCondition()+" FROM "+
-			t.Relation.Name.SQL()+" AS r WHERE "+is+" ORDER BY 5 DESC, 2, 3, 1", subject)
+			t.Relation.Name.SQL()+" AS r WHERE "+condition+" ORDER BY 5 DESC, 2, 3, 1", subject)
 		if err != nil {
 			return nil, fmt.Errorf("read the subject's consents in %s: %w", t.Relation.Name, err)
 		}

@@ -48,7 +48,7 @@ UNION ALL SELECT d.of, true FROM dependent AS d WHERE d.classid NOT IN ('pg_attr
   'pg_statistic_ext'::regclass, 'pg_trigger'::regclass, 'pg_type'::regclass)`
 
 // addDependents adds the relations that depend on those that have changed.
-func (r *Reader) addDependents(ctx context.Context, of catalogReader, found *changes) error {
+func (r *Reader) addDependents(ctx context.Context, source catalogReader, found *changes) error {
 	if found.readAll {
 		return nil
 	}
@@ -62,7 +62,7 @@ func (r *Reader) addDependents(ctx context.Context, of catalogReader, found *cha
 		oid  uint32
 		more bool
 	)
-	return of.each(ctx, dependentsQuery, []any{&oid, &more}, func() error {
+	return source.each(ctx, dependentsQuery, []any{&oid, &more}, func() error {
 		found.relations[oid] = true
 		found.readAll = found.readAll || more
 		return nil
@@ -85,14 +85,14 @@ func (r *catalogReader) ownersRenamed(ctx context.Context, f *catalogFacts) (ren
 }
 
 // readChanged reads the facts about changed relations again. It returns f where they are as before.
-func (f *catalogFacts) readChanged(ctx context.Context, of catalogReader, found *changes) (*catalogFacts, error) {
+func (f *catalogFacts) readChanged(ctx context.Context, source catalogReader, found *changes) (*catalogFacts, error) {
 	next := *f
 	oids := sortedKeys(found.relations)
-	relations := relationReader{catalogReader: of, oids: oids, objects: &next.objects}
+	relations := relationReader{catalogReader: source, oids: oids, objects: &next.objects}
 	if err := relations.read(ctx); err != nil {
 		return nil, err
 	}
-	l := &loader{catalogReader: of, catalogFacts: &next}
+	l := &loader{catalogReader: source, catalogFacts: &next}
 	if err := l.readPolicies(ctx); err != nil {
 		return nil, err
 	}
@@ -121,8 +121,8 @@ func (f *catalogFacts) readChanged(ctx context.Context, of catalogReader, found 
 		delete(next.relations, oid)
 	}
 	maps.Copy(next.relations, relations.facts)
-	return &next, newLoader(of, &next).readCalledFunctions(ctx)
+	return &next, newLoader(source, &next).readCalledFunctions(ctx)
 }
 
 // sortedKeys are the keys of a map by OID.
-func sortedKeys[V any](of map[uint32]V) []uint32 { return slices.Sorted(maps.Keys(of)) }
+func sortedKeys[V any](keys map[uint32]V) []uint32 { return slices.Sorted(maps.Keys(keys)) }

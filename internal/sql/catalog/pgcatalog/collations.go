@@ -39,14 +39,14 @@ func (l *loader) readCollationNames(ctx context.Context, of map[uint32]bool) err
 // readRangeTypes reads which types ranges and multiranges are made of, and the collations of ranges.
 func (l *loader) readRangeTypes(ctx context.Context) error {
 	l.rangeTypes, l.rangeCollation = map[uint32][]uint32{}, map[uint32]uint32{}
-	var whole, part, of uint32
+	var rangeType, memberType, of uint32
 	return l.each(ctx, `SELECT r.rngtypid, r.rngsubtype, r.rngcollation FROM pg_range AS r
 		UNION ALL SELECT r.rngmultitypid, r.rngtypid, 0::oid FROM pg_range AS r`,
-		[]any{&whole, &part, &of},
+		[]any{&rangeType, &memberType, &of},
 		func() error {
-			l.rangeTypes[whole] = append(l.rangeTypes[whole], part)
+			l.rangeTypes[rangeType] = append(l.rangeTypes[rangeType], memberType)
 			if of != 0 {
-				l.rangeCollation[whole] = of
+				l.rangeCollation[rangeType] = of
 			}
 			return nil
 		})

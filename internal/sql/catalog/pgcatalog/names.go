@@ -12,7 +12,7 @@ import (
 // the functions that it is made of. Its own row says immutable and not SECURITY DEFINER, whatever its functions are.
 // proargnames also names OUT arguments; proargmodes tells which of the names are input arguments.
 func (l *loader) readFunctions(ctx context.Context) error {
-	made, err := l.readAggregates(ctx)
+	aggregates, err := l.readAggregates(ctx)
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func (l *loader) readFunctions(ctx context.Context) error {
 		func() error {
 			function := f
 			function.Kind, function.Volatility = kind[0], volatility[0]
-			if of, ok := made[f.OID]; ok {
+			if of, ok := aggregates[f.OID]; ok {
 				function.SecurityDefiner, function.Volatility = f.SecurityDefiner || of.securityDefiner, of.volatility
 			}
 			function.DefinerDefault = definers[f.OID]

@@ -244,10 +244,10 @@ func TestRenamedOwnersAreReadAgain(t *testing.T) {
 		t.Errorf("the owner is %s", got.Owner)
 	}
 	exec(t, conn, "DROP TABLE owned")
-	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) { // tests beside this one may use every role for a moment
+	for startedAt := time.Now(); ; time.Sleep(50 * time.Millisecond) { // tests beside this one may use every role for a moment
 		if _, err := conn.Exec(t.Context(), fmt.Sprintf("DROP ROLE %s_renamed", owner)); err == nil {
 			return
-		} else if time.Since(began) > tier.Patience {
+		} else if time.Since(startedAt) > tier.Patience {
 			t.Fatal(err)
 		}
 	}

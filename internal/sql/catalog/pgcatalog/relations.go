@@ -181,15 +181,15 @@ func (l *loader) readDomainDefaults(ctx context.Context) error {
 func (l *loader) setColumns(ctx context.Context) error {
 	l.attributes = map[uint32][]attribute{}
 	for oid, r := range l.relations {
-		of := l.catalogFacts.relations[oid]
-		for _, row := range of.columns {
+		facts := l.catalogFacts.relations[oid]
+		for _, row := range facts.columns {
 			c := row.Column
-			c.ComputedFrom, c.Sequence, c.Default = []string{}, l.firstSequence(of.defaultSequences[row.number]), ""
+			c.ComputedFrom, c.Sequence, c.Default = []string{}, l.firstSequence(facts.defaultSequences[row.number]), ""
 			if c.Identity != "" {
-				c.Sequence = l.firstSequence(of.identitySequences[row.number])
+				c.Sequence = l.firstSequence(facts.identitySequences[row.number])
 			}
 			if !c.Generated {
-				c.Default = cmp.Or(of.defaults[row.number], l.domainDefaults[c.TypeOID])
+				c.Default = cmp.Or(facts.defaults[row.number], l.domainDefaults[c.TypeOID])
 			}
 			r.Columns = append(r.Columns, c)
 			l.attributes[oid] = append(l.attributes[oid], row.attribute)
@@ -262,8 +262,8 @@ func (r *relationReader) readSequences(ctx context.Context) error {
 }
 
 // firstSequence is the name of the first sequence among some relations.
-func (l *loader) firstSequence(of []uint32) catalog.Name {
-	for _, oid := range of {
+func (l *loader) firstSequence(sequences []uint32) catalog.Name {
+	for _, oid := range sequences {
 		if s := l.relations[oid]; s != nil && s.Kind == catalog.Sequence {
 			return s.Name
 		}
@@ -307,15 +307,15 @@ func (l *loader) setChecked(context.Context) error {
 		if c.tree == nil || !c.isEnforced {
 			continue
 		}
-		reads := l.columnsOf(c.relation, func(n int16) bool {
+		columns := l.columnsOf(c.relation, func(n int16) bool {
 			read := slices.Contains(c.keys, n) || c.tree.readsWholeRow()
 			if read {
 				numbers[c.relation] = append(numbers[c.relation], n)
 			}
 			return read
 		})
-		if len(reads) > 1 {
-			together[c.relation] = append(together[c.relation], reads)
+		if len(columns) > 1 {
+			together[c.relation] = append(together[c.relation], columns)
 		}
 	}
 	for oid, read := range numbers {

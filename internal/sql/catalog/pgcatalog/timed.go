@@ -118,8 +118,8 @@ func (l *loader) assignedTimeColumns(t trigger) (columns []string, only bool) {
 		k.hasForeignTimeFunction || !timeAssignmentsBody.MatchString(lowerASCII(text)) {
 		return nil, false
 	}
-	for _, at := range assignedColumn.FindAllStringSubmatchIndex(lowerASCII(text), -1) {
-		name := text[at[2]:at[3]]
+	for _, match := range assignedColumn.FindAllStringSubmatchIndex(lowerASCII(text), -1) {
+		name := text[match[2]:match[3]]
 		if !strings.HasPrefix(name, `"`) {
 			name = lowerASCII(name)
 		}

@@ -26,12 +26,12 @@ func newTree(text *string) *tree {
 	}
 	t := &tree{text: *text, hasWholeRow: strings.Contains(*text, ":varattno 0 ")}
 	for rest := *text; ; {
-		at := strings.IndexAny(rest, ":{")
-		if at < 0 {
+		valueStart := strings.IndexAny(rest, ":{")
+		if valueStart < 0 {
 			return t
 		}
-		node := rest[at] == '{'
-		rest = rest[at+1:]
+		node := rest[valueStart] == '{'
+		rest = rest[valueStart+1:]
 		name, value, _ := strings.Cut(rest, " ")
 		digits := value[:len(value)-len(strings.TrimLeft(value, "0123456789"))]
 		switch {

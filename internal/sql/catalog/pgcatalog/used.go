@@ -90,7 +90,7 @@ WHERE p.prosecdef AND NOT a.attisdropped AND a.attgenerated OPERATOR(pg_catalog.
 }
 
 // queryRows reads the rows of a query. into returns pointers to the fields that take the values of a row.
-func queryRows[T any](ctx context.Context, conn *pgx.Conn, what, sql string, into func(*T) []any) ([]T, error) {
+func queryRows[T any](ctx context.Context, conn *pgx.Conn, kind, sql string, into func(*T) []any) ([]T, error) {
 	rows, err := conn.Query(ctx, sql)
 	if err == nil {
 		var out []T
@@ -102,5 +102,5 @@ func queryRows[T any](ctx context.Context, conn *pgx.Conn, what, sql string, int
 			return out, nil
 		}
 	}
-	return nil, fmt.Errorf("read %s: %w", what, err)
+	return nil, fmt.Errorf("read %s: %w", kind, err)
 }

@@ -174,8 +174,8 @@ func (l *loader) typesRunningUserCode(ctx context.Context) (map[uint32]string, e
 }
 
 // readSignatures reads the names of functions with the types of their arguments.
-func (l *loader) readSignatures(ctx context.Context, of map[uint32]string) error {
-	if len(of) == 0 {
+func (l *loader) readSignatures(ctx context.Context, functions map[uint32]string) error {
+	if len(functions) == 0 {
 		return nil
 	}
 	var (
@@ -184,9 +184,9 @@ func (l *loader) readSignatures(ctx context.Context, of map[uint32]string) error
 	)
 	return l.each(ctx, "SELECT f.oid, f.oid::regprocedure::text FROM unnest($1::oid[]) AS f (oid)",
 		[]any{&oid, &name}, func() error {
-			of[oid] = name
+			functions[oid] = name
 			return nil
-		}, slices.Sorted(maps.Keys(of)))
+		}, slices.Sorted(maps.Keys(functions)))
 }
 
 // inheritPlannerUserCode gives each partition or child what its parent or a sibling has, since a plan considers all of
@@ -198,8 +198,8 @@ func (l *loader) inheritPlannerUserCode() {
 	}
 	names := slices.SortedFunc(maps.Keys(byName),
 		func(a, b catalog.Name) int { return strings.Compare(a.String(), b.String()) })
-	for again := true; again; {
-		again = false
+	for changed := true; changed; {
+		changed = false
 		for _, name := range names {
 			r := byName[name]
 			for _, parent := range r.Parents {
@@ -207,9 +207,9 @@ func (l *loader) inheritPlannerUserCode() {
 				switch {
 				case p == nil || p.PlannerRunsUserCode == r.PlannerRunsUserCode:
 				case p.PlannerRunsUserCode:
-					r.PlannerRunsUserCode, r.UserCodeSource, again = true, p.UserCodeSource, true
+					r.PlannerRunsUserCode, r.UserCodeSource, changed = true, p.UserCodeSource, true
 				default:
-					p.PlannerRunsUserCode, p.UserCodeSource, again = true, r.UserCodeSource, true
+					p.PlannerRunsUserCode, p.UserCodeSource, changed = true, r.UserCodeSource, true
 				}
 			}
 		}
@@ -235,7 +235,7 @@ func mayFold(tree string, functions []uint32) bool {
 	type node struct{ calls, column, late bool }
 	stack := []node{{late: true}}
 	for i := 0; i < len(tree); i++ {
-		at := &stack[len(stack)-1]
+		top := &stack[len(stack)-1]
 		switch rest := tree[i:]; tree[i] {
 		case '\\':
 			i++
@@ -245,17 +245,17 @@ func mayFold(tree string, functions []uint32) bool {
 		case ':':
 			if m := callPattern.FindStringSubmatch(rest); m != nil {
 				oid, err := strconv.ParseUint(m[1], 10, 32)
-				at.calls = at.calls || err != nil || slices.Contains(functions, uint32(oid))
+				top.calls = top.calls || err != nil || slices.Contains(functions, uint32(oid))
 			}
-			at.late = at.late && !nullConstantPattern.MatchString(rest)
+			top.late = top.late && !nullConstantPattern.MatchString(rest)
 		case '}':
-			if len(stack) == 1 || at.calls && !(at.column && at.late) {
+			if len(stack) == 1 || top.calls && !(top.column && top.late) {
 				return true
 			}
-			inner := *at
+			inner := *top
 			stack = stack[:len(stack)-1]
-			at = &stack[len(stack)-1]
-			at.column, at.late = at.column || inner.column, at.late && inner.late
+			top = &stack[len(stack)-1]
+			top.column, top.late = top.column || inner.column, top.late && inner.late
 		}
 	}
 	return len(stack) != 1

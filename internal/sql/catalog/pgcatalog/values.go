@@ -45,10 +45,10 @@ func (l *loader) readDomainValues(ctx context.Context) error {
 // setValues tells columns of the values that such checks allow.
 func (l *loader) setValues(context.Context) error {
 	for oid, r := range l.relations {
-		of := l.catalogFacts.relations[oid].checkedValues
+		values := l.catalogFacts.relations[oid].checkedValues
 		for i := range r.Columns {
 			c := &r.Columns[i]
-			checks := slices.Concat(of[l.attributes[oid][i].number], l.domainValues[c.TypeOID])
+			checks := slices.Concat(values[l.attributes[oid][i].number], l.domainValues[c.TypeOID])
 			slices.Sort(checks)
 			for _, expr := range checks {
 				if c.AllowedValues = listedValues(expr); c.AllowedValues != nil {

@@ -119,9 +119,9 @@ type changes struct {
 func (c *changes) isEmpty() bool { return !c.readAll && len(c.relations) == 0 }
 
 // concerns tells whether one of these relations was changed. Facts leave out temporary tables.
-func (c *changes) concerns(of *catalogFacts) bool {
+func (c *changes) concerns(facts *catalogFacts) bool {
 	for oid := range c.relations {
-		if of.relations[oid] != nil {
+		if facts.relations[oid] != nil {
 			return true
 		}
 	}
@@ -220,9 +220,9 @@ func (c *changes) addWrittenCatalog(catalog string, written []string, v *version
 }
 
 // addRow notes that a row of a catalog was written or deleted.
-func (c *changes) addRow(of watchedCatalog, number int64) {
+func (c *changes) addRow(watched watchedCatalog, number int64) {
 	c.relations[uint32(number)] = true
-	if of.keyHasRelation {
+	if watched.keyHasRelation {
 		c.relations[uint32(number>>32)] = true
 	}
 	c.readAll = c.readAll || uint32(number) == 0
@@ -235,13 +235,13 @@ func (r *catalogReader) findDroppedRows(ctx context.Context, c watchedCatalog, r
 	if err := r.tx.QueryRow(ctx, c.rowNumbersQuery()).Scan(&numbers); err != nil {
 		return err
 	}
-	there := make(map[int64]bool, len(numbers))
+	exists := make(map[int64]bool, len(numbers))
 	for _, n := range numbers {
-		there[n] = true
+		exists[n] = true
 		found.readAll = found.readAll || !rows[n] && !slices.Contains(found.addedRows[c.name], n)
 	}
 	for n := range rows {
-		if !there[n] {
+		if !exists[n] {
 			found.addRow(c, n)
 			found.removedRows[c.name] = append(found.removedRows[c.name], n)
 			if c.name == "pg_type" {

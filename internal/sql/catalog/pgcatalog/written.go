@@ -96,24 +96,25 @@ func (k *objectFacts) mayDifferNextTime(t *tree) bool {
 // dependsOnSettings tells whether an expression makes a text of a value, or a value of a text, in a way that depends on
 // the session's settings.
 func (k *objectFacts) dependsOnSettings(t *tree) bool {
-	made := strings.Count(t.text, castViaTextNode)
-	if made == 0 {
+	casts := strings.Count(t.text, castViaTextNode)
+	if casts == 0 {
 		return false
 	}
-	known := 0
+	fixedCasts := 0
 	for _, m := range castSourcePattern.FindAllStringSubmatch(t.text, -1) {
 		if k.hasFixedText(parseOID(m[1])) {
-			known++
+			fixedCasts++
 		}
 	}
-	return known != made || slices.ContainsFunc(findOIDs(resultTypePattern, t.text), func(oid uint32) bool { return !k.hasFixedInput(oid) })
+	return fixedCasts != casts || slices.ContainsFunc(findOIDs(resultTypePattern, t.text),
+		func(oid uint32) bool { return !k.hasFixedInput(oid) })
 }
 
 // holdsForExpression tells whether something holds for an expression, or for a virtual column that the expression
 // reads. PostgreSQL computes the virtual column with the expression, but the stored expression has only its number.
-func (l *loader) holdsForExpression(does func(*tree) bool, t *tree, relation uint32) bool {
-	return does(t) || t != nil && slices.ContainsFunc(l.virtualColumns[relation], func(g generatedColumn) bool {
-		return (t.readsWholeRow() || slices.Contains(t.columns(), uint32(g.number))) && does(g.tree)
+func (l *loader) holdsForExpression(condition func(*tree) bool, t *tree, relation uint32) bool {
+	return condition(t) || t != nil && slices.ContainsFunc(l.virtualColumns[relation], func(g generatedColumn) bool {
+		return (t.readsWholeRow() || slices.Contains(t.columns(), uint32(g.number))) && condition(g.tree)
 	})
 }
 
@@ -127,7 +128,7 @@ func (l *loader) setRecheckedColumns(context.Context) error {
 			continue
 		}
 		columns := l.columnsOf(c.relation, func(n int16) bool { return slices.Contains(c.keys, n) || c.tree.readsWholeRow() })
-		if !slices.ContainsFunc(r.RecheckedColumns, func(have []string) bool { return slices.Equal(have, columns) }) {
+		if !slices.ContainsFunc(r.RecheckedColumns, func(listed []string) bool { return slices.Equal(listed, columns) }) {
 			r.RecheckedColumns = append(r.RecheckedColumns, columns)
 		}
 	}
@@ -200,8 +201,9 @@ func (l *loader) addComputation(relation uint32, source string, mayFailUnchanged
 		return
 	}
 	for i := range r.Computations {
-		if of := &r.Computations[i]; of.Source == source && slices.Equal(of.Columns, columns) {
-			of.MayFailUnchanged, of.MayFailOnDelete = of.MayFailUnchanged || mayFailUnchanged, of.MayFailOnDelete ||
+		if existing := &r.Computations[i]; existing.Source == source && slices.Equal(existing.Columns, columns) {
+			existing.MayFailUnchanged, existing.MayFailOnDelete = existing.MayFailUnchanged ||
+				mayFailUnchanged, existing.MayFailOnDelete ||
 				mayFailOnDelete
 			return
 		}
