@@ -68,9 +68,9 @@ func TestContractsApplyToEachStatement(t *testing.T) {
 				t.Helper()
 				may := needed&^allows == 0
 				met[may]++
-				for _, p := range []verdict.Protocol{verdict.Simple, verdict.Extended} {
-					v := c.Decide(t.Context(), text, p)
-					if p == verdict.Extended && v.Refusal != nil && v.Refusal.Code == sqlstate.SyntaxError {
+				for _, protocol := range []verdict.Protocol{verdict.Simple, verdict.Extended} {
+					v := c.Decide(t.Context(), text, protocol)
+					if protocol == verdict.Extended && v.Refusal != nil && v.Refusal.Code == sqlstate.SyntaxError {
 						continue // several statements
 					}
 					if v.Allowed() != may {
@@ -138,15 +138,15 @@ func TestContractsOfANewPolicy(t *testing.T) {
 	c := w.client("one")
 	decided := map[string]*verdict.Verdict{}
 	for _, text := range []string{memory, "SELECT 1", "PREPARE p AS " + memory, "COPY (" + memory + ") TO STDOUT"} {
-		for _, p := range []verdict.Protocol{verdict.Simple, verdict.Extended} {
-			v := c.Decide(t.Context(), text, p)
+		for _, protocol := range []verdict.Protocol{verdict.Simple, verdict.Extended} {
+			v := c.Decide(t.Context(), text, protocol)
 			if !v.Allowed() {
 				t.Fatalf("%s: %v", text, v.Refusal)
 			}
-			decided[fmt.Sprint(text, p)] = v
+			decided[fmt.Sprint(text, protocol)] = v
 			for _, e := range v.Effects {
 				if e.Body != nil {
-					decided[fmt.Sprint(text, p, " prepared")] = e.Body
+					decided[fmt.Sprint(text, protocol, " prepared")] = e.Body
 				}
 			}
 		}

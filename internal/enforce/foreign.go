@@ -20,21 +20,22 @@ type foreignRelations struct {
 
 func newForeignRelations(snap *catalog.Snapshot, p *policy.Policy, plan *rls.Plan) foreignRelations {
 	out := foreignRelations{relations: map[catalog.Name]bool{}}
-	for _, r := range snap.Relations() {
-		if r.Kind == catalog.ForeignTable {
-			out.add(snap, r)
+	for _, relation := range snap.Relations() {
+		if relation.Kind == catalog.ForeignTable {
+			out.add(snap, relation)
 		}
 	}
 	if len(out.relations) == 0 {
 		return out
 	}
-	out.inAttributeRule = slices.ContainsFunc(plan.LookupTables(), func(n catalog.Name) bool { return out.relations[n] })
+	out.inAttributeRule = slices.ContainsFunc(plan.LookupTables(),
+		func(name catalog.Name) bool { return out.relations[name] })
 	for _, v := range p.Views() {
-		if slices.ContainsFunc(v.Tables, func(n catalog.Name) bool { return out.relations[n] }) {
+		if slices.ContainsFunc(v.Tables, func(name catalog.Name) bool { return out.relations[name] }) {
 			out.relations[v.Relation.Name] = true
 		}
 	}
-	listed := slices.ContainsFunc(p.Tables(), func(t *policy.Table) bool { return out.relations[t.Relation.Name] })
+	listed := slices.ContainsFunc(p.Tables(), func(table *policy.Table) bool { return out.relations[table.Relation.Name] })
 	if !listed && !out.inAttributeRule { // A function may read relations that no rule is about.
 		return out
 	}

@@ -105,7 +105,7 @@ func (s *session) queryLiveAttributes(ctx context.Context, names []string, attri
 // are now. The policy must allow what it claims, and its contracts must allow its statements. It returns a verdict of
 // the session's own, with the attributes for the record. It returns v itself if the policy needs no such check.
 func (s *session) decideForSession(ctx context.Context, st *state, v *verdict.Verdict,
-	p verdict.Protocol) *verdict.Verdict {
+	protocol verdict.Protocol) *verdict.Verdict {
 	j, ok := v.EnforcerDetail.(*judgement)
 	claiming := v.Allowed() && changesClaims(v.Effects)
 	attributes := s.attributes
@@ -115,7 +115,7 @@ func (s *session) decideForSession(ctx context.Context, st *state, v *verdict.Ve
 			refused = s.ensureUserReferences(ctx, st.policy, user.attributes)
 		}
 		if refused != nil && v.Allowed() {
-			return refuseAllowed(v, p, refused)
+			return refuseAllowed(v, protocol, refused)
 		}
 		v, attributes = withRepresentedUser(v, user), s.mergeUserAttributes(user.attributes)
 		j = v.EnforcerDetail.(*judgement)
@@ -130,10 +130,10 @@ func (s *session) decideForSession(ctx context.Context, st *state, v *verdict.Ve
 	}
 	values, err := s.queryLiveAttributes(ctx, st.neededLiveAttributes, attributes, knownValues)
 	if err != nil {
-		return refuseAllowed(v, p, unavailableRefusal(err))
+		return refuseAllowed(v, protocol, unavailableRefusal(err))
 	}
 	if err := s.ensureReferences(ctx, identifyingValues(st.policy, values)); err != nil {
-		return refuseAllowed(v, p, err)
+		return refuseAllowed(v, protocol, err)
 	}
 	if !v.Allowed() {
 		return s.withAuditDetails(v, st, values, nil, nil)
@@ -158,10 +158,10 @@ func (s *session) decideForSession(ctx context.Context, st *state, v *verdict.Ve
 	}
 	judged := st.withObservedContracts(s.withAuditDetails(v, st, values, contracts, quotas), allValues)
 	if err := s.checkClaims(ctx, st, v.Effects, attributes, now); err != nil {
-		return refuseAllowed(judged, p, err)
+		return refuseAllowed(judged, protocol, err)
 	}
 	if denied != nil {
-		return refuseAllowed(judged, p, denied)
+		return refuseAllowed(judged, protocol, denied)
 	}
 	return judged
 }

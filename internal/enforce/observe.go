@@ -40,7 +40,7 @@ type observedDecision struct {
 
 // decideObserved computes what the policy would have done to an allowed text; nil where the text reads no observed
 // table.
-func (st *state) decideObserved(text string, p verdict.Protocol, res *rewrite.Result) *observedDecision {
+func (st *state) decideObserved(text string, protocol verdict.Protocol, res *rewrite.Result) *observedDecision {
 	if st.observedPolicy == nil {
 		return nil
 	}
@@ -48,15 +48,15 @@ func (st *state) decideObserved(text string, p verdict.Protocol, res *rewrite.Re
 		Tag: res.Tag}}
 	r := &o.record
 	for _, a := range res.Accesses {
-		t, ok := st.policy.Table(a.Relation)
-		if !ok || t.Observed == nil {
+		table, ok := st.policy.Table(a.Relation)
+		if !ok || table.Observed == nil {
 			continue
 		}
 		name := a.Relation.String()
 		if !slices.Contains(r.Tables, name) {
 			r.Tables = append(r.Tables, name)
 		}
-		hidden, masked := t.Observed.HiddenAndMasked(a.Columns)
+		hidden, masked := table.Observed.HiddenAndMasked(a.Columns)
 		for _, c := range hidden {
 			r.HiddenColumns = appendNew(r.HiddenColumns, name+"."+c)
 		}
@@ -67,7 +67,7 @@ func (st *state) decideObserved(text string, p verdict.Protocol, res *rewrite.Re
 	if len(r.Tables) == 0 {
 		return nil
 	}
-	if _, refused := st.observedPolicy.checker.Rewrite(text, p != verdict.Simple); refused != nil {
+	if _, refused := st.observedPolicy.checker.Rewrite(text, protocol != verdict.Simple); refused != nil {
 		r.SQLState, r.Reason = string(refused.Code), string(refused.Reason)
 		r.SkipReason = "it would be refused"
 		return o
@@ -108,7 +108,7 @@ func (st *state) comparedTexts(text string, res *rewrite.Result) (*comparedTexts
 		if slices.ContainsFunc(st.policy.Children(), func(c *policy.Child) bool { return c.Relation.Name == a.Relation }) {
 			return nil, "it reads a partition by its name"
 		}
-		if t, ok := st.policy.Table(a.Relation); ok && t.Observed != nil && t.Observed.Columns != nil {
+		if table, ok := st.policy.Table(a.Relation); ok && table.Observed != nil && table.Observed.Columns != nil {
 			return nil, "columns of a table would be hidden or masked"
 		}
 	}

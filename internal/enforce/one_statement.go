@@ -24,9 +24,9 @@ func newTimeDependent(p *policy.Policy, plan *rls.Plan) timeDependentRelations {
 		return out
 	}
 	out.inAttributeRule = true
-	for _, t := range p.Tables() {
-		if predicate.TimeCanHide(t.VisibilityRules()) {
-			out.relations[t.Relation.Name], out.inAttributeRule = true, false
+	for _, table := range p.Tables() {
+		if predicate.TimeCanHide(table.VisibilityRules()) {
+			out.relations[table.Relation.Name], out.inAttributeRule = true, false
 		}
 	}
 	out.inAttributeRule = out.inAttributeRule || plan.TimeCanChangeAttributes()

@@ -16,7 +16,7 @@ func TestTimeDependentStatementsRunSeparately(t *testing.T) {
 		effect verdict.Effect
 		reads  catalog.Name
 	}
-	reads := func(n catalog.Name) one { return one{verdict.Effect{ReadsRows: true}, n} }
+	reads := func(name catalog.Name) one { return one{verdict.Effect{ReadsRows: true}, name} }
 	does := func(k verdict.EffectKind) one { return one{effect: verdict.Effect{Kind: k}} }
 	rollback := one{effect: verdict.Effect{Kind: verdict.EffectEnd, IsRollback: true}}
 	for name, c := range map[string]struct {

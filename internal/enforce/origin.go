@@ -58,18 +58,18 @@ func (d *database) setOrigins() {
 	}
 	sources := map[uint32]catalog.Name{} // the relations from which views read, by the OIDs of views and tables
 	add := func(view, of catalog.Name) {
-		if r, ok := d.catalogs.Relation(view); ok {
-			sources[r.OID] = of
+		if relation, ok := d.catalogs.Relation(view); ok {
+			sources[relation.OID] = of
 		}
 	}
 	keyed := map[catalog.Name]*policy.Table{}
-	for _, t := range d.state.policy.Tables() {
-		if t.AuditKeys {
-			keyed[t.Relation.Name] = t
+	for _, table := range d.state.policy.Tables() {
+		if table.AuditKeys {
+			keyed[table.Relation.Name] = table
 		}
-		add(t.Relation.Name, t.Relation.Name)
-		for _, view := range replacementViews(t.Relation.Name) {
-			add(view, t.Relation.Name)
+		add(table.Relation.Name, table.Relation.Name)
+		for _, view := range replacementViews(table.Relation.Name) {
+			add(view, table.Relation.Name)
 		}
 	}
 	for _, v := range d.state.policy.Views() {
@@ -81,8 +81,8 @@ func (d *database) setOrigins() {
 		add(shadow.View(), shadow.Source)
 	}
 	newOrigins := &origins{sources: map[verdict.Origin]verdict.Origin{}, clientVisible: map[uint32]bool{}}
-	for _, r := range d.state.snapshot.Relations() {
-		newOrigins.clientVisible[r.OID] = true
+	for _, relation := range d.state.snapshot.Relations() {
+		newOrigins.clientVisible[relation.OID] = true
 	}
 	keys := keyColumns{}
 	for view, of := range sources {
@@ -98,15 +98,15 @@ func (d *database) setOrigins() {
 			}
 			newOrigins.sources[verdict.Origin{Relation: view, Number: number}] = verdict.Origin{Relation: origin.OID,
 				Number: source}
-			t := keyed[of]
-			if t == nil {
+			table := keyed[of]
+			if table == nil {
 				continue
 			}
-			if keyPosition := slices.Index(t.Relation.PrimaryKey, name); keyPosition >= 0 {
+			if keyPosition := slices.Index(table.Relation.PrimaryKey, name); keyPosition >= 0 {
 				if keys[view] == nil {
 					keys[view] = map[uint16]keyColumn{}
 				}
-				keys[view][uint16(number)] = keyColumn{of.String(), keyPosition, len(t.Relation.PrimaryKey)}
+				keys[view][uint16(number)] = keyColumn{of.String(), keyPosition, len(table.Relation.PrimaryKey)}
 			}
 		}
 	}

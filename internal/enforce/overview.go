@@ -142,10 +142,10 @@ func (d *database) status() DatabaseStatus {
 	s.Pending, s.SignedPathOff = d.pendingDocument != nil, d.signedPathOff
 	if st := d.state; st != nil {
 		s.Policy, s.Catalog, s.UntrackedTable = st.versions.Policy, st.versions.Catalog, st.untrackedTable
-		for _, t := range st.policy.Tables() {
+		for _, table := range st.policy.Tables() {
 			s.Tables++
-			if t.Observed != nil {
-				s.Observed = append(s.Observed, t.Relation.Name.String())
+			if table.Observed != nil {
+				s.Observed = append(s.Observed, table.Relation.Name.String())
 			}
 		}
 	}

@@ -463,8 +463,8 @@ func (d *database) rebuildState(ctx context.Context, o probeResult) error {
 		rebuilt = d.newState(c, snap, o.keys)
 		// If agents read a table through a view of pgconsent, they do not see the column.
 		grown = slices.DeleteFunc(grown, func(name catalog.Name) bool {
-			t, listed := c.policy.Table(name)
-			return listed && t.Columns != nil
+			table, listed := c.policy.Table(name)
+			return listed && table.Columns != nil
 		})
 		if rebuilt = d.withSuspension(rebuilt, suspensionCauses{alteredRelations: grown}); rebuilt == nil {
 			return errors.New("a table from which attributes of agents are worked out has another column " +

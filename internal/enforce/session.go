@@ -188,8 +188,8 @@ func (s *session) canSign(st *state) bool {
 
 // decide judges a text, or takes the verdict from the cache. Unless signing is true, the text takes the row security
 // path.
-func (s *session) decide(st *state, text string, p verdict.Protocol, signing bool) *verdict.Verdict {
-	key := cacheKey{text: text, protocol: p, epoch: st.epoch, canSign: signing,
+func (s *session) decide(st *state, text string, protocol verdict.Protocol, signing bool) *verdict.Verdict {
+	key := cacheKey{text: text, protocol: protocol, epoch: st.epoch, canSign: signing,
 		hidesKeyOnlyColumns: s.info.HidesKeyOnlyColumns}
 	if s.mayNameUser(text) {
 		key.userSetting = s.agent.ActsFor.Setting
@@ -199,7 +199,7 @@ func (s *session) decide(st *state, text string, p verdict.Protocol, signing boo
 		return found
 	}
 	startedAt := time.Now()
-	judged := s.rewriteText(st, text, p, signing)
+	judged := s.rewriteText(st, text, protocol, signing)
 	if !judged.EnforcerDetail.(*judgement).sessionOnly {
 		s.enforcer.verdictCache.put(key, judged)
 	}
@@ -311,12 +311,13 @@ func withHardenedPlan(v *verdict.Verdict) *verdict.Verdict {
 }
 
 // rewriteText decides and rewrites a text. A panic in the rewriter becomes a refusal.
-func (s *session) rewriteText(st *state, text string, p verdict.Protocol, signing bool) (decided *verdict.Verdict) {
+func (s *session) rewriteText(st *state, text string, protocol verdict.Protocol,
+	signing bool) (decided *verdict.Verdict) {
 	defer func() {
 		if r := recover(); r != nil {
 			s.enforcer.cfg.Log.Error("defect while judging a statement; it was refused", "panic", fmt.Sprintf("%T", r),
 				"stack", string(debug.Stack()))
-			decided = refusalVerdict(text, p, st.versions, sqlstate.AsError(fmt.Errorf("panic of type %T", r)))
+			decided = refusalVerdict(text, protocol, st.versions, sqlstate.AsError(fmt.Errorf("panic of type %T", r)))
 		}
 	}()
 	rewriter := st.unsignedRewriter
@@ -334,7 +335,7 @@ func (s *session) rewriteText(st *state, text string, p verdict.Protocol, signin
 	if s.mayNameUser(text) {
 		rewriter = s.userRewriter(st, rewriter, &ofSession)
 	}
-	res, err := rewriter.Rewrite(text, p != verdict.Simple)
+	res, err := rewriter.Rewrite(text, protocol != verdict.Simple)
 	switch {
 	case err == nil && res == nil:
 		err = sqlstate.AsError(fmt.Errorf("the rewriter said nothing"))
@@ -345,7 +346,7 @@ func (s *session) rewriteText(st *state, text string, p verdict.Protocol, signin
 		err = st.suspension.refusal(st.policy, res)
 	}
 	if err != nil {
-		decided = refusalVerdict(text, p, st.versions, err)
+		decided = refusalVerdict(text, protocol, st.versions, err)
 		j := decided.EnforcerDetail.(*judgement)
 		j.rightsEpoch, j.sessionOnly = st.rightsEpoch, ofSession
 		if res != nil {
@@ -357,7 +358,7 @@ func (s *session) rewriteText(st *state, text string, p verdict.Protocol, signin
 		parameterTypeRefusal: res.ParameterTypeRefusal, checkValues: res.CheckValues,
 		representedUserParameter: res.RepresentedUserParameter, sessionOnly: ofSession,
 		hardenedIfDeclared: res.HardenedIfDeclared, bindable: res.Bindable, record: audit.Decision{
-			Protocol: protocolName(p), Verdict: metrics.VerdictAllow, Path: string(res.Path),
+			Protocol: protocolName(protocol), Verdict: metrics.VerdictAllow, Path: string(res.Path),
 			Policy: st.versions.Policy, Catalog: st.versions.Catalog, Signed: res.NeedsSignature,
 		}}
 	copyResult(j, res)
@@ -365,7 +366,7 @@ func (s *session) rewriteText(st *state, text string, p verdict.Protocol, signin
 	j.hasSideEffects = hasSideEffects(st.snapshot, res)
 	j.keyRecordedTables, j.singleTable = st.keyRecordedTables(res.Statements)
 	if !ofSession {
-		j.observedDecision = st.decideObserved(text, p, res)
+		j.observedDecision = st.decideObserved(text, protocol, res)
 	}
 	decided = &verdict.Verdict{
 		Original: text, Text: res.Text, Rewritten: res.Rewritten, Versions: st.versions, RightsEpoch: st.rightsEpoch,
@@ -382,7 +383,7 @@ func (s *session) rewriteText(st *state, text string, p verdict.Protocol, signin
 	}
 	if res.NeedsSignature {
 		decided.Text = st.sealKey.Sign(st.profile, res.Text)
-		if p == verdict.Simple {
+		if protocol == verdict.Simple {
 			decided.HardenedText = st.sealKey.Sign(st.profile, verdict.WithHardenedPlan(res.Text))
 		}
 		decided.Position = func(position int) int {
@@ -448,27 +449,27 @@ func (s *session) Recheck(ctx context.Context, v *verdict.Verdict) *verdict.Verd
 	s.db.waitForProbe(ctx)
 	now, refused := s.currentServingState()
 	j, ok := v.EnforcerDetail.(*judgement)
-	p := verdict.Extended
+	protocol := verdict.Extended
 	if ok && j.record.Protocol == protocolName(verdict.Simple) {
-		p = verdict.Simple
+		protocol = verdict.Simple
 	}
 	switch {
 	case refused != nil:
-		return refusalVerdict(v.Original, p, v.Versions, refused)
+		return refusalVerdict(v.Original, protocol, v.Versions, refused)
 	case ok && j.rightsEpoch == now.state.rightsEpoch && v.Allowed():
-		return s.decideForSession(ctx, now.state, v, p)
+		return s.decideForSession(ctx, now.state, v, protocol)
 	case ok && j.rightsEpoch == now.state.rightsEpoch:
 		return v
 	}
-	newVerdict := s.sharedVerdict(now.state, v.Original, p)
+	newVerdict := s.sharedVerdict(now.state, v.Original, protocol)
 	if ok && j.withoutSigning {
-		newVerdict = s.decide(now.state, v.Original, p, false)
+		newVerdict = s.decide(now.state, v.Original, protocol, false)
 	}
 	if ok && j.preparedBy > 0 && newVerdict.Allowed() {
 		if j.preparedBy <= len(newVerdict.Effects) && newVerdict.Effects[j.preparedBy-1].Body != nil {
 			newVerdict = newVerdict.Effects[j.preparedBy-1].Body
 		} else {
-			newVerdict = refusalVerdict(v.Original, p, newVerdict.Versions,
+			newVerdict = refusalVerdict(v.Original, protocol, newVerdict.Versions,
 				sqlstate.AsError(fmt.Errorf("a text prepares another number of queries than before")))
 		}
 	}
@@ -479,12 +480,12 @@ func (s *session) Recheck(ctx context.Context, v *verdict.Verdict) *verdict.Verd
 		if v.Values != nil {
 			newVerdict = withBoundValues(newVerdict, v)
 		}
-		return s.decideForSession(ctx, now.state, newVerdict, p)
+		return s.decideForSession(ctx, now.state, newVerdict, protocol)
 	}
 	if !newVerdict.Allowed() && newVerdict.Refusal.Code == sqlstate.ObjectNotInPrerequisiteState {
 		return newVerdict // The statement is the same when the table is served again.
 	}
-	stale := refusalVerdict(v.Original, p, newVerdict.Versions,
+	stale := refusalVerdict(v.Original, protocol, newVerdict.Versions,
 		sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStale, "cached plan must not change result type").
 			WithHint("The policy or the schema changed since the statement was prepared: prepare it again."))
 	if ok {

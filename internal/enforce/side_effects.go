@@ -38,7 +38,8 @@ func hasSideEffects(snap *catalog.Snapshot, res *rewrite.Result) bool {
 			continue
 		}
 		// A view may call functions, and the effects of a foreign table are not known.
-		if r, ok := snap.Relation(a.Relation); !ok || r.Kind != catalog.Table && r.Kind != catalog.PartitionedTable {
+		if relation, ok := snap.Relation(a.Relation); !ok || relation.Kind != catalog.Table &&
+			relation.Kind != catalog.PartitionedTable {
 			return true
 		}
 	}

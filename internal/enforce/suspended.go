@@ -92,17 +92,18 @@ func (u suspension) addDependents(p *policy.Policy, snap *catalog.Snapshot, name
 	isSuspended := func(name catalog.Name) bool { return u.relations[name] }
 	for more := true; more; {
 		more = false
-		for _, t := range p.Tables() {
-			looks := slices.ContainsFunc(rls.RuleTables(t), func(r *catalog.Relation) bool { return isSuspended(r.Name) })
-			more = add(t.Relation.Name, looks || names[t.Relation.Name.Name]) || more
+		for _, table := range p.Tables() {
+			looks := slices.ContainsFunc(rls.RuleTables(table),
+				func(relation *catalog.Relation) bool { return isSuspended(relation.Name) })
+			more = add(table.Relation.Name, looks || names[table.Relation.Name.Name]) || more
 		}
 		for _, v := range p.Views() {
 			more = add(v.Relation.Name, slices.ContainsFunc(v.Tables, isSuspended) || names[v.Relation.Name.Name]) || more
 		}
-		for _, r := range snap.Relations() {
-			for _, parent := range r.Parents {
-				more = add(r.Name, isSuspended(parent)) || more
-				more = add(parent, isSuspended(r.Name)) || more
+		for _, relation := range snap.Relations() {
+			for _, parent := range relation.Parents {
+				more = add(relation.Name, isSuspended(parent)) || more
+				more = add(parent, isSuspended(relation.Name)) || more
 			}
 		}
 	}
@@ -114,9 +115,9 @@ func (u suspension) addForeignKeyPartners(snap *catalog.Snapshot) {
 	reached := func(name catalog.Name) bool { return u.relations[name] || u.notWritable[name] }
 	for more := true; more; {
 		more = false
-		for _, r := range snap.Relations() {
-			for _, k := range r.ForeignKeys {
-				for _, pair := range [][2]catalog.Name{{r.Name, k.Target}, {k.Target, r.Name}} {
+		for _, relation := range snap.Relations() {
+			for _, k := range relation.ForeignKeys {
+				for _, pair := range [][2]catalog.Name{{relation.Name, k.Target}, {k.Target, relation.Name}} {
 					if reached(pair[0]) && !reached(pair[1]) {
 						u.notWritable[pair[1]], more = true, true
 					}
@@ -199,7 +200,8 @@ func (d *database) suspendChanged(ctx context.Context, snap *catalog.Snapshot, o
 		return nil, nil
 	}
 	listed := func(name catalog.Name) bool {
-		return slices.ContainsFunc(s.policy.Functions(), func(f *policy.Function) bool { return f.Name == name })
+		return slices.ContainsFunc(s.policy.Functions(),
+			func(function *policy.Function) bool { return function.Name == name })
 	}
 	if slices.ContainsFunc(found.Functions, func(name catalog.Name) bool { return !listed(name) }) {
 		return nil, nil
@@ -274,13 +276,14 @@ func (d *database) checkAndSuspend(ctx context.Context, s *state) (*state, error
 		return nil, err
 	}
 	var names []catalog.Name
-	for _, r := range s.snapshot.Relations() {
-		if slices.Contains(unsafe.Relations, r.OID) {
-			names = append(names, r.Name)
+	for _, relation := range s.snapshot.Relations() {
+		if slices.Contains(unsafe.Relations, relation.OID) {
+			names = append(names, relation.Name)
 		}
 	}
 	tablesKnown := len(names) > 0 && !slices.ContainsFunc(unsafe.Relations, func(oid uint32) bool {
-		return !slices.ContainsFunc(s.snapshot.Relations(), func(r *catalog.Relation) bool { return r.OID == oid })
+		return !slices.ContainsFunc(s.snapshot.Relations(),
+			func(relation *catalog.Relation) bool { return relation.OID == oid })
 	})
 	switch {
 	case err != nil && !tablesKnown:

@@ -47,14 +47,14 @@ func TestWithdrawalOfAlteredRecords(t *testing.T) {
 					must(t, r, grant("eve of "+ada, consent.StreamTemporary))
 				}
 				alter(t, conn, fmt.Sprintf("UPDATE pgconsent.consent_record SET %s WHERE number = %d", change, number))
-				for _, c := range []consent.Command{
+				for _, command := range []consent.Command{
 					grant(ada, consent.StreamTemporary),
 					{Action: consent.ActionUpgrade, Subject: ada, Caller: subject(ada)},
 					{Action: consent.ActionDegrade, Subject: ada, Stream: consent.StreamAnonymous, Caller: subject(ada)},
 					{Action: consent.ActionInteract, Subject: ada, Caller: subject(ada)},
 				} {
-					if _, err := r.Execute(t.Context(), c); !errors.As(err, new(*TamperedError)) {
-						t.Errorf("%s, %s: %s on what was altered: %v", ada, change, c.Action, err)
+					if _, err := r.Execute(t.Context(), command); !errors.As(err, new(*TamperedError)) {
+						t.Errorf("%s, %s: %s on what was altered: %v", ada, change, command.Action, err)
 					}
 				}
 				end := consent.Command{Action: consent.ActionRevoke, Subject: ada, Caller: by}
@@ -97,11 +97,11 @@ func TestGuardiansOfAlteredRecords(t *testing.T) {
 		INSERT INTO pgconsent.consent_guardian SELECT 'ada', 'sean', max(number) FROM pgconsent.consent_record WHERE event = 'appointed'`)
 	var tampered *TamperedError
 	for _, do := range []consent.Action{consent.ActionGrant, consent.ActionRevoke, consent.ActionErase, consent.ActionNoteReport} {
-		c := consent.Command{Action: do, Subject: "ada", Caller: sean}
+		command := consent.Command{Action: do, Subject: "ada", Caller: sean}
 		if do == consent.ActionGrant {
-			c.Stream = consent.StreamTemporary
+			command.Stream = consent.StreamTemporary
 		}
-		if _, err := r.Execute(t.Context(), c); !errors.As(err, &tampered) {
+		if _, err := r.Execute(t.Context(), command); !errors.As(err, &tampered) {
 			t.Errorf("%s by a guardian of an altered record: %v", do, err)
 		}
 	}

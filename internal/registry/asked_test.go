@@ -13,9 +13,9 @@ import (
 // told nothing of the first.
 func TestRequestKeyBelongsToOneCommand(t *testing.T) {
 	r := open(t, database(t), defaults)
-	c := grant("ada", consent.StreamTemporary)
-	c.RequestKey = "form 12"
-	must(t, r, c)
+	command := grant("ada", consent.StreamTemporary)
+	command.RequestKey = "form 12"
+	must(t, r, command)
 	for name, value := range map[string]any{
 		"Do": consent.ActionRevoke, "Grantee": "vet", "Scope": "ctx:health", "Stream": consent.StreamAnonymous,
 		"Categories": []string{consent.CategoryEssential + "/id"}, "Purposes": []string{"care"},
@@ -27,7 +27,7 @@ func TestRequestKeyBelongsToOneCommand(t *testing.T) {
 		if !ok || value == nil {
 			continue
 		}
-		other := c
+		other := command
 		reflect.ValueOf(&other).Elem().FieldByIndex(field.Index).Set(reflect.ValueOf(value))
 		if out, err := r.Execute(t.Context(), other); !errors.As(err, new(*consent.ConflictError)) || out.RecordNumber != 0 {
 			t.Errorf("with another %s: %+v, %v", name, out, err)
@@ -36,8 +36,8 @@ func TestRequestKeyBelongsToOneCommand(t *testing.T) {
 	if n := reflect.TypeFor[consent.Command]().NumField(); n != 15 {
 		t.Errorf("a command has %d members: say of each what it does to a key", n)
 	}
-	c.Interface = "elsewhere"
-	if out := must(t, r, c); !out.IsRepeated {
+	command.Interface = "elsewhere"
+	if out := must(t, r, command); !out.IsRepeated {
 		t.Error("a repeated call is not")
 	}
 }

@@ -72,18 +72,18 @@ func endsConsent(c consent.Command) bool {
 
 // Execute makes the records of a command, and returns after they are active and anchored. The errors are those of
 // package consent, *TamperedError, *AnchorError and *sqlstate.Error.
-func (r *Registry) Execute(ctx context.Context, c consent.Command) (Result, error) {
-	if err := c.Check(); err != nil {
+func (r *Registry) Execute(ctx context.Context, command consent.Command) (Result, error) {
+	if err := command.Check(); err != nil {
 		return Result{}, err
 	}
-	if c.RequestKey == "" {
+	if command.RequestKey == "" {
 		// with a key of its own, the command can be recognised if the answer to its commit is lost
 		key := make([]byte, 16)
 		_, _ = rand.Read(key)
-		c.RequestKey = "\x01" + hex.EncodeToString(key)
+		command.RequestKey = "\x01" + hex.EncodeToString(key)
 	}
 	var out Result
-	w := &recordWriter{registry: r, command: c}
+	w := &recordWriter{registry: r, command: command}
 	err := r.withConnection(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		var err error
 		out, err = w.writeCommand(ctx, conn)
@@ -272,8 +272,8 @@ type newRecord struct {
 
 // decideRecords returns the records that the command makes.
 func (w *recordWriter) decideRecords(ctx context.Context, tx pgx.Tx) (Result, []newRecord, error) {
-	c := w.command
-	key := c.Key()
+	command := w.command
+	key := command.Key()
 	subject, known, err := w.findPartyByName(ctx, tx, key.Subject)
 	if err != nil {
 		return Result{}, nil, err
@@ -288,14 +288,14 @@ func (w *recordWriter) decideRecords(ctx context.Context, tx pgx.Tx) (Result, []
 	if before, ok, err := w.findRepeated(ctx, tx, subject); err != nil || ok {
 		return before, nil, err
 	}
-	if c.Action == consent.ActionErase {
+	if command.Action == consent.ActionErase {
 		return w.eraseSubject(ctx, tx, subject, known)
 	}
 	situation, err := w.readSituation(ctx, tx, key, subject)
 	if err != nil {
 		return Result{}, nil, err
 	}
-	steps, err := consent.Decide(w.registry.Settings, w.recordTime, situation, c)
+	steps, err := consent.Decide(w.registry.Settings, w.recordTime, situation, command)
 	if err != nil {
 		return Result{}, nil, err
 	}

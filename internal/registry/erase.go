@@ -48,10 +48,10 @@ func (w *recordWriter) eraseSubject(ctx context.Context, tx pgx.Tx, subject part
 		if before == nil {
 			continue
 		}
-		c := w.command
-		c.Action, c.Grantee, c.Scope = consent.ActionRevoke, key.Grantee, key.Scope
+		command := w.command
+		command.Action, command.Grantee, command.Scope = consent.ActionRevoke, key.Grantee, key.Scope
 		ended, err := consent.Decide(w.registry.Settings, w.recordTime,
-			consent.Situation{Consent: before, IsGuardian: situation.IsGuardian}, c)
+			consent.Situation{Consent: before, IsGuardian: situation.IsGuardian}, command)
 		if err != nil {
 			return Result{}, nil, err
 		}

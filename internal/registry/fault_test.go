@@ -68,13 +68,13 @@ func TestWritersRace(t *testing.T) {
 // The same change with the same key, many times at once, is done once; the key for something else is refused.
 func TestDoubleSubmit(t *testing.T) {
 	r := open(t, database(t), defaults)
-	c := grant("ada", consent.StreamTemporary)
-	c.RequestKey = "form 12"
+	command := grant("ada", consent.StreamTemporary)
+	command.RequestKey = "form 12"
 	var fresh atomic.Int32
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			out, err := r.Execute(t.Context(), c)
+			out, err := r.Execute(t.Context(), command)
 			if err != nil || out.RecordNumber != 1 {
 				t.Errorf("%+v %v", out, err)
 			}
@@ -87,8 +87,8 @@ func TestDoubleSubmit(t *testing.T) {
 	if n, _ := r.LastRecordNumber(t.Context()); n != 1 || fresh.Load() != 1 {
 		t.Errorf("%d records, %d made", n, fresh.Load())
 	}
-	c.Stream = consent.StreamAnonymous
-	if _, err := r.Execute(t.Context(), c); !errors.As(err, new(*consent.ConflictError)) {
+	command.Stream = consent.StreamAnonymous
+	if _, err := r.Execute(t.Context(), command); !errors.As(err, new(*consent.ConflictError)) {
 		t.Errorf("%v, want a ConflictError", err)
 	}
 	other := grant("bob", consent.StreamTemporary)
@@ -133,15 +133,15 @@ func TestCommitsWithoutAnswer(t *testing.T) {
 		c, err := dial(ctx, network, addr)
 		return cutting{c, &cut, new(atomic.Bool)}, err
 	}
-	for i, c := range []consent.Command{
+	for i, command := range []consent.Command{
 		grant("ada", consent.StreamTemporary), {Action: consent.ActionUpgrade, Subject: "ada", Caller: subject("ada")}, {
 			Action: consent.ActionRevoke, Subject: "ada", Caller: subject("ada")},
 		{Action: consent.ActionErase, Subject: "ada", Caller: subject("ada")},
 	} {
 		cut.Store(1)
-		out, err := r.Execute(t.Context(), c)
+		out, err := r.Execute(t.Context(), command)
 		if err != nil || !out.IsRepeated || out.RecordNumber != int64(i+1) {
-			t.Errorf("%s: %+v %v", c.Action, out, err)
+			t.Errorf("%s: %+v %v", command.Action, out, err)
 		}
 	}
 	sound(t, sane)
@@ -226,10 +226,10 @@ func TestClockGoesBack(t *testing.T) {
 	if b := behind(); b < 50*time.Minute || b > time.Hour {
 		t.Errorf("a clock set back by an hour is said to be %v behind the last record", b)
 	}
-	for _, c := range []consent.Command{grant("bob", consent.StreamTemporary), grant("ada", consent.StreamTemporary),
+	for _, command := range []consent.Command{grant("bob", consent.StreamTemporary), grant("ada", consent.StreamTemporary),
 		{Action: consent.ActionInteract, Subject: "ada", Caller: subject("ada")}, {Action: consent.ActionUpgrade, Subject: "ada", Caller: subject("ada")}} {
-		if _, err := r.Execute(t.Context(), c); !errors.As(err, new(*consent.ClockError)) {
-			t.Errorf("%s: %v, want a ClockError", c.Action, err)
+		if _, err := r.Execute(t.Context(), command); !errors.As(err, new(*consent.ClockError)) {
+			t.Errorf("%s: %v, want a ClockError", command.Action, err)
 		}
 	}
 	if n, _ := r.LastRecordNumber(t.Context()); n != 1 {
@@ -361,9 +361,9 @@ func TestDueCommands(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, c := range due {
-			if out := must(t, r, c); out.RecordNumber > 0 {
-				did = append(did, c.Action)
+		for _, command := range due {
+			if out := must(t, r, command); out.RecordNumber > 0 {
+				did = append(did, command.Action)
 			}
 		}
 		return did

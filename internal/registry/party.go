@@ -75,10 +75,10 @@ func (w *recordWriter) insertParty(ctx context.Context, tx pgx.Tx, p party) erro
 func (w *recordWriter) readSituation(ctx context.Context, tx pgx.Tx, key consent.Key,
 	subject party) (consent.Situation, error) {
 	var s consent.Situation
-	c := w.command
-	guardian := c.Guardian
-	if c.Caller.Role == consent.RoleGuardian {
-		guardian = c.Caller.ID
+	command := w.command
+	guardian := command.Guardian
+	if command.Caller.Role == consent.RoleGuardian {
+		guardian = command.Caller.ID
 	}
 	if guardian != "" {
 		p, ok, err := w.findPartyByName(ctx, tx, guardian)
@@ -91,16 +91,16 @@ func (w *recordWriter) readSituation(ctx context.Context, tx pgx.Tx, key consent
 			}
 		}
 	}
-	if c.Caller.Role == consent.RoleGuardian && !s.IsGuardian {
+	if command.Caller.Role == consent.RoleGuardian && !s.IsGuardian {
 		return s, nil // a command about no guardian is refused before any record is read
 	}
-	if c.Action != consent.ActionAppoint && c.Action != consent.ActionDismiss {
+	if command.Action != consent.ActionAppoint && command.Action != consent.ActionDismiss {
 		var err error
 		if s.Consent, err = w.lastConsent(ctx, tx, key, subject); err != nil {
 			return s, err
 		}
 	}
-	if c.Action == consent.ActionDecide {
+	if command.Action == consent.ActionDecide {
 		var err error
 		if s.PartnershipAsker, err = w.findPartnershipAsker(ctx, tx, subject); err != nil {
 			return s, err

@@ -190,8 +190,8 @@ func (r *Registry) DueCommands(ctx context.Context, limit int) (out []consent.Co
 			return databaseError("read what is due", err)
 		}
 		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (consent.Command, error) {
-			c := consent.Command{Caller: consent.Party{Role: consent.RoleSystem}, Interface: "sweep"}
-			return c, row.Scan(&c.Action, &c.Subject, &c.Grantee, &c.Scope)
+			command := consent.Command{Caller: consent.Party{Role: consent.RoleSystem}, Interface: "sweep"}
+			return command, row.Scan(&command.Action, &command.Subject, &command.Grantee, &command.Scope)
 		})
 		if err != nil {
 			return databaseError("read what is due", err)

@@ -87,17 +87,17 @@ func (r *Registry) connect(ctx context.Context) (*pgx.Conn, error) {
 	return pgx.ConnectConfig(ctx, r.Connect.Copy())
 }
 
-func (r *Registry) release(c *pgx.Conn) {
+func (r *Registry) release(conn *pgx.Conn) {
 	r.mu.Lock()
-	keep := !r.closed && !c.IsClosed() && c.PgConn().TxStatus() == 'I' && len(r.idle) < maxIdleConns
+	keep := !r.closed && !conn.IsClosed() && conn.PgConn().TxStatus() == 'I' && len(r.idle) < maxIdleConns
 	if keep {
-		r.idle = append(r.idle, c)
+		r.idle = append(r.idle, conn)
 	}
 	r.mu.Unlock()
 	if !keep {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_ = c.Close(ctx)
+		_ = conn.Close(ctx)
 	}
 }
 

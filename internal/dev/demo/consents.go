@@ -17,7 +17,7 @@ import (
 
 // recordConsents records the relationships that the world begins with, in an empty registry. Each record has a key made
 // of the subject and the step, so that an interrupted start can continue.
-func (f demoFolder) recordConsents(ctx context.Context, c *config.Config, progress func(string)) error {
+func (f demoFolder) recordConsents(ctx context.Context, cfg *config.Config, progress func(string)) error {
 	if f.world.Consents == "" {
 		return nil
 	}
@@ -25,11 +25,11 @@ func (f demoFolder) recordConsents(ctx context.Context, c *config.Config, progre
 	if _, err := os.Stat(begun); err == nil {
 		return nil
 	}
-	subjects, err := f.querySubjects(ctx, c)
+	subjects, err := f.querySubjects(ctx, cfg)
 	if err != nil {
 		return fmt.Errorf("world %s: world.yaml: consents: %w", f.world.Name, err)
 	}
-	r, err := serve.OpenRegistry(c, f.world.Name)
+	r, err := serve.OpenRegistry(cfg, f.world.Name)
 	if err != nil {
 		return err
 	}

@@ -550,9 +550,9 @@ func (f demoFolder) writeConfig(c Config, upstream yaml.MapSlice) (*config.Confi
 }
 
 // migrate installs the database objects, as "pgconsent migrate" does.
-func migrate(ctx context.Context, c *config.Config, name string) error {
-	db := c.Databases[name]
-	dsn, err := c.ConnString(db, db.Roles.Migrate, db.Secrets.Migrate)
+func migrate(ctx context.Context, cfg *config.Config, name string) error {
+	db := cfg.Databases[name]
+	dsn, err := cfg.ConnString(db, db.Roles.Migrate, db.Secrets.Migrate)
 	if err != nil {
 		return err
 	}
@@ -582,23 +582,24 @@ func migrate(ctx context.Context, c *config.Config, name string) error {
 		return err
 	}
 	plan := rls.Generate(p, snap, rls.Options{AgentRole: o.AgentRole, ControlRole: o.ControlRole,
-		ReaderRole: o.ReaderRole, RowsRole: o.RowsRole, SignedViews: c.Enforcement == config.EnforceAuto})
+		ReaderRole: o.ReaderRole, RowsRole: o.RowsRole, SignedViews: cfg.Enforcement == config.EnforceAuto})
 	if err := migrations.Up(ctx, conn, o, plan); err != nil {
 		return err
 	}
-	_, err = serve.InitRegistry(ctx, c, conn, name)
+	_, err = serve.InitRegistry(ctx, cfg, conn, name)
 	return err
 }
 
 // createAgents gives the agents their logins and returns how to connect.
-func (f demoFolder) createAgents(c *config.Config) (DemoAccess, error) {
-	a := DemoAccess{World: f.world.Name, HTTP: "http://" + c.HTTP.Listen}
+func (f demoFolder) createAgents(cfg *config.Config) (DemoAccess, error) {
+	a := DemoAccess{World: f.world.Name, HTTP: "http://" + cfg.HTTP.Listen}
 	owner, err := config.ReadSecret(f.secretPath("owner"))
 	if err != nil {
 		return a, err
 	}
 	dsn := func(user, password string) string {
-		u := url.URL{Scheme: "postgres", User: url.UserPassword(user, password), Host: c.Listen.First(), Path: "/" + f.world.Name}
+		u := url.URL{Scheme: "postgres", User: url.UserPassword(user, password), Host: cfg.Listen.First(), Path: "/" +
+			f.world.Name}
 		return u.String()
 	}
 	a.OwnerDSN = dsn(f.objectNames.owner, owner)
@@ -611,7 +612,7 @@ func (f demoFolder) createAgents(c *config.Config) (DemoAccess, error) {
 		if err != nil {
 			return a, err
 		}
-		if err := config.SetCredential(c.Credentials, config.Credential{Name: agent.Name, Verifier: verifier}); err != nil {
+		if err := config.SetCredential(cfg.Credentials, config.Credential{Name: agent.Name, Verifier: verifier}); err != nil {
 			return a, err
 		}
 		a.Agents = append(a.Agents, AgentDSN{agent.Name, dsn(agent.Name, password)})

@@ -15,8 +15,8 @@ import (
 
 // makeTokens makes a token for each agent, for the persons that the world names, and for the other roles. They are new
 // at each start, since tokens are not stored.
-func (f demoFolder) makeTokens(ctx context.Context, c *config.Config) (map[string]string, error) {
-	if err := os.Remove(c.HTTP.Tokens); err != nil && !errors.Is(err, fs.ErrNotExist) {
+func (f demoFolder) makeTokens(ctx context.Context, cfg *config.Config) (map[string]string, error) {
+	if err := os.Remove(cfg.HTTP.Tokens); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	out := map[string]string{}
@@ -26,7 +26,7 @@ func (f demoFolder) makeTokens(ctx context.Context, c *config.Config) (map[strin
 			return err
 		}
 		t.SHA256 = sum
-		if err := identity.AddToken(c.HTTP.Tokens, c, t, false); err != nil {
+		if err := identity.AddToken(cfg.HTTP.Tokens, cfg, t, false); err != nil {
 			return fmt.Errorf("world %s: a token for %s: %w", f.world.Name, key, err)
 		}
 		out[key] = token
@@ -42,7 +42,7 @@ func (f demoFolder) makeTokens(ctx context.Context, c *config.Config) (map[strin
 			return nil, err
 		}
 	}
-	persons, err := f.personIDs(ctx, c)
+	persons, err := f.personIDs(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("world %s: world.yaml: subjects: %w", f.world.Name, err)
 	}
@@ -62,12 +62,13 @@ func (f demoFolder) personIDs(ctx context.Context, c *config.Config) ([]string, 
 }
 
 // queryWorld runs a query of a world as the owner; the empty query has no result.
-func queryWorld[T any](ctx context.Context, c *config.Config, database, query string, row pgx.RowToFunc[T]) ([]T, error) {
+func queryWorld[T any](ctx context.Context, cfg *config.Config, database, query string, row pgx.RowToFunc[T]) ([]T,
+	error) {
 	if query == "" {
 		return nil, nil
 	}
-	db := c.Databases[database]
-	dsn, err := c.ConnString(db, db.Roles.Migrate, db.Secrets.Migrate)
+	db := cfg.Databases[database]
+	dsn, err := cfg.ConnString(db, db.Roles.Migrate, db.Secrets.Migrate)
 	if err != nil {
 		return nil, err
 	}

@@ -166,14 +166,14 @@ func (b *bench) tables(t *rapid.T) map[catalog.Name][]predicate.Row {
 	}
 	out := map[catalog.Name][]predicate.Row{}
 	for _, name := range []string{"subjects", "items", "links", "parents", "parent_links"} {
-		r := b.relation(name)
+		relation := b.relation(name)
 		n := rapid.IntRange(0, 4).Draw(t, name)
 		for i := range n {
 			row := predicate.Row{}
-			for _, c := range r.Columns {
+			for _, c := range relation.Columns {
 				value := ""
 				switch {
-				case slices.Equal(r.PrimaryKey, []string{c.Name}):
+				case slices.Equal(relation.PrimaryKey, []string{c.Name}):
 					value = fmt.Sprint(i + 1)
 				case words[c.Name] != nil:
 					value = words[c.Name].Draw(t, c.Name)
@@ -184,7 +184,7 @@ func (b *bench) tables(t *rapid.T) map[catalog.Name][]predicate.Row {
 					row[c.Name] = value
 				}
 			}
-			out[r.Name] = append(out[r.Name], row)
+			out[relation.Name] = append(out[relation.Name], row)
 		}
 	}
 	return out
@@ -228,7 +228,7 @@ func TestFormsAgree(t *testing.T) {
 	b := newBench(t)
 	items := b.relation("items")
 	property.Check(t, func(t *rapid.T) {
-		n := b.tree(t, 2, "items")
+		node := b.tree(t, 2, "items")
 		w := predicate.World{Tables: b.tables(t), Attributes: map[string]string{}, Sealed: rapid.IntRange(0, 9).Draw(t, "sealed") > 0}
 		for _, a := range []string{"user", "other"} {
 			if value := rapid.SampledFrom([]string{"1", "1", "2", ""}).Draw(t, a); value != "" {
@@ -243,20 +243,20 @@ func TestFormsAgree(t *testing.T) {
 		}
 		var model []string
 		for _, row := range w.Tables[items.Name] {
-			if predicate.Eval(n, row, w) {
+			if predicate.Eval(node, row, w) {
 				model = append(model, row["id"])
 			}
 		}
 		slices.Sort(model)
 		want := strings.Join(model, ",")
 
-		policySQL := predicate.RowPolicySQL(n, items)
+		policySQL := predicate.RowPolicySQL(node, items)
 		for _, hint := range []string{"", predicate.UseHashHint, predicate.UseIndexHint} { // which choose the two forms of sublinks
 			if got := b.ids(hint + "SELECT id FROM public.items WHERE " + policySQL); got != want {
 				t.Fatalf("policy form%s: got %q, the model says %q\n%s", hint, got, want, policySQL)
 			}
 		}
-		if flatSQL, ok := predicate.SignedViewCondition(n, items, "items"); ok {
+		if flatSQL, ok := predicate.SignedViewCondition(node, items, "items"); ok {
 			for _, hint := range []string{"", predicate.UseHashHint, predicate.UseIndexHint} {
 				if got := b.ids(hint + "SELECT id FROM public.items WHERE (SELECT pgconsent_signed.sealed()) AND " + flatSQL); got != want {
 					t.Fatalf("flat form%s: got %q, the model says %q\n%s", hint, got, want, flatSQL)
@@ -266,7 +266,7 @@ func TestFormsAgree(t *testing.T) {
 		if !w.Sealed {
 			return // the injected form leaves it to the policy, or raises
 		}
-		inject, needsSignature := predicate.InjectedCondition(n, "pgconsent_row")
+		inject, needsSignature := predicate.InjectedCondition(node, "pgconsent_row")
 		text := "SELECT id FROM public.items AS pgconsent_row WHERE " + inject
 		if needsSignature != strings.Contains(inject, "pgconsent_signed.public_") {
 			t.Fatalf("needsSignature is %v\n%s", needsSignature, inject)
@@ -329,13 +329,13 @@ func TestLookupViewNames(t *testing.T) {
 		names = append(names, catalog.Name{Schema: prefix, Name: "a_b"}, catalog.Name{Schema: prefix, Name: "a_b.c"})
 	}
 	seen := map[string]bool{}
-	for _, n := range names {
-		for _, derived := range []catalog.Name{predicate.LookupView(n), predicate.SignedLookupView(n), predicate.SignedView(n),
-			predicate.EmptyFunction(n), predicate.GroupView(n), predicate.RowView(n), predicate.FilteredRowView(n),
-			predicate.KeyedView(n, false), predicate.KeyedView(n,
-				true), predicate.CopyView(n), predicate.ChangeStampFunction(n), predicate.PrivacyFunction(n), predicate.CopyFunction(n)} {
+	for _, name := range names {
+		for _, derived := range []catalog.Name{predicate.LookupView(name), predicate.SignedLookupView(name), predicate.SignedView(name),
+			predicate.EmptyFunction(name), predicate.GroupView(name), predicate.RowView(name), predicate.FilteredRowView(name),
+			predicate.KeyedView(name, false), predicate.KeyedView(name,
+				true), predicate.CopyView(name), predicate.ChangeStampFunction(name), predicate.PrivacyFunction(name), predicate.CopyFunction(name)} {
 			if len(derived.Name) > 63 || seen[derived.String()] {
-				t.Errorf("%s gives %s", n, derived)
+				t.Errorf("%s gives %s", name, derived)
 			}
 			seen[derived.String()] = true
 		}

@@ -13,13 +13,13 @@ import (
 func TestLinksByKeyNeedOneAgreement(t *testing.T) {
 	column := func(name string, oid uint32) catalog.Column { return catalog.Column{Name: name, TypeOID: oid} }
 	subjects := func(change func(*catalog.Relation)) *catalog.Relation {
-		r := &catalog.Relation{
+		relation := &catalog.Relation{
 			Name: catalog.Name{Schema: "public", Name: "subjects"}, Kind: catalog.Table, Columns: []catalog.Column{
 				column("id", 20), column("part", 20), column("status", 25)},
 			PrimaryKey: []string{"id"}, BTrees: []catalog.BTree{{Columns: []string{"id"}, IsUnique: true}},
 		}
-		change(r)
-		return r
+		change(relation)
+		return relation
 	}
 	items := &catalog.Relation{Name: catalog.Name{Schema: "public", Name: "items"}, Kind: catalog.Table, Columns: []catalog.Column{column("id", 20)}}
 	links := &catalog.Relation{Name: catalog.Name{Schema: "public", Name: "links"}, Kind: catalog.Table,
@@ -29,16 +29,16 @@ func TestLinksByKeyNeedOneAgreement(t *testing.T) {
 		one    bool
 	}{
 		"a key":             {func(*catalog.Relation) {}, true},
-		"a partitioned one": {func(r *catalog.Relation) { r.Kind, r.HasChildren = catalog.PartitionedTable, true }, true},
-		"no key":            {func(r *catalog.Relation) { r.PrimaryKey = nil }, false},
-		"a deferred key":    {func(r *catalog.Relation) { r.BTrees[0].IsUnique = false }, false},
-		"a part of a key": {func(r *catalog.Relation) {
-			r.PrimaryKey, r.BTrees[0].Columns = []string{"id", "part"}, []string{"id", "part"}
+		"a partitioned one": {func(relation *catalog.Relation) { relation.Kind, relation.HasChildren = catalog.PartitionedTable, true }, true},
+		"no key":            {func(relation *catalog.Relation) { relation.PrimaryKey = nil }, false},
+		"a deferred key":    {func(relation *catalog.Relation) { relation.BTrees[0].IsUnique = false }, false},
+		"a part of a key": {func(relation *catalog.Relation) {
+			relation.PrimaryKey, relation.BTrees[0].Columns = []string{"id", "part"}, []string{"id", "part"}
 		}, false},
-		"children":           {func(r *catalog.Relation) { r.HasChildren = true }, false},
-		"another table's":    {func(r *catalog.Relation) { r.Kind = catalog.ForeignTable }, false},
-		"a view":             {func(r *catalog.Relation) { r.Kind = catalog.View }, false},
-		"an index beside it": {func(r *catalog.Relation) { r.BTrees[0].Columns = []string{"part"} }, false},
+		"children":           {func(relation *catalog.Relation) { relation.HasChildren = true }, false},
+		"another table's":    {func(relation *catalog.Relation) { relation.Kind = catalog.ForeignTable }, false},
+		"a view":             {func(relation *catalog.Relation) { relation.Kind = catalog.View }, false},
+		"an index beside it": {func(relation *catalog.Relation) { relation.BTrees[0].Columns = []string{"part"} }, false},
 	} {
 		n := predicate.Consent{
 			Steps:        []predicate.Step{{Relation: links, Column: "item", FromColumn: "id"}, {Relation: subjects(c.change), Column: "id", FromColumn: "subject"}},

@@ -9,11 +9,11 @@ import (
 // TablesWhereInsertHides returns the tables in which a new row can hide other rows that showed before. These are the
 // tables to which steps of a consent or of a derivation lead. Steps that lead to at most one row do not count. They are
 // sorted by name.
-func TablesWhereInsertHides(n Node) []*catalog.Relation {
+func TablesWhereInsertHides(node Node) []*catalog.Relation {
 	found := map[catalog.Name]*catalog.Relation{}
-	walkNodes(n, nil, func(n Node, _ *catalog.Relation) {
+	walkNodes(node, nil, func(node Node, _ *catalog.Relation) {
 		var steps []Step
-		switch n := n.(type) {
+		switch n := node.(type) {
 		case Consent:
 			steps = n.Steps
 		case RecordedConsent:
@@ -33,8 +33,8 @@ func TablesWhereInsertHides(n Node) []*catalog.Relation {
 		}
 	})
 	var out []*catalog.Relation
-	for _, r := range found {
-		out = append(out, r)
+	for _, relation := range found {
+		out = append(out, relation)
 	}
 	slices.SortFunc(out, func(a, b *catalog.Relation) int { return compareNames(a.Name, b.Name) })
 	return out
@@ -46,10 +46,10 @@ func isUnique(s Step) bool {
 }
 
 // TimeCanHide tells whether the passing of time alone can hide a row.
-func TimeCanHide(n Node) bool {
+func TimeCanHide(node Node) bool {
 	timed := false
-	walkNodes(n, nil, func(n Node, _ *catalog.Relation) {
-		switch n := n.(type) {
+	walkNodes(node, nil, func(node Node, _ *catalog.Relation) {
+		switch n := node.(type) {
 		case Open, All, Any, Not, Own, Status, Tenant, Grant, Visible, Reference, RecordedConsent, Derived:
 		case Consent:
 			timed = timed || n.ExpiryColumn != ""

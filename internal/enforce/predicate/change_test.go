@@ -52,10 +52,10 @@ func TestInsertsThatHideRows(t *testing.T) {
 				if !listed {
 					continue
 				}
-				n := compiled.Rows
-				lookupTables := predicate.LookupTables(n)
+				node := compiled.Rows
+				lookupTables := predicate.LookupTables(node)
 				grows := map[catalog.Name]bool{}
-				for _, g := range predicate.TablesWhereInsertHides(n) {
+				for _, g := range predicate.TablesWhereInsertHides(node) {
 					grows[g.Name] = true
 				}
 				for range 8 {
@@ -64,17 +64,17 @@ func TestInsertsThatHideRows(t *testing.T) {
 					for _, family := range families {
 						w.Attributes["live_"+family], w.Attributes["opt_"+family] = s.value(family), s.value(family)
 					}
-					before := r.model(n, asked, w)
+					before := r.model(node, asked, w)
 					if len(before) == 0 {
 						continue
 					}
 					gone := func(w predicate.World) []string {
-						after := r.model(n, asked, w)
+						after := r.model(node, asked, w)
 						return slices.DeleteFunc(slices.Clone(before), func(id string) bool { return slices.Contains(after, id) })
 					}
 					later := w
 					later.Now = w.Now.Add(time.Duration(1+s.IntN(40_000)) * time.Hour)
-					if lost := gone(later); len(lost) > 0 && !predicate.TimeCanHide(n) {
+					if lost := gone(later); len(lost) > 0 && !predicate.TimeCanHide(node) {
 						t.Fatalf("%s: time hides %v\n%s", asked.name, lost, text)
 					}
 					moments++

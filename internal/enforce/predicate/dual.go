@@ -28,21 +28,21 @@ const (
 // an estimate that ignores LIMIT. Its choice has taken 235 times as long as the other form. use_hash() reads a hint in
 // the text of the statement. Security does not depend on the hint: both forms show the same rows. The call is not in a
 // sub-select, so that the planner evaluates it, and plans and starts only one form.
-func (w *predicateWriter) sublinkSQL(n Node, row string) string {
+func (w *predicateWriter) sublinkSQL(node Node, row string) string {
 	switch w.sublinks {
 	case hashedForm:
-		return w.hashedSQL(n, row)
+		return w.hashedSQL(node, row)
 	case existsForm:
-		return w.existsSQL(n, row)
+		return w.existsSQL(node, row)
 	}
 	defer func(f sublinkForm) { w.sublinks = f }(w.sublinks)
 	w.sublinks = probeForm
-	probed := w.probeSQL(n, row)
-	if !isHashable(n, w.row) {
+	probed := w.probeSQL(node, row)
+	if !isHashable(node, w.row) {
 		return probed
 	}
 	w.sublinks = hashedForm
-	return "CASE WHEN pgconsent_signed.use_hash() THEN " + w.hashedSQL(n, row) + " ELSE " + probed + " END"
+	return "CASE WHEN pgconsent_signed.use_hash() THEN " + w.hashedSQL(node, row) + " ELSE " + probed + " END"
 }
 
 // probeSQL writes a node in the form that looks up each row, in place of hashed sets.
@@ -58,8 +58,8 @@ func (w *predicateWriter) probeSQL(n Node, row string) string {
 
 // hashedSQL writes sublinks as sets in place of look-ups. A NULL in the set of NOT IN would hide every row, so NULLs
 // are left out of sets. A NULL on the other side is in no set: IS TRUE makes that false.
-func (w *predicateWriter) hashedSQL(n Node, row string) string {
-	switch n := n.(type) {
+func (w *predicateWriter) hashedSQL(node Node, row string) string {
+	switch n := node.(type) {
 	case Consent:
 		step := n.Steps[0]
 		var b strings.Builder
@@ -157,8 +157,8 @@ func columnListSQL(row string, names ...string) string {
 
 // isHashable tells whether a node has a hashed form that the planner will hash. For an unknown node the result is
 // false.
-func isHashable(n Node, row *catalog.Relation) bool {
-	switch n := n.(type) {
+func isHashable(node Node, row *catalog.Relation) bool {
+	switch n := node.(type) {
 	case Open, Own, Tenant, Grant, Status, SQL:
 		return true
 	case Not:
@@ -225,8 +225,8 @@ type HashedSet struct {
 }
 
 // HashedSets returns the sets that the hashed form of n builds; none if the policy on rel has the probe form only.
-func HashedSets(n Node, rel *catalog.Relation) []HashedSet {
-	switch n := n.(type) {
+func HashedSets(node Node, rel *catalog.Relation) []HashedSet {
+	switch n := node.(type) {
 	case All:
 		return hashedSetsOf(n, rel)
 	case Any:

@@ -48,8 +48,8 @@ func truthOf(b bool) truth {
 	return truthNo
 }
 
-func evalNode(n Node, row Row, w World) truth {
-	switch n := n.(type) {
+func evalNode(node Node, row Row, w World) truth {
+	switch n := node.(type) {
 	case Open:
 		return truthYes
 	case All:

@@ -174,16 +174,16 @@ func TestExpressionsAgree(t *testing.T) {
 			continue
 		}
 		table := pol.Tables()[0]
-		for _, n := range []predicate.Node{table.Rows, predicate.Not{Node: table.Rows}} {
+		for _, node := range []predicate.Node{table.Rows, predicate.Not{Node: table.Rows}} {
 			want := []string{}
 			for _, row := range rows {
-				if predicate.Eval(n, row, w) {
+				if predicate.Eval(node, row, w) {
 					want = append(want, row["row_id"])
 				}
 			}
 			slices.Sort(want)
-			inject, _ := predicate.InjectedCondition(n, "t")
-			for _, condition := range []string{predicate.RowPolicySQL(n, table.Relation), inject} {
+			inject, _ := predicate.InjectedCondition(node, "t")
+			for _, condition := range []string{predicate.RowPolicySQL(node, table.Relation), inject} {
 				for _, set := range settings {
 					run(set)
 					if got := b.ids("SELECT row_id FROM public.t WHERE (" + condition + ") AND row_id < 1000"); got != strings.Join(want, ",") {

@@ -39,9 +39,9 @@ func HasHashedPart(n Node, rel *catalog.Relation) bool {
 // innerRowSQL), even joins that lead to one row, if a statement reads two such views. It counts look-ups for each row,
 // even if it will hash them (cost_subplan of an AlternativeSubPlan), and joins tables in any order to have fewer rows.
 // A set it counts once.
-func (w *predicateWriter) hashedPartsSQL(n Node, row string) []string {
+func (w *predicateWriter) hashedPartsSQL(node Node, row string) []string {
 	var out []string
-	for _, part := range Conjuncts(n) {
+	for _, part := range Conjuncts(node) {
 		text := w.withUseIndexHint(part, row)
 		if joinDepth(part) > 0 {
 			w.sublinks = hashedForm
@@ -55,8 +55,8 @@ func (w *predicateWriter) hashedPartsSQL(n Node, row string) []string {
 }
 
 // hasFlatForm tells whether [SignedViewCondition] can write a node.
-func hasFlatForm(n Node) bool {
-	switch n := n.(type) {
+func hasFlatForm(node Node) bool {
+	switch n := node.(type) {
 	case Own, Status, Tenant, Grant, SQL:
 		return true
 	case Not:
@@ -89,8 +89,8 @@ func canWriteAllFlat(parts []Node) bool {
 }
 
 // existsSQL writes a node that reads other tables so that it may become a join.
-func (w *predicateWriter) existsSQL(n Node, row string) string {
-	switch n := n.(type) {
+func (w *predicateWriter) existsSQL(node Node, row string) string {
+	switch n := node.(type) {
 	case Consent:
 		var b strings.Builder
 		if n.FirstRequired {
@@ -132,12 +132,12 @@ func (w *predicateWriter) innerRowSQL(n Node, row string) string {
 
 // linkedRowSQL writes the condition on the row to which a link leads. If the link leads to at most one row, PostgreSQL
 // makes a plain join of it. It estimates that join well as long as nothing else is joined to that row.
-func (w *predicateWriter) linkedRowSQL(n Node, row string, atMostOne bool) string {
+func (w *predicateWriter) linkedRowSQL(node Node, row string, atMostOne bool) string {
 	if !atMostOne {
-		return w.innerRowSQL(n, row)
+		return w.innerRowSQL(node, row)
 	}
 	var out []string
-	for _, part := range Conjuncts(n) {
+	for _, part := range Conjuncts(node) {
 		text := w.nodeSQL(part, row)
 		if joinDepth(part) > 0 {
 			text = "(" + text + ") IS TRUE"
@@ -149,8 +149,8 @@ func (w *predicateWriter) linkedRowSQL(n Node, row string, atMostOne bool) strin
 
 // partsSQL writes the parts of n, joined by AND, each part as the function write writes it. Only the part with the
 // longest chain may become a join; see innerRowSQL.
-func (w *predicateWriter) partsSQL(n Node, row string, write func(Node, string) string) string {
-	parts := Conjuncts(n)
+func (w *predicateWriter) partsSQL(node Node, row string, write func(Node, string) string) string {
+	parts := Conjuncts(node)
 	joins, furthest := countJoins(parts)
 	var out []string
 	for i, part := range parts {
@@ -177,8 +177,8 @@ func countJoins(parts []Node) (joins, longest int) {
 }
 
 // joinDepth returns how many tables the planner may join for a node, one after the other.
-func joinDepth(n Node) int {
-	switch n := n.(type) {
+func joinDepth(node Node) int {
+	switch n := node.(type) {
 	case Consent:
 		return len(n.Steps)
 	case Visible:

@@ -179,10 +179,10 @@ func TestJSONGrants(t *testing.T) {
 	}
 	grant := predicate.Grant{Column: "g", Form: predicate.GrantJSON, EverybodyWord: "*",
 		Grantees: []predicate.Grantee{{Attribute: "user"}, {Attribute: "teams", IsList: true}}}
-	for _, n := range []predicate.Node{grant, predicate.Not{Node: grant}} {
+	for _, node := range []predicate.Node{grant, predicate.Not{Node: grant}} {
 		var want []string
 		for _, row := range rows {
-			if predicate.Eval(n, row, w) {
+			if predicate.Eval(node, row, w) {
 				want = append(want, row["id"])
 			}
 		}
@@ -194,7 +194,7 @@ func TestJSONGrants(t *testing.T) {
 			if table == "loosely" && b.ids("SELECT count(*) FROM loosely") != fmt.Sprint(len(rows)) {
 				continue
 			}
-			condition := predicate.RowPolicySQL(n, &catalog.Relation{Name: catalog.Name{Schema: "public", Name: table}})
+			condition := predicate.RowPolicySQL(node, &catalog.Relation{Name: catalog.Name{Schema: "public", Name: table}})
 			got := b.ids("SELECT id FROM " + table + " WHERE " + condition)
 			if diff := cmp.Diff(want, strings.Split(got, ",")); diff != "" {
 				t.Errorf("%s (-model +database): %s", table, diff)
@@ -283,23 +283,23 @@ func TestGrantForms(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, leaf := range leaves {
-			for _, n := range []predicate.Node{
+			for _, node := range []predicate.Node{
 				leaf, predicate.Not{Node: leaf}, predicate.Not{Node: predicate.Not{Node: leaf}},
 				predicate.Any{predicate.Not{Node: leaf}, predicate.Status{Column: "small", Value: "2"}},
 				predicate.Not{Node: predicate.All{leaf, predicate.Not{Node: predicate.Status{Column: "small", Value: "2"}}}},
 			} {
 				want := []string{}
 				for _, row := range rows {
-					if predicate.Eval(n, row, w) {
+					if predicate.Eval(node, row, w) {
 						want = append(want, row["id"])
 					}
 				}
 				slices.Sort(want)
-				condition := predicate.RowPolicySQL(n, relation)
+				condition := predicate.RowPolicySQL(node, relation)
 				if got := b.ids("SELECT id FROM forms WHERE " + condition); got != strings.Join(want, ",") {
 					t.Errorf("without %q: the database says %s, the model %s: %s", missing, got, want, condition)
 				}
-				injected, _ := predicate.InjectedCondition(n, "forms")
+				injected, _ := predicate.InjectedCondition(node, "forms")
 				if got := b.ids("SELECT id FROM forms WHERE " + injected); got != strings.Join(want, ",") {
 					t.Errorf("without %q: the database says %s, the model %s: %s", missing, got, want, injected)
 				}

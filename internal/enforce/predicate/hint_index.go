@@ -26,8 +26,8 @@ func (w *predicateWriter) withUseIndexHint(n Node, row string) string {
 }
 
 // isIndexable tells whether an index may serve a part of a rule, and the part reads no other table.
-func isIndexable(n Node) bool {
-	switch n := n.(type) {
+func isIndexable(node Node) bool {
+	switch n := node.(type) {
 	case Own, Tenant, Grant:
 		return true
 	case Any:

@@ -54,10 +54,10 @@ func TestTablesWithSignedViews(t *testing.T) {
 			t.Errorf("%+v: %t", c.is, got)
 		}
 		// what has no such form
-		for _, n := range []predicate.Node{predicate.Any{}, predicate.Not{Node: predicate.Any{}},
+		for _, node := range []predicate.Node{predicate.Any{}, predicate.Not{Node: predicate.Any{}},
 			predicate.All{own, predicate.Not{Node: predicate.Derived{}}}, predicate.Reference{}, predicate.Open{}} {
-			if predicate.HasSignedView(n, &c.is) {
-				t.Errorf("%+v by %#v has a signed view", c.is, n)
+			if predicate.HasSignedView(node, &c.is) {
+				t.Errorf("%+v by %#v has a signed view", c.is, node)
 			}
 		}
 	}

@@ -11,8 +11,8 @@ import (
 const CurrentCatalog = "pgconsent_signed.current_catalog()"
 
 // KeyType returns the type, without a length, in which values of a key's column are passed.
-func KeyType(c *catalog.Column) string {
-	switch plain, _, _ := strings.Cut(c.Type, "("); plain {
+func KeyType(column *catalog.Column) string {
+	switch plain, _, _ := strings.Cut(column.Type, "("); plain {
 	case "uuid", "date":
 		return "pg_catalog." + plain
 	case "smallint":

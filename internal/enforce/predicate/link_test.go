@@ -88,8 +88,8 @@ func TestTablesWhereInsertHides(t *testing.T) {
 			Origin: made(again), Rows: predicate.Open{}, SourceOrigins: []predicate.Origin{made(links)}}, "[links links_again]"},
 	} {
 		var got []string
-		for _, r := range predicate.TablesWhereInsertHides(c.rule) {
-			got = append(got, r.Name.Name)
+		for _, relation := range predicate.TablesWhereInsertHides(c.rule) {
+			got = append(got, relation.Name.Name)
 		}
 		if fmt.Sprint(got) != c.want {
 			t.Errorf("%s: %v, want %s", what, got, c.want)
@@ -127,7 +127,7 @@ func TestMaterializedLookupByWholeKey(t *testing.T) {
 func TestPairsAreHashed(t *testing.T) {
 	b := newBench(t)
 	pairs := []predicate.ColumnPair{{Column: "owner", FromColumn: "owner"}}
-	for name, n := range map[string]predicate.Node{
+	for name, node := range map[string]predicate.Node{
 		"a row that must show": predicate.Visible{Relation: b.relation("parents"), Column: "id", FromColumn: "parent", MorePairs: pairs,
 			Rows: predicate.Status{Column: "status", Value: "granted"}},
 		"a status on the row": predicate.Consent{FirstRequired: true, StatusColumn: "status", AgreedStatus: "granted",
@@ -136,7 +136,7 @@ func TestPairsAreHashed(t *testing.T) {
 			{Relation: b.relation("links"), Column: "item", FromColumn: "id", MorePairs: []predicate.ColumnPair{{Column: "subject", FromColumn: "subject"}}},
 			{Relation: b.relation("subjects"), Column: "id", FromColumn: "subject"}}},
 	} {
-		condition := predicate.RowPolicySQL(n, b.relation("items"))
+		condition := predicate.RowPolicySQL(node, b.relation("items"))
 		results, err := b.conn.PgConn().Exec(t.Context(), predicate.UseHashHint+"EXPLAIN (COSTS OFF) SELECT id FROM public.items WHERE "+
 			condition).ReadAll()
 		if err != nil {

@@ -25,20 +25,20 @@ type LookupTable struct {
 }
 
 // LookupTables returns the tables that a predicate reads besides the table of its own row, sorted by name.
-func LookupTables(n Node) []LookupTable {
+func LookupTables(node Node) []LookupTable {
 	columns := map[catalog.Name]map[string]bool{}
 	relations := map[catalog.Name]*catalog.Relation{}
-	add := func(r *catalog.Relation, names ...string) {
-		if columns[r.Name] == nil {
-			columns[r.Name] = map[string]bool{}
-			relations[r.Name] = r
+	add := func(relation *catalog.Relation, names ...string) {
+		if columns[relation.Name] == nil {
+			columns[relation.Name] = map[string]bool{}
+			relations[relation.Name] = relation
 		}
 		for _, name := range names {
-			columns[r.Name][name] = true
+			columns[relation.Name][name] = true
 		}
 	}
-	walkNodes(n, nil, func(n Node, row *catalog.Relation) {
-		switch n := n.(type) {
+	walkNodes(node, nil, func(node Node, row *catalog.Relation) {
+		switch n := node.(type) {
 		case Own, Tenant, Grant, Status, SQL:
 			if row != nil {
 				add(row, columnsOf(n)...)
@@ -123,16 +123,16 @@ func LookupTables(n Node) []LookupTable {
 
 // TablesThatShowWhenEmpty returns the tables that make rows show while they are empty. If the lookup view of such a
 // table is empty, the predicate calls pgconsent.empty_…() to check that the table is. Sorted by name.
-func TablesThatShowWhenEmpty(n Node) []*catalog.Relation {
+func TablesThatShowWhenEmpty(node Node) []*catalog.Relation {
 	found := map[catalog.Name]*catalog.Relation{}
-	walkNodes(n, nil, func(n Node, _ *catalog.Relation) {
-		if c, ok := n.(Consent); ok && !c.FirstRequired && len(c.Steps) > 0 {
+	walkNodes(node, nil, func(node Node, _ *catalog.Relation) {
+		if c, ok := node.(Consent); ok && !c.FirstRequired && len(c.Steps) > 0 {
 			found[c.Steps[0].Relation.Name] = c.Steps[0].Relation
 		}
-		if c, ok := n.(RecordedConsent); ok && !c.FirstRequired && len(c.Steps) > 0 {
+		if c, ok := node.(RecordedConsent); ok && !c.FirstRequired && len(c.Steps) > 0 {
 			found[c.Steps[0].Relation.Name] = c.Steps[0].Relation
 		}
-		if c, ok := n.(RegistryConsent); ok && !c.Subjects.FirstRequired && len(c.Subjects.Steps) > 0 {
+		if c, ok := node.(RegistryConsent); ok && !c.Subjects.FirstRequired && len(c.Subjects.Steps) > 0 {
 			found[c.Subjects.Steps[0].Relation.Name] = c.Subjects.Steps[0].Relation
 		}
 	})
@@ -145,9 +145,9 @@ func TablesThatShowWhenEmpty(n Node) []*catalog.Relation {
 
 // walkNodes calls visit for n and all predicates inside it. The argument row is the lookup table whose row a node is
 // about, nil for the outer row.
-func walkNodes(n Node, row *catalog.Relation, visit func(Node, *catalog.Relation)) {
-	visit(n, row)
-	switch n := n.(type) {
+func walkNodes(node Node, row *catalog.Relation, visit func(Node, *catalog.Relation)) {
+	visit(node, row)
+	switch n := node.(type) {
 	case All:
 		for _, part := range n {
 			walkNodes(part, row, visit)
@@ -189,8 +189,8 @@ func walkNodes(n Node, row *catalog.Relation, visit func(Node, *catalog.Relation
 }
 
 // columnsOf returns the columns of its own row that a node without parts reads.
-func columnsOf(n Node) []string {
-	switch n := n.(type) {
+func columnsOf(node Node) []string {
+	switch n := node.(type) {
 	case Own:
 		return []string{n.Column}
 	case Tenant:
@@ -211,8 +211,8 @@ func AttributesOf(n Node) []string { return sortedKeys(usedAttributes(n)) }
 
 // attributesThatHide returns the attributes without which the SQL of n shows no row, since a comparison with NULL is
 // not true.
-func attributesThatHide(n Node) []string {
-	switch n := n.(type) {
+func attributesThatHide(node Node) []string {
+	switch n := node.(type) {
 	case Own:
 		return []string{n.Attribute}
 	case All:

@@ -26,7 +26,7 @@ func TestInvalidNodesHideRows(t *testing.T) {
 	}
 	list := predicate.List{Column: "ids", Form: predicate.GrantInteger}
 	record := predicate.Record{Relation: others, GrantorColumn: "id"}
-	for name, n := range map[string]predicate.Node{
+	for name, node := range map[string]predicate.Node{
 		"nothing":                 nil,
 		"no parts of all":         predicate.All{},
 		"no parts of any":         predicate.Any{},
@@ -50,10 +50,10 @@ func TestInvalidNodesHideRows(t *testing.T) {
 		"a reference to columns beside": predicate.Reference{
 			Relation: others, FromColumns: []string{"other"}, Columns: []string{"id", "other"}, Rows: predicate.Open{}},
 	} {
-		hidesAs(t, name, n, items, "false")
-		hidesAs(t, "not "+name, predicate.Not{Node: n}, items, "NOT (true)")
+		hidesAs(t, name, node, items, "false")
+		hidesAs(t, "not "+name, predicate.Not{Node: node}, items, "NOT (true)")
 	}
-	for name, n := range map[string]predicate.Node{
+	for name, node := range map[string]predicate.Node{
 		"a consent":    predicate.Consent{Steps: []predicate.Step{step(others)}, StatusColumn: "status", AgreedStatus: "granted"},
 		"visible":      predicate.Visible{Relation: others, Column: "id", FromColumn: "other", Rows: predicate.Open{}},
 		"derived":      predicate.Derived{Origin: from(others), Rows: predicate.Open{}},
@@ -61,8 +61,8 @@ func TestInvalidNodesHideRows(t *testing.T) {
 		"the registry": predicate.RegistryConsent{Subjects: predicate.RecordedConsent{Subject: "other"}, Tables: []string{"items"}},
 		"a reference":  predicate.Reference{Relation: others, FromColumns: []string{"other"}, Columns: []string{"id"}, Rows: predicate.Open{}},
 	} {
-		hidesAs(t, "not "+name, predicate.Not{Node: n}, items, "NOT (true)")
-		if sql := predicate.CheckSQL(n, items); strings.HasSuffix(sql, "false") {
+		hidesAs(t, "not "+name, predicate.Not{Node: node}, items, "NOT (true)")
+		if sql := predicate.CheckSQL(node, items); strings.HasSuffix(sql, "false") {
 			t.Errorf("%s hides everything: %s", name, sql)
 		}
 	}
@@ -83,19 +83,19 @@ func TestInvalidNodesHideRows(t *testing.T) {
 	}
 }
 
-func hidesAs(t *testing.T, name string, n predicate.Node, of *catalog.Relation, want string) {
+func hidesAs(t *testing.T, name string, node predicate.Node, of *catalog.Relation, want string) {
 	t.Helper()
-	inject, _ := predicate.InjectedCondition(n, "r")
+	inject, _ := predicate.InjectedCondition(node, "r")
 	for form, sql := range map[string]string{
-		"policy": predicate.RowPolicySQL(n, of), "check": predicate.CheckSQL(n, of), "new": predicate.NewRowCondition(n),
+		"policy": predicate.RowPolicySQL(node, of), "check": predicate.CheckSQL(node, of), "new": predicate.NewRowCondition(node),
 		"inject": strings.TrimSuffix(strings.TrimPrefix(inject, "(CASE WHEN "), " THEN true END) IS NOT NULL"),
-		"direct": strings.TrimSuffix(strings.TrimPrefix(predicate.DirectCondition(n, "t", nil), "("), ") IS TRUE"),
+		"direct": strings.TrimSuffix(strings.TrimPrefix(predicate.DirectCondition(node, "t", nil), "("), ") IS TRUE"),
 	} {
 		if sql != want && !strings.HasSuffix(sql, " AND "+want) {
 			t.Errorf("%s, %s: %s", name, form, sql)
 		}
 	}
-	if predicate.Eval(n, predicate.Row{"id": "1", "other": "1"},
+	if predicate.Eval(node, predicate.Row{"id": "1", "other": "1"},
 		predicate.World{Tables: map[catalog.Name][]predicate.Row{{Schema: "public", Name: "others"}: {{"id": "1"}}}}) {
 		t.Errorf("%s: the model shows a row", name)
 	}

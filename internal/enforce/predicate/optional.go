@@ -30,8 +30,8 @@ func requiredAttributes(n Node) map[string]bool {
 }
 
 // attributesOf returns the attributes that a node without parts uses.
-func attributesOf(n Node) []Attribute {
-	switch n := n.(type) {
+func attributesOf(node Node) []Attribute {
+	switch n := node.(type) {
 	case Own:
 		return []Attribute{{Name: n.Attribute, Type: n.Type, Optional: n.Optional}}
 	case Tenant:

@@ -76,14 +76,14 @@ func isReferenceShown(n Reference, row Row, w World) bool {
 }
 
 // RowColumns returns the columns of the row itself that n reads, sorted; known is false if n may read any column.
-func RowColumns(n Node) (columns []string, known bool) {
+func RowColumns(node Node) (columns []string, known bool) {
 	found := map[string]bool{}
 	known = true
-	walkNodes(n, nil, func(n Node, row *catalog.Relation) {
+	walkNodes(node, nil, func(node Node, row *catalog.Relation) {
 		if row != nil {
 			return
 		}
-		switch n := n.(type) {
+		switch n := node.(type) {
 		case Open, All, Any, Not:
 		case Own, Status, Tenant, Grant, SQL:
 			for _, name := range columnsOf(n) {

@@ -19,22 +19,22 @@ func RowPolicySQL(n Node, rel *catalog.Relation) string { return policySQL(n, re
 // statement writes.
 func CheckSQL(n Node, rel *catalog.Relation) string { return policySQL(n, rel, probeForm) }
 
-func policySQL(n Node, rel *catalog.Relation, sublinks sublinkForm) string {
+func policySQL(node Node, rel *catalog.Relation, sublinks sublinkForm) string {
 	w := predicateWriter{forRowPolicy: true, sublinks: sublinks, prefix: aliasPrefixFor(rel.Name.Name), row: rel}
-	parts := guardConditions(attributesToGuard(n))
-	if len(requiredAttributes(n)) == 0 {
+	parts := guardConditions(attributesToGuard(node))
+	if len(requiredAttributes(node)) == 0 {
 		parts = []string{"(SELECT pgconsent_signed.sealed())"}
 	}
 	row := catalog.QuoteIdent(rel.Name.Name)
-	_, open := n.(Open)
-	switch conjuncts := Conjuncts(n); {
+	_, open := node.(Open)
+	switch conjuncts := Conjuncts(node); {
 	case open:
 	case sublinks == choiceForm && readsOtherTables(conjuncts):
 		for _, part := range conjuncts {
 			parts = append(parts, w.withUseIndexHint(part, row))
 		}
 	default:
-		parts = append(parts, w.nodeSQL(n, row))
+		parts = append(parts, w.nodeSQL(node, row))
 	}
 	return strings.Join(parts, " AND ")
 }
@@ -123,8 +123,8 @@ func (w *predicateWriter) lookupName(r *catalog.Relation) string {
 const offsetZeroEnd = " OFFSET 0)"
 
 // nodeSQL returns the expression of a node, which can be an operand of AND and OR. An unknown node shows no row.
-func (w *predicateWriter) nodeSQL(n Node, row string) string {
-	switch n := n.(type) {
+func (w *predicateWriter) nodeSQL(node Node, row string) string {
+	switch n := node.(type) {
 	case Open:
 		return "true"
 	case All:
@@ -214,8 +214,8 @@ func (w *predicateWriter) joinSQL(nodes []Node, row, operator string) string {
 		return w.hidesAllSQL()
 	}
 	parts := make([]string, len(nodes))
-	for i, n := range nodes {
-		parts[i] = w.nodeSQL(n, row)
+	for i, node := range nodes {
+		parts[i] = w.nodeSQL(node, row)
 	}
 	if len(parts) == 1 {
 		return parts[0]

@@ -86,36 +86,36 @@ func TestFormsAreWritten(t *testing.T) {
 }
 
 // formsOf are what a rule becomes, and what is asked about it.
-func formsOf(n predicate.Node, of *catalog.Relation) [][2]string {
-	inject, signed := predicate.InjectedCondition(n, "r")
-	flat, hasSignedView := predicate.SignedViewCondition(n, of, "t")
+func formsOf(node predicate.Node, of *catalog.Relation) [][2]string {
+	inject, signed := predicate.InjectedCondition(node, "r")
+	flat, hasSignedView := predicate.SignedViewCondition(node, of, "t")
 	numbered := predicate.Parameters{FirstNumber: 2}
-	direct := numbered.Condition(n, "t")
-	columns, known := predicate.RowColumns(n)
+	direct := numbered.Condition(node, "t")
+	columns, known := predicate.RowColumns(node)
 	names := func(relations []*catalog.Relation) (out []string) {
-		for _, r := range relations {
-			out = append(out, r.Name.String())
+		for _, relation := range relations {
+			out = append(out, relation.Name.String())
 		}
 		return out
 	}
 	var sets, reads []string
-	for _, s := range predicate.HashedSets(n, of) {
+	for _, s := range predicate.HashedSets(node, of) {
 		sets = append(sets, fmt.Sprint(s.Relation.Name, strings.Join(s.Columns, ","), names(s.SourceTables)))
 	}
-	for _, h := range predicate.LookupTables(n) {
+	for _, h := range predicate.LookupTables(node) {
 		reads = append(reads, fmt.Sprint(h.Relation.Name, h.Columns))
 	}
 	out := [][2]string{
-		{"policy", predicate.RowPolicySQL(n, of)}, {"check", predicate.CheckSQL(n, of)}, {"new", predicate.NewRowCondition(n)},
+		{"policy", predicate.RowPolicySQL(node, of)}, {"check", predicate.CheckSQL(node, of)}, {"new", predicate.NewRowCondition(node)},
 		{"inject", fmt.Sprint(inject, signed)},
-		{"flat", fmt.Sprint(flat, hasSignedView, predicate.HasSignedView(n, of))}, {
-			"direct", predicate.DirectCondition(n, "t", map[string]string{"one_text": "it's", "many_integer": "{1,2}"})},
+		{"flat", fmt.Sprint(flat, hasSignedView, predicate.HasSignedView(node, of))}, {
+			"direct", predicate.DirectCondition(node, "t", map[string]string{"one_text": "it's", "many_integer": "{1,2}"})},
 		{"numbered", fmt.Sprint(direct, numbered.AttributeNames)},
-		{"about", fmt.Sprintf("%q %q %v %v grows %q empty %q sets %q reads %q", predicate.AttributesOf(n), columns,
-			known, predicate.TimeCanHide(n), names(predicate.TablesWhereInsertHides(n)),
-			names(predicate.TablesThatShowWhenEmpty(n)), sets, reads)},
+		{"about", fmt.Sprintf("%q %q %v %v grows %q empty %q sets %q reads %q", predicate.AttributesOf(node), columns,
+			known, predicate.TimeCanHide(node), names(predicate.TablesWhereInsertHides(node)),
+			names(predicate.TablesThatShowWhenEmpty(node)), sets, reads)},
 	}
-	for _, part := range predicate.Conjuncts(n) {
+	for _, part := range predicate.Conjuncts(node) {
 		switch part := part.(type) {
 		case predicate.RecordedConsent:
 			out = append(out, [2]string{"subjects", predicate.SubjectsQuery(part, "t", nil)})

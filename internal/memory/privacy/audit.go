@@ -502,7 +502,7 @@ func (a auditor) visibleRowsInContext(ctx context.Context, agentConn *pgx.Conn, 
 			continue
 		}
 		from := m.Relation.Name
-		if t, ok := a.policy.Table(from); ok && t.Columns != nil {
+		if table, ok := a.policy.Table(from); ok && table.Columns != nil {
 			from = predicate.RowView(from)
 		}
 		// The keys are compared in the column's own type, so that its index can be used.

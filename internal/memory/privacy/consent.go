@@ -43,11 +43,12 @@ func (g ConsentRequest) check(revoke bool) error {
 }
 
 // RecordConsent records a consent of the caller, or of somebody whose guardian the caller is.
-func (d *Service) RecordConsent(ctx context.Context, c identity.Caller, g ConsentRequest) (*RecordedConsent, error) {
+func (d *Service) RecordConsent(ctx context.Context, caller identity.Caller, g ConsentRequest) (*RecordedConsent,
+	error) {
 	if err := g.check(false); err != nil {
 		return nil, err
 	}
-	s, err := d.openConsentSession(ctx, c, g.Reason)
+	s, err := d.openConsentSession(ctx, caller, g.Reason)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +76,8 @@ func (d *Service) RecordConsent(ctx context.Context, c identity.Caller, g Consen
 	if x.Scope != "" {
 		columns, values = append(columns, x.Scope), append(values, scope)
 	}
-	if t, ok := s.policy.Table(x.Relation.Name); ok && t.Write != nil && !hasStampedColumn(t.Write.Stamps, x.Grantor) {
+	if table, ok := s.policy.Table(x.Relation.Name); ok && table.Write != nil && !hasStampedColumn(table.Write.Stamps,
+		x.Grantor) {
 		columns, values = append(columns, x.Grantor), append(values, s.entity)
 	}
 	out := &RecordedConsent{Store: store, Grantee: g.Grantee, Scope: scope, OnBehalfOf: g.wardOrEmpty(s)}
@@ -90,11 +92,12 @@ func (d *Service) RecordConsent(ctx context.Context, c identity.Caller, g Consen
 }
 
 // WithdrawConsent revokes a consent of the caller, or of somebody for whom it speaks.
-func (d *Service) WithdrawConsent(ctx context.Context, c identity.Caller, g ConsentRequest) ([]RecordedConsent, error) {
+func (d *Service) WithdrawConsent(ctx context.Context, caller identity.Caller, g ConsentRequest) ([]RecordedConsent,
+	error) {
 	if err := g.check(true); err != nil {
 		return nil, err
 	}
-	s, err := d.openConsentSession(ctx, c, g.Reason)
+	s, err := d.openConsentSession(ctx, caller, g.Reason)
 	if err != nil {
 		return nil, err
 	}

@@ -57,11 +57,11 @@ func (d *Service) Contexts(ctx context.Context, c identity.Caller) ([]Context, e
 }
 
 // ContextsNamed returns the contexts that have a name, from those that [Service.Contexts] returns.
-func (d *Service) ContextsNamed(ctx context.Context, c identity.Caller, name string) ([]Context, error) {
+func (d *Service) ContextsNamed(ctx context.Context, caller identity.Caller, name string) ([]Context, error) {
 	if err := checkID("the context", name); err != nil {
 		return nil, err
 	}
-	s, err := d.openSession(ctx, c, "", "")
+	s, err := d.openSession(ctx, caller, "", "")
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func (d *Service) MakeContext(ctx context.Context, c identity.Caller, e ContextR
 	return d.findOrMakeContext(ctx, c, e, true)
 }
 
-func (d *Service) findOrMakeContext(ctx context.Context, c identity.Caller, e ContextRequest,
+func (d *Service) findOrMakeContext(ctx context.Context, caller identity.Caller, e ContextRequest,
 	mustBeNew bool) (*EnteredContext,
 	error) {
 	participants, err := checkIDs("participants", e.Participants)
@@ -152,7 +152,7 @@ func (d *Service) findOrMakeContext(ctx context.Context, c identity.Caller, e Co
 		checkOptionalID("the role", e.Role)); err != nil {
 		return nil, err
 	}
-	s, err := d.openSession(ctx, c, "", e.Reason)
+	s, err := d.openSession(ctx, caller, "", e.Reason)
 	if err != nil {
 		return nil, err
 	}

@@ -80,7 +80,8 @@ func refusalOfReport(r generalize.Report, accept bool) error {
 // AddBelief makes a belief from a private memory of the caller, if the belief does not reveal whom the memory is
 // about. The memory stays as private as it was. A link records that the belief was drawn from the memory, where the
 // owner of the store sees it. Memories that the caller does not see do not count.
-func (d *Service) AddBelief(ctx context.Context, c identity.Caller, g Generalization) (*GeneralizationResult, error) {
+func (d *Service) AddBelief(ctx context.Context, caller identity.Caller, g Generalization) (*GeneralizationResult,
+	error) {
 	access, err := checkIDs("access", g.Access)
 	if err != nil {
 		return nil, err
@@ -100,7 +101,7 @@ func (d *Service) AddBelief(ctx context.Context, c identity.Caller, g Generaliza
 		return nil, newError(NameNotFound, "The DBA writes generalize: under privacy in the policy.",
 			"nothing says where beliefs go that are drawn from memories")
 	}
-	s, err := d.openSession(ctx, c, g.Context, g.Reason)
+	s, err := d.openSession(ctx, caller, g.Context, g.Reason)
 	if err != nil {
 		return nil, err
 	}

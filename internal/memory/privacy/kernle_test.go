@@ -114,8 +114,8 @@ func start(t *testing.T) *kernle {
 	}
 	k.service = &Service{
 		Policy: func() *policy.Policy { return compiled },
-		ConnectCaller: func(ctx context.Context, c identity.Caller) (*pgx.Conn, error) {
-			return pgx.Connect(ctx, k.proxy.DSN(c.Agent, "kernle"))
+		ConnectCaller: func(ctx context.Context, caller identity.Caller) (*pgx.Conn, error) {
+			return pgx.Connect(ctx, k.proxy.DSN(caller.Agent, "kernle"))
 		},
 		AgentAttributes: func() map[string]map[string]string { return logins }, ConnectControl: direct("pgconsent_control"),
 		ConnectAgentRole: direct("pgconsent_agent"),

@@ -43,7 +43,7 @@ type NewMemory struct {
 
 // AddMemory makes a memory. Without Access the policy decides to whom it is granted, and it refuses an Access that is
 // too wide.
-func (d *Service) AddMemory(ctx context.Context, c identity.Caller, n NewMemory) (*Memory, error) {
+func (d *Service) AddMemory(ctx context.Context, caller identity.Caller, n NewMemory) (*Memory, error) {
 	subjects, err := checkIDs("subjects", n.Subjects)
 	if err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func (d *Service) AddMemory(ctx context.Context, c identity.Caller, n NewMemory)
 			return nil, newNoKindError(section)
 		}
 	}
-	s, err := d.openSession(ctx, c, n.Context, n.Reason)
+	s, err := d.openSession(ctx, caller, n.Context, n.Reason)
 	if err != nil {
 		return nil, err
 	}
@@ -325,7 +325,8 @@ func (d *Service) Revoke(ctx context.Context, c identity.Caller, change GrantCha
 }
 
 // changeGrants changes what a memory is granted to.
-func (d *Service) changeGrants(ctx context.Context, c identity.Caller, change GrantChange, apply func([]string) []string) (*GrantResult,
+func (d *Service) changeGrants(ctx context.Context, caller identity.Caller, change GrantChange,
+	apply func([]string) []string) (*GrantResult,
 	error) {
 	grantees, err := checkIDs("those concerned", change.Grantees)
 	if err != nil {
@@ -341,7 +342,7 @@ func (d *Service) changeGrants(ctx context.Context, c identity.Caller, change Gr
 	if err := checkID("the memory's id", change.ID); err != nil {
 		return nil, err
 	}
-	s, err := d.openSession(ctx, c, "", change.Reason)
+	s, err := d.openSession(ctx, caller, "", change.Reason)
 	if err != nil {
 		return nil, err
 	}

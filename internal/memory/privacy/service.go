@@ -90,25 +90,25 @@ func entityAndRoles(p *policy.Privacy, attributes map[string]string) (entity str
 }
 
 // openSession connects as the caller, in a context or in none.
-func (d *Service) openSession(ctx context.Context, c identity.Caller, inContext, reason string) (*callerSession,
+func (d *Service) openSession(ctx context.Context, caller identity.Caller, inContext, reason string) (*callerSession,
 	error) {
 	p, section, err := d.privacySection()
 	if err != nil {
 		return nil, err
 	}
-	if c.Role != identity.Agent || c.Agent == "" {
+	if caller.Role != identity.Agent || caller.Agent == "" {
 		return nil, newError(NameForbidden, "Use the token of an agent: pgconsent token add --role agent.",
-			"only an agent has memories: this token is that of a %s", c.Role)
+			"only an agent has memories: this token is that of a %s", caller.Role)
 	}
 	if err := firstError(checkOptionalID("the context", inContext), checkReason(reason)); err != nil {
 		return nil, err
 	}
-	entity, all := entityAndRoles(section, d.attributesOf(c))
+	entity, all := entityAndRoles(section, d.attributesOf(caller))
 	if entity == "" {
 		return nil, newError(NameForbidden, "The configuration gives each agent its attributes.",
 			"nothing says who this agent is")
 	}
-	conn, err := d.ConnectCaller(ctx, c)
+	conn, err := d.ConnectCaller(ctx, caller)
 	if err != nil {
 		return nil, translateDatabaseError(err)
 	}

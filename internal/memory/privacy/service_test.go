@@ -64,23 +64,27 @@ func as(agent string) identity.Caller {
 }
 
 // operations are all that a caller can ask of a service, asked for rightly.
-func operations(d *Service, c identity.Caller) map[string]func() error {
+func operations(d *Service, caller identity.Caller) map[string]func() error {
 	ctx := context.Background()
 	only := func(_ any, err error) error { return err }
 	return map[string]func() error{
-		"add":        func() error { return only(d.AddMemory(ctx, c, NewMemory{Content: "x"})) },
-		"grant":      func() error { return only(d.Grant(ctx, c, GrantChange{ID: "note:1", Grantees: []string{"si:rex"}})) },
-		"revoke":     func() error { return only(d.Revoke(ctx, c, GrantChange{ID: "note:1", Grantees: []string{"si:rex"}})) },
-		"consent":    func() error { return only(d.RecordConsent(ctx, c, ConsentRequest{Grantee: "si:rex"})) },
-		"withdraw":   func() error { return only(d.WithdrawConsent(ctx, c, ConsentRequest{Grantee: "si:rex"})) },
-		"contexts":   func() error { return only(d.Contexts(ctx, c)) },
-		"context":    func() error { return only(d.ContextsNamed(ctx, c, "ctx:x")) },
-		"enter":      func() error { return only(d.EnterContext(ctx, c, ContextRequest{Context: "ctx:x"})) },
-		"make":       func() error { return only(d.MakeContext(ctx, c, ContextRequest{Context: "ctx:x"})) },
-		"audit":      func() error { return only(d.Audit(ctx, c, AuditQuery{ID: "note:1"})) },
-		"whom":       func() error { _, _, err := d.AuditableSubjects(ctx, c, 5); return err },
-		"drawn":      func() error { return only(d.ListDerivedBeliefs(ctx, c, "")) },
-		"generalize": func() error { return only(d.AddBelief(ctx, c, Generalization{Source: "note:1", Belief: "x"})) },
+		"add": func() error { return only(d.AddMemory(ctx, caller, NewMemory{Content: "x"})) },
+		"grant": func() error {
+			return only(d.Grant(ctx, caller, GrantChange{ID: "note:1", Grantees: []string{"si:rex"}}))
+		},
+		"revoke": func() error {
+			return only(d.Revoke(ctx, caller, GrantChange{ID: "note:1", Grantees: []string{"si:rex"}}))
+		},
+		"consent":    func() error { return only(d.RecordConsent(ctx, caller, ConsentRequest{Grantee: "si:rex"})) },
+		"withdraw":   func() error { return only(d.WithdrawConsent(ctx, caller, ConsentRequest{Grantee: "si:rex"})) },
+		"contexts":   func() error { return only(d.Contexts(ctx, caller)) },
+		"context":    func() error { return only(d.ContextsNamed(ctx, caller, "ctx:x")) },
+		"enter":      func() error { return only(d.EnterContext(ctx, caller, ContextRequest{Context: "ctx:x"})) },
+		"make":       func() error { return only(d.MakeContext(ctx, caller, ContextRequest{Context: "ctx:x"})) },
+		"audit":      func() error { return only(d.Audit(ctx, caller, AuditQuery{ID: "note:1"})) },
+		"whom":       func() error { _, _, err := d.AuditableSubjects(ctx, caller, 5); return err },
+		"drawn":      func() error { return only(d.ListDerivedBeliefs(ctx, caller, "")) },
+		"generalize": func() error { return only(d.AddBelief(ctx, caller, Generalization{Source: "note:1", Belief: "x"})) },
 	}
 }
 
@@ -89,14 +93,14 @@ func operations(d *Service, c identity.Caller) map[string]func() error {
 func TestCallersThatMayAudit(t *testing.T) {
 	d := withoutDatabase(t)
 	subjects := []string{"audit", "whom", "drawn"}
-	for what, c := range map[string]identity.Caller{
+	for what, caller := range map[string]identity.Caller{
 		"an agent": as("ash"), "a subject": {Role: identity.Subject, Subject: "human:sean"},
 		"an admin": {Role: identity.Admin, Name: "admin"}, "an operator": {Role: identity.Operator, Name: "op"},
 		"a system": {Role: identity.System, Name: "system"}, "an agent without a name": as(""),
 		"an agent without an entity": as("nobody"), "an agent of another configuration": as("who"),
 		"a subject without an id": {Role: identity.Subject},
 	} {
-		for name, ask := range operations(d, c) {
+		for name, ask := range operations(d, caller) {
 			err := ask()
 			switch {
 			case what == "an agent" && name == "generalize":
@@ -147,65 +151,65 @@ func TestWithoutPrivacySection(t *testing.T) {
 
 // What is malformed is refused before anybody connects.
 func TestMalformedCallsReachNoDatabase(t *testing.T) {
-	d, c, ctx := withoutDatabase(t), as("ash"), context.Background()
+	d, caller, ctx := withoutDatabase(t), as("ash"), context.Background()
 	const quoted = `["human:sean"]`
 	bad, many := []string{quoted}, make([]string, maxIDs+1)
 	only := func(_ any, err error) error { return err }
 	for what, err := range map[string]error{
-		"add: subjects":      only(d.AddMemory(ctx, c, NewMemory{Content: "x", Subjects: bad})),
-		"add: many subjects": only(d.AddMemory(ctx, c, NewMemory{Content: "x", Subjects: many})),
-		"add: consent":       only(d.AddMemory(ctx, c, NewMemory{Content: "x", Consent: bad})),
-		"add: access":        only(d.AddMemory(ctx, c, NewMemory{Content: "x", Access: bad})),
-		"add: no content":    only(d.AddMemory(ctx, c, NewMemory{Content: " \n"})),
-		"add: much content":  only(d.AddMemory(ctx, c, NewMemory{Content: strings.Repeat("x", maxContentBytes+1)})),
-		"add: store":         only(d.AddMemory(ctx, c, NewMemory{Content: "x", Store: quoted})),
-		"add: source":        only(d.AddMemory(ctx, c, NewMemory{Content: "x", Source: quoted})),
-		"add: told":          only(d.AddMemory(ctx, c, NewMemory{Content: "x", ToldFrom: quoted})),
-		"add: no kind":       only(d.AddMemory(ctx, c, NewMemory{Content: "x", Kind: "notes"})),
-		"add: context":       only(d.AddMemory(ctx, c, NewMemory{Content: "x", Context: quoted})),
-		"add: reason":        only(d.AddMemory(ctx, c, NewMemory{Content: "x", Reason: "a\nb"})),
-		"grant: nobody":      only(d.Grant(ctx, c, GrantChange{ID: "note:1"})),
-		"grant: who":         only(d.Grant(ctx, c, GrantChange{ID: "note:1", Grantees: bad})),
-		"grant: consent":     only(d.Grant(ctx, c, GrantChange{ID: "note:1", Grantees: []string{"x"}, Consent: bad})),
-		"grant: id":          only(d.Grant(ctx, c, GrantChange{ID: quoted, Grantees: []string{"x"}})),
-		"grant: reason":      only(d.Grant(ctx, c, GrantChange{ID: "note:1", Grantees: []string{"x"}, Reason: "a\nb"})),
-		"revoke: evidence": only(d.Revoke(ctx, c, GrantChange{ID: "note:1", Grantees: []string{"x"},
+		"add: subjects":      only(d.AddMemory(ctx, caller, NewMemory{Content: "x", Subjects: bad})),
+		"add: many subjects": only(d.AddMemory(ctx, caller, NewMemory{Content: "x", Subjects: many})),
+		"add: consent":       only(d.AddMemory(ctx, caller, NewMemory{Content: "x", Consent: bad})),
+		"add: access":        only(d.AddMemory(ctx, caller, NewMemory{Content: "x", Access: bad})),
+		"add: no content":    only(d.AddMemory(ctx, caller, NewMemory{Content: " \n"})),
+		"add: much content":  only(d.AddMemory(ctx, caller, NewMemory{Content: strings.Repeat("x", maxContentBytes+1)})),
+		"add: store":         only(d.AddMemory(ctx, caller, NewMemory{Content: "x", Store: quoted})),
+		"add: source":        only(d.AddMemory(ctx, caller, NewMemory{Content: "x", Source: quoted})),
+		"add: told":          only(d.AddMemory(ctx, caller, NewMemory{Content: "x", ToldFrom: quoted})),
+		"add: no kind":       only(d.AddMemory(ctx, caller, NewMemory{Content: "x", Kind: "notes"})),
+		"add: context":       only(d.AddMemory(ctx, caller, NewMemory{Content: "x", Context: quoted})),
+		"add: reason":        only(d.AddMemory(ctx, caller, NewMemory{Content: "x", Reason: "a\nb"})),
+		"grant: nobody":      only(d.Grant(ctx, caller, GrantChange{ID: "note:1"})),
+		"grant: who":         only(d.Grant(ctx, caller, GrantChange{ID: "note:1", Grantees: bad})),
+		"grant: consent":     only(d.Grant(ctx, caller, GrantChange{ID: "note:1", Grantees: []string{"x"}, Consent: bad})),
+		"grant: id":          only(d.Grant(ctx, caller, GrantChange{ID: quoted, Grantees: []string{"x"}})),
+		"grant: reason":      only(d.Grant(ctx, caller, GrantChange{ID: "note:1", Grantees: []string{"x"}, Reason: "a\nb"})),
+		"revoke: evidence": only(d.Revoke(ctx, caller, GrantChange{ID: "note:1", Grantees: []string{"x"},
 			Consent: []string{"x"}})),
-		"revoke: nobody":        only(d.Revoke(ctx, c, GrantChange{ID: "note:1"})),
-		"consent: no grantee":   only(d.RecordConsent(ctx, c, ConsentRequest{})),
-		"consent: an id alone":  only(d.RecordConsent(ctx, c, ConsentRequest{ID: "consent:1"})),
-		"consent: grantor":      only(d.RecordConsent(ctx, c, ConsentRequest{Grantee: "x", Grantor: quoted})),
-		"consent: scope":        only(d.RecordConsent(ctx, c, ConsentRequest{Grantee: "x", Scope: quoted})),
-		"consent: store":        only(d.RecordConsent(ctx, c, ConsentRequest{Grantee: "x", Store: quoted})),
-		"withdraw: no grantee":  only(d.WithdrawConsent(ctx, c, ConsentRequest{})),
-		"withdraw: id":          only(d.WithdrawConsent(ctx, c, ConsentRequest{ID: quoted})),
-		"context: none":         only(d.ContextsNamed(ctx, c, "")),
-		"context: name":         only(d.ContextsNamed(ctx, c, quoted)),
-		"enter: none":           only(d.EnterContext(ctx, c, ContextRequest{})),
-		"enter: participants":   only(d.EnterContext(ctx, c, ContextRequest{Context: "x", Participants: bad})),
-		"enter: access":         only(d.EnterContext(ctx, c, ContextRequest{Context: "x", Access: bad})),
-		"enter: store":          only(d.EnterContext(ctx, c, ContextRequest{Context: "x", Store: quoted})),
-		"enter: role":           only(d.EnterContext(ctx, c, ContextRequest{Context: "x", Role: quoted})),
-		"audit: nothing":        only(d.Audit(ctx, c, AuditQuery{})),
-		"audit: both":           only(d.Audit(ctx, c, AuditQuery{Subject: "x", ID: "y"})),
-		"audit: subject":        only(d.Audit(ctx, c, AuditQuery{Subject: quoted})),
-		"audit: id":             only(d.Audit(ctx, c, AuditQuery{ID: quoted})),
-		"audit: no kind":        only(d.Audit(ctx, c, AuditQuery{ID: "x", Kind: "notes"})),
-		"audit: place":          only(d.Audit(ctx, c, AuditQuery{ID: "x", After: "x"})),
-		"drawn: place":          only(d.ListDerivedBeliefs(ctx, c, "x")),
-		"generalize: source":    only(d.AddBelief(ctx, c, Generalization{Source: quoted, Belief: "x"})),
-		"generalize: no source": only(d.AddBelief(ctx, c, Generalization{Belief: "x"})),
-		"generalize: empty":     only(d.AddBelief(ctx, c, Generalization{Source: "x", Belief: "\u2003"})),
-		"generalize: long": only(d.AddBelief(ctx, c, Generalization{Source: "x",
+		"revoke: nobody":        only(d.Revoke(ctx, caller, GrantChange{ID: "note:1"})),
+		"consent: no grantee":   only(d.RecordConsent(ctx, caller, ConsentRequest{})),
+		"consent: an id alone":  only(d.RecordConsent(ctx, caller, ConsentRequest{ID: "consent:1"})),
+		"consent: grantor":      only(d.RecordConsent(ctx, caller, ConsentRequest{Grantee: "x", Grantor: quoted})),
+		"consent: scope":        only(d.RecordConsent(ctx, caller, ConsentRequest{Grantee: "x", Scope: quoted})),
+		"consent: store":        only(d.RecordConsent(ctx, caller, ConsentRequest{Grantee: "x", Store: quoted})),
+		"withdraw: no grantee":  only(d.WithdrawConsent(ctx, caller, ConsentRequest{})),
+		"withdraw: id":          only(d.WithdrawConsent(ctx, caller, ConsentRequest{ID: quoted})),
+		"context: none":         only(d.ContextsNamed(ctx, caller, "")),
+		"context: name":         only(d.ContextsNamed(ctx, caller, quoted)),
+		"enter: none":           only(d.EnterContext(ctx, caller, ContextRequest{})),
+		"enter: participants":   only(d.EnterContext(ctx, caller, ContextRequest{Context: "x", Participants: bad})),
+		"enter: access":         only(d.EnterContext(ctx, caller, ContextRequest{Context: "x", Access: bad})),
+		"enter: store":          only(d.EnterContext(ctx, caller, ContextRequest{Context: "x", Store: quoted})),
+		"enter: role":           only(d.EnterContext(ctx, caller, ContextRequest{Context: "x", Role: quoted})),
+		"audit: nothing":        only(d.Audit(ctx, caller, AuditQuery{})),
+		"audit: both":           only(d.Audit(ctx, caller, AuditQuery{Subject: "x", ID: "y"})),
+		"audit: subject":        only(d.Audit(ctx, caller, AuditQuery{Subject: quoted})),
+		"audit: id":             only(d.Audit(ctx, caller, AuditQuery{ID: quoted})),
+		"audit: no kind":        only(d.Audit(ctx, caller, AuditQuery{ID: "x", Kind: "notes"})),
+		"audit: place":          only(d.Audit(ctx, caller, AuditQuery{ID: "x", After: "x"})),
+		"drawn: place":          only(d.ListDerivedBeliefs(ctx, caller, "x")),
+		"generalize: source":    only(d.AddBelief(ctx, caller, Generalization{Source: quoted, Belief: "x"})),
+		"generalize: no source": only(d.AddBelief(ctx, caller, Generalization{Belief: "x"})),
+		"generalize: empty":     only(d.AddBelief(ctx, caller, Generalization{Source: "x", Belief: "\u2003"})),
+		"generalize: long": only(d.AddBelief(ctx, caller, Generalization{Source: "x",
 			Belief: strings.Repeat("x", maxBeliefBytes+1)})),
-		"generalize: long note": only(d.AddBelief(ctx, c, Generalization{Source: "x", Belief: "x",
+		"generalize: long note": only(d.AddBelief(ctx, caller, Generalization{Source: "x", Belief: "x",
 			Note: strings.Repeat("x", maxNoteBytes+1)})),
-		"generalize: access": only(d.AddBelief(ctx, c, Generalization{Source: "x", Belief: "x", Access: bad})),
+		"generalize: access": only(d.AddBelief(ctx, caller, Generalization{Source: "x", Belief: "x", Access: bad})),
 	} {
 		refused(t, what, err, NameValidation, "PC422")
 	}
 	// A record that is revoked by its id needs no grantee.
-	if _, err := d.WithdrawConsent(ctx, c, ConsentRequest{ID: "consent:1"}); !errors.Is(err, errReached) {
+	if _, err := d.WithdrawConsent(ctx, caller, ConsentRequest{ID: "consent:1"}); !errors.Is(err, errReached) {
 		t.Errorf("withdraw by an id: %v", err)
 	}
 }

@@ -38,14 +38,14 @@ type LinkStep struct {
 func SubjectTables(p *policy.Policy) []SubjectTable {
 	b := linkCollector{policy: p, links: map[catalog.Name][]SubjectLink{}, relations: map[catalog.Name]*catalog.Relation{},
 		visited: map[catalog.Name]bool{}, selfOrigins: map[catalog.Name][]predicate.Origin{}}
-	for _, t := range p.Tables() {
-		b.findPersonTables(t.Rows)
-		if t.Aggregate != nil {
-			b.findPersonTables(t.Aggregate.Rows)
+	for _, table := range p.Tables() {
+		b.findPersonTables(table.Rows)
+		if table.Aggregate != nil {
+			b.findPersonTables(table.Aggregate.Rows)
 		}
 	}
-	for _, t := range p.Tables() {
-		b.collectLinks(t)
+	for _, table := range p.Tables() {
+		b.collectLinks(table)
 	}
 	var out []SubjectTable
 	for name, links := range b.links {
@@ -72,9 +72,9 @@ type linkCollector struct {
 }
 
 // forEachNode calls visit for the nodes that are conditions on the row itself.
-func forEachNode(n predicate.Node, visit func(predicate.Node)) {
-	visit(n)
-	switch n := n.(type) {
+func forEachNode(node predicate.Node, visit func(predicate.Node)) {
+	visit(node)
+	switch n := node.(type) {
 	case predicate.All:
 		for _, part := range n {
 			forEachNode(part, visit)
@@ -120,25 +120,25 @@ func (l SubjectLink) equals(other SubjectLink) bool {
 }
 
 // collectLinks collects the links of a table of the policy.
-func (b *linkCollector) collectLinks(t *policy.Table) {
-	r := t.Relation
-	if b.visited[r.Name] {
+func (b *linkCollector) collectLinks(table *policy.Table) {
+	relation := table.Relation
+	if b.visited[relation.Name] {
 		return
 	}
-	b.visited[r.Name] = true
-	if t.Observed != nil { // the rule that enforcing would apply names the subject
-		t = t.Observed
+	b.visited[relation.Name] = true
+	if table.Observed != nil { // the rule that enforcing would apply names the subject
+		table = table.Observed
 	}
-	b.collectFromNode(r, t.Rows)
-	for _, n := range t.ColumnConditions() {
-		b.collectFromNode(r, n)
+	b.collectFromNode(relation, table.Rows)
+	for _, node := range table.ColumnConditions() {
+		b.collectFromNode(relation, node)
 	}
-	if t.Aggregate != nil {
-		b.add(r, SubjectLink{Column: t.Aggregate.Subject})
-		b.collectFromNode(r, t.Aggregate.Rows)
+	if table.Aggregate != nil {
+		b.add(relation, SubjectLink{Column: table.Aggregate.Subject})
+		b.collectFromNode(relation, table.Aggregate.Rows)
 	}
-	if t.Lifecycle != nil {
-		b.add(r, SubjectLink{Column: t.Lifecycle.Subject})
+	if table.Lifecycle != nil {
+		b.add(relation, SubjectLink{Column: table.Lifecycle.Subject})
 	}
 }
 
@@ -155,12 +155,12 @@ func (b *linkCollector) recursiveLinks(r *catalog.Relation) []SubjectLink {
 	return out
 }
 
-func (b *linkCollector) collectFromNode(r *catalog.Relation, n predicate.Node) {
-	forEachNode(n, func(n predicate.Node) {
-		switch n := n.(type) {
+func (b *linkCollector) collectFromNode(relation *catalog.Relation, node predicate.Node) {
+	forEachNode(node, func(node predicate.Node) {
+		switch n := node.(type) {
 		case predicate.Own:
 			if n.Attribute == b.policy.SubjectAttribute() {
-				b.add(r, SubjectLink{Column: n.Column})
+				b.add(relation, SubjectLink{Column: n.Column})
 			}
 		case predicate.Consent:
 			if len(n.Steps) == 0 {
@@ -168,26 +168,27 @@ func (b *linkCollector) collectFromNode(r *catalog.Relation, n predicate.Node) {
 			}
 			last := n.Steps[len(n.Steps)-1]
 			if len(last.Relation.PrimaryKey) == 1 {
-				b.add(r, SubjectLink{Steps: linkSteps(n.Steps), Column: last.Relation.PrimaryKey[0]})
+				b.add(relation, SubjectLink{Steps: linkSteps(n.Steps), Column: last.Relation.PrimaryKey[0]})
 			}
 		case predicate.RecordedConsent:
-			b.add(r, subjectLink(n))
+			b.add(relation, subjectLink(n))
 		case predicate.RegistryConsent:
-			b.add(r, subjectLink(n.Subjects))
+			b.add(relation, subjectLink(n.Subjects))
 		case predicate.Visible:
-			b.addLinksThrough(r, LinkStep{Step: predicate.Step{Relation: n.Relation, Column: n.Column, FromColumn: n.FromColumn,
-				MorePairs: n.MorePairs}}, n.Rows)
+			b.addLinksThrough(relation, LinkStep{Step: predicate.Step{Relation: n.Relation, Column: n.Column,
+				FromColumn: n.FromColumn,
+				MorePairs:  n.MorePairs}}, n.Rows)
 		case predicate.Derived:
-			if n.SourceTable().Name == r.Name {
-				if !slices.ContainsFunc(b.selfOrigins[r.Name],
+			if n.SourceTable().Name == relation.Name {
+				if !slices.ContainsFunc(b.selfOrigins[relation.Name],
 					func(o predicate.Origin) bool {
 						return o.DerivedFromCondition("r", "s") == n.DerivedFromCondition("r", "s")
 					}) {
-					b.selfOrigins[r.Name] = append(b.selfOrigins[r.Name], n.Origin)
+					b.selfOrigins[relation.Name] = append(b.selfOrigins[relation.Name], n.Origin)
 				}
 				return
 			}
-			b.addLinksThrough(r, LinkStep{Step: predicate.Step{Relation: n.SourceTable()},
+			b.addLinksThrough(relation, LinkStep{Step: predicate.Step{Relation: n.SourceTable()},
 				MadeFrom: []predicate.Origin{n.Origin}},
 				n.SourceCondition())
 		}
@@ -213,7 +214,7 @@ func linkSteps(steps []predicate.Step) []LinkStep {
 
 // addLinksThrough adds the links of another table that a hop reaches: its own links, and those of the rule that applies
 // to it here. A table that the policy does not list has no links of its own.
-func (b *linkCollector) addLinksThrough(r *catalog.Relation, step LinkStep, rule predicate.Node) {
+func (b *linkCollector) addLinksThrough(relation *catalog.Relation, step LinkStep, rule predicate.Node) {
 	to := step.Relation
 	next, listed := b.policy.Table(to.Name)
 	if listed {
@@ -227,7 +228,7 @@ func (b *linkCollector) addLinksThrough(r *catalog.Relation, step LinkStep, rule
 		b.links[to.Name] = links
 	}
 	for _, l := range all {
-		b.add(r, SubjectLink{Steps: append([]LinkStep{step}, l.Steps...), Column: l.Column, List: l.List})
+		b.add(relation, SubjectLink{Steps: append([]LinkStep{step}, l.Steps...), Column: l.Column, List: l.List})
 	}
 }
 
@@ -236,7 +237,7 @@ func statementNames(p *policy.Policy, table catalog.Name) []string {
 	out := []string{table.String()}
 	readTables := map[catalog.Name]bool{table: true}
 	for _, c := range p.Children() {
-		if slices.ContainsFunc(c.Relation.Parents, func(n catalog.Name) bool { return readTables[n] }) {
+		if slices.ContainsFunc(c.Relation.Parents, func(name catalog.Name) bool { return readTables[name] }) {
 			readTables[c.Relation.Name] = true
 			out = append(out, c.Relation.Name.String())
 		}

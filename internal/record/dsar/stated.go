@@ -35,21 +35,22 @@ func ConsentTables(p *policy.Policy) []ConsentTable {
 			out = append(out, t)
 		}
 	}
-	visit := func(n predicate.Node) {
-		switch n := n.(type) {
+	visit := func(node predicate.Node) {
+		switch n := node.(type) {
 		case predicate.Consent:
 			if len(n.Steps) == 0 {
 				return
 			}
-			r := n.Steps[len(n.Steps)-1].Relation
-			if len(r.PrimaryKey) != 1 {
+			relation := n.Steps[len(n.Steps)-1].Relation
+			if len(relation.PrimaryKey) != 1 {
 				return
 			}
 			// the rule is written for the person's own row
-			id := r.PrimaryKey[0]
-			itself := predicate.Consent{Steps: []predicate.Step{{Relation: r, Column: id, FromColumn: id}}, FirstRequired: true,
-				StatusColumn: n.StatusColumn, AgreedStatus: n.AgreedStatus, StatusType: n.StatusType, ExpiryColumn: n.ExpiryColumn}
-			add(ConsentTable{Relation: r, PersonColumn: id, StatusColumn: n.StatusColumn, ExpiryColumn: n.ExpiryColumn,
+			id := relation.PrimaryKey[0]
+			itself := predicate.Consent{Steps: []predicate.Step{{Relation: relation, Column: id, FromColumn: id}},
+				FirstRequired: true,
+				StatusColumn:  n.StatusColumn, AgreedStatus: n.AgreedStatus, StatusType: n.StatusType, ExpiryColumn: n.ExpiryColumn}
+			add(ConsentTable{Relation: relation, PersonColumn: id, StatusColumn: n.StatusColumn, ExpiryColumn: n.ExpiryColumn,
 				Active: itself})
 		case predicate.RecordedConsent:
 			t := ConsentTable{Relation: n.Record.Relation, PersonColumn: n.Record.GrantorColumn,
@@ -61,16 +62,16 @@ func ConsentTables(p *policy.Policy) []ConsentTable {
 			add(t)
 		}
 	}
-	for _, t := range p.Tables() {
-		if t.Observed != nil {
-			t = t.Observed
+	for _, table := range p.Tables() {
+		if table.Observed != nil {
+			table = table.Observed
 		}
-		conditions := append([]predicate.Node{t.Rows}, t.ColumnConditions()...)
-		if t.Aggregate != nil {
-			conditions = append(conditions, t.Aggregate.Rows)
+		conditions := append([]predicate.Node{table.Rows}, table.ColumnConditions()...)
+		if table.Aggregate != nil {
+			conditions = append(conditions, table.Aggregate.Rows)
 		}
-		for _, n := range conditions {
-			forEachNode(n, visit)
+		for _, node := range conditions {
+			forEachNode(node, visit)
 		}
 	}
 	return out

@@ -23,13 +23,13 @@ type Step struct {
 
 // Decide returns the records that a command makes, in order; none if nothing has to change. Erase concerns all consents
 // of a subject: the store calls Decide with Revoke for each and then records the erasure.
-func Decide(s Settings, now time.Time, before Situation, c Command) ([]Step, error) {
-	if err := c.Check(); err != nil {
+func Decide(s Settings, now time.Time, before Situation, command Command) ([]Step, error) {
+	if err := command.Check(); err != nil {
 		return nil, err
 	}
-	d := &decision{Settings: s.withDefaults(), now: now, command: c, partnershipAsker: before.PartnershipAsker,
+	d := &decision{Settings: s.withDefaults(), now: now, command: command, partnershipAsker: before.PartnershipAsker,
 		isGuardian: before.IsGuardian}
-	d.current = Consent{Key: c.Key(), Categories: []string{}, Purposes: []string{}}
+	d.current = Consent{Key: command.Key(), Categories: []string{}, Purposes: []string{}}
 	if before.Consent != nil {
 		d.hasRecord, d.current = true, clone(*before.Consent)
 	}
@@ -53,11 +53,11 @@ type decision struct {
 }
 
 func (d *decision) decide() error {
-	c := d.command
+	command := d.command
 	if err := d.checkParty(); err != nil {
 		return err
 	}
-	switch c.Action {
+	switch command.Action {
 	case ActionAppoint, ActionDismiss:
 		return d.changeGuardian()
 	case ActionNoteReport: // a report changes nothing, and does not record an expiry
@@ -69,7 +69,7 @@ func (d *decision) decide() error {
 		d.recordExpiry()
 		d.closeRequest()
 	}
-	switch c.Action {
+	switch command.Action {
 	case ActionGrant:
 		return d.grant()
 	case ActionRevoke, ActionErase:
@@ -94,7 +94,7 @@ func (d *decision) decide() error {
 	case ActionNoteDeleted, ActionNoteAnonymised, ActionNoteReport:
 		return d.recordSweepOrReport()
 	default:
-		return newValidationError("there is no change of consent called %q", c.Action)
+		return newValidationError("there is no change of consent called %q", command.Action)
 	}
 }
 
@@ -119,19 +119,19 @@ var rolesByAction = map[Action][]Role{
 }
 
 // CheckRole returns an error if the party may not make the change in any situation.
-func CheckRole(c Command) error {
-	roles, ok := rolesByAction[c.Action]
+func CheckRole(command Command) error {
+	roles, ok := rolesByAction[command.Action]
 	switch {
 	case !ok:
-		return newValidationError("there is no change of consent called %q", c.Action)
-	case !slices.Contains(roles, c.Caller.Role):
+		return newValidationError("there is no change of consent called %q", command.Action)
+	case !slices.Contains(roles, command.Caller.Role):
 		words := make([]string, len(roles))
 		for i, r := range roles {
 			words[i] = string(r)
 		}
-		return newForbiddenError(c.Caller.Role, "%s is for: %s", c.Action, strings.Join(words, ", "))
-	case c.Caller.Role == RoleSubject && c.Caller.ID != c.Subject:
-		return newForbiddenError(c.Caller.Role, "a subject changes its own consent, and no other")
+		return newForbiddenError(command.Caller.Role, "%s is for: %s", command.Action, strings.Join(words, ", "))
+	case command.Caller.Role == RoleSubject && command.Caller.ID != command.Subject:
+		return newForbiddenError(command.Caller.Role, "a subject changes its own consent, and no other")
 	}
 	return nil
 }

@@ -28,20 +28,20 @@ type history struct {
 	events   []Event
 }
 
-func (h *history) do(c Command) error {
-	if c.Subject == "" {
-		c.Subject = "ada"
+func (h *history) do(command Command) error {
+	if command.Subject == "" {
+		command.Subject = "ada"
 	}
-	if c.Caller.Role == "" {
-		c.Caller = subject(c.Subject)
+	if command.Caller.Role == "" {
+		command.Caller = subject(command.Subject)
 	}
-	steps, err := Decide(h.settings, h.now, Situation{Consent: h.at, PartnershipAsker: h.asker}, c)
+	steps, err := Decide(h.settings, h.now, Situation{Consent: h.at, PartnershipAsker: h.asker}, command)
 	for _, s := range steps {
 		after := s.Consent
 		h.at = &after
 		h.events = append(h.events, s.Event)
 		if s.Event == EventRequested {
-			h.asker = c.Caller
+			h.asker = command.Caller
 		}
 	}
 	return err
@@ -404,7 +404,7 @@ func TestDecideProperties(t *testing.T) {
 		for range rapid.IntRange(1, 60).Draw(t, "n") {
 			now = now.Add(time.Duration(rapid.SampledFrom([]int{0, 0, 1, 60, 24 * 60, 5 * 24 * 60, 40 * 24 * 60}).Draw(t, "minutes")) * time.Minute)
 			role := rapid.SampledFrom(roles).Draw(t, "role")
-			c := Command{
+			command := Command{
 				Action: rapid.SampledFrom(actions).Draw(t,
 					"do"), Subject: "ada", Grantee: key.Grantee, Scope: key.Scope,
 				Stream:     rapid.SampledFrom(append(Streams, StreamTemporary, "", "other")).Draw(t, "stream"),
@@ -414,18 +414,18 @@ func TestDecideProperties(t *testing.T) {
 				Duration:   time.Duration(rapid.SampledFrom([]int{0, 0, 0, 9}).Draw(t, "days")) * day,
 				Guardian:   rapid.SampledFrom([]string{"bob", "*", "ada"}).Draw(t, "whom"),
 			}
-			if role != RoleSubject && c.Caller.ID == "ada" && rapid.Bool().Draw(t, "else") {
-				c.Caller.ID = "chat"
+			if role != RoleSubject && command.Caller.ID == "ada" && rapid.Bool().Draw(t, "else") {
+				command.Caller.ID = "chat"
 			}
 			if at != nil && at.RequestedCategories != nil && rapid.Bool().Draw(t, "answer") {
-				c.Action, c.Decision = ActionDecide, rapid.SampledFrom([]Decision{DecisionApprove, DecisionApprove, DecisionReject}).Draw(t, "so")
+				command.Action, command.Decision = ActionDecide, rapid.SampledFrom([]Decision{DecisionApprove, DecisionApprove, DecisionReject}).Draw(t, "so")
 			}
-			if who := rolesByAction[c.Action]; len(who) > 0 && rapid.IntRange(0, 3).Draw(t, "meant") > 0 { // so that something comes of it
+			if who := rolesByAction[command.Action]; len(who) > 0 && rapid.IntRange(0, 3).Draw(t, "meant") > 0 { // so that something comes of it
 				role = rapid.SampledFrom(who).Draw(t, "entitled")
-				c.Caller = Party{role, map[bool]string{true: "ada", false: rapid.SampledFrom([]string{"chat", "chat", "bob"}).Draw(t, "party")}[role == RoleSubject]}
+				command.Caller = Party{role, map[bool]string{true: "ada", false: rapid.SampledFrom([]string{"chat", "chat", "bob"}).Draw(t, "party")}[role == RoleSubject]}
 			}
 			if rapid.Bool().Draw(t, "for purposes") {
-				c.Purposes = []string{"care"}
+				command.Purposes = []string{"care"}
 			}
 			guardian := rapid.Bool().Draw(t, "guardian")
 			var before *Consent
@@ -433,7 +433,7 @@ func TestDecideProperties(t *testing.T) {
 				kept := clone(*at)
 				before = &kept
 			}
-			steps, err := Decide(s, now, Situation{at, guardian, asker}, c)
+			steps, err := Decide(s, now, Situation{at, guardian, asker}, command)
 			if !reflect.DeepEqual(before, at) {
 				t.Fatal("what was given was touched")
 			}
@@ -441,46 +441,47 @@ func TestDecideProperties(t *testing.T) {
 			if err != nil && (!errors.As(err, &named) || len(steps) > 0) {
 				t.Fatalf("%T %v with %d steps", err, err, len(steps))
 			}
-			if !entitled(c, guardian) && err == nil {
-				t.Fatalf("%+v may %s: guardian %v", c.Caller, c.Action, guardian)
+			if !entitled(command, guardian) && err == nil {
+				t.Fatalf("%+v may %s: guardian %v", command.Caller, command.Action, guardian)
 			}
-			if c.Action == ActionRevoke && c.Caller == subject("ada") {
+			if command.Action == ActionRevoke && command.Caller == subject("ada") {
 				if err != nil && !errors.As(err, new(*NotFoundError)) {
 					t.Fatalf("a withdrawal is refused: %v", err)
 				}
 			}
-			if c.Action == ActionAppoint || c.Action == ActionDismiss { // beside consents
-				if err == nil && (c.Guardian != "bob" || (len(steps) > 0) != (guardian == (c.Action == ActionDismiss))) {
-					t.Fatalf("%s %s where guardian is %v: %v", c.Action, c.Guardian, guardian, steps)
+			if command.Action == ActionAppoint || command.Action == ActionDismiss { // beside consents
+				if err == nil && (command.Guardian != "bob" || (len(steps) > 0) != (guardian == (command.Action == ActionDismiss))) {
+					t.Fatalf("%s %s where guardian is %v: %v", command.Action, command.Guardian, guardian, steps)
 				}
 				continue
 			}
 			from := at
 			for _, step := range steps {
-				check(t, s, now, from, step, c)
-				if step.Event == EventApproved && (c.Caller.ID == asker.ID || c.Caller.ID == "ada") {
-					t.Fatalf("%s asked, and %s decided", asker.ID, c.Caller.ID)
+				check(t, s, now, from, step, command)
+				if step.Event == EventApproved && (command.Caller.ID == asker.ID || command.Caller.ID == "ada") {
+					t.Fatalf("%s asked, and %s decided", asker.ID, command.Caller.ID)
 				}
 				after := step.Consent
 				from = &after
 				if step.Event == EventRequested {
-					asker = c.Caller
+					asker = command.Caller
 				}
 			}
 			at = from
-			if err == nil && (c.Action == ActionRevoke || c.Action == ActionRefuse || c.Action == ActionErase) && at.IsActiveAt(now) {
-				t.Fatalf("after %s something is in force: %+v", c.Action, at)
+			if err == nil && (command.Action == ActionRevoke || command.Action == ActionRefuse || command.Action == ActionErase) && at.IsActiveAt(now) {
+				t.Fatalf("after %s something is in force: %+v", command.Action, at)
 			}
-			if err == nil && role == RoleAgent && c.Action != ActionDecide {
-				t.Fatalf("an agent may %s", c.Action)
+			if err == nil && role == RoleAgent && command.Action != ActionDecide {
+				t.Fatalf("an agent may %s", command.Action)
 			}
 			// The same at once is the same once.
-			switch again, err := Decide(s, now, Situation{at, guardian, asker}, c); {
+			switch again, err := Decide(s, now, Situation{at, guardian, asker}, command); {
 			case err != nil:
-			case c.Action == ActionGrant, c.Action == ActionRevoke, c.Action == ActionRefuse, c.Action == ActionInteract, c.Action == ActionWarn,
-				c.Action == ActionExpire, c.Action == ActionLapse:
+			case command.Action == ActionGrant, command.Action == ActionRevoke, command.Action == ActionRefuse, command.Action == ActionInteract,
+				command.Action == ActionWarn,
+				command.Action == ActionExpire, command.Action == ActionLapse:
 				if len(again) > 0 {
-					t.Fatalf("%s twice makes %v: %+v", c.Action, again[0].Event, at)
+					t.Fatalf("%s twice makes %v: %+v", command.Action, again[0].Event, at)
 				}
 			}
 		}
@@ -502,7 +503,7 @@ func entitled(c Command, guardian bool) bool {
 }
 
 // check holds a step against the guarantees.
-func check(t *rapid.T, s Settings, now time.Time, before *Consent, step Step, c Command) {
+func check(t *rapid.T, s Settings, now time.Time, before *Consent, step Step, command Command) {
 	after := step.Consent
 	if after.State != StateGiven && len(after.Categories)+len(after.Purposes) > 0 {
 		t.Fatalf("%s lists %v", after.State, after.Categories)
@@ -523,7 +524,7 @@ func check(t *rapid.T, s Settings, now time.Time, before *Consent, step Step, c 
 	was := before != nil && before.State == StateGiven && before.Stream == StreamPartnered
 	if after.State == StateGiven && after.Stream == StreamPartnered {
 		switch {
-		case step.Event == EventApproved && c.Caller.Role == RoleAgent && before != nil && before.IsPendingAt(now):
+		case step.Event == EventApproved && command.Caller.Role == RoleAgent && before != nil && before.IsPendingAt(now):
 		case !was || !pathsCoverAll(before.Categories, after.Categories):
 			t.Fatalf("%s made a partnership, or a wider one: %+v", step.Event, after)
 		}
@@ -533,7 +534,7 @@ func check(t *rapid.T, s Settings, now time.Time, before *Consent, step Step, c 
 			step.RecordedBy.Role != RoleApplication {
 			t.Fatalf("%s renewed by %s", step.Event, step.RecordedBy.Role)
 		}
-		if s.NoRenewal && c.Action == ActionInteract {
+		if s.NoRenewal && command.Action == ActionInteract {
 			t.Fatal("an interaction renewed")
 		}
 	}
@@ -542,7 +543,7 @@ func check(t *rapid.T, s Settings, now time.Time, before *Consent, step Step, c 
 			t.Fatalf("%s brings something back: %+v", step.Event, after)
 		}
 		if (before.State == StateWithdrawn || before.State == StateRevoked || before.State == StateRefused) && after.State == StateGiven &&
-			c.Action == ActionInteract {
+			command.Action == ActionInteract {
 			t.Fatal("an interaction overrode a withdrawal")
 		}
 	}
@@ -560,11 +561,11 @@ func check(t *rapid.T, s Settings, now time.Time, before *Consent, step Step, c 
 		}
 	}
 	if before != nil {
-		checkMove(t, s, now, *before, step, c)
+		checkMove(t, s, now, *before, step, command)
 	}
-	if c.Duration != 0 && after.Stream == "" && (step.Event == EventGiven || step.Event == EventModified) &&
-		!after.ExpiresAt.Equal(now.Add(c.Duration)) {
-		t.Fatalf("for %v, and expires at %v", c.Duration, after.ExpiresAt)
+	if command.Duration != 0 && after.Stream == "" && (step.Event == EventGiven || step.Event == EventModified) &&
+		!after.ExpiresAt.Equal(now.Add(command.Duration)) {
+		t.Fatalf("for %v, and expires at %v", command.Duration, after.ExpiresAt)
 	}
 	if (after.RequestedCategories == nil) != after.DueAt.IsZero() {
 		t.Fatalf("a question without a deadline, or the other way: %+v", after)
@@ -572,13 +573,13 @@ func check(t *rapid.T, s Settings, now time.Time, before *Consent, step Step, c 
 	if (step.Event == EventExpired || step.Event == EventLapsed) && step.RecordedBy.Role != RoleSystem {
 		t.Fatalf("%s by %s", step.Event, step.RecordedBy.Role)
 	}
-	if s.RequireExplicit && c.Action == ActionInteract && step.Event == EventGiven {
+	if s.RequireExplicit && command.Action == ActionInteract && step.Event == EventGiven {
 		t.Fatal("an interaction gave a consent that has to be explicit")
 	}
 }
 
 // checkMove holds a step to where it comes from.
-func checkMove(t *rapid.T, s Settings, now time.Time, before Consent, step Step, c Command) {
+func checkMove(t *rapid.T, s Settings, now time.Time, before Consent, step Step, command Command) {
 	after := step.Consent
 	told := step.Event == EventReported // which changes nothing
 	switch {
@@ -593,13 +594,14 @@ func checkMove(t *rapid.T, s Settings, now time.Time, before Consent, step Step,
 	case step.Event == EventRejected && after.State == StateRequested, step.Event == EventLapsed && after.State == StateRequested:
 		t.Fatalf("%s, and still asked for", step.Event)
 	case (step.Event == EventWithdrawn) != (after.State == StateWithdrawn &&
-		before.State != StateWithdrawn), step.Event == EventWithdrawn && c.Caller.Role != RoleSubject && c.Caller.Role != RoleGuardian:
-		t.Fatalf("%s by %s: %s", step.Event, c.Caller.Role, after.State)
-	case step.Event == EventRevoked && (c.Caller.Role == RoleSubject || c.Caller.Role == RoleGuardian):
-		t.Fatalf("revoked by %s", c.Caller.Role)
-	case c.Action == ActionInteract && before.State != StateGiven && after.State == StateGiven && before.State != StateExpired && !before.VoidBefore.IsZero():
+		before.State != StateWithdrawn), step.Event == EventWithdrawn && command.Caller.Role != RoleSubject && command.Caller.Role != RoleGuardian:
+		t.Fatalf("%s by %s: %s", step.Event, command.Caller.Role, after.State)
+	case step.Event == EventRevoked && (command.Caller.Role == RoleSubject || command.Caller.Role == RoleGuardian):
+		t.Fatalf("revoked by %s", command.Caller.Role)
+	case command.Action == ActionInteract && before.State != StateGiven && after.State == StateGiven && before.State != StateExpired &&
+		!before.VoidBefore.IsZero():
 		t.Fatal("an interaction gave anew what had ended")
-	case before.State != StateGiven && after.State == StateGiven && step.Event != EventApproved && len(c.Purposes) == 0 && len(after.Purposes) > 0:
+	case before.State != StateGiven && after.State == StateGiven && step.Event != EventApproved && len(command.Purposes) == 0 && len(after.Purposes) > 0:
 		t.Fatalf("for %v, of what had ended", after.Purposes)
 	}
 	ended := now // what is older is void
@@ -652,7 +654,7 @@ func TestCovers(t *testing.T) {
 
 func TestBadInput(t *testing.T) {
 	long := string(make([]byte, maxIDBytes+1))
-	for _, c := range []Command{
+	for _, command := range []Command{
 		{Action: ActionGrant}, {Action: ActionGrant, Subject: "*"}, {Action: ActionGrant, Subject: "a\x00b"}, {Action: ActionGrant, Subject: "a\nb"}, {
 			Action: ActionGrant, Subject: "\xff"}, {Action: ActionGrant, Subject: long},
 		{Action: ActionGrant, Subject: "a", Scope: "rows"}, {Action: ActionGrant, Subject: "a", Scope: "row:"}, {
@@ -664,11 +666,11 @@ func TestBadInput(t *testing.T) {
 		{Action: "drop", Subject: "a"}, {Action: ActionAppoint, Subject: "a", Caller: Party{RoleController, "x"}}, {
 			Action: ActionAppoint, Subject: "a", Guardian: "a", Caller: Party{RoleController, "x"}},
 	} {
-		if c.Caller.Role == "" {
-			c.Caller = subject(c.Subject)
+		if command.Caller.Role == "" {
+			command.Caller = subject(command.Subject)
 		}
-		if _, err := Decide(Settings{}, began, Situation{}, c); !errors.As(err, new(*ValidationError)) {
-			t.Errorf("%+v: %v", c, err)
+		if _, err := Decide(Settings{}, began, Situation{}, command); !errors.As(err, new(*ValidationError)) {
+			t.Errorf("%+v: %v", command, err)
 		}
 	}
 	for _, id := range []string{`'; DROP TABLE people; --`, `{"$ne": null}`, "ünï cödé 🐕", "a b", "-", "0", "null", "*x"} {

@@ -60,21 +60,21 @@ func (d *decision) recordSweepOrReport() error {
 
 // changeGuardian appoints or dismisses a guardian, who acts for the subject until dismissed.
 func (d *decision) changeGuardian() error {
-	c := d.command
-	if c.Guardian == "" {
+	command := d.command
+	if command.Guardian == "" {
 		return newValidationError("the guardian is missing")
 	}
-	if c.Guardian == c.Subject || c.Guardian == AnyGrantee {
+	if command.Guardian == command.Subject || command.Guardian == AnyGrantee {
 		return newValidationError("the guardian cannot be the subject")
 	}
 	event, state := EventAppointed, StateGiven
 	switch {
-	case c.Action == ActionAppoint && d.isGuardian, c.Action == ActionDismiss && !d.isGuardian:
+	case command.Action == ActionAppoint && d.isGuardian, command.Action == ActionDismiss && !d.isGuardian:
 		return nil
-	case c.Action == ActionDismiss:
+	case command.Action == ActionDismiss:
 		event, state = EventDismissed, StateRevoked
 	}
-	d.current = Consent{Key: Key{c.Subject, c.Guardian, AnyScope}, State: state, Categories: []string{},
+	d.current = Consent{Key: Key{command.Subject, command.Guardian, AnyScope}, State: state, Categories: []string{},
 		Purposes: []string{}}
 	d.addStep(event)
 	return nil

@@ -8,41 +8,41 @@ import (
 // grant gives, modifies or renews a consent. Of the streams it gives TEMPORARY and ANONYMOUS; for PARTNERED it makes a
 // request.
 func (d *decision) grant() error {
-	c := d.command
+	command := d.command
 	switch {
-	case c.Stream == "":
+	case command.Stream == "":
 		return d.grantWithoutStream()
-	case !c.Stream.isKnown():
-		return newValidationError("there is no stream %q", c.Stream).hint("Streams: %s.", streamNames())
+	case !command.Stream.isKnown():
+		return newValidationError("there is no stream %q", command.Stream).hint("Streams: %s.", streamNames())
 	case !d.hasStream():
 		return newValidationError("a consent with a stream is to everybody and about everything").
 			hint("Leave the stream out to consent to one grantee or scope.")
-	case c.Duration != 0:
+	case command.Duration != 0:
 		return newValidationError("the duration of %s is a setting",
-			c.Stream).hint("default_duration_days of the configuration.")
-	case c.Stream == StreamPartnered:
+			command.Stream).hint("default_duration_days of the configuration.")
+	case command.Stream == StreamPartnered:
 		return d.requestPartnership()
 	case d.hasRecord && d.current.Stream == "":
 		return mixedCategoriesError()
 	}
-	categories, err := c.Stream.checkCategories(c.Categories)
+	categories, err := command.Stream.checkCategories(command.Categories)
 	if err != nil {
 		return err
 	}
 	purposes := d.requestedPurposes()
 	switch {
 	case d.current.State != StateGiven:
-		d.startConsent(c.Stream, categories, purposes)
+		d.startConsent(command.Stream, categories, purposes)
 		d.addStep(EventGiven)
-	case d.current.Stream != c.Stream:
+	case d.current.Stream != command.Stream:
 		return d.degrade()
 	case equalSets(d.current.Categories, categories) && equalSets(d.current.Purposes, purposes):
-		if c.Stream == StreamTemporary {
+		if command.Stream == StreamTemporary {
 			d.renew(d.TemporaryDuration)
 		}
 	default:
 		d.current.Categories, d.current.Purposes = categories, purposes
-		if c.Stream == StreamTemporary {
+		if command.Stream == StreamTemporary {
 			d.current.ExpiresAt, d.current.WarnedAt = d.now.Add(d.TemporaryDuration), time.Time{}
 		}
 		d.addStep(EventModified)
@@ -53,23 +53,24 @@ func (d *decision) grant() error {
 // grantWithoutStream gives a consent without a stream: to a grantee or for a scope, with purposes and categories of the
 // application's own.
 func (d *decision) grantWithoutStream() error {
-	c := d.command
+	command := d.command
 	if d.hasRecord && d.current.Stream != "" {
 		return mixedCategoriesError()
 	}
-	categories, purposes := sortedUnique(c.Categories), d.requestedPurposes()
+	categories, purposes := sortedUnique(command.Categories), d.requestedPurposes()
 	switch {
 	case d.current.State != StateGiven:
 		d.startConsent("", categories, purposes)
-		d.setExpiry(c.Duration)
+		d.setExpiry(command.Duration)
 		d.addStep(EventGiven)
-	case !equalSets(d.current.Categories, categories) || !equalSets(d.current.Purposes, purposes) || c.Duration == 0 &&
-		!d.current.ExpiresAt.IsZero():
+	case !equalSets(d.current.Categories, categories) || !equalSets(d.current.Purposes, purposes) ||
+		command.Duration == 0 &&
+			!d.current.ExpiresAt.IsZero():
 		d.current.Categories, d.current.Purposes = categories, purposes
-		d.setExpiry(c.Duration)
+		d.setExpiry(command.Duration)
 		d.addStep(EventModified)
-	case c.Duration != 0:
-		d.renew(c.Duration)
+	case command.Duration != 0:
+		d.renew(command.Duration)
 	}
 	return nil
 }

@@ -41,7 +41,7 @@ func (d *decision) requestPartnership() error {
 
 // decidePartnership records the decision of the agent's side.
 func (d *decision) decidePartnership() error {
-	c := d.command
+	command := d.command
 	switch {
 	case !d.hasRecord:
 		return newNotFoundError()
@@ -49,14 +49,14 @@ func (d *decision) decidePartnership() error {
 		e := newValidationError("no partnership is requested")
 		e.NotRequested = true
 		return e
-	case c.Caller.ID == "":
+	case command.Caller.ID == "":
 		return newValidationError("the decision must name who decides")
-	case c.Caller.ID == d.current.Subject, c.Caller.ID == d.partnershipAsker.ID:
-		return newForbiddenError(c.Caller.Role, "a party that asks for a partnership cannot decide about it")
+	case command.Caller.ID == d.current.Subject, command.Caller.ID == d.partnershipAsker.ID:
+		return newForbiddenError(command.Caller.Role, "a party that asks for a partnership cannot decide about it")
 	case !d.current.IsPendingAt(d.now):
 		return newExpiredError("nobody has decided about the partnership in time")
 	}
-	switch c.Decision {
+	switch command.Decision {
 	case DecisionApprove:
 		d.current.stopDecay(d.now)
 		purposes := d.current.Purposes
@@ -72,7 +72,7 @@ func (d *decision) decidePartnership() error {
 	case DecisionDefer:
 		d.addStep(EventDeferred)
 	default:
-		return newValidationError("there is no decision %q", c.Decision).hint("Decisions: %s, %s, %s.", DecisionApprove,
+		return newValidationError("there is no decision %q", command.Decision).hint("Decisions: %s, %s, %s.", DecisionApprove,
 			DecisionReject, DecisionDefer)
 	}
 	return nil

@@ -171,21 +171,21 @@ func (s *Sweeper) recordExpiries(ctx context.Context, out *Report) {
 			return
 		}
 		moved := false
-		for _, c := range list {
-			if stuck[c.Key()] {
+		for _, command := range list {
+			if stuck[command.Key()] {
 				continue
 			}
-			_, err := s.Registry.Execute(ctx, c)
+			_, err := s.Registry.Execute(ctx, command)
 			var invalid *consent.ValidationError
 			switch {
 			case errors.As(err, &invalid): // another process has recorded it
-				stuck[c.Key()] = true
+				stuck[command.Key()] = true
 			case err != nil:
-				stuck[c.Key()] = true
-				s.addFailure(out, "record that a consent "+eventNames[c.Action], err)
+				stuck[command.Key()] = true
+				s.addFailure(out, "record that a consent "+eventNames[command.Action], err)
 			default:
 				moved = true
-				out.RecordedEvents[eventNames[c.Action]]++
+				out.RecordedEvents[eventNames[command.Action]]++
 			}
 			recorded++
 			s.progress("records", recorded, 0)
@@ -224,15 +224,15 @@ func (s *Sweeper) recordNotes(ctx context.Context, conn *pgx.Conn, out *Report) 
 				errors.New("this note was not made by a sweep (pgconsent.sweep_note): find out who made it, and delete it"))
 			continue
 		}
-		c := consent.Command{Action: consent.ActionNoteDeleted, Subject: n.subject,
+		command := consent.Command{Action: consent.ActionNoteDeleted, Subject: n.subject,
 			Caller:    consent.Party{Role: consent.RoleSystem},
 			Interface: "sweep", RequestKey: "sweep " + once + " " + n.what}
 		if n.what == "anonymised" {
-			c.Action = consent.ActionNoteAnonymised
+			command.Action = consent.ActionNoteAnonymised
 		}
 		// an erased subject has no records to which the note could be added
 		var missing *consent.NotFoundError
-		if _, err := s.Registry.Execute(ctx, c); err != nil && !errors.As(err, &missing) {
+		if _, err := s.Registry.Execute(ctx, command); err != nil && !errors.As(err, &missing) {
 			s.addFailure(out, "record that data were "+n.what, err)
 			continue
 		}

@@ -36,12 +36,12 @@ func TestActsFor(t *testing.T) {
 	} {
 		text := "version: 1\ndatabases: { app: { policy: p.yaml, owners: [o] } }\n" + q.more +
 			"agents: { backend: { database: app, attributes: { team: blue }, acts_for: " + q.section + " } }\n"
-		c, err := parseConfig("/etc/pgconsent.yaml", "pgconsent.yaml", []byte(text), func(string) string { return "" })
+		cfg, err := parseConfig("/etc/pgconsent.yaml", "pgconsent.yaml", []byte(text), func(string) string { return "" })
 		switch {
 		case q.problems == "" && err != nil:
 			t.Errorf("%s: %v", q.section, err)
-		case q.problems == "" && c.Agents["backend"].ActsFor.Setting != q.setting:
-			t.Errorf("%s: the setting is %q", q.section, c.Agents["backend"].ActsFor.Setting)
+		case q.problems == "" && cfg.Agents["backend"].ActsFor.Setting != q.setting:
+			t.Errorf("%s: the setting is %q", q.section, cfg.Agents["backend"].ActsFor.Setting)
 		case q.problems != "" && (err == nil || !strings.Contains(err.Error(), q.problems)):
 			t.Errorf("%s: %v, want %q", q.section, err, q.problems)
 		}

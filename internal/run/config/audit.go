@@ -96,61 +96,61 @@ func (a *Audit) defaults(databases map[string]*Database) {
 }
 
 func (c *Config) checkAudit(d *decoder) {
-	a := c.Audit
-	checkOneOf(d, "audit.mode", a.Mode, "strict", "buffered", "off")
-	checkOneOf(d, "audit.sink", a.Sink, SinkFile, SinkDatabase)
-	if a.Sink == SinkDatabase {
+	section := c.Audit
+	checkOneOf(d, "audit.mode", section.Mode, "strict", "buffered", "off")
+	checkOneOf(d, "audit.sink", section.Sink, SinkFile, SinkDatabase)
+	if section.Sink == SinkDatabase {
 		c.checkAuditDatabase(d)
 	} else {
-		for key, value := range map[string]string{"database": a.Database, "chain": a.Chain} {
+		for key, value := range map[string]string{"database": section.Database, "chain": section.Chain} {
 			if value != "" {
 				d.addProblem("audit."+key, "Add sink: database, or leave it out.",
 					"audit.%s says where records are in a database, and they are kept in files", key)
 			}
 		}
 	}
-	for key, path := range map[string]string{"key": a.Key, "anchor": a.Anchor} {
-		if isInFolder(path, a.File) {
+	for key, path := range map[string]string{"key": section.Key, "anchor": section.Anchor} {
+		if isInFolder(path, section.File) {
 			d.addProblem("audit."+key,
 				"Put it where somebody who may write the records cannot write: beside the folder, better on another disk or machine.",
 				"audit.%s is inside the folder of the records, where it proves nothing", key)
 		}
 	}
-	if a.Key == a.Anchor {
+	if section.Key == section.Anchor {
 		d.addProblem("audit.anchor", "", "audit.key and audit.anchor are the same file")
 	}
-	if size, err := parseSize(a.Rotate.Size); a.Sink != SinkDatabase && (err != nil || size < minSegment) {
+	if size, err := parseSize(section.Rotate.Size); section.Sink != SinkDatabase && (err != nil || size < minSegment) {
 		d.addProblem("audit.rotate.size", "rotate: { size: 64MiB }; 64KiB at least.",
-			"audit.rotate.size: %q is not a size that a segment can have", a.Rotate.Size)
+			"audit.rotate.size: %q is not a size that a segment can have", section.Rotate.Size)
 	}
-	if age, err := parseDuration(a.Rotate.Age); a.Rotate.Age != "" && (err != nil || age < time.Minute) {
+	if age, err := parseDuration(section.Rotate.Age); section.Rotate.Age != "" && (err != nil || age < time.Minute) {
 		d.addProblem("audit.rotate.age", "rotate: { age: 24h }; 1m at least.", "audit.rotate.age: %q is not a time",
-			a.Rotate.Age)
+			section.Rotate.Age)
 	}
-	if keep, err := parseDuration(a.Retention); a.Retention != "" && (err != nil || keep < minRetention) {
+	if keep, err := parseDuration(section.Retention); section.Retention != "" && (err != nil || keep < minRetention) {
 		d.addProblem("audit.retention", "retention: 400d; 1d at least. Leave it out to keep records forever.",
-			"audit.retention: %q is not a time", a.Retention)
+			"audit.retention: %q is not a time", section.Retention)
 	}
 }
 
 // checkAuditDatabase checks the keys about records in a database.
 func (c *Config) checkAuditDatabase(d *decoder) {
-	a := c.Audit
+	section := c.Audit
 	switch {
-	case a.Database == "":
+	case section.Database == "":
 		d.addProblem("audit.sink", "audit: { sink: database, database: NAME }",
 			"the configuration has several databases: audit.database says which keeps the records")
-	case c.Databases[a.Database] == nil:
+	case c.Databases[section.Database] == nil:
 		d.addProblem("audit.database", "Name one of the section databases.",
-			"there is no database %q in the configuration", a.Database)
+			"there is no database %q in the configuration", section.Database)
 	}
-	if a.Rotate != (Rotate{}) {
+	if section.Rotate != (Rotate{}) {
 		d.addProblem("audit.rotate", "Leave it out; audit.retention works by single records.",
 			"audit.rotate is about files, and records are kept in a database")
 	}
-	if !chainPattern.MatchString(a.Chain) || a.IsReportLog() {
+	if !chainPattern.MatchString(section.Chain) || section.IsReportLog() {
 		d.addProblem("audit.chain", "Letters, digits, dots, dashes and underscores; each proxy has its own.",
-			"audit.chain: %q is not a name that a chain can have", a.Chain)
+			"audit.chain: %q is not a name that a chain can have", section.Chain)
 	}
 }
 

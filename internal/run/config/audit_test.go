@@ -36,7 +36,7 @@ func TestAudit(t *testing.T) {
 		{"{ database: app }", "audit.database says where records are in a database"},
 		{"{ retain: 1d }", `unknown key "retain"`},
 	} {
-		c, err := parseConfig("/etc/p.yaml", "p.yaml", []byte(base+tc.audit+"\n"), func(string) string { return "" })
+		cfg, err := parseConfig("/etc/p.yaml", "p.yaml", []byte(base+tc.audit+"\n"), func(string) string { return "" })
 		if tc.want == "" {
 			if err != nil {
 				t.Errorf("%s: %v", tc.audit, err)
@@ -44,14 +44,14 @@ func TestAudit(t *testing.T) {
 			continue
 		}
 		if err == nil || !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("%s: %v, %v; want %q", tc.audit, c, err, tc.want)
+			t.Errorf("%s: %v, %v; want %q", tc.audit, cfg, err, tc.want)
 		}
 	}
-	c, err := parseConfig("/etc/p.yaml", "p.yaml", []byte(base+"{ rotate: { size: 1MiB, age: 90m }, retention: 2d }\n"), func(string) string { return "" })
+	cfg, err := parseConfig("/etc/p.yaml", "p.yaml", []byte(base+"{ rotate: { size: 1MiB, age: 90m }, retention: 2d }\n"), func(string) string { return "" })
 	if err != nil {
 		t.Fatal(err)
 	}
-	if size, age, keep := c.Audit.SegmentBounds(); size != 1<<20 || age != 90*time.Minute || keep != 48*time.Hour {
+	if size, age, keep := cfg.Audit.SegmentBounds(); size != 1<<20 || age != 90*time.Minute || keep != 48*time.Hour {
 		t.Errorf("%d, %s, %s", size, age, keep)
 	}
 }

@@ -234,14 +234,14 @@ func Load(path string) (*Config, error) {
 
 // parseConfig is [Load] for a text that was read already; shown is the path as the user knows it.
 func parseConfig(absolutePath, displayPath string, text []byte, getenv func(string) string) (*Config, error) {
-	c := &Config{Path: absolutePath}
+	cfg := &Config{Path: absolutePath}
 	d := newDecoder(displayPath)
-	d.decode(text, c)
+	d.decode(text, cfg)
 	if len(d.problems) == 0 {
-		c.applyEnvironment(d, getenv)
-		c.defaults()
-		c.check(d)
-		c.makePathsAbsolute(filepath.Dir(absolutePath))
+		cfg.applyEnvironment(d, getenv)
+		cfg.defaults()
+		cfg.check(d)
+		cfg.makePathsAbsolute(filepath.Dir(absolutePath))
 	}
 	if len(d.problems) > 0 {
 		slices.SortStableFunc(d.problems, func(a, b Problem) int {
@@ -252,7 +252,7 @@ func parseConfig(absolutePath, displayPath string, text []byte, getenv func(stri
 		})
 		return nil, d.problems
 	}
-	return c, nil
+	return cfg, nil
 }
 
 // setDefault sets a field that has no value.

@@ -104,14 +104,14 @@ func TestConsentIsChecked(t *testing.T) {
 	}
 	// A short duration alone is taken: the warning follows.
 	for days, warning := range map[string]int{"1": 1, "2": 2, "3": 3, "30": 3} {
-		c, err := load(least+"consent: { decay: true }\n", map[string]string{"DEFAULT_CONSENT_DURATION_DAYS": days})
-		if err != nil || c.Consent.WarningDays != warning {
-			t.Errorf("%s days: %+v %v", days, c, err)
+		cfg, err := load(least+"consent: { decay: true }\n", map[string]string{"DEFAULT_CONSENT_DURATION_DAYS": days})
+		if err != nil || cfg.Consent.WarningDays != warning {
+			t.Errorf("%s days: %+v %v", days, cfg, err)
 		}
 	}
-	c, err := load(least, map[string]string{"REQUIRE_EXPLICIT_CONSENT": "true"})
-	if err != nil || c.Consent != nil {
-		t.Errorf("without the section there is no registry: %+v %v", c.Consent, err)
+	cfg, err := load(least, map[string]string{"REQUIRE_EXPLICIT_CONSENT": "true"})
+	if err != nil || cfg.Consent != nil {
+		t.Errorf("without the section there is no registry: %+v %v", cfg.Consent, err)
 	}
 }
 
@@ -126,11 +126,11 @@ func TestAIRIsChecked(t *testing.T) {
 			t.Errorf("%s is taken", problems)
 		}
 	}
-	c, err := load(least+"air: { time_threshold: 90s, idle: 2h, keep: 2h }\n", nil)
+	cfg, err := load(least+"air: { time_threshold: 90s, idle: 2h, keep: 2h }\n", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	after, window, idle, keep := c.AIR.Durations()
+	after, window, idle, keep := cfg.AIR.Durations()
 	if after != 90*time.Second || window != 30*time.Minute || idle != 2*time.Hour || keep != 2*time.Hour {
 		t.Errorf("%v, %v, %v, %v", after, window, idle, keep)
 	}
@@ -189,12 +189,12 @@ func TestEnvironmentIsAboveTheFile(t *testing.T) {
 	if len(env) != len(Variables) {
 		t.Errorf("the test knows %d variables, the code %d", len(env), len(Variables))
 	}
-	c, err := load(strings.ReplaceAll(whole, ", ca: ca.pem", ""), env)
+	cfg, err := load(strings.ReplaceAll(whole, ", ca: ca.pem", ""), env)
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := c.Consent
-	got := []any{c.Listen, c.HTTP.Listen, c.Upstream, c.Credentials, c.Enforcement, c.Audit, n.DurationDays,
+	n := cfg.Consent
+	got := []any{cfg.Listen, cfg.HTTP.Listen, cfg.Upstream, cfg.Credentials, cfg.Enforcement, cfg.Audit, n.DurationDays,
 		n.WarningDays, n.ReviewDuration(), *n.AutoRenewal, *n.RequireExplicit, *n.Decay}
 	want := []any{AddressList{"localhost:1"}, "off", Upstream{Host: "/run/pg", Port: 7, TLS: "disable"}, "/c",
 		EnforceBoth, recorded("off", "/a"), 7, 1, 24 * time.Hour, false, true, true}
@@ -241,15 +241,15 @@ func TestCertificateAgents(t *testing.T) {
 }
 
 func TestNetworksOfBalancers(t *testing.T) {
-	c, err := load(least+"proxy_protocol: { from: [10.0.0.0/8, \"fd00::/8\", 192.0.2.7/32] }\n", nil)
+	cfg, err := load(least+"proxy_protocol: { from: [10.0.0.0/8, \"fd00::/8\", 192.0.2.7/32] }\n", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := fmt.Sprint(c.Proxies.Networks()); got != "[10.0.0.0/8 fd00::/8 192.0.2.7/32]" {
+	if got := fmt.Sprint(cfg.Proxies.Networks()); got != "[10.0.0.0/8 fd00::/8 192.0.2.7/32]" {
 		t.Error(got)
 	}
 	for _, none := range []string{"", "proxy_protocol: {}\n", "proxy_protocol: { from: [] }\n"} {
-		if c, err := load(least+none, nil); err != nil || len(c.Proxies.Networks()) != 0 {
+		if cfg, err := load(least+none, nil); err != nil || len(cfg.Proxies.Networks()) != 0 {
 			t.Errorf("%s: %v", none, err)
 		}
 	}
@@ -487,11 +487,11 @@ func TestHeapBytes(t *testing.T) {
 		if text == "" {
 			upstream = ""
 		}
-		c, err := load(least+upstream, nil)
+		cfg, err := load(least+upstream, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := c.Upstream.HeapBytes(); n != want {
+		if n := cfg.Upstream.HeapBytes(); n != want {
 			t.Errorf("%q: %d", text, n)
 		}
 	}

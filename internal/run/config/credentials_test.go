@@ -252,8 +252,8 @@ func TestWatchFollowsTheFile(t *testing.T) {
 func TestConnString(t *testing.T) {
 	for _, password := range []string{"simple", `it's \ "quoted" = x`, " spaces ", "ünï"} {
 		t.Setenv("PGCONSENT_TEST_PW", password)
-		c := &Config{Upstream: Upstream{Host: "/var/run/my pg", Port: 77, TLS: "disable"}}
-		s, err := c.ConnString(&Database{Name: "a b"}, `o'role`, "PGCONSENT_TEST_PW")
+		cfg := &Config{Upstream: Upstream{Host: "/var/run/my pg", Port: 77, TLS: "disable"}}
+		s, err := cfg.ConnString(&Database{Name: "a b"}, `o'role`, "PGCONSENT_TEST_PW")
 		if err != nil {
 			t.Fatal(err)
 		}

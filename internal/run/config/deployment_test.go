@@ -16,7 +16,7 @@ func TestConfigurationOfADeployment(t *testing.T) {
 	if len(blocks) < 2 {
 		t.Fatal("the page has no configuration, or no parts of one")
 	}
-	c, err := load(string(blocks[0][1]), nil)
+	cfg, err := load(string(blocks[0][1]), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,8 +33,8 @@ func TestConfigurationOfADeployment(t *testing.T) {
 	if state == nil {
 		t.Fatal("the unit has no StateDirectory")
 	}
-	for name, path := range map[string]string{"credentials": c.Credentials, "audit.file": c.Audit.File,
-		"audit.key": c.Audit.Key, "audit.anchor": c.Audit.Anchor} {
+	for name, path := range map[string]string{"credentials": cfg.Credentials, "audit.file": cfg.Audit.File,
+		"audit.key": cfg.Audit.Key, "audit.anchor": cfg.Audit.Anchor} {
 		if folder := "/var/lib/" + string(state[1]) + "/"; len(path) <= len(folder) || path[:len(folder)] != folder {
 			t.Errorf("%s is %q, outside %s, where the service cannot write", name, path, folder)
 		}

@@ -10,9 +10,9 @@ func FuzzParse(f *testing.F) {
 	f.Add("agents: &a { <<: *a }\n")
 	f.Add("version: !!int 1\nlisten: |\n  x\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		c, err := load(text, nil)
-		if (c == nil) == (err == nil) {
-			t.Errorf("neither or both: %v, %v", c, err)
+		cfg, err := load(text, nil)
+		if (cfg == nil) == (err == nil) {
+			t.Errorf("neither or both: %v, %v", cfg, err)
 		}
 	})
 }

@@ -19,12 +19,12 @@ import (
 // AccessSources returns the sources of a report about a person that a configuration names: the logs of the audit, with
 // folders of other proxies, and the log in which the report is recorded. The caller adds the connection, the policy and
 // the registry.
-func AccessSources(c *config.Config, database string, folders []string) access.ReportSources {
-	out := access.ReportSources{Database: database, AuditKey: c.Audit.Key}
-	recorded := c.Audit.Mode != string(audit.ModeOff)
+func AccessSources(cfg *config.Config, database string, folders []string) access.ReportSources {
+	out := access.ReportSources{Database: database, AuditKey: cfg.Audit.Key}
+	recorded := cfg.Audit.Mode != string(audit.ModeOff)
 	out.EachLog = func(ctx context.Context, f func(access.AuditLog) error) error {
 		if recorded {
-			if err := forEachLog(ctx, c, f); err != nil {
+			if err := forEachLog(ctx, cfg, f); err != nil {
 				return err
 			}
 		}
@@ -37,8 +37,8 @@ func AccessSources(c *config.Config, database string, folders []string) access.R
 	}
 	if recorded {
 		out.OpenReportLog = func(key audit.Key) (*audit.Log, string, error) {
-			log, err := openReports(c, key)
-			return log, nameInReport(c.Audit.ReportLog()), err
+			log, err := openReports(cfg, key)
+			return log, nameInReport(cfg.Audit.ReportLog()), err
 		}
 	}
 	return out
@@ -62,28 +62,28 @@ func nameInReport(a config.Audit) string {
 
 // forEachLog calls f with each log of the configuration: the one in its folder, or all chains of its database,
 // including those of other proxies.
-func forEachLog(ctx context.Context, c *config.Config, f func(access.AuditLog) error) error {
-	if c.Audit.Sink != config.SinkDatabase {
-		if _, err := os.Stat(c.Audit.File); errors.Is(err, fs.ErrNotExist) {
+func forEachLog(ctx context.Context, cfg *config.Config, f func(access.AuditLog) error) error {
+	if cfg.Audit.Sink != config.SinkDatabase {
+		if _, err := os.Stat(cfg.Audit.File); errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
-		return f(access.AuditLog{Name: nameInReport(c.Audit), From: audit.Folder(c.Audit.File), IsOfThisProcess: true,
-			Anchor: c.Audit.Anchor})
+		return f(access.AuditLog{Name: nameInReport(cfg.Audit), From: audit.Folder(cfg.Audit.File), IsOfThisProcess: true,
+			Anchor: cfg.Audit.Anchor})
 	}
-	return withAuditConnection(ctx, c, c.Audit, func(conn *pgx.Conn) error {
+	return withAuditConnection(ctx, cfg, cfg.Audit, func(conn *pgx.Conn) error {
 		chains, err := pgchain.Chains(ctx, conn)
 		if err != nil {
 			return err
 		}
 		for _, chain := range chains {
-			a := c.Audit
-			if a.Chain = chain; a.IsReportLog() {
+			section := cfg.Audit
+			if section.Chain = chain; section.IsReportLog() {
 				continue
 			}
-			if err := pgchain.NewReader(ctx, conn, a.Database, chain).InSnapshot(func(from audit.Source) error {
-				log := access.AuditLog{Name: LogName(a), From: from}
-				if chain == c.Audit.Chain {
-					log.IsOfThisProcess, log.Anchor = true, c.Audit.Anchor
+			if err := pgchain.NewReader(ctx, conn, section.Database, chain).InSnapshot(func(from audit.Source) error {
+				log := access.AuditLog{Name: LogName(section), From: from}
+				if chain == cfg.Audit.Chain {
+					log.IsOfThisProcess, log.Anchor = true, cfg.Audit.Anchor
 				}
 				return f(log)
 			}); err != nil {

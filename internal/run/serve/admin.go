@@ -21,8 +21,8 @@ func (s *Service) adminService(service *operations.Service) *operations.AdminSer
 	o := operations.AdminService{Service: service, ActivePolicy: s.enforcer.ActivePolicy, Overview: s.operatorOverview}
 	login := func(role func(*config.Database) (string, string)) func(context.Context, string) (*pgx.Conn, error) {
 		return func(ctx context.Context, database string) (*pgx.Conn, error) {
-			c := s.config.Load()
-			db := c.Databases[database]
+			cfg := s.config.Load()
+			db := cfg.Databases[database]
 			if db == nil {
 				return nil, operations.NewNoOwnerLoginError()
 			}
@@ -30,7 +30,7 @@ func (s *Service) adminService(service *operations.Service) *operations.AdminSer
 			if secret == "" {
 				return nil, operations.NewNoOwnerLoginError()
 			}
-			dsn, err := c.ConnString(db, name, secret)
+			dsn, err := cfg.ConnString(db, name, secret)
 			if err != nil {
 				return nil, err
 			}
@@ -59,8 +59,8 @@ func (s *Service) adminService(service *operations.Service) *operations.AdminSer
 
 // operatorOverview returns the state of the service for operators.
 func (s *Service) operatorOverview(context.Context) operations.Overview {
-	c := s.config.Load()
-	v := operations.Overview{At: time.Now(), Started: s.startedAt, Enforcement: string(c.Enforcement),
+	cfg := s.config.Load()
+	v := operations.Overview{At: time.Now(), Started: s.startedAt, Enforcement: string(cfg.Enforcement),
 		TLS: s.certificate.Load() != nil, Sessions: s.enforcer.OpenSessions()}
 	v.Denials, v.Denied = s.enforcer.Denials()
 	for _, standing := range s.enforcer.DatabaseStatuses() {
@@ -77,12 +77,12 @@ func (s *Service) operatorOverview(context.Context) operations.Overview {
 		v.Audit.Problem = err.Error()
 	}
 	switch {
-	case c.Audit.Mode == string(audit.ModeOff):
-	case c.Audit.Sink == config.SinkDatabase:
-		v.Audit.Database = c.Audit.Database
+	case cfg.Audit.Mode == string(audit.ModeOff):
+	case cfg.Audit.Sink == config.SinkDatabase:
+		v.Audit.Database = cfg.Audit.Database
 	default:
-		v.Audit.Folder = c.Audit.File
-		segments, _ := filepath.Glob(filepath.Join(c.Audit.File, "*.jsonl"))
+		v.Audit.Folder = cfg.Audit.File
+		segments, _ := filepath.Glob(filepath.Join(cfg.Audit.File, "*.jsonl"))
 		for _, path := range segments {
 			if info, err := os.Stat(path); err == nil {
 				v.Audit.Segments, v.Audit.Bytes = v.Audit.Segments+1, v.Audit.Bytes+info.Size()

@@ -14,14 +14,14 @@ import (
 )
 
 // openAudit opens the audit log of a configuration with its key, and makes the key if there is none yet.
-func openAudit(c *config.Config, observer audit.Observer, log *slog.Logger) (*audit.Log, error) {
-	o, err := auditConfig(c, c.Audit)
+func openAudit(cfg *config.Config, observer audit.Observer, log *slog.Logger) (*audit.Log, error) {
+	o, err := auditConfig(cfg, cfg.Audit)
 	if err != nil {
 		return nil, err
 	}
 	o.Observer, o.Log = observer, log
 	if o.Mode != audit.ModeOff {
-		if o.Key, err = loadAuditKey(c.Audit, o.Store); err != nil {
+		if o.Key, err = loadAuditKey(cfg.Audit, o.Store); err != nil {
 			return nil, err
 		}
 	}
@@ -41,39 +41,39 @@ func openReports(c *config.Config, key audit.Key) (*audit.Log, error) {
 }
 
 // auditConfig returns the configuration of one of the logs, without its key.
-func auditConfig(c *config.Config, a config.Audit) (audit.Config, error) {
-	o := audit.Config{Mode: audit.Mode(a.Mode), AnchorFile: a.Anchor}
-	o.MaxSegment, o.MaxSegmentAge, o.Retention = a.SegmentBounds()
-	if o.Mode == audit.ModeOff || a.Sink != config.SinkDatabase {
-		o.Dir = a.File
+func auditConfig(cfg *config.Config, section config.Audit) (audit.Config, error) {
+	o := audit.Config{Mode: audit.Mode(section.Mode), AnchorFile: section.Anchor}
+	o.MaxSegment, o.MaxSegmentAge, o.Retention = section.SegmentBounds()
+	if o.Mode == audit.ModeOff || section.Sink != config.SinkDatabase {
+		o.Dir = section.File
 		return o, nil
 	}
-	connect, err := auditConnection(c, a)
+	connect, err := auditConnection(cfg, section)
 	if err != nil {
 		return o, err
 	}
-	o.Store = pgchain.New(connect, a.Database, a.Chain)
+	o.Store = pgchain.New(connect, section.Database, section.Chain)
 	return o, nil
 }
 
 // loadAuditKey loads the key. If there is none, and no record needs it, it makes one. store is nil if records are in
 // files.
-func loadAuditKey(a config.Audit, store audit.Store) (audit.Key, error) {
+func loadAuditKey(section config.Audit, store audit.Store) (audit.Key, error) {
 	if store == nil {
-		return audit.EnsureKey(a.Key, audit.Folder(a.File))
+		return audit.EnsureKey(section.Key, audit.Folder(section.File))
 	}
-	key, err := audit.LoadKey(a.Key)
+	key, err := audit.LoadKey(section.Key)
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return key, err
 	}
 	// it must be known first whether there are records
 	if err := store.LockChain(); err != nil {
 		return key, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonAudit,
-			"the audit's key %s is not there, and it cannot be told whether records need it: %v", a.Key, err).
+			"the audit's key %s is not there, and it cannot be told whether records need it: %v", section.Key, err).
 			WithHint("Put the key back, or start once the database of the audit can be reached: serve makes a key " +
 				"where there are no records yet.")
 	}
-	return audit.EnsureKey(a.Key, store)
+	return audit.EnsureKey(section.Key, store)
 }
 
 // auditConnection returns the connection settings for the database that has the records.

@@ -31,11 +31,11 @@ type httpServices struct {
 
 // newHTTPServices makes the services. The result is nil if neither a file of tokens nor JWTs are configured, since then
 // no caller could have a token.
-func (s *Service) newHTTPServices(c *config.Config) (*httpServices, error) {
-	if c.HTTP.Tokens == "" && s.tokens == nil || c.HTTP.Listen == "off" {
+func (s *Service) newHTTPServices(cfg *config.Config) (*httpServices, error) {
+	if cfg.HTTP.Tokens == "" && s.tokens == nil || cfg.HTTP.Listen == "off" {
 		return nil, nil
 	}
-	known, err := s.openVerifiers(c)
+	known, err := s.openVerifiers(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -45,11 +45,11 @@ func (s *Service) newHTTPServices(c *config.Config) (*httpServices, error) {
 			Record: s.enforcer.RecordCall, Reminders: s.reminders},
 	}
 	databases := map[string]*mcp.Database{}
-	for _, name := range sortedKeys(c.Databases) {
-		if databases[name], err = s.mcpDatabase(c, name); err != nil {
+	for _, name := range sortedKeys(cfg.Databases) {
+		if databases[name], err = s.mcpDatabase(cfg, name); err != nil {
 			return nil, err
 		}
-		if c.Consent != nil {
+		if cfg.Consent != nil {
 			f.registries[name] = databases[name].Registry
 		}
 		f.operations.Databases[name] = &operations.Database{Name: name, Registry: databases[name].Registry,
@@ -57,8 +57,9 @@ func (s *Service) newHTTPServices(c *config.Config) (*httpServices, error) {
 			Privacy: databases[name].Privacy}
 	}
 	admin := s.adminService(f.operations)
-	report := func(ctx context.Context, c identity.Caller, subject string, data bool) (*dsar.Report, error) {
-		return admin.Report(ctx, c, access.ReportRequest{Subject: subject, Interface: "http", Format: "json", WithCopy: data})
+	report := func(ctx context.Context, caller identity.Caller, subject string, data bool) (*dsar.Report, error) {
+		return admin.Report(ctx, caller, access.ReportRequest{Subject: subject, Interface: "http", Format: "json",
+			WithCopy: data})
 	}
 	if f.api, err = api.New(api.Config{Service: f.operations, Verifier: f.verifier, Log: s.log, MakeReport: report,
 		ReadDecisions: s.readDecisions}); err != nil {
@@ -76,10 +77,10 @@ func (s *Service) newHTTPServices(c *config.Config) (*httpServices, error) {
 }
 
 // openVerifiers returns what verifies the tokens of callers.
-func (s *Service) openVerifiers(c *config.Config) (identity.VerifierList, error) {
+func (s *Service) openVerifiers(cfg *config.Config) (identity.VerifierList, error) {
 	var known identity.VerifierList
-	if c.HTTP.Tokens != "" {
-		tokens, err := identity.OpenTokens(c.HTTP.Tokens, s.config.Load, s.log)
+	if cfg.HTTP.Tokens != "" {
+		tokens, err := identity.OpenTokens(cfg.HTTP.Tokens, s.config.Load, s.log)
 		if err != nil {
 			return nil, err
 		}
@@ -92,7 +93,7 @@ func (s *Service) openVerifiers(c *config.Config) (identity.VerifierList, error)
 }
 
 // mcpDatabase returns what the MCP tools of one database use.
-func (s *Service) mcpDatabase(c *config.Config, name string) (*mcp.Database, error) {
+func (s *Service) mcpDatabase(cfg *config.Config, name string) (*mcp.Database, error) {
 	tools := &mcp.Database{
 		Policy: func() *policy.Policy { return s.enforcer.Policy(name) },
 		Attributes: func(agent string) map[string]string {
@@ -103,11 +104,11 @@ func (s *Service) mcpDatabase(c *config.Config, name string) (*mcp.Database, err
 		},
 	}
 	var err error
-	if tools.Privacy, err = s.privacyService(c, name); err != nil {
+	if tools.Privacy, err = s.privacyService(cfg, name); err != nil {
 		return nil, err
 	}
-	if c.Consent != nil {
-		if tools.Registry, err = OpenRegistry(c, name); err != nil {
+	if cfg.Consent != nil {
+		if tools.Registry, err = OpenRegistry(cfg, name); err != nil {
 			return nil, err
 		}
 	}
@@ -165,20 +166,21 @@ type enabledAgentVerifier struct {
 // Verify implements identity.Verifier.
 func (e enabledAgentVerifier) Verify(ctx context.Context, bearer string) (identity.Caller, error) {
 	bearer, user, acts := identity.SplitBearer(bearer)
-	c, err := e.Verifier.Verify(ctx, bearer)
+	caller, err := e.Verifier.Verify(ctx, bearer)
 	if err == nil && acts {
 		if e.service.tokens == nil {
 			return identity.Caller{}, identity.NewRefusal(errors.New("no tokens of users are accepted"))
 		}
-		c, err = e.service.tokens.CallerForUser(ctx, c, user)
+		caller, err = e.service.tokens.CallerForUser(ctx, caller, user)
 	}
-	if err != nil || c.Role != identity.Agent {
-		return c, err
+	if err != nil || caller.Role != identity.Agent {
+		return caller, err
 	}
-	if _, ok := e.service.enforcer.Agent(c.Agent, c.Database); !ok {
-		return identity.Caller{}, identity.NewRefusal(fmt.Errorf("token %s: agent %s cannot log in", c.Name, c.Agent))
+	if _, ok := e.service.enforcer.Agent(caller.Agent, caller.Database); !ok {
+		return identity.Caller{}, identity.NewRefusal(fmt.Errorf("token %s: agent %s cannot log in", caller.Name,
+			caller.Agent))
 	}
-	return c, nil
+	return caller, nil
 }
 
 func version() string {

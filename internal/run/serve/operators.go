@@ -24,13 +24,13 @@ type operatorLogins struct {
 }
 
 // newOperators reads the logins of operators. The console can be used once the service runs.
-func (s *Service) newOperators(c *config.Config, version string) (*operatorLogins, error) {
-	credentials, err := config.OpenCredentials(c.Admin.Credentials)
+func (s *Service) newOperators(cfg *config.Config, version string) (*operatorLogins, error) {
+	credentials, err := config.OpenCredentials(cfg.Admin.Credentials)
 	if err != nil {
 		return nil, err
 	}
 	o := &operatorLogins{service: s, credentials: credentials, pauses: map[string]*databasePause{}}
-	for name := range c.Databases {
+	for name := range cfg.Databases {
 		o.pauses[name] = &databasePause{}
 		s.metrics.SetPaused(name, false)
 	}

@@ -12,8 +12,8 @@ import (
 )
 
 // privacyService returns the service by which HTTP and MCP make and show grants in one database.
-func (s *Service) privacyService(c *config.Config, name string) (*privacy.Service, error) {
-	found, err := enforcedDatabases(c)
+func (s *Service) privacyService(cfg *config.Config, name string) (*privacy.Service, error) {
+	found, err := enforcedDatabases(cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -11,11 +11,11 @@ import (
 // Grants of a database are made to the agents that log in to it, and to no other's, also after a reload.
 func TestGrantsNameTheAgentsOfTheirDatabase(t *testing.T) {
 	configured := func(agents map[string]string) *config.Config {
-		c := &config.Config{Databases: map[string]*config.Database{"clinic": {}, "shop": {}}, Agents: map[string]*config.Agent{}}
+		cfg := &config.Config{Databases: map[string]*config.Database{"clinic": {}, "shop": {}}, Agents: map[string]*config.Agent{}}
 		for agent, database := range agents {
-			c.Agents[agent] = &config.Agent{Database: database, Attributes: config.Attributes{"user": "si:" + agent}}
+			cfg.Agents[agent] = &config.Agent{Database: database, Attributes: config.Attributes{"user": "si:" + agent}}
 		}
-		return c
+		return cfg
 	}
 	s := &Service{}
 	startedAt := configured(map[string]string{"vet": "clinic", "nurse": "clinic", "till": "shop"})

@@ -17,18 +17,18 @@ import (
 
 // OpenRegistry returns the consent registry of a configured database. It connects, as the control role, when it is
 // first used.
-func OpenRegistry(c *config.Config, database string) (*registry.Registry, error) {
-	if c.Consent == nil {
+func OpenRegistry(cfg *config.Config, database string) (*registry.Registry, error) {
+	if cfg.Consent == nil {
 		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal,
-			"no consent registry is configured in %s", c.Path).
+			"no consent registry is configured in %s", cfg.Path).
 			WithHint("Add \"consent: {}\" to the configuration and run pgconsent migrate.")
 	}
-	keys, err := registry.LoadKeys(c.Consent.Key)
+	keys, err := registry.LoadKeys(cfg.Consent.Key)
 	if err != nil {
 		return nil, err
 	}
-	db := c.Databases[database]
-	dsn, err := c.ConnString(db, db.Roles.Control, db.Secrets.Control)
+	db := cfg.Databases[database]
+	dsn, err := cfg.ConnString(db, db.Roles.Control, db.Secrets.Control)
 	if err != nil {
 		return nil, err
 	}
@@ -36,36 +36,36 @@ func OpenRegistry(c *config.Config, database string) (*registry.Registry, error)
 	if err != nil {
 		return nil, fmt.Errorf("database %s: control connection: %w", database, err)
 	}
-	return registry.Open(registry.Config{Connect: connect, Database: database, Keys: keys, Anchor: c.Consent.Anchor,
-		Settings: ConsentSettings(c.Consent)})
+	return registry.Open(registry.Config{Connect: connect, Database: database, Keys: keys, Anchor: cfg.Consent.Anchor,
+		Settings: ConsentSettings(cfg.Consent)})
 }
 
 // InitRegistry makes the key of the consent registry, if a registry is configured and the key is not there, and anchors
 // the registry while it is empty. conn is the connection of migrate, which has just installed the registry.
-func InitRegistry(ctx context.Context, c *config.Config, conn *pgx.Conn, database string) (created bool, err error) {
-	if c.Consent == nil {
+func InitRegistry(ctx context.Context, cfg *config.Config, conn *pgx.Conn, database string) (created bool, err error) {
+	if cfg.Consent == nil {
 		return false, nil
 	}
 	// If the key of a registry was lost, only that key can help, and no new one.
-	if _, err := os.Stat(c.Consent.Key); errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(cfg.Consent.Key); errors.Is(err, os.ErrNotExist) {
 		var records bool
 		if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pgconsent.consent_record)").Scan(&records); err != nil {
 			return false, err
 		}
 		if records {
 			return false, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal,
-				"the database has consent records, and their key %s is not there", c.Consent.Key).
+				"the database has consent records, and their key %s is not there", cfg.Consent.Key).
 				WithHint("Restore it from your copy. A new key does not verify what the old one has signed.")
 		}
 	}
-	if created, err = registry.MakeKey(c.Consent.Key); err != nil {
+	if created, err = registry.MakeKey(cfg.Consent.Key); err != nil {
 		return created, err
 	}
-	keys, err := registry.LoadKeys(c.Consent.Key)
+	keys, err := registry.LoadKeys(cfg.Consent.Key)
 	if err != nil {
 		return created, err
 	}
-	return created, registry.AnchorEmpty(ctx, conn, keys, c.Consent.Anchor, database)
+	return created, registry.AnchorEmpty(ctx, conn, keys, cfg.Consent.Anchor, database)
 }
 
 // checkAcknowledged returns an error if the consent registry lacks records that this proxy has acknowledged, as it may

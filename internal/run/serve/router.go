@@ -33,28 +33,28 @@ type databaseUpstreams struct {
 	agent  proxy.Upstream // the connection for agents
 }
 
-func newRouter(c *config.Config, e *enforce.Enforcer, v databaseVerifiers, tokens *identity.JWT, o *operatorLogins,
+func newRouter(cfg *config.Config, e *enforce.Enforcer, v databaseVerifiers, tokens *identity.JWT, o *operatorLogins,
 	pools func(agent string) config.Pool) (*router, error) {
-	mock, err := mockKey(c)
+	mock, err := mockKey(cfg)
 	if err != nil {
 		return nil, err
 	}
-	secure, err := c.Upstream.ClientTLS()
+	secure, err := cfg.Upstream.ClientTLS()
 	if err != nil {
 		return nil, err
 	}
 	r := &router{tokens: tokens, enforcer: e, mockKey: mock, verifiers: v, databases: map[string]databaseUpstreams{}, operators: o,
 		pools: pools}
-	network, address := c.Upstream.NetworkAddress()
-	for name, db := range c.Databases {
+	network, address := cfg.Upstream.NetworkAddress()
+	for name, db := range cfg.Databases {
 		password, err := config.ReadSecret(db.Secrets.Agent)
 		if err != nil {
 			return nil, err
 		}
 		owner := proxy.Upstream{Network: network, Address: address, TLS: secure, Database: db.Name}
 		agent := owner
-		agent.User, agent.Password, agent.KeepHeap = db.Roles.Agent, password, c.Upstream.HeapBytes()
-		agent.StatementCache = c.Upstream.CachedStatements(proxy.DefaultStatementCache)
+		agent.User, agent.Password, agent.KeepHeap = db.Roles.Agent, password, cfg.Upstream.HeapBytes()
+		agent.StatementCache = cfg.Upstream.CachedStatements(proxy.DefaultStatementCache)
 		agent.Settings = rewrite.SettingsOfAgents()
 		r.databases[name] = databaseUpstreams{owners: db.Owners, owner: owner, agent: agent}
 	}

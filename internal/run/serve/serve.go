@@ -79,7 +79,7 @@ func New(ctx context.Context, o Options) (_ *Service, err error) {
 	if o.Config == nil {
 		return nil, errors.New("serve: Options.Config is required")
 	}
-	c := o.Config
+	cfg := o.Config
 	s := &Service{log: o.Log, drainTime: o.DrainTime, registry: prometheus.NewRegistry(), startedAt: time.Now()}
 	if s.log == nil {
 		s.log = slog.Default()
@@ -87,33 +87,33 @@ func New(ctx context.Context, o Options) (_ *Service, err error) {
 	if s.drainTime == 0 {
 		s.drainTime = DefaultDrain
 	}
-	s.config.Store(c)
+	s.config.Store(cfg)
 	defer func() {
 		if err != nil {
 			s.closeAfterFailure()
 		}
 	}()
-	if err := s.openListeners(c); err != nil {
+	if err := s.openListeners(cfg); err != nil {
 		return nil, err
 	}
-	if err := s.openRecords(c); err != nil {
+	if err := s.openRecords(cfg); err != nil {
 		return nil, err
 	}
-	for _, spelling := range c.DeprecatedSpellings {
+	for _, spelling := range cfg.DeprecatedSpellings {
 		s.log.Warn("the configuration has an old spelling, which stays accepted", "write", spelling)
 	}
-	if s.operators, err = s.newOperators(c, o.Version); err != nil {
+	if s.operators, err = s.newOperators(cfg, o.Version); err != nil {
 		return nil, err
 	}
-	if err := s.startEnforcement(ctx, c); err != nil {
+	if err := s.startEnforcement(ctx, cfg); err != nil {
 		return nil, err
 	}
-	if s.httpServices, err = s.newHTTPServices(c); err != nil {
+	if s.httpServices, err = s.newHTTPServices(cfg); err != nil {
 		return nil, err
 	}
 	s.proxy, err = proxy.New(proxy.Config{
-		TLS: s.certificate.Load, BalancerNetworks: c.Proxies.Networks(), Router: s.router, Log: s.log, Metrics: s.metrics,
-		MaxSessions: s.maxSessions, MaxText: c.StatementBytes(),
+		TLS: s.certificate.Load, BalancerNetworks: cfg.Proxies.Networks(), Router: s.router, Log: s.log, Metrics: s.metrics,
+		MaxSessions: s.maxSessions, MaxText: cfg.StatementBytes(),
 	})
 	if err == nil {
 		s.metrics.WatchPools(s.poolNumbers)
@@ -136,33 +136,33 @@ func (s *Service) poolNumbers() (out []metrics.Pool) {
 }
 
 // openListeners opens the ports, and reads the certificate and the credentials that they need.
-func (s *Service) openListeners(c *config.Config) (err error) {
+func (s *Service) openListeners(cfg *config.Config) (err error) {
 	passed, err := findPassedSockets()
 	if err != nil {
 		return err
 	}
 	defer passed.close()
-	for _, address := range c.Listen {
+	for _, address := range cfg.Listen {
 		l, err := passed.listen(address)
 		if err != nil {
 			return err
 		}
 		s.clientListeners = append(s.clientListeners, l)
 	}
-	if c.HTTP.Listen != "off" {
-		if s.http, err = passed.listen(c.HTTP.Listen); err != nil {
+	if cfg.HTTP.Listen != "off" {
+		if s.http, err = passed.listen(cfg.HTTP.Listen); err != nil {
 			return err
 		}
 	}
 	if err := passed.checkAllUsed(); err != nil {
 		return err
 	}
-	certificate, err := loadCertificate(c.TLS)
+	certificate, err := loadCertificate(cfg.TLS)
 	if err != nil {
 		return err
 	}
 	s.certificate.Store(certificate)
-	s.credentials, err = config.OpenCredentials(c.Credentials)
+	s.credentials, err = config.OpenCredentials(cfg.Credentials)
 	return err
 }
 
@@ -179,30 +179,30 @@ func (s *Service) openRecords(c *config.Config) (err error) {
 }
 
 // startEnforcement verifies the databases, and makes the router that tells their agents from other clients.
-func (s *Service) startEnforcement(ctx context.Context, c *config.Config) error {
-	sqltext.SetMaxBytes(c.StatementBytes())
-	databases, err := enforcedDatabases(c)
+func (s *Service) startEnforcement(ctx context.Context, cfg *config.Config) error {
+	sqltext.SetMaxBytes(cfg.StatementBytes())
+	databases, err := enforcedDatabases(cfg)
 	if err != nil {
 		return err
 	}
-	verifiers := newVerifiers(c, s.log)
+	verifiers := newVerifiers(cfg, s.log)
 	mode := rewrite.InjectedMode
-	if c.Enforcement == config.EnforceAuto {
+	if cfg.Enforcement == config.EnforceAuto {
 		mode = rewrite.AutoMode
 	}
-	if c.JWT != nil {
+	if cfg.JWT != nil {
 		s.tokens = identity.NewJWT(s.config.Load)
 	}
 	s.enforcer, err = enforce.New(ctx, enforce.Config{
-		Databases: databases, Agents: s.enforcedAgents(c), Audit: s.audit, Metrics: s.metrics, Log: s.log,
+		Databases: databases, Agents: s.enforcedAgents(cfg), Audit: s.audit, Metrics: s.metrics, Log: s.log,
 		Reminders: s.reminders,
 		Check:     verifiers.verify, RewriteMode: mode, VerifyUser: s.verifyUser(),
-		StaleAfter: c.StaleDuration(),
+		StaleAfter: cfg.StaleDuration(),
 	})
 	if err != nil {
 		return err
 	}
-	s.router, err = newRouter(c, s.enforcer, verifiers, s.tokens, s.operators,
+	s.router, err = newRouter(cfg, s.enforcer, verifiers, s.tokens, s.operators,
 		func(agent string) config.Pool { return s.config.Load().PoolOf(agent) })
 	return err
 }
@@ -276,8 +276,8 @@ func (s *Service) Run(ctx context.Context) error {
 	background, stop := context.WithCancel(ctx)
 	defer stop()
 	s.startBackground(background, &wait)
-	c := s.config.Load()
-	s.log.Info("serving", "listen", s.addresses(), "agents", len(c.Agents), "databases", len(c.Databases))
+	cfg := s.config.Load()
+	s.log.Info("serving", "listen", s.addresses(), "agents", len(cfg.Agents), "databases", len(cfg.Databases))
 
 	var err error
 	select {
@@ -346,20 +346,20 @@ func (s *Service) maxSessions() int {
 
 // enforcedAgents returns the logins for the enforcer: the agents of the configuration, with their lines in the
 // credentials file.
-func (s *Service) enforcedAgents(c *config.Config) []enforce.Agent {
+func (s *Service) enforcedAgents(cfg *config.Config) []enforce.Agent {
 	var out []enforce.Agent
-	for _, name := range sortedKeys(c.Agents) {
-		a := enforce.Agent{Name: name, Database: c.Agents[name].Database, Attributes: c.Agents[name].Attributes,
-			MaxSessions: c.Agents[name].Limits.Sessions, ActsFor: representedUsers(c.Agents[name].ActsFor)}
-		switch c.Agents[name].Auth {
+	for _, name := range sortedKeys(cfg.Agents) {
+		a := enforce.Agent{Name: name, Database: cfg.Agents[name].Database, Attributes: cfg.Agents[name].Attributes,
+			MaxSessions: cfg.Agents[name].Limits.Sessions, ActsFor: representedUsers(cfg.Agents[name].ActsFor)}
+		switch cfg.Agents[name].Auth {
 		case config.AuthToken:
 			a.LogsInByToken = !s.credentials.IsDisabled(name)
-			if c.JWT != nil {
-				a.Claims = c.JWT.Claims.Attributes
+			if cfg.JWT != nil {
+				a.Claims = cfg.JWT.Claims.Attributes
 			}
 		case config.AuthCertificate:
 			if !s.credentials.IsDisabled(name) {
-				a.CertificateName = wantedCertificateName(name, c.Agents[name].CertName)
+				a.CertificateName = wantedCertificateName(name, cfg.Agents[name].CertName)
 			}
 		default:
 			if v, ok := s.credentials.Verifier(name); ok {
@@ -391,15 +391,15 @@ func representedUsers(a *config.ActsFor) *enforce.ActsFor {
 	}
 }
 
-func enforcedDatabases(c *config.Config) ([]enforce.Database, error) {
+func enforcedDatabases(cfg *config.Config) ([]enforce.Database, error) {
 	var out []enforce.Database
-	for _, name := range sortedKeys(c.Databases) {
-		db := c.Databases[name]
-		control, err := c.ConnString(db, db.Roles.Control, db.Secrets.Control)
+	for _, name := range sortedKeys(cfg.Databases) {
+		db := cfg.Databases[name]
+		control, err := cfg.ConnString(db, db.Roles.Control, db.Secrets.Control)
 		if err != nil {
 			return nil, err
 		}
-		agent, err := c.ConnString(db, db.Roles.Agent, db.Secrets.Agent)
+		agent, err := cfg.ConnString(db, db.Roles.Agent, db.Secrets.Agent)
 		if err != nil {
 			return nil, err
 		}
@@ -414,12 +414,12 @@ func enforcedDatabases(c *config.Config) ([]enforce.Database, error) {
 // mockKey returns the key for the credentials of users who do not exist: see [config.MockCredentials]. It is the same
 // after a restart, so that a client learns nothing by trying a name before and after one. It is derived from the
 // passwords that the process has. Without passwords it is random.
-func mockKey(c *config.Config) ([]byte, error) {
+func mockKey(cfg *config.Config) ([]byte, error) {
 	h := sha256.New()
 	h.Write([]byte("pgconsent mock key"))
 	any := false
-	for _, name := range sortedKeys(c.Databases) {
-		password, err := config.ReadSecret(c.Databases[name].Secrets.Agent)
+	for _, name := range sortedKeys(cfg.Databases) {
+		password, err := config.ReadSecret(cfg.Databases[name].Secrets.Agent)
 		if err != nil {
 			return nil, err
 		}

@@ -15,8 +15,8 @@ import (
 )
 
 // NewOutbox returns the outbox that delivers messages of a registry; nil if no webhook is configured.
-func NewOutbox(c *config.Config, r *registry.Registry) (*sweep.Outbox, error) {
-	w := c.Consent.Webhook
+func NewOutbox(cfg *config.Config, r *registry.Registry) (*sweep.Outbox, error) {
+	w := cfg.Consent.Webhook
 	if w == nil {
 		return nil, nil
 	}
@@ -45,17 +45,17 @@ type sweepScheduler struct {
 }
 
 // newSweepers makes the sweepers; nil without a consent registry.
-func (s *Service) newSweepers(c *config.Config, counts *metrics.Metrics) (*sweepScheduler, error) {
-	if c.Consent == nil {
+func (s *Service) newSweepers(cfg *config.Config, counts *metrics.Metrics) (*sweepScheduler, error) {
+	if cfg.Consent == nil {
 		return nil, nil
 	}
-	out := &sweepScheduler{service: s, period: c.Consent.SweepInterval(), metrics: counts}
-	for _, name := range sortedKeys(c.Databases) {
-		r, err := OpenRegistry(c, name)
+	out := &sweepScheduler{service: s, period: cfg.Consent.SweepInterval(), metrics: counts}
+	for _, name := range sortedKeys(cfg.Databases) {
+		r, err := OpenRegistry(cfg, name)
 		if err != nil {
 			return nil, err
 		}
-		box, err := NewOutbox(c, r)
+		box, err := NewOutbox(cfg, r)
 		if err != nil {
 			return nil, err
 		}

@@ -56,12 +56,12 @@ consent: { key: consent.key, webhook: { url: %q, secret: webhook.pw } }
 	if _, err := registry.MakeKey(filepath.Join(dir, "consent.key")); err != nil {
 		t.Fatal(err)
 	}
-	c, err := config.Load(filepath.Join(dir, "pgconsent.yaml"))
+	cfg, err := config.Load(filepath.Join(dir, "pgconsent.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	reg := prometheus.NewRegistry()
-	sweepers, err := (&Service{log: slog.New(slog.DiscardHandler)}).newSweepers(c, metrics.New(reg))
+	sweepers, err := (&Service{log: slog.New(slog.DiscardHandler)}).newSweepers(cfg, metrics.New(reg))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,15 +66,15 @@ func TestHealthForOperators(t *testing.T) {
 // Whoever has memories in the database gets to them, also where no belief is drawn from them.
 func TestMemoriesAndBeliefsAreLinked(t *testing.T) {
 	table := func(name, columns string) *catalog.Relation {
-		r := &catalog.Relation{Name: catalog.Name{Schema: "public", Name: name}, Kind: catalog.Table, PrimaryKey: []string{"id"}}
+		relation := &catalog.Relation{Name: catalog.Name{Schema: "public", Name: name}, Kind: catalog.Table, PrimaryKey: []string{"id"}}
 		for column := range strings.FieldsSeq(columns) {
 			kind := "text"
 			if column == "subjects" || column == "grants" {
 				kind = "text[]"
 			}
-			r.Columns = append(r.Columns, catalog.Column{Name: column, Type: kind})
+			relation.Columns = append(relation.Columns, catalog.Column{Name: column, Type: kind})
 		}
-		return r
+		return relation
 	}
 	snap := catalog.NewSnapshot(catalog.Spec{Database: "app", ServerVersion: 170000, SearchPath: []string{"public"},
 		Relations: []*catalog.Relation{table("notes", "id store content subjects grants"), table("drawn", "id store made source")}})

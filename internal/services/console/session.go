@@ -186,11 +186,11 @@ func (s *session) verifyCaller(ctx context.Context, v identity.Verifier, secret 
 	if err != nil {
 		return identity.Caller{}, errors.New("the session's token does not open")
 	}
-	c, err := v.Verify(ctx, string(token))
-	if err == nil && !isPerson(c) {
+	caller, err := v.Verify(ctx, string(token))
+	if err == nil && !isPerson(caller) {
 		err = errors.New("the token is not a person's")
 	}
-	return c, err
+	return caller, err
 }
 
 // isPerson reports whether the console is for this caller: agents and applications use the other APIs.

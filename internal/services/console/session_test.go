@@ -42,8 +42,8 @@ func TestSessionsEnd(t *testing.T) {
 	if s == nil {
 		t.Fatal("there is no session")
 	}
-	if c, err := s.verifyCaller(t.Context(), v, secret); err != nil || c.Subject != "ada" {
-		t.Errorf("%+v %v", c, err)
+	if caller, err := s.verifyCaller(t.Context(), v, secret); err != nil || caller.Subject != "ada" {
+		t.Errorf("%+v %v", caller, err)
 	}
 	other := make([]byte, 32)
 	if all.find(other) != nil {

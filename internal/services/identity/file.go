@@ -93,10 +93,10 @@ func isValidSubject(id string) bool {
 }
 
 // caller returns the caller that the token stands for under this configuration.
-func (t Token) caller(c *config.Config) (Caller, error) {
+func (t Token) caller(cfg *config.Config) (Caller, error) {
 	out := Caller{Name: t.Name, Role: t.Role, Subject: t.Subject, Agent: t.Agent, Database: t.Database}
 	if t.Role == Agent {
-		a, ok := c.Agents[t.Agent]
+		a, ok := cfg.Agents[t.Agent]
 		if !ok {
 			return Caller{}, fmt.Errorf("token %s: there is no agent %q in the configuration", t.Name, t.Agent)
 		}
@@ -107,14 +107,14 @@ func (t Token) caller(c *config.Config) (Caller, error) {
 		return out, nil
 	}
 	if out.Database == "" {
-		if len(c.Databases) != 1 {
+		if len(cfg.Databases) != 1 {
 			return Caller{}, fmt.Errorf("token %s: there are several databases, and it names none", t.Name)
 		}
-		for name := range c.Databases {
+		for name := range cfg.Databases {
 			out.Database = name
 		}
 	}
-	if _, ok := c.Databases[out.Database]; !ok {
+	if _, ok := cfg.Databases[out.Database]; !ok {
 		return Caller{}, fmt.Errorf("token %s: there is no database %q in the configuration", t.Name, out.Database)
 	}
 	return out, nil
@@ -164,13 +164,13 @@ func parseTokens(path string, text []byte) ([]Token, error) {
 }
 
 // AddToken adds an entry, or replaces the one of its name if that was revoked or replace says so.
-func AddToken(path string, c *config.Config, t Token, replace bool) error {
+func AddToken(path string, cfg *config.Config, t Token, replace bool) error {
 	if err := t.Check(); err != nil {
 		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonIdentity, "%v", err)
 	}
-	if _, err := t.caller(c); err != nil {
+	if _, err := t.caller(cfg); err != nil {
 		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonIdentity, "%v",
-			err).WithHint("The configuration is %s.", c.Path)
+			err).WithHint("The configuration is %s.", cfg.Path)
 	}
 	return updateFile(path, func(all []Token) ([]Token, error) {
 		i := slices.IndexFunc(all, func(o Token) bool { return o.Name == t.Name })

@@ -172,11 +172,11 @@ func (f *forger) takes(what, token string) Caller {
 
 func (f *forger) refuses(what, token string) {
 	f.Helper()
-	c, err := f.v.Verify(f.Context(), token)
+	caller, err := f.v.Verify(f.Context(), token)
 	var e *sqlstate.Error
 	if !errors.As(err, &e) || e.Code != sqlstate.InvalidAuthorization ||
-		e.Message != NewRefusal(nil).(*sqlstate.Error).Message || c.Role != "" || c.Claims != nil {
-		f.Errorf("%s: %+v, %v", what, c, err)
+		e.Message != NewRefusal(nil).(*sqlstate.Error).Message || caller.Role != "" || caller.Claims != nil {
+		f.Errorf("%s: %+v, %v", what, caller, err)
 		return
 	}
 	if claims, until, err := f.v.VerifyAgent(f.Context(), token, "robot", "app"); err == nil || claims != nil {

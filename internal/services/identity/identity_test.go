@@ -35,8 +35,8 @@ func add(t *testing.T, path string, c *config.Config, entry Token, replace bool)
 
 func TestTokens(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens.yaml")
-	c := one()
-	v, err := OpenTokens(path, func() *config.Config { return c }, nil)
+	cfg := one()
+	v, err := OpenTokens(path, func() *config.Config { return cfg }, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,8 +56,8 @@ func TestTokens(t *testing.T) {
 		}
 	}
 	refused("", "no token")
-	alice := add(t, path, c, Token{Name: "alice", Role: Subject, Subject: "alice@example.org"}, false)
-	chat := add(t, path, c, Token{Name: "agent:chat", Role: Agent, Agent: "chat"}, false)
+	alice := add(t, path, cfg, Token{Name: "alice", Role: Subject, Subject: "alice@example.org"}, false)
+	chat := add(t, path, cfg, Token{Name: "agent:chat", Role: Agent, Agent: "chat"}, false)
 	for bearer, want := range map[string]Caller{
 		alice: {Name: "alice", Role: Subject, Subject: "alice@example.org", Database: "app"},
 		chat:  {Name: "agent:chat", Role: Agent, Agent: "chat", Database: "app"},
@@ -73,17 +73,17 @@ func TestTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused(alice, "revoked")
-	again := add(t, path, c, Token{Name: "alice", Role: Subject, Subject: "alice"}, false)
+	again := add(t, path, cfg, Token{Name: "alice", Role: Subject, Subject: "alice"}, false)
 	refused(alice, "replaced")
 	if _, err := v.Verify(context.Background(), again); err != nil {
 		t.Error(err)
 	}
-	if err := AddToken(path, c, Token{Name: "alice", Role: Admin, SHA256: TokenHash("x")}, false); err == nil {
+	if err := AddToken(path, cfg, Token{Name: "alice", Role: Admin, SHA256: TokenHash("x")}, false); err == nil {
 		t.Error("a valid token was replaced unasked")
 	}
-	delete(c.Agents, "chat")
+	delete(cfg.Agents, "chat")
 	refused(chat, "an agent that the configuration no longer has")
-	c.Databases["other"] = &config.Database{}
+	cfg.Databases["other"] = &config.Database{}
 	refused(again, "no database among several")
 
 	text, err := os.ReadFile(path)
@@ -98,9 +98,9 @@ func TestTokens(t *testing.T) {
 // A file that is broken while it is in use leaves what was read before, and is refused at the start.
 func TestBrokenTokensFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens.yaml")
-	c := one()
-	admin := add(t, path, c, Token{Name: "admin", Role: Admin}, false)
-	v, err := OpenTokens(path, func() *config.Config { return c }, nil)
+	cfg := one()
+	admin := add(t, path, cfg, Token{Name: "admin", Role: Admin}, false)
+	v, err := OpenTokens(path, func() *config.Config { return cfg }, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestBrokenTokensFile(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := OpenTokens(path, func() *config.Config { return c }, nil); err == nil {
+		if _, err := OpenTokens(path, func() *config.Config { return cfg }, nil); err == nil {
 			t.Errorf("%s: read", name)
 		}
 		if _, err := v.Verify(context.Background(), admin); err != nil {
@@ -141,8 +141,8 @@ func TestBrokenTokensFile(t *testing.T) {
 	if err := os.WriteFile(path, []byte("tokens: [ { name: a, role: admin, sha256: "+strings.ToUpper(TokenHash(admin))+" } ]"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if c, err := v.Verify(context.Background(), admin); err != nil || c.Name != "a" {
-		t.Errorf("a sum in capitals: %+v, %v", c, err)
+	if caller, err := v.Verify(context.Background(), admin); err != nil || caller.Name != "a" {
+		t.Errorf("a sum in capitals: %+v, %v", caller, err)
 	}
 	if err := os.WriteFile(path, []byte("tokens: []\n"), 0o644); err != nil {
 		t.Fatal(err)

@@ -77,8 +77,9 @@ func (v *JWT) verifyToken(ctx context.Context, token string) (Caller, time.Time,
 
 // verifyAndParseClaims returns the claims of a token whose signature, issuer, audience and times are right, and when it
 // expires.
-func (v *JWT) verifyAndParseClaims(ctx context.Context, c *config.Config, token string) (jsonObject, time.Time, error) {
-	j := c.JWT
+func (v *JWT) verifyAndParseClaims(ctx context.Context, cfg *config.Config, token string) (jsonObject, time.Time,
+	error) {
+	j := cfg.JWT
 	var noTime time.Time
 	if j == nil {
 		return nil, noTime, errors.New("none are taken")
@@ -118,8 +119,8 @@ func (v *JWT) verifyAndParseClaims(ctx context.Context, c *config.Config, token 
 }
 
 // callerOf returns the caller that the claims describe under the configuration.
-func (v *JWT) callerOf(c *config.Config, claims jsonObject) (Caller, error) {
-	j := c.JWT
+func (v *JWT) callerOf(cfg *config.Config, claims jsonObject) (Caller, error) {
+	j := cfg.JWT
 	var problems error
 	text := func(claim string) string {
 		said, err := claims.stringMember(claim)
@@ -148,12 +149,12 @@ func (v *JWT) callerOf(c *config.Config, claims jsonObject) (Caller, error) {
 			return Caller{}, errors.New("it names no subject")
 		}
 	case Agent:
-		if a, ok := c.Agents[t.Agent]; !ok || a.Auth != config.AuthToken {
+		if a, ok := cfg.Agents[t.Agent]; !ok || a.Auth != config.AuthToken {
 			return Caller{}, errors.New("it names no agent with auth: jwt")
 		}
 	}
 	t.Name = v.nameOf(role, t.Name)
-	out, err := t.caller(c)
+	out, err := t.caller(cfg)
 	if err != nil || role != Agent {
 		return out, err
 	}

@@ -116,8 +116,8 @@ func TestJWT(t *testing.T) {
 	if err := os.WriteFile(path, keySet(t, p), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	c := jwtConfig(path)
-	v := NewJWT(func() *config.Config { return c })
+	cfg := jwtConfig(path)
+	v := NewJWT(func() *config.Config { return cfg })
 	got, err := v.Verify(t.Context(), p.token(nil))
 	if err != nil || got.Role != Subject || got.Subject != "alice" || got.Database != "app" ||
 		strings.Contains(got.Name, "alice") || got.ExpiresAt.IsZero() {
@@ -232,8 +232,8 @@ func TestRotation(t *testing.T) {
 		http.Error(w, "down", http.StatusBadGateway)
 	}))
 	defer server.Close()
-	c := jwtConfig(server.URL)
-	v := NewJWT(func() *config.Config { return c })
+	cfg := jwtConfig(server.URL)
+	v := NewJWT(func() *config.Config { return cfg })
 	now := time.Now()
 	v.now = func() time.Time { return now }
 	takes := func(p *provider) bool {

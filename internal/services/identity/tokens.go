@@ -59,11 +59,11 @@ func (t *Tokens) Verify(_ context.Context, bearer string) (Caller, error) {
 	case one.Disabled:
 		return Caller{}, NewRefusal(fmt.Errorf("token %s was revoked", one.Name))
 	}
-	c, err := one.caller(t.config())
+	caller, err := one.caller(t.config())
 	if err != nil {
 		return Caller{}, NewRefusal(err)
 	}
-	return c, nil
+	return caller, nil
 }
 
 // currentTokens returns the tokens by their hashes, and reads the file again if it has changed.

@@ -17,27 +17,27 @@ import (
 // that the configuration names, or else the agent's name, and so is that of may_act. A token of a program is none of a
 // user's.
 func (v *JWT) VerifyUser(ctx context.Context, token, agent, database string) (attributes map[string]string, until time.Time, err error) {
-	c := v.config()
-	claims, until, err := v.verifyAndParseClaims(ctx, c, token)
+	cfg := v.config()
+	claims, until, err := v.verifyAndParseClaims(ctx, cfg, token)
 	if err != nil {
 		return nil, until, fmt.Errorf("jwt: %w", err)
 	}
-	a, ok := c.Agents[agent]
+	a, ok := cfg.Agents[agent]
 	if !ok || a.Database != database || a.ActsFor == nil {
 		return nil, until, errors.New("jwt: this agent acts for nobody")
 	}
 	if err := claims.checkActor(agent, a.ActsFor.Actor); err != nil {
 		return nil, until, fmt.Errorf("jwt: %w", err)
 	}
-	role, _ := claims[c.JWT.Claims.Role].(string) // in the token of a program this claim is a text
+	role, _ := claims[cfg.JWT.Claims.Role].(string) // in the token of a program this claim is a text
 	if isOfProgram := slices.Contains([]Role{Agent, Admin, System, Operator}, Role(role)); isOfProgram {
-		if name, _ := claims.stringMember(c.JWT.Claims.Agent); Role(role) != Agent || name != agent {
+		if name, _ := claims.stringMember(cfg.JWT.Claims.Agent); Role(role) != Agent || name != agent {
 			return nil, until, errors.New("jwt: it is no token of a user")
 		}
 	}
 	attributes = map[string]string{}
 	for _, attribute := range a.ActsFor.Attributes {
-		value, exists := claims[a.ActsFor.ClaimOf(attribute, c.JWT)]
+		value, exists := claims[a.ActsFor.ClaimOf(attribute, cfg.JWT)]
 		if !exists {
 			continue
 		}
@@ -53,29 +53,29 @@ func (v *JWT) VerifyUser(ctx context.Context, token, agent, database string) (at
 
 // CallerForUser returns the caller as it acts for the user of a token: it has another name for each user, and the
 // user's attributes. Only agents whose configuration says so act for others.
-func (v *JWT) CallerForUser(ctx context.Context, c Caller, token string) (Caller, error) {
-	if c.Role != Agent {
+func (v *JWT) CallerForUser(ctx context.Context, caller Caller, token string) (Caller, error) {
+	if caller.Role != Agent {
 		return Caller{}, NewRefusal(errors.New("only agents act for users"))
 	}
-	attributes, until, err := v.VerifyUser(ctx, token, c.Agent, c.Database)
+	attributes, until, err := v.VerifyUser(ctx, token, caller.Agent, caller.Database)
 	if err != nil {
 		return Caller{}, NewRefusal(err)
 	}
-	if c.ExpiresAt.IsZero() || until.Before(c.ExpiresAt) {
-		c.ExpiresAt = until
+	if caller.ExpiresAt.IsZero() || until.Before(caller.ExpiresAt) {
+		caller.ExpiresAt = until
 	}
 	user := ""
 	for _, name := range slices.Sorted(maps.Keys(attributes)) {
 		user += name + "\x00" + attributes[name] + "\x00"
 	}
 	claims := maps.Clone(attributes)
-	for name, value := range c.Claims {
+	for name, value := range caller.Claims {
 		if _, ofUser := claims[name]; !ofUser {
 			claims[name] = value
 		}
 	}
-	c.Name, c.UserToken, c.Claims = c.Name+" for "+v.nameOf(Subject, user), token, claims
-	return c, nil
+	caller.Name, caller.UserToken, caller.Claims = caller.Name+" for "+v.nameOf(Subject, user), token, claims
+	return caller, nil
 }
 
 // checkActor checks who may act by a token. actor is the name by which the provider knows the agent; "": its own, and

@@ -19,12 +19,12 @@ func TestUserTokens(t *testing.T) {
 	if err := os.WriteFile(path, keySet(t, p), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	c := jwtConfig(path)
-	c.Agents["backend"] = &config.Agent{Database: "app", Auth: "scram", ActsFor: &config.ActsFor{
+	cfg := jwtConfig(path)
+	cfg.Agents["backend"] = &config.Agent{Database: "app", Auth: "scram", ActsFor: &config.ActsFor{
 		Attributes: []string{"user", "level"}, By: config.ByJWT, Claims: map[string]string{"user": "sub"}}}
-	c.Agents["exact"] = &config.Agent{Database: "app", Auth: "scram", ActsFor: &config.ActsFor{
+	cfg.Agents["exact"] = &config.Agent{Database: "app", Auth: "scram", ActsFor: &config.ActsFor{
 		Attributes: []string{"user"}, By: config.ByJWT, Claims: map[string]string{"user": "sub"}, Actor: "client-7"}}
-	v := NewJWT(func() *config.Config { return c })
+	v := NewJWT(func() *config.Config { return cfg })
 	act := func(sub any) map[string]any {
 		return map[string]any{"sub": sub, "act": map[string]any{"sub": "before"}}
 	}
@@ -80,12 +80,12 @@ func TestUserTokens(t *testing.T) {
 	// A caller of HTTP is another one for each user.
 	names := map[string]bool{}
 	for _, sub := range []string{"alice", "bob", "alice"} {
-		c, err := v.CallerForUser(t.Context(), Caller{Name: "app", Role: Agent, Agent: "backend", Database: "app"},
+		caller, err := v.CallerForUser(t.Context(), Caller{Name: "app", Role: Agent, Agent: "backend", Database: "app"},
 			p.token(map[string]any{"sub": sub}))
-		if err != nil || c.UserToken == "" || c.ExpiresAt.IsZero() || strings.Contains(c.Name, sub) {
-			t.Errorf("%+v, %v", c, err)
+		if err != nil || caller.UserToken == "" || caller.ExpiresAt.IsZero() || strings.Contains(caller.Name, sub) {
+			t.Errorf("%+v, %v", caller, err)
 		}
-		names[c.Name] = true
+		names[caller.Name] = true
 	}
 	if len(names) != 2 {
 		t.Errorf("two users are %v", names)

@@ -21,9 +21,9 @@ func publishedTools(d *Database) []Tool {
 		return nil
 	}
 	var out []Tool
-	for _, f := range p.Functions() {
-		if f.Tool != nil {
-			out = append(out, publishFunction(f))
+	for _, function := range p.Functions() {
+		if function.Tool != nil {
+			out = append(out, publishFunction(function))
 		}
 	}
 	slices.SortFunc(out, func(a, b Tool) int { return strings.Compare(a.Name, b.Name) })
@@ -32,15 +32,17 @@ func publishedTools(d *Database) []Tool {
 
 // publishFunction makes a tool of a function. It runs as a statement of the agent; the proxy sets the pinned arguments,
 // whoever calls.
-func publishFunction(f *policy.Function) Tool {
+func publishFunction(function *policy.Function) Tool {
 	t := Tool{
-		Name: f.Tool.Name, Title: f.Tool.Name, Description: f.Tool.Description, Roles: []identity.Role{identity.Agent},
-		ReadOnly: f.Overloads[0].Volatility != 'v', IsDestructive: f.Overloads[0].Volatility == 'v', RunsStatements: true,
+		Name: function.Tool.Name, Title: function.Tool.Name, Description: function.Tool.Description,
+		Roles:    []identity.Role{identity.Agent},
+		ReadOnly: function.Overloads[0].Volatility != 'v', IsDestructive: function.Overloads[0].Volatility == 'v',
+		RunsStatements: true,
 		input: &jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{},
 			AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}}},
 		output: rowsSchema,
 	}
-	for _, a := range f.Tool.Arguments {
+	for _, a := range function.Tool.Arguments {
 		t.input.Properties[a.Name] = argumentSchema(a)
 		t.input.PropertyOrder = append(t.input.PropertyOrder, a.Name)
 		if !a.Optional {
@@ -55,7 +57,7 @@ func publishFunction(f *policy.Function) Tool {
 		}
 		var names []string
 		var parameters [][]byte
-		for _, a := range f.Tool.Arguments {
+		for _, a := range function.Tool.Arguments {
 			raw, ok := given[a.Name]
 			if !ok {
 				continue
@@ -66,7 +68,7 @@ func publishFunction(f *policy.Function) Tool {
 			}
 			names, parameters = append(names, a.Name), append(parameters, text)
 		}
-		return c.runStatement(ctx, f.CallStatement(names), parameters, maxRows, false)
+		return c.runStatement(ctx, function.CallStatement(names), parameters, maxRows, false)
 	}
 	return t
 }

@@ -133,18 +133,18 @@ func (s *Server) listTools(one *mcpSession) *sdk.ListToolsResult {
 	return out
 }
 
-func (s *Server) offeredTools(c identity.Caller) []Tool {
-	service := s.Databases[c.Database]
+func (s *Server) offeredTools(caller identity.Caller) []Tool {
+	service := s.Databases[caller.Database]
 	if service == nil {
 		return nil
 	}
 	var out []Tool
 	for _, t := range s.tools {
-		if t.isOfferedTo(c.Role, service) {
+		if t.isOfferedTo(caller.Role, service) {
 			out = append(out, t.forDatabase(service))
 		}
 	}
-	if c.Role == identity.Agent {
+	if caller.Role == identity.Agent {
 		out = append(out, memoryTools(service)...)
 		out = append(out, publishedTools(service)...)
 	}

@@ -86,8 +86,8 @@ func setReadOnly(t *Tool, d *Database) {
 }
 
 func hasWritableTables(p *policy.Policy) bool {
-	for _, t := range p.Tables() {
-		if t.Write != nil {
+	for _, table := range p.Tables() {
+		if table.Write != nil {
 			return true
 		}
 	}
@@ -96,8 +96,8 @@ func hasWritableTables(p *policy.Policy) bool {
 			return true
 		}
 	}
-	for _, f := range p.Functions() {
-		for _, o := range f.Overloads {
+	for _, function := range p.Functions() {
+		for _, o := range function.Overloads {
 			if o.Volatility == 'v' {
 				return true
 			}

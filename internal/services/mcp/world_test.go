@@ -31,15 +31,15 @@ type face struct {
 func runFace(t testing.TB, name string) *face {
 	t.Helper()
 	f := &face{demo: demos.StartDemo(t, name), tokens: filepath.Join(t.TempDir(), "tokens.yaml")}
-	c, err := config.Load(filepath.Join(f.demo.Dir, "pgconsent.yaml"))
+	cfg, err := config.Load(filepath.Join(f.demo.Dir, "pgconsent.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.HTTP.Tokens, c.HTTP.Listen, c.Listen = f.tokens, "127.0.0.1:0", config.AddressList{"127.0.0.1:0"}
-	c.Audit.File, c.Audit.Anchor, c.Audit.Key = filepath.Join(t.TempDir(), "audit"), filepath.Join(t.TempDir(),
+	cfg.HTTP.Tokens, cfg.HTTP.Listen, cfg.Listen = f.tokens, "127.0.0.1:0", config.AddressList{"127.0.0.1:0"}
+	cfg.Audit.File, cfg.Audit.Anchor, cfg.Audit.Key = filepath.Join(t.TempDir(), "audit"), filepath.Join(t.TempDir(),
 		"audit.anchor"), filepath.Join(t.TempDir(), "audit.key")
-	f.config = c
-	s, err := serve.New(t.Context(), serve.Options{Config: c, DrainTime: time.Second})
+	f.config = cfg
+	s, err := serve.New(t.Context(), serve.Options{Config: cfg, DrainTime: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

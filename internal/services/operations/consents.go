@@ -36,15 +36,15 @@ type ConsentChange struct {
 
 // Status returns the relationship of a subject: their consent to everybody, about everything. For an expired one it
 // returns a *consent.ExpiredError and the status.
-func (d *Service) Status(ctx context.Context, c identity.Caller, subject string) (ConsentStatus, error) {
-	if err := RequireRole(c, identity.Subject, identity.Admin, identity.System); err != nil {
+func (d *Service) Status(ctx context.Context, caller identity.Caller, subject string) (ConsentStatus, error) {
+	if err := RequireRole(caller, identity.Subject, identity.Admin, identity.System); err != nil {
 		return ConsentStatus{}, err
 	}
-	r, err := d.registry(c)
+	r, err := d.registry(caller)
 	if err != nil {
 		return ConsentStatus{}, err
 	}
-	if subject, err = SubjectOf(c, subject); err != nil {
+	if subject, err = SubjectOf(caller, subject); err != nil {
 		return ConsentStatus{}, err
 	}
 	rec, now, err := r.CurrentRecord(ctx, consent.Key{Subject: subject, Grantee: consent.AnyGrantee,
@@ -61,15 +61,15 @@ func (d *Service) Status(ctx context.Context, c identity.Caller, subject string)
 
 // Consents returns the newest record of each consent of a subject: the relationship, and consents to grantees and about
 // scopes.
-func (d *Service) Consents(ctx context.Context, c identity.Caller, subject string) ([]ConsentStatus, error) {
-	if err := RequireRole(c, identity.Subject, identity.Admin, identity.System); err != nil {
+func (d *Service) Consents(ctx context.Context, caller identity.Caller, subject string) ([]ConsentStatus, error) {
+	if err := RequireRole(caller, identity.Subject, identity.Admin, identity.System); err != nil {
 		return nil, err
 	}
-	r, err := d.registry(c)
+	r, err := d.registry(caller)
 	if err != nil {
 		return nil, err
 	}
-	if subject, err = SubjectOf(c, subject); err != nil {
+	if subject, err = SubjectOf(caller, subject); err != nil {
 		return nil, err
 	}
 	records, now, err := r.CurrentOfSubject(ctx, subject)
@@ -84,15 +84,15 @@ func (d *Service) Consents(ctx context.Context, c identity.Caller, subject strin
 }
 
 // History returns the records of a subject, oldest first: to the subject and to admins.
-func (d *Service) History(ctx context.Context, c identity.Caller, subject string) ([]consent.Record, error) {
-	if err := RequireRole(c, identity.Subject, identity.Admin); err != nil {
+func (d *Service) History(ctx context.Context, caller identity.Caller, subject string) ([]consent.Record, error) {
+	if err := RequireRole(caller, identity.Subject, identity.Admin); err != nil {
 		return nil, err
 	}
-	r, err := d.registry(c)
+	r, err := d.registry(caller)
 	if err != nil {
 		return nil, err
 	}
-	if subject, err = SubjectOf(c, subject); err != nil {
+	if subject, err = SubjectOf(caller, subject); err != nil {
 		return nil, err
 	}
 	return r.History(ctx, subject)
@@ -100,23 +100,24 @@ func (d *Service) History(ctx context.Context, c identity.Caller, subject string
 
 // Change makes a change in the name of the caller, who becomes its party. An empty subject is the caller itself;
 // another one can be named by a guardian.
-func (d *Service) Change(ctx context.Context, c identity.Caller, command consent.Command) (ConsentChange, error) {
-	if c.Role == identity.Admin || c.Role == identity.Operator {
+func (d *Service) Change(ctx context.Context, caller identity.Caller, command consent.Command) (ConsentChange, error) {
+	if caller.Role == identity.Admin || caller.Role == identity.Operator {
 		return ConsentChange{}, newForbiddenError()
 	}
-	r, err := d.registry(c)
+	r, err := d.registry(caller)
 	if err != nil {
 		return ConsentChange{}, err
 	}
-	if command.Subject, command.Caller, err = PartyFor(c, command.Subject); err != nil {
+	if command.Subject, command.Caller, err = PartyFor(caller, command.Subject); err != nil {
 		return ConsentChange{}, err
 	}
-	if command.Action == consent.ActionInteract && c.Role == identity.System {
+	if command.Action == consent.ActionInteract && caller.Role == identity.System {
 		command.Caller.Role = consent.RoleApplication
 	}
 	if command.RequestKey != "" {
 		// Keys belong to the caller: another caller's use of the same key is not visible.
-		command.RequestKey = string(c.Role) + " " + cmp.Or(c.Subject, c.Agent, c.Name) + " " + command.RequestKey
+		command.RequestKey = string(caller.Role) + " " + cmp.Or(caller.Subject, caller.Agent, caller.Name) + " " +
+			command.RequestKey
 	}
 	// The role is checked before the registry looks up the subject.
 	if err := consent.CheckRole(command); err != nil {
@@ -124,7 +125,8 @@ func (d *Service) Change(ctx context.Context, c identity.Caller, command consent
 	}
 	result, err := r.Execute(ctx, command)
 	if err != nil {
-		if unasked, ok := errors.AsType[*consent.ValidationError](err); ok && unasked.NotRequested && c.Role == identity.Agent {
+		if unasked, ok := errors.AsType[*consent.ValidationError](err); ok && unasked.NotRequested &&
+			caller.Role == identity.Agent {
 			// Agents know the subjects who have asked, and learn of nobody else whether there is a consent.
 			err = consent.NewNotFound()
 		}
@@ -134,11 +136,11 @@ func (d *Service) Change(ctx context.Context, c identity.Caller, command consent
 }
 
 // PendingPartnerships returns the partnerships that wait for a decision: to agents, who decide, and admins, who read.
-func (d *Service) PendingPartnerships(ctx context.Context, c identity.Caller) ([]PartnershipTask, error) {
-	if err := RequireRole(c, identity.Agent, identity.Admin); err != nil {
+func (d *Service) PendingPartnerships(ctx context.Context, caller identity.Caller) ([]PartnershipTask, error) {
+	if err := RequireRole(caller, identity.Agent, identity.Admin); err != nil {
 		return nil, err
 	}
-	r, err := d.registry(c)
+	r, err := d.registry(caller)
 	if err != nil {
 		return nil, err
 	}

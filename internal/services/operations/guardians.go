@@ -33,15 +33,15 @@ func (d *Service) Wards(ctx context.Context, c identity.Caller) ([]string, error
 
 // WardConsents returns the newest record of each consent of a ward of the caller. A stranger gets the same refusal,
 // whether such a person exists or not.
-func (d *Service) WardConsents(ctx context.Context, c identity.Caller, ward string) ([]ConsentStatus, error) {
-	wards, err := d.Wards(ctx, c)
+func (d *Service) WardConsents(ctx context.Context, caller identity.Caller, ward string) ([]ConsentStatus, error) {
+	wards, err := d.Wards(ctx, caller)
 	if err != nil {
 		return nil, err
 	}
 	if !slices.Contains(wards, ward) {
 		return nil, newForbiddenError()
 	}
-	records, now, err := d.Databases[c.Database].Registry.CurrentOfSubject(ctx, ward)
+	records, now, err := d.Databases[caller.Database].Registry.CurrentOfSubject(ctx, ward)
 	if err != nil {
 		return nil, err
 	}

@@ -22,11 +22,11 @@ type People struct {
 const maxPeople = 500
 
 // People returns subjects of the caller's database with the states of their consents. Only admins may call it.
-func (d *Service) People(ctx context.Context, c identity.Caller, f registry.PeopleFilter) (People, error) {
-	if err := RequireRole(c, identity.Admin); err != nil {
+func (d *Service) People(ctx context.Context, caller identity.Caller, f registry.PeopleFilter) (People, error) {
+	if err := RequireRole(caller, identity.Admin); err != nil {
 		return People{}, err
 	}
-	r, err := d.registry(c)
+	r, err := d.registry(caller)
 	if err != nil {
 		return People{}, err
 	}

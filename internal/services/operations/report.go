@@ -15,23 +15,24 @@ const auditTimeout = 2 * time.Minute
 
 // Report makes the report to a data subject: to the subject and to admins. One report is made at a time, since it reads
 // the whole audit; other callers wait for a moment and are then asked to try again.
-func (o *AdminService) Report(ctx context.Context, c identity.Caller, q access.ReportRequest) (*dsar.Report, error) {
-	if err := RequireRole(c, identity.Subject, identity.Admin); err != nil {
+func (o *AdminService) Report(ctx context.Context, caller identity.Caller, q access.ReportRequest) (*dsar.Report,
+	error) {
+	if err := RequireRole(caller, identity.Subject, identity.Admin); err != nil {
 		return nil, err
 	}
 	var err error
-	if q.Subject, err = SubjectOf(c, q.Subject); err != nil {
+	if q.Subject, err = SubjectOf(caller, q.Subject); err != nil {
 		return nil, err
 	}
-	q.RequestedBy = c.Name
-	if c.Role == identity.Subject {
-		q.RequestedBy = c.Subject
+	q.RequestedBy = caller.Name
+	if caller.Role == identity.Subject {
+		q.RequestedBy = caller.Subject
 	}
-	db, err := o.Database(c)
+	db, err := o.Database(caller)
 	if err != nil {
 		return nil, err
 	}
-	p, _, err := o.ActivePolicy(c.Database)
+	p, _, err := o.ActivePolicy(caller.Database)
 	if err != nil {
 		return nil, err
 	}
@@ -48,12 +49,12 @@ func (o *AdminService) Report(ctx context.Context, c identity.Caller, q access.R
 	}
 	ctx, cancel := context.WithTimeout(ctx, auditTimeout)
 	defer cancel()
-	conn, err := o.connectOwner(ctx, c)
+	conn, err := o.connectOwner(ctx, caller)
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	from := o.ReportSources(c.Database)
+	from := o.ReportSources(caller.Database)
 	from.Conn, from.Policy, from.Registry = conn, p, db.Registry
 	return access.MakeReport(ctx, from, q)
 }

@@ -27,14 +27,14 @@ type SourceRecord struct {
 // ReadSource reads a row by its id, as the agent, through the proxy. For an id that does not exist, that the agent may
 // not read or that is invalid, it sends one statement of the same form and returns the same error. The statement counts
 // for limits.
-func (d *Service) ReadSource(ctx context.Context, c identity.Caller, s *policy.Sources, id string) (*SourceRecord,
+func (d *Service) ReadSource(ctx context.Context, caller identity.Caller, s *policy.Sources, id string) (*SourceRecord,
 	error) {
-	if err := RequireRole(c, identity.Agent); err != nil {
+	if err := RequireRole(caller, identity.Agent); err != nil {
 		return nil, err
 	}
-	r := s.Table.Relation
-	key, valid := keyValue(r.Column(s.Key).Type, id)
-	conn, err := d.Connect(ctx, c)
+	relation := s.Table.Relation
+	key, valid := keyValue(relation.Column(s.Key).Type, id)
+	conn, err := d.Connect(ctx, caller)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,8 @@ func (d *Service) ReadSource(ctx context.Context, c identity.Caller, s *policy.S
 		}
 		columns, into, out.Names = append(columns, column), append(into, new(*string)), append(out.Names, f.Name)
 	}
-	sql := "SELECT " + strings.Join(columns, ", ") + " FROM " + r.Name.SQL() + " WHERE " + catalog.QuoteIdent(s.Key) + " = $1"
+	sql := "SELECT " + strings.Join(columns, ", ") + " FROM " + relation.Name.SQL() + " WHERE " +
+		catalog.QuoteIdent(s.Key) + " = $1"
 	rows, err := conn.Query(ctx, sql, key)
 	if err != nil {
 		return nil, translateError(err)

@@ -16,44 +16,46 @@ import (
 const queryTimeout = 10 * time.Second
 
 // Visibility returns how much of a subject's data each agent can see now. The subject and admins may call it.
-func (o *AdminService) Visibility(ctx context.Context, c identity.Caller, subject string) ([]why.Visibility, error) {
-	if err := RequireRole(c, identity.Subject, identity.Admin); err != nil {
+func (o *AdminService) Visibility(ctx context.Context, caller identity.Caller, subject string) ([]why.Visibility,
+	error) {
+	if err := RequireRole(caller, identity.Subject, identity.Admin); err != nil {
 		return nil, err
 	}
-	subject, err := SubjectOf(c, subject)
+	subject, err := SubjectOf(caller, subject)
 	if err != nil {
 		return nil, err
 	}
-	p, _, err := o.ActivePolicy(c.Database)
+	p, _, err := o.ActivePolicy(caller.Database)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
-	conn, err := o.connectOwner(ctx, c)
+	conn, err := o.connectOwner(ctx, caller)
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	return why.VisibleToAgents(ctx, conn, p, subject, o.Agents(c.Database))
+	return why.VisibleToAgents(ctx, conn, p, subject, o.Agents(caller.Database))
 }
 
 // RowKeys returns the keys of a subject's rows, by table. Only admins may call it.
-func (o *AdminService) RowKeys(ctx context.Context, c identity.Caller, subject string) ([]dsar.SubjectRows, error) {
-	if err := RequireRole(c, identity.Admin); err != nil {
+func (o *AdminService) RowKeys(ctx context.Context, caller identity.Caller, subject string) ([]dsar.SubjectRows,
+	error) {
+	if err := RequireRole(caller, identity.Admin); err != nil {
 		return nil, err
 	}
-	subject, err := SubjectOf(c, subject)
+	subject, err := SubjectOf(caller, subject)
 	if err != nil {
 		return nil, err
 	}
-	p, _, err := o.ActivePolicy(c.Database)
+	p, _, err := o.ActivePolicy(caller.Database)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
-	conn, err := o.connectOwner(ctx, c)
+	conn, err := o.connectOwner(ctx, caller)
 	if err != nil {
 		return nil, err
 	}
@@ -62,46 +64,46 @@ func (o *AdminService) RowKeys(ctx context.Context, c identity.Caller, subject s
 }
 
 // ExplainRow explains why an agent sees a row or not, rule by rule. Only admins may call it.
-func (o *AdminService) ExplainRow(ctx context.Context, c identity.Caller, agent, table string,
+func (o *AdminService) ExplainRow(ctx context.Context, caller identity.Caller, agent, table string,
 	key []string) (*why.Answer, error) {
-	if err := RequireRole(c, identity.Admin); err != nil {
+	if err := RequireRole(caller, identity.Admin); err != nil {
 		return nil, err
 	}
-	attributes, ok := o.Agents(c.Database)[agent]
+	attributes, ok := o.Agents(caller.Database)[agent]
 	if !ok {
 		return nil, newNotFoundError("agent")
 	}
-	p, snapshot, err := o.ActivePolicy(c.Database)
+	p, snapshot, err := o.ActivePolicy(caller.Database)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
-	conn, err := o.connectOwner(ctx, c)
+	conn, err := o.connectOwner(ctx, caller)
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	q := why.Question{Policy: p, Snapshot: snapshot, Agent: agent, Attributes: attributes, Table: table, Key: key,
-		AgentRole: o.AgentRole(c.Database)}
+		AgentRole: o.AgentRole(caller.Database)}
 	if o.ConnectAgent != nil {
-		q.ConnectAgent = func(ctx context.Context) (*pgx.Conn, error) { return o.ConnectAgent(ctx, c.Database) }
+		q.ConnectAgent = func(ctx context.Context) (*pgx.Conn, error) { return o.ConnectAgent(ctx, caller.Database) }
 	}
 	return why.Explain(ctx, conn, q)
 }
 
 // Tables returns the names of the policy's tables. Only admins may call it.
-func (o *AdminService) Tables(_ context.Context, c identity.Caller) ([]string, error) {
-	if err := RequireRole(c, identity.Admin); err != nil {
+func (o *AdminService) Tables(_ context.Context, caller identity.Caller) ([]string, error) {
+	if err := RequireRole(caller, identity.Admin); err != nil {
 		return nil, err
 	}
-	p, _, err := o.ActivePolicy(c.Database)
+	p, _, err := o.ActivePolicy(caller.Database)
 	if err != nil {
 		return nil, err
 	}
 	var out []string
-	for _, t := range p.Tables() {
-		out = append(out, t.Relation.Name.String())
+	for _, table := range p.Tables() {
+		out = append(out, table.Relation.Name.String())
 	}
 	return out, nil
 }

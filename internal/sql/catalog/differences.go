@@ -23,8 +23,8 @@ type Differences struct {
 func (s *Snapshot) Differences(o *Snapshot) Differences {
 	differ := map[Name]bool{}
 	for _, pair := range [][2]*Snapshot{{s, o}, {o, s}} {
-		for name, r := range pair[0].relations {
-			if other := pair[1].relations[name]; other == nil || !reflect.DeepEqual(r, other) {
+		for name, relation := range pair[0].relations {
+			if other := pair[1].relations[name]; other == nil || !reflect.DeepEqual(relation, other) {
 				differ[name] = true
 			}
 		}

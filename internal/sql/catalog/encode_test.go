@@ -39,13 +39,13 @@ func TestEverythingIsEncoded(t *testing.T) {
 }
 
 func TestOtherFormsAreRefused(t *testing.T) {
-	s := NewSnapshot(Spec{Database: "app", Relations: []*Relation{{Name: Name{"public", "people"}}}})
-	data, err := s.Encode()
+	snap := NewSnapshot(Spec{Database: "app", Relations: []*Relation{{Name: Name{"public", "people"}}}})
+	data, err := snap.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
 	again, err := Decode(data)
-	if err != nil || again.Version() != s.Version() {
+	if err != nil || again.Version() != snap.Version() {
 		t.Errorf("%v, %v", again, err)
 	}
 	before := specFormat

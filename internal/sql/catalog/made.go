@@ -93,12 +93,12 @@ func (s *Snapshot) attributeTypes(t *Type) []uint32 {
 	if t.Kind != 'c' {
 		return nil
 	}
-	r, found := s.Relation(t.Name)
+	relation, found := s.Relation(t.Name)
 	if !found {
 		return nil
 	}
 	var out []uint32
-	for _, c := range r.Columns {
+	for _, c := range relation.Columns {
 		out = append(out, c.TypeOID)
 	}
 	return out

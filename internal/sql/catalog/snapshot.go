@@ -51,7 +51,7 @@ type Snapshot struct {
 
 // NewSnapshot returns a snapshot with the content spec, which the caller must not change any more.
 func NewSnapshot(spec Spec) *Snapshot {
-	s := &Snapshot{
+	snap := &Snapshot{
 		spec:      spec,
 		relations: make(map[Name]*Relation, len(spec.Relations)),
 		indexes:   make(map[Name]*NamedIndex, len(spec.Indexes)),
@@ -64,37 +64,37 @@ func NewSnapshot(spec Spec) *Snapshot {
 		castsTo:         map[uint32][]*Cast{},
 		referringTables: map[Name][]*Relation{},
 	}
-	for _, r := range spec.Relations {
-		s.relations[r.Name] = r
-		for _, k := range r.ForeignKeys {
-			if !slices.Contains(s.referringTables[k.Target], r) {
-				s.referringTables[k.Target] = append(s.referringTables[k.Target], r)
+	for _, relation := range spec.Relations {
+		snap.relations[relation.Name] = relation
+		for _, k := range relation.ForeignKeys {
+			if !slices.Contains(snap.referringTables[k.Target], relation) {
+				snap.referringTables[k.Target] = append(snap.referringTables[k.Target], relation)
 			}
 		}
 	}
 	for _, i := range spec.Indexes {
-		s.indexes[i.Name] = i
+		snap.indexes[i.Name] = i
 	}
 	for _, f := range spec.Functions {
-		s.functions[f.Name] = append(s.functions[f.Name], f)
-		s.functionsByOID[f.OID] = f
+		snap.functions[f.Name] = append(snap.functions[f.Name], f)
+		snap.functionsByOID[f.OID] = f
 	}
 	for _, t := range spec.Types {
-		s.types[t.Name] = append(s.types[t.Name], t)
-		s.typesByOID[t.OID] = t
+		snap.types[t.Name] = append(snap.types[t.Name], t)
+		snap.typesByOID[t.OID] = t
 	}
 	for _, o := range spec.Operators {
-		s.operators[o.Name] = append(s.operators[o.Name], o)
+		snap.operators[o.Name] = append(snap.operators[o.Name], o)
 	}
 	for _, c := range spec.Casts {
-		s.castsTo[c.Target] = append(s.castsTo[c.Target], c)
+		snap.castsTo[c.Target] = append(snap.castsTo[c.Target], c)
 	}
-	s.nativeTypes = make(map[uint32]bool, len(spec.Types))
+	snap.nativeTypes = make(map[uint32]bool, len(spec.Types))
 	for _, t := range spec.Types {
-		s.nativeTypes[t.OID] = !s.typeRunsUserCode(t.OID, maxTypeDepth)
+		snap.nativeTypes[t.OID] = !snap.typeRunsUserCode(t.OID, maxTypeDepth)
 	}
-	s.version = spec.hash()
-	return s
+	snap.version = spec.hash()
+	return snap
 }
 
 // WithoutColumns returns the snapshot without some columns of tables, by the tables' OIDs; indexes and foreign keys may
@@ -103,18 +103,18 @@ func NewSnapshot(spec Spec) *Snapshot {
 func (s *Snapshot) WithoutColumns(columns map[uint32][]string) (smaller *Snapshot, stillUsed []Name) {
 	spec, found := s.spec, false
 	spec.Relations = slices.Clone(s.spec.Relations)
-	for i, r := range spec.Relations {
-		names := columns[r.OID]
+	for i, relation := range spec.Relations {
+		names := columns[relation.OID]
 		if len(names) == 0 {
 			continue
 		}
-		if slices.ContainsFunc(names, r.isColumnOfSharedObject) {
-			stillUsed = append(stillUsed, r.Name)
+		if slices.ContainsFunc(names, relation.isColumnOfSharedObject) {
+			stillUsed = append(stillUsed, relation.Name)
 			continue
 		}
-		relationCopy := *r
+		relationCopy := *relation
 		relationCopy.Columns, relationCopy.WaitingColumns = nil, nil
-		for _, c := range r.Columns {
+		for _, c := range relation.Columns {
 			if slices.Contains(names, c.Name) {
 				relationCopy.WaitingColumns, found = append(relationCopy.WaitingColumns, c.Name), true
 			} else {
@@ -133,9 +133,9 @@ func (s *Snapshot) WithoutColumns(columns map[uint32][]string) (smaller *Snapsho
 // isColumnOfSharedObject tells whether a column is generated, or a key, check, partition or computation depends on it
 // together with other columns, or on a value that rows get when none is given.
 func (r *Relation) isColumnOfSharedObject(name string) bool {
-	c := r.Column(name)
+	column := r.Column(name)
 	hasColumn := func(columns []string) bool { return slices.Contains(columns, name) }
-	return c != nil && (c.Generated || c.Virtual) || hasColumn(r.PrimaryKey) || hasColumn(r.PartitionBy) ||
+	return column != nil && (column.Generated || column.Virtual) || hasColumn(r.PrimaryKey) || hasColumn(r.PartitionBy) ||
 		slices.ContainsFunc(r.CheckedTogether, hasColumn) ||
 		slices.ContainsFunc(r.RecheckedColumns, hasColumn) ||
 		slices.ContainsFunc(r.Computations, func(computation Computation) bool { return hasColumn(computation.Columns) }) ||
@@ -144,14 +144,18 @@ func (r *Relation) isColumnOfSharedObject(name string) bool {
 		}) ||
 		slices.ContainsFunc(r.UniqueKeys, func(k Key) bool {
 			return (hasColumn(k.Columns) || hasColumn(k.WhereColumns)) &&
-				(len(k.Columns) > 1 || !hasColumn(k.NullsDistinctColumns) || k.Where != "" || c == nil || c.Default != "" ||
-					c.Identity != "")
+				(len(k.Columns) > 1 || !hasColumn(k.NullsDistinctColumns) || k.Where != "" || column == nil ||
+					column.Default != "" ||
+					column.Identity != "")
 		})
 }
 
 // hash returns a hash of the content that does not depend on the order of the slices.
 func (spec Spec) hash() string {
-	spec.Relations = sortedByName(spec.Relations, func(r *Relation) (Name, uint32) { return r.Name, r.OID })
+	spec.Relations = sortedByName(spec.Relations, func(relation *Relation) (Name, uint32) {
+		return relation.Name,
+			relation.OID
+	})
 	spec.Indexes = sortedByName(spec.Indexes, func(i *NamedIndex) (Name, uint32) { return i.Name, 0 })
 	spec.Functions = sortedByName(spec.Functions, func(f *Function) (Name, uint32) { return f.Name, f.OID })
 	spec.Types = sortedByName(spec.Types, func(t *Type) (Name, uint32) { return t.Name, t.OID })

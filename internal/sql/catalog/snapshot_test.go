@@ -24,7 +24,7 @@ func spec() catalog.Spec {
 }
 
 func TestNamesAreResolvedAsPostgreSQLDoes(t *testing.T) {
-	s := catalog.NewSnapshot(spec())
+	snap := catalog.NewSnapshot(spec())
 	for _, c := range []struct {
 		schema, name string
 		want         catalog.Name
@@ -39,24 +39,24 @@ func TestNamesAreResolvedAsPostgreSQLDoes(t *testing.T) {
 		{"information_schema", "tables", n("information_schema", "tables"), true},
 		{"", "People", catalog.Name{}, false},
 	} {
-		if got, ok := s.ResolveRelation(c.schema, c.name); got != c.want || ok != c.ok {
+		if got, ok := snap.ResolveRelation(c.schema, c.name); got != c.want || ok != c.ok {
 			t.Errorf("%q.%q: %v, %v", c.schema, c.name, got, ok)
 		}
 	}
-	if got := len(s.FunctionsNamed("", "f")); got != 2 {
+	if got := len(snap.FunctionsNamed("", "f")); got != 2 {
 		t.Errorf("%d functions f on the path", got)
 	}
-	if got := len(s.FunctionsNamed("other", "f")); got != 1 {
+	if got := len(snap.FunctionsNamed("other", "f")); got != 1 {
 		t.Errorf("%d functions other.f", got)
 	}
-	if got := len(s.TypesNamed("", "text")); got != 2 {
+	if got := len(snap.TypesNamed("", "text")); got != 2 {
 		t.Errorf("%d types text: one that is shadowed counts too", got)
 	}
-	if s.TypeByOID(25).Name != n("pg_catalog", "text") || s.TypeByOID(0) != nil {
+	if snap.TypeByOID(25).Name != n("pg_catalog", "text") || snap.TypeByOID(0) != nil {
 		t.Error("types by OID")
 	}
-	if !s.HasCatalogFunction("count") || s.HasCatalogFunction("f") || !s.HasCatalogOperator("=") ||
-		len(s.OperatorsNamed("", "<->")) != 2 || len(s.OperatorsNamed("other", "<->")) != 1 {
+	if !snap.HasCatalogFunction("count") || snap.HasCatalogFunction("f") || !snap.HasCatalogOperator("=") ||
+		len(snap.OperatorsNamed("", "<->")) != 2 || len(snap.OperatorsNamed("other", "<->")) != 1 {
 		t.Error("names of pg_catalog")
 	}
 }

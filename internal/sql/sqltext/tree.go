@@ -9,8 +9,8 @@ import (
 // EachMessage calls f for each message directly inside another, in the order of the fields, with the name of the field
 // that holds it. It knows nothing of the grammar, so it passes over no part of it.
 func EachMessage(m proto.Message, f func(field string, child proto.Message)) {
-	if n, ok := m.(*Node); ok { // a Node has hundreds of fields, one of which is set
-		if content := NodeContent(n); content != nil {
+	if node, ok := m.(*Node); ok { // a Node has hundreds of fields, one of which is set
+		if content := NodeContent(node); content != nil {
 			f("node", content)
 		}
 		return
@@ -46,14 +46,14 @@ func Walk(m proto.Message, enter func(proto.Message) bool) {
 // EachChild calls f for each Node inside a message that is in no other Node inside it. A Node itself has those of its
 // content.
 func EachChild(m proto.Message, f func(*Node)) {
-	if n, ok := m.(*Node); ok {
-		if m = NodeContent(n); m == nil {
+	if node, ok := m.(*Node); ok {
+		if m = NodeContent(node); m == nil {
 			return
 		}
 	}
 	EachMessage(m, func(_ string, child proto.Message) {
-		if n, ok := child.(*Node); ok {
-			f(n)
+		if node, ok := child.(*Node); ok {
+			f(node)
 		} else {
 			EachChild(child, f)
 		}

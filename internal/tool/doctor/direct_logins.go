@@ -16,9 +16,9 @@ func checkDirectLogins(ctx context.Context, x *examination) ([]Finding, error) {
 		return nil, nil
 	}
 	var tables []uint32
-	for _, t := range x.Policy.Tables() {
-		if _, open := t.Rows.(predicate.Open); !open || t.Columns != nil {
-			tables = append(tables, t.Relation.OID)
+	for _, table := range x.Policy.Tables() {
+		if _, open := table.Rows.(predicate.Open); !open || table.Columns != nil {
+			tables = append(tables, table.Relation.OID)
 		}
 	}
 	expectedLogins := append([]string{x.AgentRole, x.ControlRole, x.ReaderRole, x.RowsRole}, x.Owners...)

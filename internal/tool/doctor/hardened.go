@@ -12,15 +12,15 @@ import (
 // the row security path with a hardened plan. That is safe, but slow where a search needs an index.
 func checkHardenedPlans(_ context.Context, x *examination) ([]Finding, error) {
 	var found []Finding
-	for _, t := range x.Policy.Tables() {
-		source, runs := x.Snapshot.ReadRunsUserCode(t.Relation)
-		for _, h := range t.LookupTables() {
+	for _, table := range x.Policy.Tables() {
+		source, runs := x.Snapshot.ReadRunsUserCode(table.Relation)
+		for _, h := range table.LookupTables() {
 			if !runs && h.Relation.PlannerRunsUserCode {
 				source, runs = h.Relation.UserCodeSource+" (which its rules look into)", true
 			}
 		}
 		if runs {
-			found = append(found, hardenedFinding(t.Relation, source))
+			found = append(found, hardenedFinding(table.Relation, source))
 		}
 	}
 	return found, nil

@@ -47,7 +47,7 @@ func checkDrift(ctx context.Context, x *examination) ([]Finding, error) {
 		isMissingView := func(read *catalog.Relation) bool {
 			return c == "relation "+predicate.SignedView(read.Name).String()+" is gone"
 		}
-		if slices.ContainsFunc(x.Policy.Tables(), func(t *policy.Table) bool { return isMissingView(t.Relation) }) ||
+		if slices.ContainsFunc(x.Policy.Tables(), func(table *policy.Table) bool { return isMissingView(table.Relation) }) ||
 			slices.ContainsFunc(x.Policy.Views(), func(v *policy.View) bool { return isMissingView(v.Relation) }) {
 			missingViews = append(missingViews, c)
 			continue

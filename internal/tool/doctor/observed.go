@@ -5,8 +5,8 @@ import "context"
 // checkObserved names the tables that the policy only observes, and so does not protect.
 func checkObserved(_ context.Context, x *examination) ([]Finding, error) {
 	var names []string
-	for _, t := range x.Policy.Observed() {
-		names = append(names, t.Relation.Name.String())
+	for _, table := range x.Policy.Observed() {
+		names = append(names, table.Relation.Name.String())
 	}
 	if len(names) == 0 {
 		return nil, nil

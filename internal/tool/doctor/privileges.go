@@ -48,15 +48,15 @@ func checkPrivileges(ctx context.Context, x *examination) ([]Finding, error) {
 	var listedTables, tablesWithColumnRights []uint32
 	// The first list is of the agents' rights, the second of the rights of the role that owns row views.
 	rights, ofRowsRole := []writeRights{}, []writeRights{}
-	for _, t := range x.Policy.Tables() {
-		listedTables = append(listedTables, t.Relation.OID)
-		if t.Columns == nil {
-			rights = append(rights, rightsOf(t))
+	for _, table := range x.Policy.Tables() {
+		listedTables = append(listedTables, table.Relation.OID)
+		if table.Columns == nil {
+			rights = append(rights, rightsOf(table))
 			continue
 		}
-		tablesWithColumnRights = append(tablesWithColumnRights, t.Relation.OID)
-		ofRowsRole = append(ofRowsRole, rightsOf(t))
-		rights = append(rights, rightsOf(&policy.Table{Relation: t.Relation}))
+		tablesWithColumnRights = append(tablesWithColumnRights, table.Relation.OID)
+		ofRowsRole = append(ofRowsRole, rightsOf(table))
+		rights = append(rights, rightsOf(&policy.Table{Relation: table.Relation}))
 	}
 	var newTables []string
 	for _, c := range x.Policy.Children() {

@@ -217,28 +217,28 @@ func (p *probe) emptyClaims(ctx context.Context) seal.Claims {
 // findVisibleRows finds protected tables that show a row.
 func (p *probe) findVisibleRows(ctx context.Context, id, message string) ([]Finding, error) {
 	var found []Finding
-	for _, t := range p.Policy.Tables() {
-		n := t.Relation.Name
-		if t.Columns != nil {
-			n = predicate.RowView(n)
+	for _, table := range p.Policy.Tables() {
+		name := table.Relation.Name
+		if table.Columns != nil {
+			name = predicate.RowView(name)
 		}
-		if p.timedOutTables[n] {
+		if p.timedOutTables[name] {
 			continue
 		}
 		var shows bool
-		err := p.conn.QueryRow(ctx, fmt.Sprintf("SELECT EXISTS (SELECT 1 FROM %s.%s)", quoteIdent(n.Schema),
-			quoteIdent(n.Name))).Scan(&shows)
+		err := p.conn.QueryRow(ctx, fmt.Sprintf("SELECT EXISTS (SELECT 1 FROM %s.%s)", quoteIdent(name.Schema),
+			quoteIdent(name.Name))).Scan(&shows)
 		var pg *pgconn.PgError
 		if errors.As(err, &pg) && pg.Code == queryCanceled {
-			p.timedOutTables[n] = true
-			found = append(found, probeTimeout(id, "reading "+n.String()+" took longer than "+p.ProbeTime.String()))
+			p.timedOutTables[name] = true
+			found = append(found, probeTimeout(id, "reading "+name.String()+" took longer than "+p.ProbeTime.String()))
 			continue
 		}
 		if err != nil {
 			return found, err
 		}
 		if shows {
-			found = append(found, Finding{id, SeverityUnsafe, message + " the agent role sees rows of " + n.String(),
+			found = append(found, Finding{id, SeverityUnsafe, message + " the agent role sees rows of " + name.String(),
 				"Run pgconsent migrate."})
 		}
 	}

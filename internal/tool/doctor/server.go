@@ -30,8 +30,8 @@ func checkServer(ctx context.Context, x *examination) ([]Finding, error) {
 	}
 	if n, err := strconv.Atoi(version); err == nil {
 		found = append(found, checkPlanner(n, x.Policy != nil &&
-			slices.ContainsFunc(x.Policy.Tables(), func(t *policy.Table) bool {
-				return t.Relation.HasChildren || t.Relation.Kind == catalog.PartitionedTable
+			slices.ContainsFunc(x.Policy.Tables(), func(table *policy.Table) bool {
+				return table.Relation.HasChildren || table.Relation.Kind == catalog.PartitionedTable
 			}))...)
 	}
 	if encoding != "UTF8" {

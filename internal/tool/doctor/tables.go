@@ -11,12 +11,12 @@ import (
 // withLookupTables also those that its rules read.
 func (x *examination) protectedTables(withLookupTables bool) []uint32 {
 	var oids []uint32
-	for _, t := range x.Policy.Tables() {
-		if !t.LacksRowSecurity() {
-			oids = append(oids, t.Relation.OID)
+	for _, table := range x.Policy.Tables() {
+		if !table.LacksRowSecurity() {
+			oids = append(oids, table.Relation.OID)
 		}
 		if withLookupTables {
-			for _, h := range predicate.LookupTables(t.VisibilityRules()) {
+			for _, h := range predicate.LookupTables(table.VisibilityRules()) {
 				oids = append(oids, h.Relation.OID)
 			}
 		}
@@ -168,8 +168,8 @@ func checkViews(ctx context.Context, x *examination) ([]Finding, error) {
 
 func checkFunctions(ctx context.Context, x *examination) ([]Finding, error) {
 	var listed []uint32
-	for _, f := range x.Policy.Functions() {
-		for _, o := range f.Overloads {
+	for _, function := range x.Policy.Functions() {
+		for _, o := range function.Overloads {
 			listed = append(listed, o.OID)
 		}
 	}

@@ -68,18 +68,18 @@ func (r *AuditReplay) Read(from audit.Source, since time.Time) error {
 		if record.Kind != audit.KindDecision || record.Time.Before(since) {
 			return nil
 		}
-		var d audit.Decision
-		if err := json.Unmarshal(record.Line, &d); err != nil {
+		var decision audit.Decision
+		if err := json.Unmarshal(record.Line, &decision); err != nil {
 			return fmt.Errorf("record %d: %w", record.Seq, err)
 		}
-		if d.Database != r.database {
+		if decision.Database != r.database {
 			return nil
 		}
 		if r.Since.IsZero() {
 			r.Since = record.Time
 		}
 		r.Until = record.Time
-		r.add(d)
+		r.add(decision)
 		return nil
 	}); err != nil {
 		return err
@@ -94,14 +94,15 @@ func (r *AuditReplay) Read(from audit.Source, since time.Time) error {
 	return nil
 }
 
-func (r *AuditReplay) add(d audit.Decision) {
-	now, reason := r.newOutcome(d)
+func (r *AuditReplay) add(decision audit.Decision) {
+	now, reason := r.newOutcome(decision)
 	r.Decisions++
 	r.Counts[now]++
-	c := &StatementClass{Agent: d.Agent, Tag: d.Tag, Fingerprint: d.Fingerprint, RecordedVerdict: d.Verdict,
-		NewOutcome: now,
-		Reason:     reason}
-	for _, t := range d.Tables {
+	c := &StatementClass{Agent: decision.Agent, Tag: decision.Tag, Fingerprint: decision.Fingerprint,
+		RecordedVerdict: decision.Verdict,
+		NewOutcome:      now,
+		Reason:          reason}
+	for _, t := range decision.Tables {
 		if !slices.Contains(c.Tables, t.Name) {
 			c.Tables = append(c.Tables, t.Name)
 		}
@@ -117,32 +118,32 @@ func (r *AuditReplay) add(d audit.Decision) {
 }
 
 // newOutcome returns what the policy would do with a decision, and why.
-func (r *AuditReplay) newOutcome(d audit.Decision) (now, reason string) {
-	allowed := d.Verdict == "allow"
-	if reason := r.alwaysRefusedReason(d); reason != "" {
+func (r *AuditReplay) newOutcome(decision audit.Decision) (now, reason string) {
+	allowed := decision.Verdict == "allow"
+	if reason := r.alwaysRefusedReason(decision); reason != "" {
 		if allowed {
 			return OutcomeBecomesRefused, reason
 		}
 		return OutcomeStaysRefused, reason
 	}
-	refused, unsure := r.evaluateContracts(d)
+	refused, unsure := r.evaluateContracts(decision)
 	switch {
 	case refused != "" && allowed:
 		return OutcomeBecomesRefused, refused
 	case refused != "":
 		return OutcomeStaysRefused, refused
-	case !allowed && d.Reason != "contract":
+	case !allowed && decision.Reason != "contract":
 		return OutcomeUnknown, "it was refused for another reason than a contract (" +
-			strings.TrimSpace(d.SQLState+" "+d.Reason) + "), which depends on its text or its moment"
+			strings.TrimSpace(decision.SQLState+" "+decision.Reason) + "), which depends on its text or its moment"
 	case unsure != "":
 		return OutcomeUnknown, unsure
 	}
-	for _, t := range d.Tables {
+	for _, t := range decision.Tables {
 		if table, ok := r.table(t.Name); ok && table.Aggregate != nil {
 			return OutcomeUnknown, "rows of " + t.Name + " show in groups only: whether it asks for groups is not recorded"
 		}
 	}
-	if lost := r.missingColumns(d); lost != "" {
+	if lost := r.missingColumns(decision); lost != "" {
 		return OutcomeLosesColumns, lost
 	}
 	if allowed {
@@ -153,8 +154,8 @@ func (r *AuditReplay) newOutcome(d audit.Decision) (now, reason string) {
 
 // alwaysRefusedReason returns why every statement with these tables and functions is refused, and "" if not every one
 // is.
-func (r *AuditReplay) alwaysRefusedReason(d audit.Decision) string {
-	for _, t := range d.Tables {
+func (r *AuditReplay) alwaysRefusedReason(decision audit.Decision) string {
+	for _, t := range decision.Tables {
 		name, ok := nameOf(t.Name)
 		if !ok || name.Schema == "pg_catalog" || name.Schema == "information_schema" {
 			continue
@@ -181,7 +182,7 @@ func (r *AuditReplay) alwaysRefusedReason(d audit.Decision) string {
 			}
 		}
 	}
-	for _, f := range d.Functions {
+	for _, f := range decision.Functions {
 		name, ok := nameOf(f)
 		if !ok || name.Schema == "pg_catalog" {
 			continue
@@ -206,15 +207,15 @@ func (r *AuditReplay) table(text string) (*policy.Table, bool) {
 
 // evaluateContracts evaluates the contracts with the recorded attributes of the session. It returns which one refuses,
 // and which one cannot be evaluated.
-func (r *AuditReplay) evaluateContracts(d audit.Decision) (refused, undecided string) {
+func (r *AuditReplay) evaluateContracts(decision audit.Decision) (refused, undecided string) {
 	values := map[string]string{}
-	for name, value := range d.Attributes {
+	for name, value := range decision.Attributes {
 		if !strings.Contains(value, "ref:") {
 			values[name] = value
 		}
 	}
 	var missing []string
-	for _, c := range d.Contracts {
+	for _, c := range decision.Contracts {
 		switch {
 		case c.Attribute == "":
 		case c.Value == "":
@@ -224,8 +225,8 @@ func (r *AuditReplay) evaluateContracts(d audit.Decision) (refused, undecided st
 			values[c.Attribute] = c.Value
 		}
 	}
-	s := policy.Statement{Tag: d.Tag}
-	for _, t := range d.Tables {
+	s := policy.Statement{Tag: decision.Tag}
+	for _, t := range decision.Tables {
 		name, ok := nameOf(t.Name)
 		if !ok {
 			return "", "the record names " + t.Name
@@ -271,9 +272,9 @@ func (r *AuditReplay) readsSource(a *policy.Access) bool {
 }
 
 // missingColumns returns the columns of the statement that would not exist, or be masked.
-func (r *AuditReplay) missingColumns(d audit.Decision) string {
+func (r *AuditReplay) missingColumns(decision audit.Decision) string {
 	var missing, masked []string
-	for _, t := range d.Tables {
+	for _, t := range decision.Tables {
 		table, ok := r.table(t.Name)
 		if !ok {
 			continue

@@ -102,7 +102,7 @@ func (r *LogReplay) Add(sql string) error {
 	} else {
 		r.Allowed++
 		for _, a := range result.Accesses {
-			t, ok := r.policy.Table(a.Relation)
+			table, ok := r.policy.Table(a.Relation)
 			if !ok {
 				continue
 			}
@@ -110,7 +110,7 @@ func (r *LogReplay) Add(sql string) error {
 			if !slices.Contains(j.Tables, name) {
 				j.Tables = append(j.Tables, name)
 			}
-			hidden, masked := t.HiddenAndMasked(a.Columns)
+			hidden, masked := table.HiddenAndMasked(a.Columns)
 			for _, c := range hidden {
 				j.Hidden = append(j.Hidden, name+"."+c)
 			}

@@ -27,16 +27,16 @@ func TestReportOrder(t *testing.T) {
 	} {
 		one := audit.Observation{Agent: "ana", Database: "app", Fingerprint: s.shape, Tag: "SELECT", Tables: []string{"public.t"}}
 		for i := range s.executions {
-			o := one
-			if o.Session = "s"; i < s.refused {
-				o.SQLState = "42501"
+			observation := one
+			if observation.Session = "s"; i < s.refused {
+				observation.SQLState = "42501"
 			}
-			log.Observation(o)
+			log.Observation(observation)
 		}
 		for range s.differ {
-			o := one
-			o.Compared = &audit.Comparison{Rows: 2, VisibleRows: 1, Differs: true}
-			log.Observation(o)
+			observation := one
+			observation.Compared = &audit.Comparison{Rows: 2, VisibleRows: 1, Differs: true}
+			log.Observation(observation)
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)

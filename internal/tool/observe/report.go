@@ -82,23 +82,24 @@ func ReadReport(from audit.Source, since time.Time) (*Report, error) {
 		if record.Kind != audit.KindObservation || record.Time.Before(since) {
 			return nil
 		}
-		var o audit.Observation
-		if err := json.Unmarshal(record.Line, &o); err != nil {
+		var observation audit.Observation
+		if err := json.Unmarshal(record.Line, &observation); err != nil {
 			return fmt.Errorf("record %d: %w", record.Seq, err)
 		}
 		if r.Since.IsZero() {
 			r.Since = record.Time
 		}
 		r.Until = record.Time
-		k := key{o.Agent, o.Database, o.Fingerprint}
+		k := key{observation.Agent, observation.Database, observation.Fingerprint}
 		s := found[k]
 		if s == nil {
-			s = &Statement{Agent: o.Agent, Database: o.Database, Fingerprint: o.Fingerprint, Tag: o.Tag,
-				Tables: o.Tables, Hidden: o.HiddenColumns, Masked: o.MaskedColumns,
+			s = &Statement{Agent: observation.Agent, Database: observation.Database, Fingerprint: observation.Fingerprint,
+				Tag:    observation.Tag,
+				Tables: observation.Tables, Hidden: observation.HiddenColumns, Masked: observation.MaskedColumns,
 				Refusals: map[string]int64{}, Skipped: map[string]int64{}}
 			found[k] = s
 		}
-		s.add(o, record.Time)
+		s.add(observation, record.Time)
 		return nil
 	})
 	if err != nil {
@@ -113,30 +114,30 @@ func ReadReport(from audit.Source, since time.Time) (*Report, error) {
 	return r, nil
 }
 
-func (s *Statement) add(o audit.Observation, at time.Time) {
+func (s *Statement) add(observation audit.Observation, at time.Time) {
 	s.LastExecution = at
-	if o.Compared != nil {
+	if observation.Compared != nil {
 		s.ComparedExecutions++
-		if o.Compared.Differs {
+		if observation.Compared.Differs {
 			s.DifferingExecutions++
 		}
-		s.RowsLost += max(0, o.Compared.Rows-o.Compared.VisibleRows)
+		s.RowsLost += max(0, observation.Compared.Rows-observation.Compared.VisibleRows)
 		return
 	}
-	if o.Session == "" || o.SkipReason == audit.ComparisonFailed {
-		s.Skipped[o.SkipReason]++
+	if observation.Session == "" || observation.SkipReason == audit.ComparisonFailed {
+		s.Skipped[observation.SkipReason]++
 		return
 	}
 	s.Executions++
-	s.Rows += o.Rows
-	if o.SQLState != "" {
-		reason := o.SQLState + " " + o.Reason
-		if o.Contract != "" {
-			reason += " " + o.Contract
+	s.Rows += observation.Rows
+	if observation.SQLState != "" {
+		reason := observation.SQLState + " " + observation.Reason
+		if observation.Contract != "" {
+			reason += " " + observation.Contract
 		}
 		s.Refusals[reason]++
-	} else if o.SkipReason != "" && o.SkipReason != audit.ComparedSeparately {
-		s.Skipped[o.SkipReason]++
+	} else if observation.SkipReason != "" && observation.SkipReason != audit.ComparedSeparately {
+		s.Skipped[observation.SkipReason]++
 	}
 }
 

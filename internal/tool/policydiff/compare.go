@@ -111,21 +111,21 @@ func (o Options) compareRows(ctx context.Context, tx pgx.Tx, relation *catalog.R
 }
 
 // explainError explains two errors that have their cause in the policy or the table and not in the server.
-func explainError(r *catalog.Relation, err error) error {
+func explainError(relation *catalog.Relation, err error) error {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && (pg.Code == "3F000" || pg.Code == "42883") &&
 		strings.Contains(pg.Message, predicate.SignedSchema) {
 		return sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal,
-			"the rule of %s looks into lists by a function that is not in the database", r.Name).
+			"the rule of %s looks into lists by a function that is not in the database", relation.Name).
 			WithHint("Run pgconsent migrate first, with either policy.")
 	}
 	if errors.As(err, &pg) && pg.Code == "42501" {
 		return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonUpstream,
-			"not all rows of %s can be read: %s", r.Name, pg.Message).
+			"not all rows of %s can be read: %s", relation.Name, pg.Message).
 			WithHint("roles.migrate must own the table, or be a superuser; a table that FORCEs row security shows " +
 				"its owner a part only.")
 	}
-	return fmt.Errorf("%s: %w", r.Name, err)
+	return fmt.Errorf("%s: %w", relation.Name, err)
 }
 
 // agentGroup is a group of agents with equal attributes.
@@ -172,8 +172,8 @@ func (o Options) groups(r *Report) []agentGroup {
 func relationsOf(oldPolicy, newPolicy *policy.Policy) []*catalog.Relation {
 	found := map[string]*catalog.Relation{}
 	for _, p := range []*policy.Policy{oldPolicy, newPolicy} {
-		for _, t := range p.Tables() {
-			found[t.Relation.Name.String()] = t.Relation
+		for _, table := range p.Tables() {
+			found[table.Relation.Name.String()] = table.Relation
 		}
 	}
 	var out []*catalog.Relation
@@ -202,19 +202,19 @@ func groupRowsCondition(t *policy.Table, attributes map[string]string) string {
 var pagesPerPart int64 = 4096
 
 // countRows evaluates both rules on every row of a table.
-func countRows(ctx context.Context, tx pgx.Tx, r *catalog.Relation, oldCondition, newCondition string, o Options,
+func countRows(ctx context.Context, tx pgx.Tx, relation *catalog.Relation, oldCondition, newCondition string, o Options,
 	agents []string) (Rows,
 	error) {
 	out := Rows{Agents: agents}
-	from := "FROM " + r.Name.SQL() + " AS r"
+	from := "FROM " + relation.Name.SQL() + " AS r"
 	inner := "(SELECT (" + oldCondition + ") AS o, (" + newCondition + ") AS n " + from
 	sql := "SELECT count(*) FILTER (WHERE o), count(*) FILTER (WHERE n), count(*) FILTER (WHERE n AND NOT o), " +
 		"count(*) FILTER (WHERE o AND NOT n) FROM "
-	pages, err := pagesToRead(ctx, tx, r)
+	pages, err := pagesToRead(ctx, tx, relation)
 	if err != nil {
 		return out, err
 	}
-	progressText := r.Name.String() + " for " + strings.Join(agents, ", ")
+	progressText := relation.Name.String() + " for " + strings.Join(agents, ", ")
 	for page := int64(0); ; page += pagesPerPart {
 		o.ReportProgress(progressText, min(page, pages), pages)
 		pageRange := inner
@@ -235,16 +235,18 @@ func countRows(ctx context.Context, tx pgx.Tx, r *catalog.Relation, oldCondition
 		}
 	}
 	o.ReportProgress(progressText, pages, pages)
-	if o.SampleSize > 0 && len(r.PrimaryKey) > 0 {
-		out.Key = r.PrimaryKey
+	if o.SampleSize > 0 && len(relation.PrimaryKey) > 0 {
+		out.Key = relation.PrimaryKey
 		if out.Appear > 0 {
-			if out.Appearing, err = readSampleKeys(ctx, tx, r, from+" WHERE ("+newCondition+") AND NOT ("+oldCondition+")",
+			if out.Appearing, err = readSampleKeys(ctx, tx, relation,
+				from+" WHERE ("+newCondition+") AND NOT ("+oldCondition+")",
 				o.SampleSize); err != nil {
 				return out, err
 			}
 		}
 		if out.Disappear > 0 {
-			if out.Vanishing, err = readSampleKeys(ctx, tx, r, from+" WHERE ("+oldCondition+") AND NOT ("+newCondition+")",
+			if out.Vanishing, err = readSampleKeys(ctx, tx, relation,
+				from+" WHERE ("+oldCondition+") AND NOT ("+newCondition+")",
 				o.SampleSize); err != nil {
 				return out, err
 			}
@@ -267,9 +269,10 @@ func pagesToRead(ctx context.Context, tx pgx.Tx, r *catalog.Relation) (pages int
 }
 
 // readSampleKeys reads the keys of some rows that a query selects.
-func readSampleKeys(ctx context.Context, tx pgx.Tx, r *catalog.Relation, from string, limit int) ([][]string, error) {
+func readSampleKeys(ctx context.Context, tx pgx.Tx, relation *catalog.Relation, from string, limit int) ([][]string,
+	error) {
 	var key, text []string
-	for _, c := range r.PrimaryKey {
+	for _, c := range relation.PrimaryKey {
 		key = append(key, "r."+catalog.QuoteIdent(c))
 		text = append(text, "r."+catalog.QuoteIdent(c)+"::pg_catalog.text")
 	}

@@ -53,15 +53,15 @@ func compareColumns(before, after *policy.Table) Change {
 	if before == nil || after == nil {
 		return compareByName(nil, nil)
 	}
-	describe := func(t *policy.Table) map[string]string {
+	describe := func(table *policy.Table) map[string]string {
 		out := map[string]string{}
-		if t.Columns == nil {
-			for _, c := range t.Relation.Columns {
+		if table.Columns == nil {
+			for _, c := range table.Relation.Columns {
 				out[c.Name] = ""
 			}
 			return out
 		}
-		for _, c := range t.Columns.Columns {
+		for _, c := range table.Columns.Columns {
 			out[c.Name] = c.Describe()
 		}
 		return out
@@ -71,27 +71,27 @@ func compareColumns(before, after *policy.Table) Change {
 
 // compareWrites compares what agents may change.
 func compareWrites(before, after *policy.Table) Change {
-	describe := func(t *policy.Table) map[string]string {
+	describe := func(table *policy.Table) map[string]string {
 		out := map[string]string{}
-		if t == nil || t.Write == nil {
+		if table == nil || table.Write == nil {
 			return out
 		}
-		w := t.Write
+		w := table.Write
 		if w.Insert {
 			out["insert"] = strings.Join(w.Insertable, ", ")
-			out["what a new row must be"] = predicate.CheckSQL(w.InsertCheck, t.Relation)
+			out["what a new row must be"] = predicate.CheckSQL(w.InsertCheck, table.Relation)
 		}
 		if w.Update {
 			out["update"] = strings.Join(w.Updatable, ", ")
-			out["what a changed row must be"] = predicate.CheckSQL(w.UpdateCheck, t.Relation)
+			out["what a changed row must be"] = predicate.CheckSQL(w.UpdateCheck, table.Relation)
 			if w.UpdatableRows != nil {
-				out["which rows may be updated"] = predicate.CheckSQL(w.UpdatableRows, t.Relation)
+				out["which rows may be updated"] = predicate.CheckSQL(w.UpdatableRows, table.Relation)
 			}
 		}
 		if w.Delete {
 			out["delete"] = ""
 			if w.DeletableRows != nil {
-				out["which rows may be deleted"] = predicate.CheckSQL(w.DeletableRows, t.Relation)
+				out["which rows may be deleted"] = predicate.CheckSQL(w.DeletableRows, table.Relation)
 			}
 		}
 		for _, s := range w.Stamps {
@@ -132,16 +132,16 @@ func compareWrites(before, after *policy.Table) Change {
 func functionChanges(before, after *policy.Policy) Change {
 	describe := func(p *policy.Policy) map[string]string {
 		out := map[string]string{}
-		for _, f := range p.Functions() {
+		for _, function := range p.Functions() {
 			var pins []string
-			for _, pin := range f.Pins {
+			for _, pin := range function.Pins {
 				pins = append(pins, pin.Arg+" is "+pin.Value)
 			}
 			description := ""
 			if len(pins) > 0 {
 				description = "pinned: " + strings.Join(pins, ", ")
 			}
-			out[f.Name.String()] = description
+			out[function.Name.String()] = description
 		}
 		return out
 	}

@@ -57,14 +57,14 @@ func (b *templateDatabase) findRelation(place Place, name string) (*catalog.Rela
 		schema, table = before, after
 	}
 	if resolved, ok := b.snapshot.ResolveRelation(schema, table); ok {
-		r, _ := b.snapshot.Relation(resolved)
-		return r, nil
+		relation, _ := b.snapshot.Relation(resolved)
+		return relation, nil
 	}
 	var names []string
-	for _, r := range b.snapshot.Relations() {
-		if r.Name.Schema != "pg_catalog" && r.Name.Schema != "information_schema" &&
-			!strings.HasPrefix(r.Name.Schema, "pgconsent") {
-			names = append(names, r.Name.Name, r.Name.String())
+	for _, relation := range b.snapshot.Relations() {
+		if relation.Name.Schema != "pg_catalog" && relation.Name.Schema != "information_schema" &&
+			!strings.HasPrefix(relation.Name.Schema, "pgconsent") {
+			names = append(names, relation.Name.Name, relation.Name.String())
 		}
 	}
 	return nil, policy.Errors{place.Errorf(policy.Suggest(name, names), "the schema has no table %q", name)}
@@ -81,20 +81,20 @@ func findColumn(r *catalog.Relation, place Place, name string) (*catalog.Column,
 	return nil, policy.Errors{place.Errorf(policy.Suggest(name, names), "%s has no column %q", r.Name, name)}
 }
 
-func insertSQL(r *catalog.Relation, row *node) (string, error) {
+func insertSQL(relation *catalog.Relation, row *node) (string, error) {
 	if len(row.Keys) == 0 {
-		return "INSERT INTO " + r.Name.SQL() + " DEFAULT VALUES", nil
+		return "INSERT INTO " + relation.Name.SQL() + " DEFAULT VALUES", nil
 	}
 	var columns, values []string
 	for i, name := range row.Keys {
-		c, err := findColumn(r, row.KeyPlaces[i], name)
+		column, err := findColumn(relation, row.KeyPlaces[i], name)
 		if err != nil {
 			return "", err
 		}
 		columns = append(columns, catalog.QuoteIdent(name))
-		values = append(values, literalOf(c.Type, row.Values[i]))
+		values = append(values, literalOf(column.Type, row.Values[i]))
 	}
-	return "INSERT INTO " + r.Name.SQL() + " (" + strings.Join(columns, ", ") + ") VALUES (" +
+	return "INSERT INTO " + relation.Name.SQL() + " (" + strings.Join(columns, ", ") + ") VALUES (" +
 		strings.Join(values, ", ") + ")", nil
 }
 

@@ -344,9 +344,9 @@ func (d *testDatabase) close(ctx context.Context) error {
 	if d.audit != nil {
 		_ = d.audit.Close(ctx)
 	}
-	for _, c := range []*pgx.Conn{d.ownerConn, d.adminConn} {
-		if c != nil {
-			_ = c.Close(ctx)
+	for _, conn := range []*pgx.Conn{d.ownerConn, d.adminConn} {
+		if conn != nil {
+			_ = conn.Close(ctx)
 		}
 	}
 	if d.name == "" {

@@ -260,15 +260,15 @@ type rowIdentity struct {
 // rowIdentityOf chooses the columns that tell rows apart: the primary key if the caller can read it, else the columns
 // that the test names.
 func (d *testDatabase) rowIdentityOf(rows RowExpectation) (rowIdentity, error) {
-	r, err := d.findRelation(rows.Place, rows.Table)
+	relation, err := d.findRelation(rows.Place, rows.Table)
 	if err != nil {
 		return rowIdentity{}, err
 	}
-	id := rowIdentity{relation: r, columns: r.PrimaryKey}
-	readable := len(r.PrimaryKey) > 0
-	if t, ok := d.policy.Table(r.Name); ok && t.Columns != nil {
-		for _, name := range r.PrimaryKey {
-			readable = readable && t.Columns.IsPlain(name)
+	id := rowIdentity{relation: relation, columns: relation.PrimaryKey}
+	readable := len(relation.PrimaryKey) > 0
+	if table, ok := d.policy.Table(relation.Name); ok && table.Columns != nil {
+		for _, name := range relation.PrimaryKey {
+			readable = readable && table.Columns.IsPlain(name)
 		}
 	}
 	if readable {
@@ -278,16 +278,16 @@ func (d *testDatabase) rowIdentityOf(rows RowExpectation) (rowIdentity, error) {
 	for _, key := range rows.Keys {
 		if key.Kind != yamlfile.MappingNode {
 			return id, policy.Errors{key.Place.Errorf("write { column: value } with columns that the caller can read",
-				"%s has no primary key that the caller can read", r.Name)}
+				"%s has no primary key that the caller can read", relation.Name)}
 		}
 		if id.columns == nil {
 			id.columns = key.Keys
 		} else if !slices.Equal(id.columns, key.Keys) {
-			return id, policy.Errors{key.Place.Errorf("", "the rows of %s must be named by the same columns", r.Name)}
+			return id, policy.Errors{key.Place.Errorf("", "the rows of %s must be named by the same columns", relation.Name)}
 		}
 	}
 	if id.columns == nil {
-		for _, c := range r.Columns {
+		for _, c := range relation.Columns {
 			id.columns = append(id.columns, c.Name)
 		}
 	}
@@ -323,7 +323,7 @@ func (d *testDatabase) findRows(ctx context.Context, id rowIdentity, keys []*nod
 		}
 		var conditions []string
 		for i, name := range names {
-			c, err := findColumn(id.relation, key.Place, name)
+			column, err := findColumn(id.relation, key.Place, name)
 			if err != nil {
 				return nil, err
 			}
@@ -331,7 +331,7 @@ func (d *testDatabase) findRows(ctx context.Context, id rowIdentity, keys []*nod
 				conditions = append(conditions, catalog.QuoteIdent(name)+" IS NULL")
 				continue
 			}
-			conditions = append(conditions, catalog.QuoteIdent(name)+" = "+literalOf(c.Type, values[i]))
+			conditions = append(conditions, catalog.QuoteIdent(name)+" = "+literalOf(column.Type, values[i]))
 		}
 		a, err := d.runAs(ctx, "owner", id.selectSQL()+" WHERE "+strings.Join(conditions, " AND "), credential{})
 		switch {
@@ -479,18 +479,18 @@ func (d *testDatabase) visibleAndNamedRows(ctx context.Context, e Expectation, r
 // checkColumns compares the columns that exist for a caller with the expected ones.
 func (d *testDatabase) checkColumns(ctx context.Context, e Expectation, rows RowExpectation,
 	login credential) (*Failure, error) {
-	r, err := d.findRelation(rows.Place, rows.Table)
+	relation, err := d.findRelation(rows.Place, rows.Table)
 	if err != nil {
 		return nil, err
 	}
 	var want []string
 	for _, key := range rows.Keys {
-		if _, err := findColumn(r, key.Place, key.Value); err != nil {
+		if _, err := findColumn(relation, key.Place, key.Value); err != nil {
 			return nil, err
 		}
 		want = append(want, key.Value)
 	}
-	a, err := d.runAs(ctx, e.Caller, "SELECT * FROM "+r.Name.SQL()+" LIMIT 0", login)
+	a, err := d.runAs(ctx, e.Caller, "SELECT * FROM "+relation.Name.SQL()+" LIMIT 0", login)
 	if err != nil {
 		return nil, err
 	}

@@ -51,19 +51,19 @@ var relativeTime = regexp.MustCompile(`^(\d{1,6}) (second|minute|hour|day)s? (ag
 // upsertSQL returns the SQL that writes a row of the registry. Fields that are left out mean: to everybody, about
 // everything, given, and with the stream's categories.
 func upsertSQL(row *node) (string, error) {
-	r := predicate.RegistryRelation()
+	relation := predicate.RegistryRelation()
 	given := map[string]string{
 		"grantee": "'*'", "scope": "'*'", "state": "'given'", "purposes": "'{}'", "categories": "'{}'",
-		"number": "(SELECT COALESCE(max(c.number), 0) + 1 FROM " + r.Name.SQL() + " AS c)",
+		"number": "(SELECT COALESCE(max(c.number), 0) + 1 FROM " + relation.Name.SQL() + " AS c)",
 	}
 	var said []string
 	for i, name := range row.Keys {
-		c, err := findColumn(r, row.KeyPlaces[i], name)
+		column, err := findColumn(relation, row.KeyPlaces[i], name)
 		if err != nil {
 			return "", err
 		}
-		value := literalOf(c.Type, row.Values[i])
-		if m := relativeTime.FindStringSubmatch(row.Values[i].Value); m != nil && c.TypeOID == 1184 {
+		value := literalOf(column.Type, row.Values[i])
+		if m := relativeTime.FindStringSubmatch(row.Values[i].Value); m != nil && column.TypeOID == 1184 {
 			sign := map[string]string{"ago": "-", "ahead": "+"}[m[3]]
 			value = "statement_timestamp() " + sign + " " + m[1] + " * " +
 				map[string]string{"second": "interval '1 second'", "minute": "interval '1 minute'",
@@ -83,7 +83,7 @@ func upsertSQL(row *node) (string, error) {
 		said = append(said, "categories")
 	}
 	var columns, values, sets []string
-	for _, c := range r.Columns {
+	for _, c := range relation.Columns {
 		value, ok := given[c.Name]
 		if !ok {
 			continue
@@ -93,6 +93,7 @@ func upsertSQL(row *node) (string, error) {
 			sets = append(sets, catalog.QuoteIdent(c.Name)+" = excluded."+catalog.QuoteIdent(c.Name))
 		}
 	}
-	return "INSERT INTO " + r.Name.SQL() + " (" + strings.Join(columns, ", ") + ") VALUES (" + strings.Join(values, ", ") +
+	return "INSERT INTO " + relation.Name.SQL() + " (" + strings.Join(columns, ", ") + ") VALUES (" +
+		strings.Join(values, ", ") +
 		") ON CONFLICT (subject, grantee, scope) DO UPDATE SET " + strings.Join(sets, ", "), nil
 }

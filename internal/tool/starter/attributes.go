@@ -15,24 +15,24 @@ func (s *schemaSurvey) chooseAttributes() {
 	var owners []*catalog.Column
 	names := map[string]int{}
 	refer := 0
-	for _, r := range s.tables {
-		roles := s.columnRoles[r]
-		if c := roles.ownerColumn; c != nil {
-			owners = append(owners, c)
-			names[c.Name]++
-			if s.referencedTable(r, c.Name) != nil {
+	for _, relation := range s.tables {
+		roles := s.columnRoles[relation]
+		if column := roles.ownerColumn; column != nil {
+			owners = append(owners, column)
+			names[column.Name]++
+			if s.referencedTable(relation, column.Name) != nil {
 				refer++
 			}
 		}
 	}
-	for _, r := range s.userTables {
-		owners = append(owners, r.Column(r.PrimaryKey[0]))
+	for _, relation := range s.userTables {
+		owners = append(owners, relation.Column(relation.PrimaryKey[0]))
 	}
 	if len(owners) == 0 { // Only authors are known.
-		for _, r := range s.tables {
-			if c := s.columnRoles[r].authorColumn; c != nil && len(s.columnRoles[r].tenants) == 0 {
-				owners = append(owners, c)
-				names[c.Name]++
+		for _, relation := range s.tables {
+			if column := s.columnRoles[relation].authorColumn; column != nil && len(s.columnRoles[relation].tenants) == 0 {
+				owners = append(owners, column)
+				names[column.Name]++
 			}
 		}
 	}
@@ -46,14 +46,14 @@ func (s *schemaSurvey) chooseAttributes() {
 	s.findSameTenants()
 	byStem := map[string][]*catalog.Column{}
 	byName := map[string]map[string]int{}
-	for _, r := range s.tables {
-		for _, c := range s.columnRoles[r].tenants {
-			key := s.tenantKey(r, c)
-			byStem[key] = append(byStem[key], c)
+	for _, relation := range s.tables {
+		for _, column := range s.columnRoles[relation].tenants {
+			key := s.tenantKey(relation, column)
+			byStem[key] = append(byStem[key], column)
 			if byName[key] == nil {
 				byName[key] = map[string]int{}
 			}
-			byName[key][c.Name]++
+			byName[key][column.Name]++
 		}
 	}
 	s.tenantAttributes = map[string]*Attribute{}
@@ -73,10 +73,10 @@ var attributeName = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,31}$`)
 func (s *schemaSurvey) grantAttribute() *Attribute {
 	var lists []string
 	element := ""
-	for _, r := range s.tables {
-		for _, c := range s.columnRoles[r].grants {
-			elementType := typeFamily(strings.TrimSuffix(c.Type, "[]"))
-			if c.Type == strings.TrimSuffix(c.Type, "[]") {
+	for _, relation := range s.tables {
+		for _, column := range s.columnRoles[relation].grants {
+			elementType := typeFamily(strings.TrimSuffix(column.Type, "[]"))
+			if column.Type == strings.TrimSuffix(column.Type, "[]") {
 				elementType = "text"
 			}
 			if elementType == "integer" {
@@ -85,7 +85,7 @@ func (s *schemaSurvey) grantAttribute() *Attribute {
 			if element == "" || element == "text" {
 				element = elementType
 			}
-			lists = append(lists, s.policyName(r.Name)+"."+c.Name)
+			lists = append(lists, s.policyName(relation.Name)+"."+column.Name)
 		}
 	}
 	if len(lists) == 0 {
@@ -115,31 +115,31 @@ func (s *schemaSurvey) tenantName(name string) string {
 // that table, and where a column or table has that name as well. Names with different types stay separate.
 func (s *schemaSurvey) findSameTenants() {
 	types, same := map[string]string{}, map[string]string{}
-	for _, r := range s.tenantTables {
-		types[lastWord(singularWord(r.Name.Name))] = typeFamily(r.Column(r.PrimaryKey[0]).Type)
+	for _, relation := range s.tenantTables {
+		types[lastWord(singularWord(relation.Name.Name))] = typeFamily(relation.Column(relation.PrimaryKey[0]).Type)
 	}
 	merge := func(name, into string) {
 		if name != into && types[name] == types[into] && same[into] == "" {
 			same[name] = into
 		}
 	}
-	for _, r := range s.tables {
-		for _, c := range s.columnRoles[r].tenants {
-			if s.referencedTable(r, c.Name) != nil {
+	for _, relation := range s.tables {
+		for _, column := range s.columnRoles[relation].tenants {
+			if s.referencedTable(relation, column.Name) != nil {
 				continue
 			}
-			name := columnStem(c.Name)
-			if otherType, ok := types[name]; ok && otherType != typeFamily(c.Type) {
+			name := columnStem(column.Name)
+			if otherType, ok := types[name]; ok && otherType != typeFamily(column.Type) {
 				types[name] = "several"
 			} else if !ok {
-				types[name] = typeFamily(c.Type)
+				types[name] = typeFamily(column.Type)
 			}
 		}
 	}
-	for _, r := range s.tables {
-		for _, c := range s.columnRoles[r].tenants {
-			if to := s.referencedTable(r, c.Name); to != nil && types[columnStem(c.Name)] != "" {
-				merge(columnStem(c.Name), lastWord(singularWord(to.Name.Name)))
+	for _, relation := range s.tables {
+		for _, column := range s.columnRoles[relation].tenants {
+			if to := s.referencedTable(relation, column.Name); to != nil && types[columnStem(column.Name)] != "" {
+				merge(columnStem(column.Name), lastWord(singularWord(to.Name.Name)))
 			}
 		}
 	}
@@ -159,9 +159,9 @@ func (s *schemaSurvey) findSameTenants() {
 func commonType(columns []*catalog.Column) string {
 	count := map[string]int{}
 	isBigInt := false
-	for _, c := range columns {
-		count[typeFamily(c.Type)]++
-		isBigInt = isBigInt || c.Type == "bigint"
+	for _, column := range columns {
+		count[typeFamily(column.Type)]++
+		isBigInt = isBigInt || column.Type == "bigint"
 	}
 	best := ""
 	for _, f := range sortedKeys(count) {
@@ -189,11 +189,11 @@ func tenantEvidence(names map[string]int, refer int, tables []*catalog.Relation,
 	if refer > 0 {
 		out += fmt.Sprintf("; %d of them by a foreign key", refer)
 	}
-	for _, r := range tables {
+	for _, relation := range tables {
 		if out != "" {
 			out += "; "
 		}
-		out += "the table " + s.policyName(r.Name)
+		out += "the table " + s.policyName(relation.Name)
 	}
 	return out
 }

@@ -11,23 +11,25 @@ import (
 // chooseTables decides which tables can be listed: first those with columns of their own that say who sees a row, then
 // those that refer to a listed one, to any depth, and last those of which only the author is known.
 func (s *schemaSurvey) chooseTables() {
-	for _, r := range s.tables {
-		if !s.denyUnlistable(r) && s.hasOwnColumns(r) {
-			s.listingRound[r] = 1
+	for _, relation := range s.tables {
+		if !s.denyUnlistable(relation) && s.hasOwnColumns(relation) {
+			s.listingRound[relation] = 1
 		}
 	}
 	s.listReferring()
 	rank := 1 + len(s.tables)
-	for _, r := range s.tables {
-		if c := s.columnRoles[r].authorColumn; c != nil && s.listingRound[r] == 0 && s.denialReasons[r] == "" &&
-			s.userAttribute.comparesWith(c) {
-			s.listingRound[r] = rank
+	for _, relation := range s.tables {
+		if column := s.columnRoles[relation].authorColumn; column != nil && s.listingRound[relation] == 0 &&
+			s.denialReasons[relation] == "" &&
+			s.userAttribute.comparesWith(column) {
+			s.listingRound[relation] = rank
 		}
 	}
 	s.listReferring()
-	for _, r := range s.tables {
-		if s.listingRound[r] == 0 && s.denialReasons[r] == "" && s.whyReferenceData(r) != "" && !s.hasRestrictivePolicy(r) {
-			s.listingRound[r] = -1
+	for _, relation := range s.tables {
+		if s.listingRound[relation] == 0 && s.denialReasons[relation] == "" && s.whyReferenceData(relation) != "" &&
+			!s.hasRestrictivePolicy(relation) {
+			s.listingRound[relation] = -1
 		}
 	}
 	s.addVisibleLinks()
@@ -38,19 +40,19 @@ func (s *schemaSurvey) listReferring() {
 	for changed := true; changed; {
 		changed = false
 		rank := 0
-		for _, r := range s.tables {
-			rank = max(rank, s.listingRound[r])
+		for _, relation := range s.tables {
+			rank = max(rank, s.listingRound[relation])
 		}
-		for _, r := range s.tables {
-			if s.listingRound[r] != 0 || s.denialReasons[r] != "" {
+		for _, relation := range s.tables {
+			if s.listingRound[relation] != 0 || s.denialReasons[relation] != "" {
 				continue
 			}
-			base := s.requiredLinks(r, rank)
+			base := s.requiredLinks(relation, rank)
 			if len(base) == 0 {
 				continue
 			}
-			s.listingRound[r], changed = rank+1, true
-			s.parentLinks[r] = base
+			s.listingRound[relation], changed = rank+1, true
+			s.parentLinks[relation] = base
 		}
 	}
 }
@@ -58,11 +60,12 @@ func (s *schemaSurvey) listReferring() {
 // requiredLinks returns the links to listed tables that decide for a table without such columns of its own: the links
 // that are NOT NULL, or all if none is. Tables of accounts and tenants do not count: a row that refers to an account
 // need not belong to it.
-func (s *schemaSurvey) requiredLinks(r *catalog.Relation, rank int) []parentLink {
+func (s *schemaSurvey) requiredLinks(relation *catalog.Relation, rank int) []parentLink {
 	var required, optional []parentLink
-	for _, l := range s.linksOf(r) {
+	for _, l := range s.linksOf(relation) {
 		switch {
-		case s.listingRound[l.target] <= 0 || s.listingRound[l.target] > rank || l.target == r || s.isIdentityTable(l.target):
+		case s.listingRound[l.target] <= 0 || s.listingRound[l.target] > rank || l.target == relation ||
+			s.isIdentityTable(l.target):
 		case l.notNull:
 			required = append(required, parentLink{l, false})
 		default:
@@ -84,23 +87,23 @@ type parentLink struct {
 // addVisibleLinks adds to every listed table links to the other listed tables to which it refers, so that a row does
 // not show while the row that it refers to is hidden. It leaves out links that would close a circle.
 func (s *schemaSurvey) addVisibleLinks() {
-	for _, r := range s.tables {
-		if s.listingRound[r] <= 0 {
+	for _, relation := range s.tables {
+		if s.listingRound[relation] <= 0 {
 			continue
 		}
-		for _, l := range s.linksOf(r) {
+		for _, l := range s.linksOf(relation) {
 			if s.listingRound[l.target] <= 0 || s.isIdentityTable(l.target) ||
-				slices.ContainsFunc(s.parentLinks[r], func(p parentLink) bool {
+				slices.ContainsFunc(s.parentLinks[relation], func(p parentLink) bool {
 					return slices.Equal(p.columns, l.columns) &&
 						p.target == l.target
 				}) {
 				continue
 			}
-			if l.target == r || s.dependsOn(l.target, r, map[*catalog.Relation]bool{}) {
-				s.circleLinks[r] = append(s.circleLinks[r], l)
+			if l.target == relation || s.dependsOn(l.target, relation, map[*catalog.Relation]bool{}) {
+				s.circleLinks[relation] = append(s.circleLinks[relation], l)
 				continue
 			}
-			s.parentLinks[r] = append(s.parentLinks[r], parentLink{l, !l.notNull})
+			s.parentLinks[relation] = append(s.parentLinks[relation], parentLink{l, !l.notNull})
 		}
 	}
 }
@@ -122,51 +125,54 @@ func isConsentRegister(r *catalog.Relation) bool {
 }
 
 // denyUnlistable denies a table that cannot be listed whatever its columns are, with the reason.
-func (s *schemaSurvey) denyUnlistable(r *catalog.Relation) bool {
-	name := singularWord(r.Name.Name)
+func (s *schemaSurvey) denyUnlistable(relation *catalog.Relation) bool {
+	name := singularWord(relation.Name.Name)
 	switch {
-	case isConsentRegister(r):
-		s.denialReasons[r] = "it looks like a register of consents; agents need not read it, and which of its records " +
+	case isConsentRegister(relation):
+		s.denialReasons[relation] = "it looks like a register of consents; agents need not read it, and which of its records " +
 			"counts is for a person to say"
-	case isOneOf(lastWord(name), "session token migration secret credential") && len(s.columnRoles[r].secrets) > 0 ||
+	case isOneOf(lastWord(name), "session token migration secret credential") &&
+		len(s.columnRoles[relation].secrets) > 0 ||
 		isOneOf(name, keyTables) || isOneOf(name, bookkeepingTables):
-		s.denialReasons[r] = "it looks like the application's own bookkeeping or secrets"
-	case len(r.Columns) == 0:
-		s.denialReasons[r] = "it has no columns"
+		s.denialReasons[relation] = "it looks like the application's own bookkeeping or secrets"
+	case len(relation.Columns) == 0:
+		s.denialReasons[relation] = "it has no columns"
 	}
-	for _, c := range s.columnRoles[r].consent {
-		if s.denialReasons[r] != "" {
+	for _, column := range s.columnRoles[relation].consent {
+		if s.denialReasons[relation] != "" {
 			break
 		}
-		if _, reason := s.consentBlock(r, c); reason != "" {
-			s.denialReasons[r] = reason
+		if _, reason := s.consentBlock(relation, column); reason != "" {
+			s.denialReasons[relation] = reason
 		}
 	}
-	return s.denialReasons[r] != ""
+	return s.denialReasons[relation] != ""
 }
 
 // hasOwnColumns reports whether a table's own columns say who may see a row.
-func (s *schemaSurvey) hasOwnColumns(r *catalog.Relation) bool {
-	roles := s.columnRoles[r]
+func (s *schemaSurvey) hasOwnColumns(relation *catalog.Relation) bool {
+	roles := s.columnRoles[relation]
 	if roles.ownerColumn != nil && !s.userAttribute.comparesWith(roles.ownerColumn) {
-		s.denialReasons[r] = fmt.Sprintf("%s is a %s and the attribute user a %s: they do not compare",
+		s.denialReasons[relation] = fmt.Sprintf("%s is a %s and the attribute user a %s: they do not compare",
 			roles.ownerColumn.Name,
 			roles.ownerColumn.Type, s.userAttribute.Type)
 		return false
 	}
-	for _, c := range roles.tenants {
-		if a := s.tenantAttributes[s.tenantKey(r, c)]; !a.comparesWith(c) {
-			s.denialReasons[r] = fmt.Sprintf("%s is a %s, and other tables have another type for it", c.Name, c.Type)
+	for _, column := range roles.tenants {
+		if a := s.tenantAttributes[s.tenantKey(relation, column)]; !a.comparesWith(column) {
+			s.denialReasons[relation] = fmt.Sprintf("%s is a %s, and other tables have another type for it", column.Name,
+				column.Type)
 			return false
 		}
 	}
-	if s.isIdentityTable(r) {
-		return slices.Contains(s.userTables, r) && s.userAttribute.comparesWith(r.Column(r.PrimaryKey[0])) ||
-			s.tenantAttribute(r).comparesWith(r.Column(r.PrimaryKey[0]))
+	if s.isIdentityTable(relation) {
+		return slices.Contains(s.userTables, relation) &&
+			s.userAttribute.comparesWith(relation.Column(relation.PrimaryKey[0])) ||
+			s.tenantAttribute(relation).comparesWith(relation.Column(relation.PrimaryKey[0]))
 	}
 	return roles.ownerColumn != nil || len(roles.tenants) > 0 || s.userAttribute.grantColumn(roles) != nil ||
-		s.isPersonTable(r) &&
-			s.hasConsentColumn(r)
+		s.isPersonTable(relation) &&
+			s.hasConsentColumn(relation)
 }
 
 // tenantAttribute returns the attribute whose values are the keys of a table of tenants.
@@ -202,17 +208,17 @@ func (s *schemaSurvey) hasConsentColumn(r *catalog.Relation) bool {
 }
 
 // whyReferenceData returns why a table looks like reference data; "" if it does not.
-func (s *schemaSurvey) whyReferenceData(r *catalog.Relation) string {
-	name := singularWord(r.Name.Name)
+func (s *schemaSurvey) whyReferenceData(relation *catalog.Relation) string {
+	name := singularWord(relation.Name.Name)
 	if !isOneOf(name, referenceTables) && !isOneOf(lastWord(name), referenceEndings) {
 		return ""
 	}
-	roles := s.columnRoles[r]
-	if roles.authorColumn != nil || slices.ContainsFunc(r.ForeignKeys,
-		func(k catalog.ForeignKey) bool { return k.Target != r.Name }) {
+	roles := s.columnRoles[relation]
+	if roles.authorColumn != nil || slices.ContainsFunc(relation.ForeignKeys,
+		func(k catalog.ForeignKey) bool { return k.Target != relation.Name }) {
 		return ""
 	}
-	for _, c := range r.Columns {
+	for _, c := range relation.Columns {
 		word := snakeCase(c.Name)
 		if !isOneOf(word, plainColumns) && word != name && !strings.HasPrefix(word, lastWord(name)+"_") {
 			return ""

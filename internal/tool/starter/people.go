@@ -73,27 +73,27 @@ type agreement struct {
 	evidence string
 }
 
-func (s *schemaSurvey) agreements(r *catalog.Relation) agreementHints {
+func (s *schemaSurvey) agreements(relation *catalog.Relation) agreementHints {
 	var out agreementHints
 	ends := map[*catalog.Column]bool{}
-	for _, c := range s.columnRoles[r].consent {
-		block, reason := s.consentBlock(r, c)
+	for _, column := range s.columnRoles[relation].consent {
+		block, reason := s.consentBlock(relation, column)
 		if reason != "" {
 			out.unclearReasons = append(out.unclearReasons, reason)
 		}
 		if block.word == "" {
 			continue
 		}
-		a := agreement{column: c, word: block.word, expires: s.expiryColumn(r, c), evidence: block.Evidence}
+		a := agreement{column: column, word: block.word, expires: s.expiryColumn(relation, column), evidence: block.Evidence}
 		if a.expires != nil {
 			a.evidence += "; " + a.expires.Name + " looks like its end"
 			ends[a.expires] = true
 		}
 		out.wordAgreements = append(out.wordAgreements, a)
 	}
-	for _, c := range s.columnRoles[r].consent {
-		if block, _ := s.consentBlock(r, c); isTimeType(c.Type) && !ends[c] {
-			out.timeColumns = append(out.timeColumns, c.Name)
+	for _, column := range s.columnRoles[relation].consent {
+		if block, _ := s.consentBlock(relation, column); isTimeType(column.Type) && !ends[column] {
+			out.timeColumns = append(out.timeColumns, column.Name)
 			if block.YAML != "" {
 				out.timeAgreements = append(out.timeAgreements, block)
 			}
@@ -115,17 +115,18 @@ func (a agreement) yamlBlock(links ...string) string {
 // addSubjects adds the consent of those whom a row names: by a link to an account or a tenant that says whether it
 // agreed, and by a link to people whose own rule is not used, since the policy does not list them or the rules would go
 // round in a circle.
-func (s *schemaSurvey) addSubjects(r *catalog.Relation, add func(string, string, ...any), note func(string, ...any)) {
+func (s *schemaSurvey) addSubjects(relation *catalog.Relation, add func(string, string, ...any), note func(string,
+	...any)) {
 	askedTables := map[string]bool{}
 	ask := func(l tableLink, subjects agreementTable) {
-		if key := subjects.table.Name.String() + " " + strings.Join(l.columns, " "); subjects.table != r &&
+		if key := subjects.table.Name.String() + " " + strings.Join(l.columns, " "); subjects.table != relation &&
 			!askedTables[key] {
 			askedTables[key] = true
-			s.addSubject(r, l, subjects, add, note)
+			s.addSubject(relation, l, subjects, add, note)
 		}
 	}
-	for _, l := range s.linksOf(r) {
-		if l.target == r || slices.ContainsFunc(s.parentLinks[r],
+	for _, l := range s.linksOf(relation) {
+		if l.target == relation || slices.ContainsFunc(s.parentLinks[relation],
 			func(p parentLink) bool { return p.target == l.target && slices.Equal(p.columns, l.columns) }) {
 			continue
 		}
@@ -133,15 +134,16 @@ func (s *schemaSurvey) addSubjects(r *catalog.Relation, add func(string, string,
 			ask(l, subjects)
 		}
 	}
-	if (s.isIdentityTable(r) || s.isPersonTable(r)) && len(r.PrimaryKey) == 1 {
-		self := tableLink{target: r, columns: r.PrimaryKey, targets: r.PrimaryKey, notNull: true}
-		for _, subjects := range s.agreementTables(r) {
+	if (s.isIdentityTable(relation) || s.isPersonTable(relation)) && len(relation.PrimaryKey) == 1 {
+		self := tableLink{target: relation, columns: relation.PrimaryKey, targets: relation.PrimaryKey, notNull: true}
+		for _, subjects := range s.agreementTables(relation) {
 			ask(self, subjects)
 		}
 	}
 	// A column without a foreign key is compared with the same account as the columns that have one.
-	if c := s.columnRoles[r].ownerColumn; c != nil && s.userAttribute.comparesWith(c) && !slices.ContainsFunc(s.linksOf(r),
-		func(l tableLink) bool { return slices.Contains(l.columns, c.Name) }) {
+	if column := s.columnRoles[relation].ownerColumn; column != nil && s.userAttribute.comparesWith(column) &&
+		!slices.ContainsFunc(s.linksOf(relation),
+			func(l tableLink) bool { return slices.Contains(l.columns, column.Name) }) {
 		var subjects []agreementTable
 		for _, account := range s.userTables {
 			for _, one := range s.agreementTables(account) {
@@ -151,14 +153,15 @@ func (s *schemaSurvey) addSubjects(r *catalog.Relation, add func(string, string,
 			}
 		}
 		if len(subjects) == 1 {
-			ask(tableLink{target: subjects[0].table, columns: []string{c.Name}, targets: []string{subjects[0].column},
-				isFromRowPolicy: true, notNull: c.NotNull}, subjects[0])
+			ask(tableLink{target: subjects[0].table, columns: []string{column.Name}, targets: []string{subjects[0].column},
+				isFromRowPolicy: true, notNull: column.NotNull}, subjects[0])
 		}
 	}
 }
 
 // addSubject adds the consent of one person whom a row names.
-func (s *schemaSurvey) addSubject(r *catalog.Relation, l tableLink, subjects agreementTable, add func(string, string,
+func (s *schemaSurvey) addSubject(relation *catalog.Relation, l tableLink, subjects agreementTable, add func(string,
+	string,
 	...any),
 	note func(string, ...any)) {
 	a := s.agreements(subjects.table)
@@ -170,21 +173,21 @@ func (s *schemaSurvey) addSubject(r *catalog.Relation, l tableLink, subjects agr
 	evidence := l.evidence(s)
 	if subjects.table != l.target {
 		to.target, to.targets = subjects.table, []string{subjects.column}
-		if l.target == r {
+		if l.target == relation {
 			evidence = fmt.Sprintf("%s has one row for each of these, by %s", name, subjects.column)
 		} else {
 			evidence += fmt.Sprintf(", and %s has one row for each of these, by %s", name, subjects.column)
 		}
 	}
 	// Where the deletion of a person leaves a NULL, the NULL does not mean that the row is about nobody.
-	optional := !l.notNull && s.listingRound[r] > 0 && !isOwnerColumn(s.columnRoles[r], l) &&
+	optional := !l.notNull && s.listingRound[relation] > 0 && !isOwnerColumn(s.columnRoles[relation], l) &&
 		l.onDelete != catalog.SetNull &&
 		l.onDelete != catalog.SetDefault
 	write := func(reason, block string) {
 		if optional {
 			add(fmt.Sprintf("%s: where it is not NULL, that one must have agreed (%s)", evidence, reason),
 				"any: [ sql: %s, %s ]",
-				yamlQuoted(s.isNullSQL(r, l)), block)
+				yamlQuoted(s.isNullSQL(relation, l)), block)
 			return
 		}
 		add(fmt.Sprintf("%s: that one must have agreed (%s)", evidence, reason), "%s", block)
@@ -221,11 +224,11 @@ func (s *schemaSurvey) addSubject(r *catalog.Relation, l tableLink, subjects agr
 	}
 	switch {
 	case l.notNull || optional || len(a.wordAgreements)+len(a.timeAgreements) == 0:
-	case isOwnerColumn(s.columnRoles[r], l):
+	case isOwnerColumn(s.columnRoles[relation], l):
 		note("%s may be NULL, which hides the row: nobody has agreed there", named)
 	default:
 		note("%s is NULL where somebody was deleted, and that hides the row; if NULL says something else, write any: [ "+
-			"sql: %s, and the block below on %s ]", named, yamlQuoted(s.isNullSQL(r, l)), named)
+			"sql: %s, and the block below on %s ]", named, yamlQuoted(s.isNullSQL(relation, l)), named)
 	}
 }
 

@@ -35,117 +35,118 @@ type tableLink struct {
 
 // findAccounts finds the tables of accounts and of tenants.
 func (s *schemaSurvey) findAccounts() {
-	for _, r := range s.tables {
-		if len(r.PrimaryKey) != 1 || typeFamily(r.Column(r.PrimaryKey[0]).Type) == "" {
+	for _, relation := range s.tables {
+		if len(relation.PrimaryKey) != 1 || typeFamily(relation.Column(relation.PrimaryKey[0]).Type) == "" {
 			continue
 		}
-		word := lastWord(singularWord(r.Name.Name))
+		word := lastWord(singularWord(relation.Name.Name))
 		switch {
 		case isOneOf(word, tenantTables):
-			s.tenantTables = append(s.tenantTables, r)
-		case isOneOf(word, "user login") || isOneOf(singularWord(r.Name.Name), accountTables):
-			s.userTables = append(s.userTables, r)
+			s.tenantTables = append(s.tenantTables, relation)
+		case isOneOf(word, "user login") || isOneOf(singularWord(relation.Name.Name), accountTables):
+			s.userTables = append(s.userTables, relation)
 		}
 	}
 	// If there is a table of users, accounts are what users belong to, and members and profiles are people of their own.
-	if plain := slices.IndexFunc(s.userTables, func(r *catalog.Relation) bool {
-		return isOneOf(lastWord(singularWord(r.Name.Name)), "user login")
+	if plain := slices.IndexFunc(s.userTables, func(relation *catalog.Relation) bool {
+		return isOneOf(lastWord(singularWord(relation.Name.Name)), "user login")
 	}); plain >= 0 {
 		accounts := s.userTables[:0:0]
-		for _, r := range s.userTables {
+		for _, relation := range s.userTables {
 			switch {
-			case isOneOf(lastWord(singularWord(r.Name.Name)), "user login"):
-				accounts = append(accounts, r)
-			case singularWord(r.Name.Name) == "account":
-				s.tenantTables = append(s.tenantTables, r)
+			case isOneOf(lastWord(singularWord(relation.Name.Name)), "user login"):
+				accounts = append(accounts, relation)
+			case singularWord(relation.Name.Name) == "account":
+				s.tenantTables = append(s.tenantTables, relation)
 			}
 		}
 		s.userTables = accounts
 	}
-	for _, r := range s.tables { // Profiles may have the account's key as their own.
-		if len(r.PrimaryKey) == 1 && snakeCase(r.PrimaryKey[0]) == "id" &&
-			slices.Contains(s.userTables, s.referencedTable(r, r.PrimaryKey[0])) && !s.isIdentityTable(r) {
-			s.userTables = append(s.userTables, r)
+	for _, relation := range s.tables { // Profiles may have the account's key as their own.
+		if len(relation.PrimaryKey) == 1 && snakeCase(relation.PrimaryKey[0]) == "id" &&
+			slices.Contains(s.userTables, s.referencedTable(relation, relation.PrimaryKey[0])) && !s.isIdentityTable(relation) {
+			s.userTables = append(s.userTables, relation)
 		}
 	}
-	for _, r := range s.tables {
-		s.columnRoles[r] = s.assignRoles(r)
+	for _, relation := range s.tables {
+		s.columnRoles[relation] = s.assignRoles(relation)
 	}
 }
 
 // assignRoles gives each column of a table its role.
-func (s *schemaSurvey) assignRoles(r *catalog.Relation) *tableColumnRoles {
+func (s *schemaSurvey) assignRoles(relation *catalog.Relation) *tableColumnRoles {
 	out := &tableColumnRoles{}
 	ownerAt := len(strings.Fields(ownerStems))
-	for i := range r.Columns {
-		c := &r.Columns[i]
-		to, name, word := s.referencedTable(r, c.Name), snakeCase(c.Name), columnStem(c.Name)
+	for i := range relation.Columns {
+		column := &relation.Columns[i]
+		to, name, word := s.referencedTable(relation, column.Name), snakeCase(column.Name), columnStem(column.Name)
 		ofUsers, ofTenants := to == nil || slices.Contains(s.userTables, to), to == nil || slices.Contains(s.tenantTables, to)
 		switch {
-		case typeFamily(c.Type) == "" || c.Generated || s.isIdentityTable(r) && slices.Equal(r.PrimaryKey, []string{c.Name}):
+		case typeFamily(column.Type) == "" || column.Generated || s.isIdentityTable(relation) &&
+			slices.Equal(relation.PrimaryKey, []string{column.Name}):
 		case ofTenants && (to != nil || s.isTenantStem(word)):
-			out.tenants = append(out.tenants, c)
+			out.tenants = append(out.tenants, column)
 		case ofUsers && (isOneOf(word, ownerStems) || isOneOf(name, ownerStems) ||
 			to != nil && word == lastWord(singularWord(to.Name.Name))):
-			if name == "uid" && to == nil && isUnique(r, c.Name) {
+			if name == "uid" && to == nil && isUnique(relation, column.Name) {
 				break // The column is the row's own key.
 			}
 			if rank := slices.Index(strings.Fields(ownerStems), word); out.ownerColumn == nil || rank >= 0 && rank < ownerAt {
-				out.ownerColumn, ownerAt = c, max(rank, 0)
+				out.ownerColumn, ownerAt = column, max(rank, 0)
 			}
 		case to != nil && ofUsers && isOneOf(word, holderStems):
 			if out.ownerColumn == nil {
-				out.ownerColumn = c
+				out.ownerColumn = column
 			}
 		case ofUsers && (isOneOf(word, authorStems) || isOneOf(name, authorStems)) && out.authorColumn == nil:
-			out.authorColumn = c
+			out.authorColumn = column
 		}
-		if !c.Virtual { // No rule reads a virtual column.
-			s.assignVisibilityRole(out, c, name)
+		if !column.Virtual { // No rule reads a virtual column.
+			s.assignVisibilityRole(out, column, name)
 		}
-		if s.isVector(c) {
-			out.vectors = append(out.vectors, c.Name)
+		if s.isVector(column) {
+			out.vectors = append(out.vectors, column.Name)
 		}
-		if looksLikeContact(c.Name) && s.contactType(c) && !isKeyOrReference(r, c.Name) {
-			out.contacts = append(out.contacts, c.Name)
+		if looksLikeContact(column.Name) && s.contactType(column) && !isKeyOrReference(relation, column.Name) {
+			out.contacts = append(out.contacts, column.Name)
 		}
-		if looksSecret(c.Name) && !isTokenCount(c) {
-			out.secrets = append(out.secrets, c.Name)
+		if looksSecret(column.Name) && !isTokenCount(column) {
+			out.secrets = append(out.secrets, column.Name)
 		}
 	}
 	return out
 }
 
 // assignVisibilityRole gives a column that decides who sees the row its role.
-func (s *schemaSurvey) assignVisibilityRole(out *tableColumnRoles, c *catalog.Column, name string) {
-	if s.isConsentColumn(c) {
-		out.consent = append(out.consent, c)
+func (s *schemaSurvey) assignVisibilityRole(out *tableColumnRoles, column *catalog.Column, name string) {
+	if s.isConsentColumn(column) {
+		out.consent = append(out.consent, column)
 	}
-	if isOneOf(name, grantColumns) && canHoldGrants(c.Type) {
-		out.grants = append(out.grants, c)
+	if isOneOf(name, grantColumns) && canHoldGrants(column.Type) {
+		out.grants = append(out.grants, column)
 	}
-	if isOneOf(name, deletionTimes) && isTimeType(c.Type) && !c.NotNull || isOneOf(name, deletionFlags) &&
-		c.Type == "boolean" {
-		out.deletionColumns = append(out.deletionColumns, c)
+	if isOneOf(name, deletionTimes) && isTimeType(column.Type) && !column.NotNull || isOneOf(name, deletionFlags) &&
+		column.Type == "boolean" {
+		out.deletionColumns = append(out.deletionColumns, column)
 	}
-	if isOneOf(name, expiryColumns) && c.Type == "timestamp with time zone" {
-		out.expiryColumn = c
+	if isOneOf(name, expiryColumns) && column.Type == "timestamp with time zone" {
+		out.expiryColumn = column
 	}
 }
 
 // isConsentColumn reports whether a column says to what somebody agreed: by its name, the name of its enum, or the
 // words that it may have.
-func (s *schemaSurvey) isConsentColumn(c *catalog.Column) bool {
-	consent, _ := looksLikeConsent(c.Name)
+func (s *schemaSurvey) isConsentColumn(column *catalog.Column) bool {
+	consent, _ := looksLikeConsent(column.Name)
 	if !consent {
-		if t := s.snap.TypeByOID(c.TypeOID); t != nil && t.Kind == 'e' {
+		if t := s.snap.TypeByOID(column.TypeOID); t != nil && t.Kind == 'e' {
 			consent, _ = looksLikeConsent(t.Name.Name)
 		}
 	}
 	if consent {
-		return s.canHoldConsent(c)
+		return s.canHoldConsent(column)
 	}
-	values, _ := s.columnValues(c)
+	values, _ := s.columnValues(column)
 	return areOneOf(values, grantWords) && areOneOf(values, refuseWords)
 }
 
@@ -159,14 +160,14 @@ func isUnique(r *catalog.Relation, column string) bool {
 }
 
 // polymorphicColumns returns the two columns that name a row of one of several tables: x_id with x_type.
-func polymorphicColumns(r *catalog.Relation) (kind, id string) {
-	for _, c := range r.Columns {
+func polymorphicColumns(relation *catalog.Relation) (kind, id string) {
+	for _, c := range relation.Columns {
 		word, ok := strings.CutSuffix(snakeCase(c.Name), "_type")
 		if !ok || typeFamily(c.Type) != "text" {
 			continue
 		}
-		for _, other := range r.Columns {
-			if snakeCase(other.Name) == word+"_id" && typeFamily(other.Type) != "" && len(keysOf(r, other.Name)) == 0 {
+		for _, other := range relation.Columns {
+			if snakeCase(other.Name) == word+"_id" && typeFamily(other.Type) != "" && len(keysOf(relation, other.Name)) == 0 {
 				return c.Name, other.Name
 			}
 		}
@@ -229,10 +230,10 @@ func (s *schemaSurvey) referencedTable(r *catalog.Relation, column string) *cata
 }
 
 // linksOf returns the foreign keys of a table, and the columns that are named like foreign keys.
-func (s *schemaSurvey) linksOf(r *catalog.Relation) []tableLink {
+func (s *schemaSurvey) linksOf(relation *catalog.Relation) []tableLink {
 	var out []tableLink
 	bound := map[string]bool{}
-	for _, k := range r.ForeignKeys {
+	for _, k := range relation.ForeignKeys {
 		to, ok := s.relation(k.Target)
 		if !ok || slices.ContainsFunc(out, func(l tableLink) bool {
 			return l.target == to && slices.Equal(l.columns,
@@ -243,25 +244,27 @@ func (s *schemaSurvey) linksOf(r *catalog.Relation) []tableLink {
 		l := tableLink{target: to, columns: k.Columns, targets: k.TargetColumns, notNull: true, onDelete: k.OnDelete}
 		for _, c := range k.Columns {
 			bound[c] = true
-			l.notNull = l.notNull && r.Column(c).NotNull
+			l.notNull = l.notNull && relation.Column(c).NotNull
 		}
 		out = append(out, l)
 	}
-	for i := range r.Columns {
-		c := &r.Columns[i]
+	for i := range relation.Columns {
+		column := &relation.Columns[i]
 		// A link by the table's name alone must be a number or a uuid, not a word.
-		plain := columnStem(c.Name) == snakeCase(c.Name)
-		if bound[c.Name] || c.Virtual || typeFamily(c.Type) == "" || plain && typeFamily(c.Type) == "text" {
+		plain := columnStem(column.Name) == snakeCase(column.Name)
+		if bound[column.Name] || column.Virtual || typeFamily(column.Type) == "" || plain &&
+			typeFamily(column.Type) == "text" {
 			continue
 		}
 		for _, to := range s.tables {
-			if to == r || len(to.PrimaryKey) != 1 || singularWord(to.Name.Name) != columnStem(c.Name) {
+			if to == relation || len(to.PrimaryKey) != 1 || singularWord(to.Name.Name) != columnStem(column.Name) {
 				continue
 			}
 			key := to.Column(to.PrimaryKey[0])
-			if typeFamily(key.Type) == typeFamily(c.Type) && key.Collation == c.Collation && to.Name.Schema == r.Name.Schema {
-				out = append(out, tableLink{target: to, columns: []string{c.Name}, targets: to.PrimaryKey,
-					isGuessedFromName: true, notNull: c.NotNull})
+			if typeFamily(key.Type) == typeFamily(column.Type) && key.Collation == column.Collation &&
+				to.Name.Schema == relation.Name.Schema {
+				out = append(out, tableLink{target: to, columns: []string{column.Name}, targets: to.PrimaryKey,
+					isGuessedFromName: true, notNull: column.NotNull})
 				break
 			}
 		}

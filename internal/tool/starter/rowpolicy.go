@@ -43,19 +43,20 @@ type memberHint struct {
 }
 
 // hintsOf reads the row policies of a table.
-func (s *schemaSurvey) hintsOf(r *catalog.Relation) *policyHints {
-	if cached := s.policyHints[r]; cached != nil {
+func (s *schemaSurvey) hintsOf(relation *catalog.Relation) *policyHints {
+	if cached := s.policyHints[relation]; cached != nil {
 		return cached
 	}
 	out := &policyHints{}
-	s.policyHints[r] = out
+	s.policyHints[relation] = out
 	for _, p := range s.policies {
 		// A policy for the service's own role says nothing about users.
-		if p.Table != r.Name || strings.HasPrefix(p.Name, "pgconsent_") || slices.Equal(p.Roles, []string{"service_role"}) {
+		if p.Table != relation.Name || strings.HasPrefix(p.Name, "pgconsent_") || slices.Equal(p.Roles,
+			[]string{"service_role"}) {
 			continue
 		}
 		condition := parseCondition(p.Using)
-		reader := policyReader{schemaSurvey: s, row: r, policy: p.Name, hints: out}
+		reader := policyReader{schemaSurvey: s, row: relation, policy: p.Name, hints: out}
 		switch {
 		case condition == nil:
 			reader.isUnclear = true
@@ -99,14 +100,14 @@ type policyReader struct {
 	isUnclear bool // a part of the condition is not understood
 }
 
-func (p *policyReader) readCondition(n *sqltext.Node) {
-	if b := n.GetBoolExpr(); b != nil && b.Boolop != sqltext.NOT_EXPR {
+func (p *policyReader) readCondition(node *sqltext.Node) {
+	if b := node.GetBoolExpr(); b != nil && b.Boolop != sqltext.NOT_EXPR {
 		for _, arg := range b.Args {
 			p.readCondition(arg)
 		}
 		return
 	}
-	if a, b, ok := equalOperands(n); ok {
+	if a, b, ok := equalOperands(node); ok {
 		for range 2 {
 			column, claim := p.columnOf(a), claimOfCall(b)
 			if hint := (columnHint{column, p.policy, claim}); column != "" && claim != "" {
@@ -120,7 +121,7 @@ func (p *policyReader) readCondition(n *sqltext.Node) {
 			a, b = b, a
 		}
 	}
-	if l := n.GetSubLink(); l != nil {
+	if l := node.GetSubLink(); l != nil {
 		if hint, ok := p.memberHintOf(l); ok {
 			p.hints.members = append(p.hints.members, hint)
 			return
@@ -167,18 +168,18 @@ func withoutCasts(n *sqltext.Node) *sqltext.Node {
 
 // claimOfCall returns what a session says of itself that an expression reads: "user" for the user, else the name of the
 // claim, setting or function. It returns "" for anything else.
-func claimOfCall(n *sqltext.Node) string {
-	n = withoutCasts(n)
+func claimOfCall(node *sqltext.Node) string {
+	node = withoutCasts(node)
 	switch {
-	case n.GetSubLink() != nil: // The expression is like (SELECT auth.uid()).
-		l := n.GetSubLink()
+	case node.GetSubLink() != nil: // The expression is like (SELECT auth.uid()).
+		l := node.GetSubLink()
 		inner := l.Subselect.GetSelectStmt()
 		if l.SubLinkType != sqltext.EXPR_SUBLINK || len(inner.GetTargetList()) != 1 || len(inner.FromClause) > 0 || inner.WhereClause != nil {
 			return ""
 		}
 		return claimOfCall(inner.TargetList[0].GetResTarget().GetVal())
-	case n.GetAExpr() != nil:
-		e := n.GetAExpr()
+	case node.GetAExpr() != nil:
+		e := node.GetAExpr()
 		if e.Kind == sqltext.AEXPR_NULLIF {
 			return claimOfCall(e.Lexpr)
 		}
@@ -189,8 +190,8 @@ func claimOfCall(n *sqltext.Node) string {
 		if key := stringOf(e.Rexpr); key != "" && readsSession(e.Lexpr) {
 			return claimName(key)
 		}
-	case n.GetFuncCall() != nil:
-		name, args := functionName(n), n.GetFuncCall().Args
+	case node.GetFuncCall() != nil:
+		name, args := functionName(node), node.GetFuncCall().Args
 		switch {
 		case name == "current_setting" && len(args) > 0:
 			return claimName(stringOf(args[0]))
@@ -258,8 +259,8 @@ func (p *policyReader) memberHintOf(l *sqltext.SubLink) (memberHint, bool) {
 		alias = from.Alias.Aliasname
 	}
 	// membersColumn returns the column of the members' table that an expression is.
-	theirs := func(n *sqltext.Node) string {
-		names := columnNames(withoutCasts(n))
+	theirs := func(node *sqltext.Node) string {
+		names := columnNames(withoutCasts(node))
 		if len(names) == 0 || len(names) > 1 && names[len(names)-2] != alias || hint.table.Column(names[len(names)-1]) == nil {
 			return ""
 		}
@@ -301,7 +302,7 @@ func (p *policyReader) memberHintOf(l *sqltext.SubLink) (memberHint, bool) {
 
 // addHints adds to the rule of a table what its row policies say.
 func (s *schemaSurvey) addHints(t *Table, add func(string, string, ...any), note func(string, ...any)) {
-	r, h := t.Relation, s.hintsOf(t.Relation)
+	relation, h := t.Relation, s.hintsOf(t.Relation)
 	var alternatives []Block
 	propose := func(policy, yaml, evidence string) {
 		if existingBlocks := strings.Join(yamlTexts(t.Blocks), "\n"); strings.Contains(existingBlocks, yaml) ||
@@ -312,30 +313,32 @@ func (s *schemaSurvey) addHints(t *Table, add func(string, string, ...any), note
 			Evidence: fmt.Sprintf("the row policy %q %s; in place of what says whose a row is, or beside it", policy, evidence)})
 	}
 	for _, hint := range h.users {
-		if c := r.Column(hint.column); s.userAttribute.comparesWith(c) && !c.Virtual {
-			yaml := fmt.Sprintf("own: { column: %s, is: %s }", yamlFlow(c.Name), s.userAttribute.Name)
+		if column := relation.Column(hint.column); s.userAttribute.comparesWith(column) && !column.Virtual {
+			yaml := fmt.Sprintf("own: { column: %s, is: %s }", yamlFlow(column.Name), s.userAttribute.Name)
 			if i := slices.Index(yamlTexts(t.Blocks), yaml); i >= 0 {
 				t.Blocks[i].Evidence += fmt.Sprintf("; the row policy %q says so", hint.policy)
-			} else if s.isOnlyUserColumn(h, hint.column) && !s.isIdentityTable(r) && s.columnRoles[r].ownerColumn == nil {
+			} else if s.isOnlyUserColumn(h, hint.column) && !s.isIdentityTable(relation) &&
+				s.columnRoles[relation].ownerColumn == nil {
 				// The block is one condition more: it shows no row that was hidden.
 				s.usedAttributes[s.userAttribute.Name] = true
-				add(fmt.Sprintf("the row policy %q compares %s with the user who asks; beside what else is asked", hint.policy, c.Name),
+				add(fmt.Sprintf("the row policy %q compares %s with the user who asks; beside what else is asked", hint.policy,
+					column.Name),
 					"%s", yaml)
-				t.Notes = slices.DeleteFunc(t.Notes, func(n string) bool { return n == fmt.Sprintf(notUsedText, c.Name) })
-				note("%s is asked because of a row policy, and what else says whose a row is must hold as well", c.Name)
+				t.Notes = slices.DeleteFunc(t.Notes, func(n string) bool { return n == fmt.Sprintf(notUsedText, column.Name) })
+				note("%s is asked because of a row policy, and what else says whose a row is must hold as well", column.Name)
 			} else {
 				s.commentedAttributes[s.userAttribute.Name] = true
-				propose(hint.policy, yaml, "compares "+c.Name+" with the user who asks")
+				propose(hint.policy, yaml, "compares "+column.Name+" with the user who asks")
 			}
 		}
 	}
 	for _, hint := range h.tenants {
-		a, c := s.tenantAttributes[s.tenantName(hint.claim)], r.Column(hint.column)
-		if !a.comparesWith(c) || c.Virtual {
+		a, column := s.tenantAttributes[s.tenantName(hint.claim)], relation.Column(hint.column)
+		if !a.comparesWith(column) || column.Virtual {
 			note("the row policy %q compares %s with %s of the session, and is not used here", hint.policy, hint.column, hint.claim)
 			continue
 		}
-		yaml := fmt.Sprintf("tenant: { column: %s, is: %s }", yamlFlow(c.Name), a.Name)
+		yaml := fmt.Sprintf("tenant: { column: %s, is: %s }", yamlFlow(column.Name), a.Name)
 		evidence := fmt.Sprintf("; the row policy %q says so", hint.policy)
 		if i := slices.Index(yamlTexts(t.Blocks), yaml); i >= 0 {
 			t.Blocks[i].Evidence += evidence
@@ -343,16 +346,16 @@ func (s *schemaSurvey) addHints(t *Table, add func(string, string, ...any), note
 		}
 		if !addEvidence(t.Blocks, yaml, evidence) {
 			s.commentedAttributes[a.Name] = true
-			propose(hint.policy, yaml, "compares "+c.Name+" with "+hint.claim+" of the session")
+			propose(hint.policy, yaml, "compares "+column.Name+" with "+hint.claim+" of the session")
 		}
 	}
 	for _, hint := range h.members {
 		member := hint.table.Column(hint.memberColumn)
-		if s.listingRound[hint.table] <= 0 || !s.userAttribute.comparesWith(member) || !s.canLink(r, hint) {
+		if s.listingRound[hint.table] <= 0 || !s.userAttribute.comparesWith(member) || !s.canLink(relation, hint) {
 			note("the row policy %q looks for the user in %s, and is not used here", hint.policy, s.policyName(hint.table.Name))
 			continue
 		}
-		if slices.ContainsFunc(s.parentLinks[r], func(p parentLink) bool {
+		if slices.ContainsFunc(s.parentLinks[relation], func(p parentLink) bool {
 			return p.target == hint.table &&
 				slices.Equal(p.columns, []string{hint.rowColumn})
 		}) {
@@ -395,37 +398,38 @@ func (s *schemaSurvey) canLink(r *catalog.Relation, hint memberHint) bool {
 
 // askAboutPolicies returns a question about what the row policies of a denied table say of its rows. It is empty if
 // another question asks the same already.
-func (s *schemaSurvey) askAboutPolicies(r *catalog.Relation, question string) string {
-	h := s.hintsOf(r)
+func (s *schemaSurvey) askAboutPolicies(relation *catalog.Relation, question string) string {
+	h := s.hintsOf(relation)
 	var out strings.Builder
 	write := func(policy, evidence, rows string) {
 		fmt.Fprintf(&out, "; the row policy %q %s: if that is right, write %s: { rows: %s }", policy, evidence,
-			yamlFlow(s.policyName(r.Name)), rows)
+			yamlFlow(s.policyName(relation.Name)), rows)
 	}
 	for _, hint := range h.users {
-		c, attribute := r.Column(hint.column), "user"
-		evidence := "compares " + c.Name + " with the user who asks"
+		column, attribute := relation.Column(hint.column), "user"
+		evidence := "compares " + column.Name + " with the user who asks"
 		switch {
-		case typeFamily(c.Type) == "" || c.Virtual:
+		case typeFamily(column.Type) == "" || column.Virtual:
 			continue
 		case s.userAttribute == nil || !s.usedAttributes[s.userAttribute.Name]:
 			evidence += ", an attribute user"
-		case !s.userAttribute.comparesWith(c):
+		case !s.userAttribute.comparesWith(column):
 			continue
 		default:
 			attribute = s.userAttribute.Name
 		}
-		write(hint.policy, evidence, fmt.Sprintf("[ own: { column: %s, is: %s } ]", yamlFlow(c.Name), attribute))
+		write(hint.policy, evidence, fmt.Sprintf("[ own: { column: %s, is: %s } ]", yamlFlow(column.Name), attribute))
 	}
 	for _, hint := range h.tenants {
-		if c := r.Column(hint.column); typeFamily(c.Type) != "" && !c.Virtual && attributeName.MatchString(hint.claim) {
-			write(hint.policy, "compares "+c.Name+" with an attribute "+hint.claim,
-				fmt.Sprintf("[ own: { column: %s, is: %s } ]", yamlFlow(c.Name), hint.claim))
+		if column := relation.Column(hint.column); typeFamily(column.Type) != "" && !column.Virtual &&
+			attributeName.MatchString(hint.claim) {
+			write(hint.policy, "compares "+column.Name+" with an attribute "+hint.claim,
+				fmt.Sprintf("[ own: { column: %s, is: %s } ]", yamlFlow(column.Name), hint.claim))
 		}
 	}
 	for _, hint := range h.members {
 		if member := hint.table.Column(hint.memberColumn); s.listingRound[hint.table] > 0 && s.userAttribute.comparesWith(member) &&
-			s.canLink(r, hint) {
+			s.canLink(relation, hint) {
 			rows := "[ " + s.memberBlock(hint.table, hint.column, hint.rowColumn, member) + " ]"
 			if strings.Contains(question, rows) {
 				fmt.Fprintf(&out, "; the row policy %q says so", hint.policy)

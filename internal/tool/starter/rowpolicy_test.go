@@ -31,12 +31,12 @@ func TestClaims(t *testing.T) {
 		"(ARRAY[auth.uid()])[1]":                                             "",
 		"current_user":                                                       "",
 	} {
-		n := parseCondition(text)
-		if n == nil {
+		node := parseCondition(text)
+		if node == nil {
 			t.Errorf("%s does not parse", text)
 			continue
 		}
-		if got := claimOfCall(n); got != want {
+		if got := claimOfCall(node); got != want {
 			t.Errorf("%s: %q, want %q", text, got, want)
 		}
 	}

@@ -104,10 +104,10 @@ type schemaSurvey struct {
 
 // relation returns a relation whose columns of domains have the types under the domains, by which they compare.
 func (s *schemaSurvey) relation(name catalog.Name) (*catalog.Relation, bool) {
-	if r := s.relationsByName[name]; r != nil {
-		return r, true
+	if relation := s.relationsByName[name]; relation != nil {
+		return relation, true
 	}
-	r, ok := s.snap.Relation(name)
+	relation, ok := s.snap.Relation(name)
 	if !ok {
 		return nil, false
 	}
@@ -115,46 +115,47 @@ func (s *schemaSurvey) relation(name catalog.Name) (*catalog.Relation, bool) {
 		t := s.snap.TypeByOID(c.TypeOID)
 		return t != nil && t.Kind == 'd' && typeFamily(t.BaseName) != ""
 	}
-	if slices.ContainsFunc(r.Columns, domain) {
-		relationCopy := *r
-		relationCopy.Columns = slices.Clone(r.Columns)
+	if slices.ContainsFunc(relation.Columns, domain) {
+		relationCopy := *relation
+		relationCopy.Columns = slices.Clone(relation.Columns)
 		for i, c := range relationCopy.Columns {
 			if domain(c) {
 				relationCopy.Columns[i].Type = s.snap.TypeByOID(c.TypeOID).BaseName
 			}
 		}
-		r = &relationCopy
+		relation = &relationCopy
 	}
-	s.relationsByName[name] = r
-	return r, true
+	s.relationsByName[name] = relation
+	return relation, true
 }
 
 // collectTables sorts the relations into tables that could be listed and tables that could not.
 func (s *schemaSurvey) collectTables() {
-	for _, r := range s.snap.Relations() {
-		r, _ := s.relation(r.Name)
-		if isSystemSchema(r.Name.Schema) || r.IsPartition {
+	for _, relation := range s.snap.Relations() {
+		relation, _ := s.relation(relation.Name)
+		if isSystemSchema(relation.Name.Schema) || relation.IsPartition {
 			continue
 		}
 		deny := func(kind, reason string) {
-			s.otherDenied = append(s.otherDenied, Denied{s.policyName(r.Name), kind, reason})
+			s.otherDenied = append(s.otherDenied, Denied{s.policyName(relation.Name), kind, reason})
 		}
-		switch r.Kind {
+		switch relation.Kind {
 		case catalog.Table, catalog.PartitionedTable:
 			switch {
-			case r.Extension != "":
-				deny("table", "it belongs to the extension "+r.Extension)
-			case !isWritableName(r.Name):
+			case relation.Extension != "":
+				deny("table", "it belongs to the extension "+relation.Extension)
+			case !isWritableName(relation.Name):
 				deny("table", "a policy cannot write a name with a dot or a line break in it")
-			case len(r.Parents) > 0:
-				deny("table", "it inherits from "+r.Parents[0].String()+": under that table's rule it can be read by its own name")
-			case s.rejectionReasons[r.Name.String()] != "":
-				deny("table", s.rejectionReasons[r.Name.String()])
+			case len(relation.Parents) > 0:
+				deny("table",
+					"it inherits from "+relation.Parents[0].String()+": under that table's rule it can be read by its own name")
+			case s.rejectionReasons[relation.Name.String()] != "":
+				deny("table", s.rejectionReasons[relation.Name.String()])
 			default:
-				s.tables = append(s.tables, r)
+				s.tables = append(s.tables, relation)
 			}
 		case catalog.View:
-			deny("view", s.viewReason(r))
+			deny("view", s.viewReason(relation))
 		case catalog.MaterializedView:
 			deny("materialised view", "its rows are results: who may see them is not known from the tables beneath it")
 		case catalog.ForeignTable:
@@ -174,13 +175,13 @@ func (s *schemaSurvey) collectTables() {
 	}
 }
 
-func (s *schemaSurvey) viewReason(r *catalog.Relation) string {
+func (s *schemaSurvey) viewReason(relation *catalog.Relation) string {
 	var names []string
-	for _, read := range r.Reads {
+	for _, read := range relation.Reads {
 		names = append(names, s.policyName(read.Relation))
 	}
-	if r.Extension != "" {
-		return "it belongs to the extension " + r.Extension
+	if relation.Extension != "" {
+		return "it belongs to the extension " + relation.Extension
 	}
 	if len(names) == 0 {
 		return "list it under views once somebody has read it"
@@ -208,14 +209,14 @@ func isWritableName(n catalog.Name) bool {
 // makeProposal makes the proposal from what was found.
 func (s *schemaSurvey) makeProposal() *Proposal {
 	p := &Proposal{Attributes: []Attribute{}, SpareAttributes: []Attribute{}, Tables: []*Table{}, Denied: s.otherDenied}
-	for _, r := range s.tables {
-		if s.listingRound[r] != 0 {
-			p.Tables = append(p.Tables, s.proposeTable(r))
+	for _, relation := range s.tables {
+		if s.listingRound[relation] != 0 {
+			p.Tables = append(p.Tables, s.proposeTable(relation))
 		}
 	}
-	for _, r := range s.tables { // Attributes come last, when it is known which ones there are.
-		if s.listingRound[r] == 0 {
-			p.Denied = append(p.Denied, Denied{s.policyName(r.Name), "table", s.denialReason(r)})
+	for _, relation := range s.tables { // Attributes come last, when it is known which ones there are.
+		if s.listingRound[relation] == 0 {
+			p.Denied = append(p.Denied, Denied{s.policyName(relation.Name), "table", s.denialReason(relation)})
 		}
 	}
 	addAttribute := func(a *Attribute) {
@@ -240,44 +241,45 @@ func (s *schemaSurvey) makeProposal() *Proposal {
 }
 
 // denialReason returns why a table is denied.
-func (s *schemaSurvey) denialReason(r *catalog.Relation) string {
-	if reason := s.denialReasons[r]; reason != "" {
+func (s *schemaSurvey) denialReason(relation *catalog.Relation) string {
+	if reason := s.denialReasons[relation]; reason != "" {
 		return reason
 	}
 	var nearTables []string
-	for _, l := range s.linksOf(r) {
+	for _, l := range s.linksOf(relation) {
 		nearTables = append(nearTables, s.policyName(l.target.Name))
 	}
-	if kind, id := polymorphicColumns(r); kind != "" {
+	if kind, id := polymorphicColumns(relation); kind != "" {
 		return s.describePolymorphic(kind, id)
 	}
 	slices.Sort(nearTables)
-	members := s.askAboutMembers(r)
-	more := members + s.askAboutPolicies(r, members)
+	members := s.askAboutMembers(relation)
+	more := members + s.askAboutPolicies(relation, members)
 	if nearTables = slices.Compact(nearTables); len(nearTables) > 0 {
 		return fmt.Sprintf(
 			"no column says whose rows these are; it refers to %s, denied as well or open to everybody",
-			strings.Join(nearTables, ", ")) + s.askAboutSharedColumn(r) + more
+			strings.Join(nearTables, ", ")) + s.askAboutSharedColumn(relation) + more
 	}
 	return "no column says whose rows these are, and no foreign key leads to a table that does" + more
 }
 
 // askAboutMembers asks about a table of links between a denied table and users: they may be those who see its rows.
-func (s *schemaSurvey) askAboutMembers(r *catalog.Relation) string {
+func (s *schemaSurvey) askAboutMembers(relation *catalog.Relation) string {
 	for _, through := range s.tables {
 		links := s.linksOf(through)
 		index := slices.IndexFunc(links, func(l tableLink) bool {
-			return l.target == r && len(l.columns) == 1 &&
+			return l.target == relation && len(l.columns) == 1 &&
 				len(l.targets) == 1
 		})
 		owner := s.columnRoles[through].ownerColumn
-		if index < 0 || owner == nil || s.hasConsentColumn(r) || !s.userAttribute.comparesWith(owner) ||
+		if index < 0 || owner == nil || s.hasConsentColumn(relation) || !s.userAttribute.comparesWith(owner) ||
 			s.listingRound[through] <= 0 {
 			continue
 		}
 		if _, ok := s.isLinkTable(through, links); ok {
 			return fmt.Sprintf("; %s ties its rows to users: if these may see them, write %s: { rows: [ %s ] }", s.policyName(through.Name),
-				yamlFlow(s.policyName(r.Name)), s.memberBlock(through, links[index].columns[0], links[index].targets[0], owner))
+				yamlFlow(s.policyName(relation.Name)), s.memberBlock(through, links[index].columns[0], links[index].targets[0],
+					owner))
 		}
 	}
 	return ""
@@ -295,11 +297,12 @@ const minSharedTables = 3
 
 // askAboutSharedColumn asks about a column by which many tables refer to one table, whatever its name: such references
 // look like rows of several tenants.
-func (s *schemaSurvey) askAboutSharedColumn(r *catalog.Relation) string {
-	for _, k := range r.ForeignKeys {
+func (s *schemaSurvey) askAboutSharedColumn(relation *catalog.Relation) string {
+	for _, k := range relation.ForeignKeys {
 		to, ok := s.relation(k.Target)
-		if !ok || len(k.Columns) != 1 || to == r || slices.Contains(s.userTables, to) ||
-			typeFamily(r.Column(k.Columns[0]).Type) == "" && !strings.HasPrefix(r.Column(k.Columns[0]).Type, "character(") {
+		if !ok || len(k.Columns) != 1 || to == relation || slices.Contains(s.userTables, to) ||
+			typeFamily(relation.Column(k.Columns[0]).Type) == "" && !strings.HasPrefix(relation.Column(k.Columns[0]).Type,
+				"character(") {
 			continue
 		}
 		name, n := k.Columns[0], 0

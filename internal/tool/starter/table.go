@@ -9,12 +9,13 @@ import (
 )
 
 // proposeTable makes the proposal for a table that is listed, and records which attributes it uses.
-func (s *schemaSurvey) proposeTable(r *catalog.Relation) *Table {
-	t := &Table{Relation: r, Name: s.policyName(r.Name), Blocks: []Block{}, Hidden: []string{}, ContactColumns: []string{},
-		Notes: []string{}, OpenReasons: []string{}}
-	roles := s.columnRoles[r]
-	if s.listingRound[r] < 0 {
-		t.IsOpen, t.Evidence = true, s.whyReferenceData(r)
+func (s *schemaSurvey) proposeTable(relation *catalog.Relation) *Table {
+	t := &Table{Relation: relation, Name: s.policyName(relation.Name), Blocks: []Block{}, Hidden: []string{},
+		ContactColumns: []string{},
+		Notes:          []string{}, OpenReasons: []string{}}
+	roles := s.columnRoles[relation]
+	if s.listingRound[relation] < 0 {
+		t.IsOpen, t.Evidence = true, s.whyReferenceData(relation)
 		return t
 	}
 	add := func(evidence, format string, args ...any) {
@@ -27,18 +28,18 @@ func (s *schemaSurvey) proposeTable(r *catalog.Relation) *Table {
 	}
 
 	s.addOwnership(t, roles, add, note)
-	s.addConsent(r, add, note)
-	s.addSubjects(r, add, note)
-	for _, c := range roles.consent {
-		if block, _ := s.consentBlock(r, c); block.YAML != "" {
+	s.addConsent(relation, add, note)
+	s.addSubjects(relation, add, note)
+	for _, column := range roles.consent {
+		if block, _ := s.consentBlock(relation, column); block.YAML != "" {
 			t.Blocks = append(t.Blocks, block.Block)
 		}
 	}
-	for _, l := range s.parentLinks[r] {
+	for _, l := range s.parentLinks[relation] {
 		switch {
 		case l.isOptional:
 			add(l.evidence(s)+", where it is not NULL: a row does not show beside one that is hidden",
-				"any: [ sql: %s, visible: { %s } ]", yamlQuoted(s.isNullSQL(r, l.tableLink)), l.yamlText(s))
+				"any: [ sql: %s, visible: { %s } ]", yamlQuoted(s.isNullSQL(relation, l.tableLink)), l.yamlText(s))
 		default:
 			add(l.evidence(s)+": a row hangs on one that agents see", "visible: { %s }", l.yamlText(s))
 			if !l.notNull {
@@ -46,28 +47,28 @@ func (s *schemaSurvey) proposeTable(r *catalog.Relation) *Table {
 			}
 		}
 	}
-	for _, l := range s.circleLinks[r] {
+	for _, l := range s.circleLinks[relation] {
 		note("%s refers to %s, whose rule cannot be asked in a circle: a row shows although the one that it names "+
 			"there is hidden", strings.Join(l.columns, ", "), s.policyName(l.target.Name))
 	}
-	for _, c := range roles.deletionColumns {
-		if c.Type == "boolean" {
-			add(c.Name+" looks like a mark of deletion", "status: { column: %s, is: false }", yamlFlow(c.Name))
+	for _, column := range roles.deletionColumns {
+		if column.Type == "boolean" {
+			add(column.Name+" looks like a mark of deletion", "status: { column: %s, is: false }", yamlFlow(column.Name))
 		} else {
-			add(c.Name+" looks like a mark of deletion", "sql: %s", yamlQuoted(catalog.QuoteIdent(c.Name)+" IS NULL"))
+			add(column.Name+" looks like a mark of deletion", "sql: %s", yamlQuoted(catalog.QuoteIdent(column.Name)+" IS NULL"))
 		}
 	}
-	if c := roles.expiryColumn; c != nil {
-		name := catalog.QuoteIdent(c.Name)
-		add(c.Name+" looks like the end of a row's life", "sql: %s", yamlQuoted(name+" IS NULL OR "+name+" > now()"))
+	if column := roles.expiryColumn; column != nil {
+		name := catalog.QuoteIdent(column.Name)
+		add(column.Name+" looks like the end of a row's life", "sql: %s", yamlQuoted(name+" IS NULL OR "+name+" > now()"))
 	}
 	s.addHints(t, add, note)
-	if kind, id := polymorphicColumns(r); kind != "" {
+	if kind, id := polymorphicColumns(relation); kind != "" {
 		note("%s", s.describePolymorphic(kind, id))
 	}
 	for _, referring := range s.tables {
 		if isConsentRegister(referring) && s.denialReasons[referring] != "" && slices.ContainsFunc(s.linksOf(referring),
-			func(l tableLink) bool { return l.target == r }) {
+			func(l tableLink) bool { return l.target == relation }) {
 			note("%s looks like a register of consents about it, and is not asked: add consent by records "+
 				"(docs/reference/policy.md)", s.policyName(referring.Name))
 		}
@@ -75,7 +76,7 @@ func (s *schemaSurvey) proposeTable(r *catalog.Relation) *Table {
 	if len(roles.vectors) > 0 {
 		note("vectors: %s (docs/howto/vector-search.md)", strings.Join(roles.vectors, ", "))
 	}
-	for _, c := range r.Columns {
+	for _, c := range relation.Columns {
 		switch {
 		case slices.Contains(roles.secrets, c.Name):
 			t.Hidden = append(t.Hidden, c.Name)
@@ -83,17 +84,17 @@ func (s *schemaSurvey) proposeTable(r *catalog.Relation) *Table {
 			t.Hidden, t.ContactColumns = append(t.Hidden, c.Name), append(t.ContactColumns, c.Name)
 		}
 	}
-	for _, c := range r.Columns {
+	for _, c := range relation.Columns {
 		if c.Virtual && !slices.Contains(t.Hidden, c.Name) &&
 			slices.ContainsFunc(c.ComputedFrom, func(from string) bool { return slices.Contains(t.Hidden, from) }) {
 			t.Hidden = append(t.Hidden, c.Name) // If the computation fails, the error quotes the value that it was computed from.
 		}
 	}
-	for _, c := range r.Columns {
+	for _, c := range relation.Columns {
 		if word := snakeCase(c.Name); isOneOf(word,
 			"status state visibility privacy privacy_level sensitivity classification confidentiality") &&
-			!slices.Contains(roles.consent, r.Column(c.Name)) {
-			note("%s is not used here%s: does it say who may see a row?", c.Name, s.valuesText(r.Column(c.Name)))
+			!slices.Contains(roles.consent, relation.Column(c.Name)) {
+			note("%s is not used here%s: does it say who may see a row?", c.Name, s.valuesText(relation.Column(c.Name)))
 		}
 	}
 	return t
@@ -141,8 +142,9 @@ func (s *schemaSurvey) addOwner(t *Table, roles *tableColumnRoles, add func(stri
 
 // addConsent adds the consent of everybody whom a link table connects with a row. A rule reads the link table and the
 // table of people even if the policy does not list them.
-func (s *schemaSurvey) addConsent(r *catalog.Relation, add func(string, string, ...any), note func(string, ...any)) {
-	if s.hasConsentColumn(r) && s.isPersonTable(r) || s.isIdentityTable(r) {
+func (s *schemaSurvey) addConsent(relation *catalog.Relation, add func(string, string, ...any), note func(string,
+	...any)) {
+	if s.hasConsentColumn(relation) && s.isPersonTable(relation) || s.isIdentityTable(relation) {
 		return
 	}
 	for _, through := range s.tables {
@@ -150,13 +152,13 @@ func (s *schemaSurvey) addConsent(r *catalog.Relation, add func(string, string, 
 		var ownLinks, exists []tableLink
 		for _, l := range links {
 			switch {
-			case l.target == r:
+			case l.target == relation:
 				ownLinks = append(ownLinks, l)
 			case len(s.subjectsOfLink(l)) > 0:
 				exists = append(exists, l)
 			}
 		}
-		if through == r || len(ownLinks) != 1 || len(exists) == 0 || isConsentRegister(through) {
+		if through == relation || len(ownLinks) != 1 || len(exists) == 0 || isConsentRegister(through) {
 			continue
 		}
 		name := s.policyName(through.Name)
@@ -219,21 +221,21 @@ func (s *schemaSurvey) addSubjectsThrough(through, first string, l tableLink, su
 
 // expiryColumn returns the column that says until when a subject's consent is valid: the one that is named after the
 // column of consent, or the only one that is named after no consent column.
-func (s *schemaSurvey) expiryColumn(r *catalog.Relation, agreement *catalog.Column) *catalog.Column {
+func (s *schemaSurvey) expiryColumn(relation *catalog.Relation, agreement *catalog.Column) *catalog.Column {
 	var ownColumns, unnamedColumns []*catalog.Column
-	for _, c := range s.columnRoles[r].consent {
-		if !isExpiryTime(c) || c.Type != "timestamp with time zone" {
+	for _, column := range s.columnRoles[relation].consent {
+		if !isExpiryTime(column) || column.Type != "timestamp with time zone" {
 			continue
 		}
 		after := func(status *catalog.Column) bool {
 			stem := strings.TrimSuffix(strings.TrimSuffix(snakeCase(status.Name), "_status"), "_state")
-			return !isTimeType(status.Type) && strings.HasPrefix(snakeCase(c.Name), stem+"_") && stem != "consent"
+			return !isTimeType(status.Type) && strings.HasPrefix(snakeCase(column.Name), stem+"_") && stem != "consent"
 		}
 		switch {
 		case after(agreement):
-			ownColumns = append(ownColumns, c)
-		case !slices.ContainsFunc(s.columnRoles[r].consent, after):
-			unnamedColumns = append(unnamedColumns, c)
+			ownColumns = append(ownColumns, column)
+		case !slices.ContainsFunc(s.columnRoles[relation].consent, after):
+			unnamedColumns = append(unnamedColumns, column)
 		}
 	}
 	if len(ownColumns) == 1 {
@@ -260,22 +262,24 @@ func isWithdrawal(word string) bool {
 // isLinkTable reports whether a table does little but link other tables: the columns that tell its rows apart are
 // links, or it has few columns, and none that holds what somebody wrote. If a table with few columns has such a column,
 // more is the name of that column.
-func (s *schemaSurvey) isLinkTable(r *catalog.Relation, links []tableLink) (more string, ok bool) {
+func (s *schemaSurvey) isLinkTable(relation *catalog.Relation, links []tableLink) (more string, ok bool) {
 	var linkColumns []string
 	for _, l := range links {
 		linkColumns = append(linkColumns, l.columns...)
 	}
 	unbound := func(name string) bool { return !slices.Contains(linkColumns, name) }
 	ofLinks := func(key []string) bool { return len(key) > 1 && !slices.ContainsFunc(key, unbound) }
-	if ofLinks(r.PrimaryKey) || slices.ContainsFunc(r.UniqueKeys, func(k catalog.Key) bool { return ofLinks(k.Columns) }) {
+	if ofLinks(relation.PrimaryKey) || slices.ContainsFunc(relation.UniqueKeys,
+		func(k catalog.Key) bool { return ofLinks(k.Columns) }) {
 		return "", true
 	}
-	if len(r.Columns) > 6 {
+	if len(relation.Columns) > 6 {
 		return "", false
 	}
-	for i := range r.Columns {
-		if c := &r.Columns[i]; unbound(c.Name) && !slices.Contains(r.PrimaryKey, c.Name) && s.hasContent(c) {
-			return c.Name, false
+	for i := range relation.Columns {
+		if column := &relation.Columns[i]; unbound(column.Name) && !slices.Contains(relation.PrimaryKey, column.Name) &&
+			s.hasContent(column) {
+			return column.Name, false
 		}
 	}
 	return "", true
@@ -296,23 +300,24 @@ type agreementBlock struct {
 }
 
 // consentBlock makes the block of a consent column, or says why its values are not understood.
-func (s *schemaSurvey) consentBlock(r *catalog.Relation, c *catalog.Column) (out agreementBlock, reason string) {
-	_, negative := looksLikeConsent(c.Name)
-	values, from := s.columnValues(c)
+func (s *schemaSurvey) consentBlock(relation *catalog.Relation, column *catalog.Column) (out agreementBlock,
+	reason string) {
+	_, negative := looksLikeConsent(column.Name)
+	values, from := s.columnValues(column)
 	switch {
-	case c.Type == "boolean":
+	case column.Type == "boolean":
 		out.word = "true"
 		if negative {
 			out.word = "false"
 		}
-		out.Evidence = c.Name + " is a boolean"
-	case typeFamily(c.Type) == "text" || values != nil:
+		out.Evidence = column.Name + " is a boolean"
+	case typeFamily(column.Type) == "text" || values != nil:
 		if negative {
-			return out, fmt.Sprintf("%s seems to say no, and its words are not known", c.Name)
+			return out, fmt.Sprintf("%s seems to say no, and its words are not known", column.Name)
 		}
 		if values == nil {
 			out.word, out.Evidence = "granted", fmt.Sprintf(
-				"%s: the word is a guess, no enum and no CHECK says which there are", c.Name)
+				"%s: the word is a guess, no enum and no CHECK says which there are", column.Name)
 			break
 		}
 		for _, word := range strings.Fields(yesWords) {
@@ -322,27 +327,30 @@ func (s *schemaSurvey) consentBlock(r *catalog.Relation, c *catalog.Column) (out
 			}
 		}
 		if out.word == "" {
-			return out, fmt.Sprintf("%s holds %s: which of these means that somebody agreed?", c.Name, strings.Join(values, ", "))
+			return out, fmt.Sprintf("%s holds %s: which of these means that somebody agreed?", column.Name,
+				strings.Join(values, ", "))
 		}
-		out.Evidence = fmt.Sprintf("%s: %s, by its %s", c.Name, strings.Join(values, ", "), from)
-	case isTimeType(c.Type):
-		name := catalog.QuoteIdent(c.Name)
-		if negative || isWithdrawal(snakeCase(c.Name)) {
-			out.Block = Block{YAML: "sql: " + yamlQuoted(name+" IS NULL"), Evidence: c.Name + " looks like the time at which consent ended"}
-		} else if isExpiryTime(c) {
-			if c.Type != "timestamp with time zone" {
-				return out, fmt.Sprintf("%s is a %s, which is not compared with the time", c.Name, c.Type)
+		out.Evidence = fmt.Sprintf("%s: %s, by its %s", column.Name, strings.Join(values, ", "), from)
+	case isTimeType(column.Type):
+		name := catalog.QuoteIdent(column.Name)
+		if negative || isWithdrawal(snakeCase(column.Name)) {
+			out.Block = Block{YAML: "sql: " + yamlQuoted(name+" IS NULL"), Evidence: column.Name +
+				" looks like the time at which consent ended"}
+		} else if isExpiryTime(column) {
+			if column.Type != "timestamp with time zone" {
+				return out, fmt.Sprintf("%s is a %s, which is not compared with the time", column.Name, column.Type)
 			}
 			out.Block = Block{YAML: "sql: " + yamlQuoted(name+" IS NULL OR "+name+" > now()"),
-				Evidence: c.Name + " looks like the time at which consent ends"}
+				Evidence: column.Name + " looks like the time at which consent ends"}
 		} else {
-			out.Block = Block{YAML: "sql: " + yamlQuoted(name+" IS NOT NULL"), Evidence: c.Name + " looks like the time of consent"}
+			out.Block = Block{YAML: "sql: " + yamlQuoted(name+" IS NOT NULL"), Evidence: column.Name +
+				" looks like the time of consent"}
 		}
 		return out, ""
 	default: // The column is an id, a text of consent or a version, which does not say whether somebody agreed.
 		return out, ""
 	}
-	out.YAML = fmt.Sprintf("status: { column: %s, is: %s }", yamlFlow(c.Name), policySpelling(out.word, c))
+	out.YAML = fmt.Sprintf("status: { column: %s, is: %s }", yamlFlow(column.Name), policySpelling(out.word, column))
 	return out, ""
 }
 

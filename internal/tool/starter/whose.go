@@ -15,33 +15,33 @@ const onlyOneColumnNote = "%s and %s say whose a row is, and only %s is asked: "
 // decides, since a user's rows are fewer than a tenant's. In the table of tenants, the row of a tenant is its own.
 func (s *schemaSurvey) addOwnership(t *Table, roles *tableColumnRoles, add func(string, string, ...any),
 	note func(string, ...any)) {
-	r := t.Relation
-	tenant := s.tenantAttribute(r)
-	isTenant := tenant != nil && tenant.comparesWith(r.Column(r.PrimaryKey[0]))
+	relation := t.Relation
+	tenant := s.tenantAttribute(relation)
+	isTenant := tenant != nil && tenant.comparesWith(relation.Column(relation.PrimaryKey[0]))
 	if isTenant {
 		s.usedAttributes[tenant.Name] = true
-		add("a tenant sees itself", "own: { column: %s, is: %s }", yamlFlow(r.PrimaryKey[0]), tenant.Name)
+		add("a tenant sees itself", "own: { column: %s, is: %s }", yamlFlow(relation.PrimaryKey[0]), tenant.Name)
 	}
-	isAccount := slices.Contains(s.userTables, r)
+	isAccount := slices.Contains(s.userTables, relation)
 	if isAccount {
 		s.usedAttributes[s.userAttribute.Name] = true
-		add("an account sees itself", "own: { column: %s, is: %s }", yamlFlow(r.PrimaryKey[0]), s.userAttribute.Name)
+		add("an account sees itself", "own: { column: %s, is: %s }", yamlFlow(relation.PrimaryKey[0]), s.userAttribute.Name)
 	}
 	isOwned := !isAccount && s.userAttribute != nil && roles.ownerColumn != nil
 	var instead []Block
 	var columns, nullable, selfReferences []string
 	if isTenant {
-		selfReferences = slices.Clone(r.PrimaryKey)
+		selfReferences = slices.Clone(relation.PrimaryKey)
 	}
-	for _, c := range roles.tenants {
-		a := s.tenantAttributes[s.tenantKey(r, c)]
+	for _, column := range roles.tenants {
+		a := s.tenantAttributes[s.tenantKey(relation, column)]
 		// The column names the tenant above this one: who would have to be both sees nothing.
-		if a == tenant && !slices.Contains(r.PrimaryKey, c.Name) {
-			note("%s names another tenant, and is not used here: does it see this one?", c.Name)
+		if a == tenant && !slices.Contains(relation.PrimaryKey, column.Name) {
+			note("%s names another tenant, and is not used here: does it see this one?", column.Name)
 			continue
 		}
-		block := Block{YAML: fmt.Sprintf("tenant: { column: %s, is: %s }", yamlFlow(c.Name), a.Name)}
-		columns = append(columns, c.Name)
+		block := Block{YAML: fmt.Sprintf("tenant: { column: %s, is: %s }", yamlFlow(column.Name), a.Name)}
+		columns = append(columns, column.Name)
 		if isAccount || isOwned && !isTenant {
 			s.commentedAttributes[a.Name] = true
 			block.Evidence = fmt.Sprintf("in its place: every row of one %s, whoever's it is; beside it: what the user has there", a.Name)
@@ -49,9 +49,9 @@ func (s *schemaSurvey) addOwnership(t *Table, roles *tableColumnRoles, add func(
 			continue
 		}
 		s.usedAttributes[a.Name] = true
-		add(s.columnEvidence(r, c), "%s", block.YAML)
-		if !c.NotNull {
-			nullable = append(nullable, c.Name)
+		add(s.columnEvidence(relation, column), "%s", block.YAML)
+		if !column.NotNull {
+			nullable = append(nullable, column.Name)
 		}
 	}
 	if ownerColumns := append(selfReferences, columns...); len(ownerColumns) > 1 && len(instead) == 0 {
@@ -64,7 +64,7 @@ func (s *schemaSurvey) addOwnership(t *Table, roles *tableColumnRoles, add func(
 	case isTenant && isOwned:
 		s.commentedAttributes[s.userAttribute.Name] = true
 		note(onlyOneColumnNote+"a %s is there for everybody in it, not for one user alone",
-			r.PrimaryKey[0], roles.ownerColumn.Name, r.PrimaryKey[0], tenant.Name)
+			relation.PrimaryKey[0], roles.ownerColumn.Name, relation.PrimaryKey[0], tenant.Name)
 		instead = []Block{{YAML: fmt.Sprintf("own: { column: %s, is: %s }", yamlFlow(roles.ownerColumn.Name),
 			s.userAttribute.Name),
 			Evidence: fmt.Sprintf("in its place: what is of one user; beside it: each %s of that user alone", tenant.Name)}}
@@ -78,8 +78,8 @@ func (s *schemaSurvey) addOwnership(t *Table, roles *tableColumnRoles, add func(
 	switch {
 	case isTenant:
 	case isAccount:
-		note(onlyOneColumnNote+"an account's row is its own", r.PrimaryKey[0], strings.Join(columns, " and "),
-			r.PrimaryKey[0])
+		note(onlyOneColumnNote+"an account's row is its own", relation.PrimaryKey[0], strings.Join(columns, " and "),
+			relation.PrimaryKey[0])
 	default:
 		ownerColumns := strings.Join(columns, " and ")
 		note(onlyOneColumnNote+"a user's rows are fewer than everybody's; those with another %s show too",

@@ -23,24 +23,25 @@ func (e *explainer) explainBlock(ctx context.Context, row explainedRow, r *polic
 
 // blockUnderNot explains a block inside negations. Under an odd number of negations it is a condition that must not
 // hold.
-func (e *explainer) blockUnderNot(ctx context.Context, at explainedRow, r *policy.Rule, holds map[*policy.Rule][2]bool,
+func (e *explainer) blockUnderNot(ctx context.Context, at explainedRow, rule *policy.Rule,
+	holds map[*policy.Rule][2]bool,
 	negated bool) (*Block, error) {
 	row := at.values
-	b := &Block{File: r.File, Line: r.Line, Column: r.Column, Block: r.Block, Holds: holds[r][0]}
-	for _, part := range r.Parts {
-		explained, err := e.blockUnderNot(ctx, at, part, holds, negated != (r.Block == "not"))
+	b := &Block{File: rule.File, Line: rule.Line, Column: rule.Column, Block: rule.Block, Holds: holds[rule][0]}
+	for _, part := range rule.Parts {
+		explained, err := e.blockUnderNot(ctx, at, part, holds, negated != (rule.Block == "not"))
 		if err != nil {
 			return nil, err
 		}
 		b.Parts = append(b.Parts, explained)
 	}
 	var err error
-	switch n := r.Node.(type) {
+	switch n := rule.Node.(type) {
 	case predicate.All, predicate.Any:
-		if len(r.Parts) > 0 {
+		if len(rule.Parts) > 0 {
 			return b, nil
 		}
-		if parts, ok := n.(predicate.All); ok && r.Block == "shared" {
+		if parts, ok := n.(predicate.All); ok && rule.Block == "shared" {
 			err = e.explainShared(ctx, b, parts, row)
 			break
 		}
@@ -95,24 +96,24 @@ func (e *explainer) blockUnderNot(ctx context.Context, at explainedRow, r *polic
 	default:
 		b.Says, err = e.describeOtherBlock(n, row)
 	}
-	if len(r.Parts) == 0 || r.Block == "not" {
-		b.Unknown = len(predicate.LookupTables(r.Node)) == 0 && !b.Holds && !holds[r][1]
+	if len(rule.Parts) == 0 || rule.Block == "not" {
+		b.Unknown = len(predicate.LookupTables(rule.Node)) == 0 && !b.Holds && !holds[rule][1]
 	}
 	return b, err
 }
 
 // describeOtherBlock describes a node by the columns and tables that it reads.
-func (e *explainer) describeOtherBlock(n predicate.Node, row map[string]*string) (string, error) {
+func (e *explainer) describeOtherBlock(node predicate.Node, row map[string]*string) (string, error) {
 	var parts []string
-	if columns, known := predicate.RowColumns(n); known {
+	if columns, known := predicate.RowColumns(node); known {
 		for _, c := range columns {
 			parts = append(parts, columnValueText(row, c))
 		}
 	}
-	for _, h := range predicate.LookupTables(n) {
+	for _, h := range predicate.LookupTables(node) {
 		parts = append(parts, "it reads "+h.Relation.Name.String())
 	}
-	for _, name := range predicate.AttributesOf(n) {
+	for _, name := range predicate.AttributesOf(node) {
 		parts = append(parts, "the agent's "+e.attribute(name))
 	}
 	return strings.Join(parts, ", "), nil
@@ -186,15 +187,15 @@ func (e *explainer) explainVisible(ctx context.Context, b *Block, n predicate.Vi
 		b.Says = fmt.Sprintf("it points to no row of %s: NULL", n.Relation.Name)
 		return nil
 	}
-	t, listed := e.policy.Table(n.Relation.Name)
+	table, listed := e.policy.Table(n.Relation.Name)
 	if !listed {
 		return fmt.Errorf("%s is not in the policy", n.Relation.Name)
 	}
 	var err error
-	if b.Targets, b.More, err = e.explainRows(ctx, t, where, n.Rows, maxRecords); err != nil {
+	if b.Targets, b.More, err = e.explainRows(ctx, table, where, n.Rows, maxRecords); err != nil {
 		return err
 	}
-	if !predicate.Implies(n.Rows, t.Rows) { // The policy has this condition in place of the target's own rule.
+	if !predicate.Implies(n.Rows, table.Rows) { // The policy has this condition in place of the target's own rule.
 		if b.Says = fmt.Sprintf("no row of %s with %s is what the rule asks for", n.Relation.Name, linkStart(pairs,
 			row)); b.Holds {
 			b.Says = fmt.Sprintf("it points to a row of %s that is what the rule asks for", n.Relation.Name)

@@ -100,19 +100,19 @@ func (q Question) relation() (*catalog.Relation, error) {
 		schema, name = before, after
 	}
 	if resolved, ok := q.Snapshot.ResolveRelation(schema, name); ok {
-		r, _ := q.Snapshot.Relation(resolved)
-		switch r.Kind {
+		relation, _ := q.Snapshot.Relation(resolved)
+		switch relation.Kind {
 		case catalog.Table, catalog.PartitionedTable, catalog.MaterializedView, catalog.ForeignTable:
-			return r, nil
+			return relation, nil
 		case catalog.View:
 			return nil, sqlstate.New(sqlstate.UndefinedTable, sqlstate.ReasonInternal,
-				"%s is a view: it has no rows of its own", r.Name).
+				"%s is a view: it has no rows of its own", relation.Name).
 				WithHint("Ask for a row of a table that it reads.")
 		}
 	}
 	var names []string
-	for _, t := range q.Policy.Tables() {
-		names = append(names, t.Relation.Name.String())
+	for _, table := range q.Policy.Tables() {
+		names = append(names, table.Relation.Name.String())
 	}
 	hint := "The policy lists " + strings.Join(names, ", ")
 	for _, name := range names { // The table is in a schema that the search path lacks.
@@ -129,26 +129,26 @@ func (q Question) relation() (*catalog.Relation, error) {
 }
 
 // keyCondition returns the key of the question, for people and as an SQL condition.
-func (q Question) keyCondition(r *catalog.Relation) (keyText, where string, err error) {
+func (q Question) keyCondition(relation *catalog.Relation) (keyText, where string, err error) {
 	var columns, values []string
 	named := len(q.Key) > 0
 	for _, k := range q.Key {
 		name, value, ok := strings.Cut(k, "=")
-		if !ok || r.Column(name) == nil {
+		if !ok || relation.Column(name) == nil {
 			named = false
 			break
 		}
 		columns, values = append(columns, name), append(values, value)
 	}
 	if !named {
-		columns, values = r.PrimaryKey, q.Key
+		columns, values = relation.PrimaryKey, q.Key
 	}
 	if len(columns) == 0 || len(columns) != len(values) {
 		key := "it has no primary key: write column=value"
-		if len(r.PrimaryKey) > 0 {
-			key = "its primary key is (" + strings.Join(r.PrimaryKey, ", ") + "): give a value for each, or column=value"
+		if len(relation.PrimaryKey) > 0 {
+			key = "its primary key is (" + strings.Join(relation.PrimaryKey, ", ") + "): give a value for each, or column=value"
 		}
-		return "", "", sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonInternal, "this is no key of %s", r.Name).
+		return "", "", sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonInternal, "this is no key of %s", relation.Name).
 			WithHint("%s", strings.ToUpper(key[:1])+key[1:])
 	}
 	var say, sql []string
@@ -160,17 +160,17 @@ func (q Question) keyCondition(r *catalog.Relation) (keyText, where string, err 
 }
 
 // changedColumns returns the columns whose values agents do not see unchanged.
-func changedColumns(t *policy.Table) []Column {
+func changedColumns(table *policy.Table) []Column {
 	out := []Column{}
-	if t.Columns == nil {
+	if table.Columns == nil {
 		return out
 	}
-	for _, c := range t.Relation.Columns {
+	for _, c := range table.Relation.Columns {
 		treatment := "hidden"
-		if t.Columns.ByKey.Has(c.Name) {
-			treatment = "by key only, as columns of " + strings.Join(t.Columns.ByKey.Key, ", ") + " name it"
+		if table.Columns.ByKey.Has(c.Name) {
+			treatment = "by key only, as columns of " + strings.Join(table.Columns.ByKey.Key, ", ") + " name it"
 		}
-		for _, s := range t.Columns.Columns {
+		for _, s := range table.Columns.Columns {
 			if s.Name == c.Name {
 				treatment = s.Describe()
 			}
@@ -195,13 +195,14 @@ func foreignPolicies(ctx context.Context, tx pgx.Tx, r *catalog.Relation, role s
 }
 
 // compareWithRowSecurity compares the verdict with what the agent's role sees under row security in the same snapshot.
-func (q Question) compareWithRowSecurity(ctx context.Context, owner *pgx.Conn, tx pgx.Tx, t *policy.Table, where string,
+func (q Question) compareWithRowSecurity(ctx context.Context, owner *pgx.Conn, tx pgx.Tx, table *policy.Table,
+	where string,
 	a *Answer) error {
-	from := t.Relation.Name.SQL()
-	if t.Columns != nil {
-		from = predicate.RowView(t.Relation.Name).SQL()
-		for _, c := range t.Relation.Columns {
-			if strings.Contains(where, "r."+catalog.QuoteIdent(c.Name)+" = ") && !t.Columns.IsPlain(c.Name) {
+	from := table.Relation.Name.SQL()
+	if table.Columns != nil {
+		from = predicate.RowView(table.Relation.Name).SQL()
+		for _, c := range table.Relation.Columns {
+			if strings.Contains(where, "r."+catalog.QuoteIdent(c.Name)+" = ") && !table.Columns.IsPlain(c.Name) {
 				a.RowSecurityNotAsked = "agents cannot read " + c.Name
 				return nil
 			}
@@ -256,34 +257,34 @@ type explainer struct {
 
 // explainRows explains the rows of a table that meet a condition, at most the given number. The node also, if not nil,
 // is a further condition on them.
-func (e *explainer) explainRows(ctx context.Context, t *policy.Table, where string, condition predicate.Node,
+func (e *explainer) explainRows(ctx context.Context, table *policy.Table, where string, condition predicate.Node,
 	limit int) (out []Row, more bool, err error) {
-	r := t.Relation
+	relation := table.Relation
 	var names []string
 	add := func(columns []string) {
 		for _, c := range columns {
-			if !slices.Contains(names, c) && r.Column(c) != nil {
+			if !slices.Contains(names, c) && relation.Column(c) != nil {
 				names = append(names, c)
 			}
 		}
 	}
-	key := r.PrimaryKey
+	key := relation.PrimaryKey
 	if len(key) == 0 {
-		for _, c := range r.Columns {
+		for _, c := range relation.Columns {
 			key = append(key, c.Name)
 		}
 	}
 	add(key)
 	var blocks []*policy.Rule
-	if t.Rule != nil {
-		if columns, known := predicate.RowColumns(t.Rows); known {
+	if table.Rule != nil {
+		if columns, known := predicate.RowColumns(table.Rows); known {
 			add(columns)
 		} else {
-			for _, c := range r.Columns {
+			for _, c := range relation.Columns {
 				add([]string{c.Name})
 			}
 		}
-		blocks = flattenRule(t.Rule)
+		blocks = flattenRule(table.Rule)
 	}
 	var selected []string
 	for _, name := range names {
@@ -299,7 +300,7 @@ func (e *explainer) explainRows(ctx context.Context, t *policy.Table, where stri
 	}
 	selected = append(selected, predicate.DirectCondition(condition, "r", e.values))
 	rows, err := e.tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s AS r WHERE %s LIMIT %d", strings.Join(selected, ", "),
-		r.Name.SQL(), where, limit+1))
+		relation.Name.SQL(), where, limit+1))
 	var found [][]any
 	if err == nil {
 		found, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) ([]any, error) { return row.Values() })
@@ -308,7 +309,7 @@ func (e *explainer) explainRows(ctx context.Context, t *policy.Table, where stri
 		var pg *pgconn.PgError
 		if errors.As(err, &pg) && pg.Code == "22P02" {
 			return nil, false, sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonInternal, "this is no key of %s: %s",
-				r.Name, pg.Message)
+				relation.Name, pg.Message)
 		}
 		return nil, false, err
 	}
@@ -325,23 +326,24 @@ func (e *explainer) explainRows(ctx context.Context, t *policy.Table, where stri
 				row[name] = nil
 			}
 		}
-		explained := Row{Table: r.Name.String(), Key: pickValues(row, key)}
+		explained := Row{Table: relation.Name.String(), Key: pickValues(row, key)}
 		meets, _ := values[len(values)-1].(bool)
 		explained.Besides = !meets
-		if t.Rule != nil {
+		if table.Rule != nil {
 			resultByRule := map[*policy.Rule][2]bool{}
 			for j, b := range blocks {
 				isTrue, _ := values[len(names)+2*j].(bool)
 				no, _ := values[len(names)+2*j+1].(bool)
 				resultByRule[b] = [2]bool{isTrue, no}
 			}
-			if explained.Rule, err = e.explainBlock(ctx, explainedRow{r, key, row}, t.Rule, resultByRule); err != nil {
+			if explained.Rule, err = e.explainBlock(ctx, explainedRow{relation, key, row}, table.Rule,
+				resultByRule); err != nil {
 				return nil, false, err
 			}
 			explained.Visible = explained.Rule.Holds
 		}
-		if isAsked && t.Aggregate != nil && !explained.Visible {
-			if explained.Group, err = e.explainGroup(ctx, t, explainedRow{r, key, row}); err != nil {
+		if isAsked && table.Aggregate != nil && !explained.Visible {
+			if explained.Group, err = e.explainGroup(ctx, table, explainedRow{relation, key, row}); err != nil {
 				return nil, false, err
 			}
 		}

@@ -137,30 +137,30 @@ type subjectCount struct {
 	result       TableVisibility      // the result, without its numbers
 }
 
-func newSubjectCount(t *policy.Table, where string) subjectCount {
+func newSubjectCount(table *policy.Table, where string) subjectCount {
 	c := subjectCount{parameters: predicate.Parameters{FirstNumber: 2},
-		result: TableVisibility{Table: t.Relation.Name.String(), Observed: t.Observed != nil}}
-	direct := func(n predicate.Node) string {
-		if n == nil {
+		result: TableVisibility{Table: table.Relation.Name.String(), Observed: table.Observed != nil}}
+	direct := func(node predicate.Node) string {
+		if node == nil {
 			return "true"
 		}
-		return c.parameters.Condition(n, "r")
+		return c.parameters.Condition(node, "r")
 	}
 	counted := "false"
-	if t.Aggregate != nil {
-		counted = direct(t.Aggregate.Rows)
+	if table.Aggregate != nil {
+		counted = direct(table.Aggregate.Rows)
 	}
-	shows := []string{direct(t.Rows) + " AS visible", counted + " AS counted"}
+	shows := []string{direct(table.Rows) + " AS visible", counted + " AS counted"}
 	selected := []string{"count(*)", "count(*) FILTER (WHERE visible)", "count(*) FILTER (WHERE counted AND NOT visible)"}
-	if t.Columns == nil {
-		for _, column := range t.Relation.Columns {
+	if table.Columns == nil {
+		for _, column := range table.Relation.Columns {
 			c.result.Columns = append(c.result.Columns, ColumnVisibility{Name: column.Name})
 		}
 	} else {
-		for _, column := range t.Columns.Columns {
+		for _, column := range table.Columns.Columns {
 			c.result.Columns = append(c.result.Columns, ColumnVisibility{Name: column.Name, Mask: column.DescribeMask()})
 		}
-		if k := t.Columns.ByKey; k != nil {
+		if k := table.Columns.ByKey; k != nil {
 			for _, column := range k.AllColumns {
 				if !slices.ContainsFunc(c.result.Columns, func(s ColumnVisibility) bool { return s.Name == column.Name }) {
 					c.result.Columns = append(c.result.Columns,
@@ -168,7 +168,7 @@ func newSubjectCount(t *policy.Table, where string) subjectCount {
 				}
 			}
 		}
-		for i, column := range t.Columns.Columns {
+		for i, column := range table.Columns.Columns {
 			if column.Condition == nil {
 				continue
 			}
@@ -179,7 +179,7 @@ func newSubjectCount(t *policy.Table, where string) subjectCount {
 		}
 	}
 	c.sql = "SELECT " + strings.Join(selected, ", ") + " FROM (SELECT " + strings.Join(shows, ", ") + " FROM " +
-		t.Relation.Name.SQL() + " AS r WHERE " + where + ") AS s"
+		table.Relation.Name.SQL() + " AS r WHERE " + where + ") AS s"
 	return c
 }
 

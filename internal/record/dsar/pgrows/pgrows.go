@@ -182,10 +182,11 @@ func recursiveStepSQL(h dsar.LinkStep) string {
 
 // equalsSubjectSQL returns a comparison in the column's own type, so that its index is used, and as text, so that ids
 // must match completely.
-func equalsSubjectSQL(ctx context.Context, tx pgx.Tx, row string, c *catalog.Column, subject string) (string, error) {
-	name := row + "." + catalog.QuoteIdent(c.Name)
+func equalsSubjectSQL(ctx context.Context, tx pgx.Tx, row string, column *catalog.Column, subject string) (string,
+	error) {
+	name := row + "." + catalog.QuoteIdent(column.Name)
 	condition := name + "::pg_catalog.text = $1::pg_catalog.text"
-	cast := map[string]string{"uuid": "uuid", "smallint": "int8", "integer": "int8", "bigint": "int8"}[c.Type]
+	cast := map[string]string{"uuid": "uuid", "smallint": "int8", "integer": "int8", "bigint": "int8"}[column.Type]
 	if cast == "" {
 		return condition, nil
 	}

@@ -78,12 +78,12 @@ func (l *loader) setTypeCollations(ctx context.Context) error {
 	for oid, collation := range l.rangeCollation {
 		add(oid, collation)
 	}
-	for oid, r := range l.relations {
+	for oid, relation := range l.relations {
 		row := l.catalogFacts.relations[oid].row.rowType
-		if row == 0 || r.Name.Schema == "pg_catalog" || r.Name.Schema == "information_schema" {
+		if row == 0 || relation.Name.Schema == "pg_catalog" || relation.Name.Schema == "information_schema" {
 			continue
 		}
-		for i, c := range r.Columns {
+		for i, c := range relation.Columns {
 			add(row, l.attributes[oid][i].collation)
 			wholes[c.TypeOID] = append(wholes[c.TypeOID], row)
 		}

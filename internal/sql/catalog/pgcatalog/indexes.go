@@ -85,26 +85,28 @@ func (r *relationReader) readIndexFacts(ctx context.Context) error {
 // setIndexes tells relations of their indexes, and names these.
 func (l *loader) setIndexes(context.Context) error {
 	for _, i := range l.indexes {
-		r := l.relations[i.relation]
-		if r == nil {
+		relation := l.relations[i.relation]
+		if relation == nil {
 			continue
 		}
 		l.spec.Indexes = append(l.spec.Indexes, &catalog.NamedIndex{
-			Name: catalog.Name{Schema: i.schema, Name: i.name}, Table: r.Name, IsPlain: i.expressions == nil && i.condition == nil,
+			Name: catalog.Name{Schema: i.schema, Name: i.name}, Table: relation.Name, IsPlain: i.expressions == nil &&
+				i.condition == nil,
 			Columns: l.columnsOf(i.relation, func(n int16) bool { return slices.Contains(i.columns, n) }),
 		})
 		switch {
 		case i.method == "btree" && i.isValid:
-			l.addBTree(r, i)
+			l.addBTree(relation, i)
 		case i.method == "gin" && i.isValid && i.condition == nil:
-			r.GINColumns = append(r.GINColumns, l.columnsOf(i.relation, func(n int16) bool { return slices.Contains(i.columns, n) })...)
+			relation.GINColumns = append(relation.GINColumns, l.columnsOf(i.relation,
+				func(n int16) bool { return slices.Contains(i.columns, n) })...)
 		case i.methodOID >= firstNormalOID && i.method != "bloom":
-			r.HasApproximateIndex = true
+			relation.HasApproximateIndex = true
 		}
 	}
-	for _, r := range l.relations {
-		slices.Sort(r.GINColumns)
-		r.GINColumns = slices.Compact(r.GINColumns)
+	for _, relation := range l.relations {
+		slices.Sort(relation.GINColumns)
+		relation.GINColumns = slices.Compact(relation.GINColumns)
 	}
 	slices.SortFunc(l.spec.Indexes, func(a, b *catalog.NamedIndex) int {
 		return cmp.Or(strings.Compare(a.Name.Schema, b.Name.Schema), strings.Compare(a.Name.Name, b.Name.Name))
@@ -113,21 +115,21 @@ func (l *loader) setIndexes(context.Context) error {
 }
 
 // addBTree adds a valid btree index to a relation, one over the whole table or one over some rows.
-func (l *loader) addBTree(r *catalog.Relation, i *index) {
+func (l *loader) addBTree(relation *catalog.Relation, i *index) {
 	var columns []string
 	for _, number := range i.keyColumns() {
 		at := slices.IndexFunc(l.attributes[i.relation], func(a attribute) bool { return a.number == number })
 		if at < 0 { // an expression
 			break
 		}
-		columns = append(columns, r.Columns[at].Name)
+		columns = append(columns, relation.Columns[at].Name)
 	}
 	switch {
 	case len(columns) == 0:
 	case i.where != nil:
-		r.PartialBTrees = append(r.PartialBTrees, catalog.PartialBTree{Columns: columns, Where: *i.where})
+		relation.PartialBTrees = append(relation.PartialBTrees, catalog.PartialBTree{Columns: columns, Where: *i.where})
 	default:
-		r.BTrees = append(r.BTrees, catalog.BTree{
+		relation.BTrees = append(relation.BTrees, catalog.BTree{
 			Columns: columns, IsUnique: i.isUnique && i.isImmediate && len(columns) == i.keyCount, InByteOrder: i.inByteOrder})
 	}
 }
@@ -137,8 +139,8 @@ func (l *loader) addBTree(r *catalog.Relation, i *index) {
 // only if the constraint is EXCLUDE.
 func (l *loader) setUnique(context.Context) error {
 	for _, i := range l.indexes {
-		r := l.relations[i.relation]
-		if r == nil || !i.isUnique && !i.isExclusion {
+		relation := l.relations[i.relation]
+		if relation == nil || !i.isUnique && !i.isExclusion {
 			continue
 		}
 		key := catalog.Key{
@@ -153,7 +155,7 @@ func (l *loader) setUnique(context.Context) error {
 			for n, number := range i.keyColumns() {
 				if number == a.number && i.collations[n] == a.collation && l.objects.isNativeOrDefaultClass(i.classes[n]) &&
 					(!i.isExclusion || slices.Contains(l.catalogFacts.relations[i.relation].equalKeys[i.oid], n)) {
-					key.EqualColumns = append(key.EqualColumns, r.Columns[at].Name)
+					key.EqualColumns = append(key.EqualColumns, relation.Columns[at].Name)
 					break
 				}
 			}
@@ -169,7 +171,7 @@ func (l *loader) setUnique(context.Context) error {
 					slices.Contains(read, uint32(n))
 			})
 		}
-		r.UniqueKeys = append(r.UniqueKeys, key)
+		relation.UniqueKeys = append(relation.UniqueKeys, key)
 	}
 	return nil
 }

@@ -30,11 +30,11 @@ func TestForeignKeysToPartitionedTables(t *testing.T) {
 	}
 	whole := catalog.Name{Schema: "public", Name: "whole"}
 	for _, name := range []string{"plain", "parted", "parted_0"} {
-		r, ok := snap.Relation(catalog.Name{Schema: "public", Name: name})
+		relation, ok := snap.Relation(catalog.Name{Schema: "public", Name: name})
 		if !ok {
 			t.Fatal(name)
 		}
-		keys := r.ForeignKeys
+		keys := relation.ForeignKeys
 		if len(keys) != 1 || keys[0].Target != whole || len(keys[0].Columns) != 2 {
 			t.Errorf("%s: %v", name, keys)
 		}
@@ -78,11 +78,11 @@ func TestExclusionConstraints(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, ok := snap.Relation(catalog.Name{Schema: "public", Name: "booked"})
+	relation, ok := snap.Relation(catalog.Name{Schema: "public", Name: "booked"})
 	if !ok {
 		t.Fatal("not loaded")
 	}
-	for _, key := range r.UniqueKeys {
+	for _, key := range relation.UniqueKeys {
 		if !slices.Equal(key.EqualColumns, want[key.Name]) {
 			t.Errorf("%s: equal %q, want %q", key.Name, key.EqualColumns, want[key.Name])
 		}

@@ -80,9 +80,9 @@ CREATE TEMP TABLE hidden (a int);`
 func TestLoad(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	exec(t, conn, schema)
-	s := load(t, conn)
-	if s.ServerVersion() < 150000 || s.Database() != conn.Config().Database {
-		t.Errorf("%d %s", s.ServerVersion(), s.Database())
+	snap := load(t, conn)
+	if snap.ServerVersion() < 150000 || snap.Database() != conn.Config().Database {
+		t.Errorf("%d %s", snap.ServerVersion(), snap.Database())
 	}
 	ignore := cmpopts.IgnoreFields(catalog.Relation{}, "OID")
 	types := cmpopts.IgnoreFields(catalog.Column{}, "TypeOID")
@@ -172,7 +172,7 @@ func TestLoad(t *testing.T) {
 			ViewFacts: catalog.ViewFacts{Definition: definition, Reads: []catalog.ViewRead{{Relation: public("p"),
 				Columns: []string{"id"}}}, AllowedCommands: 28}},
 	} {
-		got, ok := s.Relation(public(name))
+		got, ok := snap.Relation(public(name))
 		if !ok {
 			t.Errorf("no %s", name)
 			continue
@@ -181,71 +181,71 @@ func TestLoad(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	p, _ := s.Relation(public("p"))
-	if mood := s.TypeByOID(p.Column("m").TypeOID); mood == nil || mood.Kind != 'e' {
+	p, _ := snap.Relation(public("p"))
+	if mood := snap.TypeByOID(p.Column("m").TypeOID); mood == nil || mood.Kind != 'e' {
 		t.Errorf("the type of p.m: %+v", mood)
 	}
-	functions := s.FunctionsNamed("", "f")
+	functions := snap.FunctionsNamed("", "f")
 	if len(functions) != 1 {
 		t.Fatalf("%d functions f", len(functions))
 	}
 	want := &catalog.Function{
 		Name: public("f"), Kind: 'f', ArgNames: []string{"a", "io", "rest"}, ArgTypes: []string{"integer", "public.mood", "text[]"},
 		Defaults: 1, Variadic: true, SecurityDefiner: true, Volatility: 's', Language: "sql",
-		ResultTypes: []uint32{25, 2249, s.TypesNamed("", "mood")[0].OID},
+		ResultTypes: []uint32{25, 2249, snap.TypesNamed("", "mood")[0].OID},
 	}
 	if diff := cmp.Diff(want, functions[0], cmpopts.IgnoreFields(catalog.Function{}, "OID")); diff != "" {
 		t.Error(diff)
 	}
-	if u := s.FunctionsNamed("", "unnamed"); len(u) != 1 || len(u[0].ArgNames) != 2 || u[0].ArgNames[0] != "" {
+	if u := snap.FunctionsNamed("", "unnamed"); len(u) != 1 || len(u[0].ArgNames) != 2 || u[0].ArgNames[0] != "" {
 		t.Errorf("unnamed: %+v", u)
 	}
-	if o := s.OperatorsNamed("", "==="); len(o) != 1 || o[0].Extension != "" {
+	if o := snap.OperatorsNamed("", "==="); len(o) != 1 || o[0].Extension != "" {
 		t.Errorf("operator: %+v", o)
 	}
-	if c := s.TypesNamed("", "cube"); len(c) != 1 || c[0].Extension != "cube" {
+	if c := snap.TypesNamed("", "cube"); len(c) != 1 || c[0].Extension != "cube" {
 		t.Errorf("cube: %+v", c)
 	}
-	if d := s.FunctionsNamed("", "cube_distance"); len(d) != 1 || d[0].Extension != "cube" {
+	if d := snap.FunctionsNamed("", "cube_distance"); len(d) != 1 || d[0].Extension != "cube" {
 		t.Errorf("cube_distance: %+v", d)
 	}
-	if !s.HasCatalogFunction("count") || !s.HasCatalogOperator("||") || !s.HasInfoSchemaFunction("_pg_truetypid") {
+	if !snap.HasCatalogFunction("count") || !snap.HasCatalogOperator("||") || !snap.HasInfoSchemaFunction("_pg_truetypid") {
 		t.Error("names of the system")
 	}
-	checked := s.TypesNamed("", "checked")
+	checked := snap.TypesNamed("", "checked")
 	if len(checked) != 1 || len(checked[0].CheckFunctions) != 2 || checked[0].Base == 0 {
 		t.Fatalf("checked: %+v", checked)
 	}
 	called := map[string]bool{}
 	for _, oid := range checked[0].CheckFunctions {
-		if f := s.FunctionByOID(oid); f != nil {
+		if f := snap.FunctionByOID(oid); f != nil {
 			called[f.Name.Name] = true
 		}
 	}
 	if !called["unnamed"] { // the operator's is PostgreSQL's own
 		t.Errorf("the check calls %v", called)
 	}
-	if array := s.TypeByOID(checked[0].Base); array == nil || s.TypeByOID(array.Element) == nil || s.TypeByOID(array.Element).Name != public("short") {
+	if array := snap.TypeByOID(checked[0].Base); array == nil || snap.TypeByOID(array.Element) == nil || snap.TypeByOID(array.Element).Name != public("short") {
 		t.Errorf("the array under the domain: %+v", array)
 	}
-	if mood := s.TypesNamed("", "mood"); len(s.CastsTo(mood[0].OID)) != 0 {
+	if mood := snap.TypesNamed("", "mood"); len(snap.CastsTo(mood[0].OID)) != 0 {
 		t.Error("a cast by output and input runs no function")
 	}
 	exec(t, conn, "CREATE FUNCTION to_mood(int) RETURNS mood LANGUAGE sql AS $$ SELECT 'a'::mood $$; CREATE CAST "+
 		"(int AS mood) WITH FUNCTION to_mood(int) AS IMPLICIT")
-	s = load(t, conn)
-	if c := s.CastsTo(s.TypesNamed("", "mood")[0].OID); len(c) != 1 || !c[0].Implicit || s.FunctionByOID(c[0].Function).Name != public("to_mood") {
+	snap = load(t, conn)
+	if c := snap.CastsTo(snap.TypesNamed("", "mood")[0].OID); len(c) != 1 || !c[0].Implicit || snap.FunctionByOID(c[0].Function).Name != public("to_mood") {
 		t.Errorf("casts to mood: %+v", c)
 	}
-	if len(s.TypesNamed("", "p")) != 0 || len(s.TypesNamed("", "_p")) != 0 {
+	if len(snap.TypesNamed("", "p")) != 0 || len(snap.TypesNamed("", "_p")) != 0 {
 		t.Error("row types of tables are not types of the snapshot")
 	}
-	for _, r := range s.Relations() {
-		if r.Name.Name == "hidden" {
+	for _, relation := range snap.Relations() {
+		if relation.Name.Name == "hidden" {
 			t.Error("a temporary table is in the snapshot")
 		}
 	}
-	if _, ok := s.ResolveRelation("", "pg_class"); !ok {
+	if _, ok := snap.ResolveRelation("", "pg_class"); !ok {
 		t.Error("no pg_class")
 	}
 }
@@ -302,13 +302,13 @@ func TestVolatilityOfAggregates(t *testing.T) {
 		CREATE AGGREGATE joined (text) (SFUNC = textcat, STYPE = text, COMBINEFUNC = step);
 		CREATE AGGREGATE moved_back (text) (SFUNC = textcat, STYPE = text, MSFUNC = textcat, MINVFUNC = step, MSTYPE = text);
 		CREATE AGGREGATE moved_to_an_end (text) (SFUNC = textcat, STYPE = text, MSFUNC = textcat, MINVFUNC = textcat, MSTYPE = text, MFINALFUNC = final);`)
-	s := load(t, conn)
+	snap := load(t, conn)
 	for name, want := range map[string]catalog.Function{
 		"plain": {Volatility: 'i'}, "moved": {Volatility: 'v'}, "ended": {
 			Volatility: 's', SecurityDefiner: true}, "joined": {Volatility: 'v'}, "moved_back": {Volatility: 'v'},
 		"moved_to_an_end": {Volatility: 's', SecurityDefiner: true},
 	} {
-		f := s.FunctionsNamed("", name)
+		f := snap.FunctionsNamed("", name)
 		if len(f) != 1 || f[0].Kind != 'a' || f[0].Volatility != want.Volatility || f[0].SecurityDefiner != want.SecurityDefiner {
 			t.Errorf("%s: %+v", name, f)
 		}
@@ -330,10 +330,10 @@ func TestDefaultsOfArguments(t *testing.T) {
 		CREATE FUNCTION through(a integer DEFAULT inner_part.more()) RETURNS integer LANGUAGE sql AS 'SELECT $1';
 		CREATE FUNCTION signed(a integer DEFAULT 1 OPERATOR(inner_part.<+>) 2) RETURNS integer LANGUAGE sql AS 'SELECT $1';
 		CREATE FUNCTION body(a integer DEFAULT 1) RETURNS integer LANGUAGE sql BEGIN ATOMIC SELECT inner_part.all_rows(); END;`)
-	s := load(t, conn)
+	snap := load(t, conn)
 	for name, want := range map[string]string{"plain": "", "direct": "inner_part.all_rows()",
 		"through": "inner_part.all_rows()", "signed": "inner_part.add(integer,integer)", "body": ""} {
-		if f := s.FunctionsNamed("", name); len(f) != 1 || f[0].DefinerDefault != want {
+		if f := snap.FunctionsNamed("", name); len(f) != 1 || f[0].DefinerDefault != want {
 			t.Errorf("%s: %+v, want %q", name, f, want)
 		}
 	}
@@ -349,10 +349,10 @@ func TestCollationsOfTypes(t *testing.T) {
 		CREATE TYPE span AS RANGE (subtype = text, collation = "C");
 		CREATE DOMAIN plain AS text;
 		CREATE TABLE held (what many, other plain);`)
-	s := load(t, conn)
+	snap := load(t, conn)
 	for name, want := range map[string][]string{"exact": {"POSIX"}, "_exact": {"POSIX"}, "coded": {"C", "POSIX"},
 		"many": {"C", "POSIX"}, "span": {"C"}, "plain": nil} {
-		if got := s.Collations(s.TypesNamed("", name)[0].OID); !slices.Equal(got, want) {
+		if got := snap.Collations(snap.TypesNamed("", name)[0].OID); !slices.Equal(got, want) {
 			t.Errorf("%s brings %q, want %q", name, got, want)
 		}
 	}
@@ -378,15 +378,15 @@ func TestNewerConstraintsAndColumns(t *testing.T) {
 		v.RecheckedColumns) != "[{trigger [a b c d e] false false} {trigger [c] true false}] []" {
 		t.Errorf("what is computed by virtual columns: %v %v", v.Computations, v.RecheckedColumns)
 	}
-	r, _ := snap.Relation(public("c"))
-	if len(r.ForeignKeys) != 1 || !slices.Equal(r.ForeignKeys[0].Columns, []string{"b"}) {
-		t.Errorf("foreign keys: %+v", r.ForeignKeys)
+	relation, _ := snap.Relation(public("c"))
+	if len(relation.ForeignKeys) != 1 || !slices.Equal(relation.ForeignKeys[0].Columns, []string{"b"}) {
+		t.Errorf("foreign keys: %+v", relation.ForeignKeys)
 	}
-	if !slices.Equal(r.CheckedColumns, []string{"id", "b"}) || len(r.CheckedTogether) != 1 ||
-		r.Column("state").AllowedValues != nil {
-		t.Errorf("checks: %v %v %v", r.CheckedColumns, r.CheckedTogether, r.Column("state").AllowedValues)
+	if !slices.Equal(relation.CheckedColumns, []string{"id", "b"}) || len(relation.CheckedTogether) != 1 ||
+		relation.Column("state").AllowedValues != nil {
+		t.Errorf("checks: %v %v %v", relation.CheckedColumns, relation.CheckedTogether, relation.Column("state").AllowedValues)
 	}
-	seen, kept := r.Column("seen"), r.Column("kept")
+	seen, kept := relation.Column("seen"), relation.Column("kept")
 	if !seen.Generated || !seen.Virtual || !slices.Equal(seen.ComputedFrom, []string{"a"}) || !kept.Generated || kept.Virtual {
 		t.Errorf("%+v\n%+v", seen, kept)
 	}

@@ -40,9 +40,9 @@ func TestTypesThatRunUserCode(t *testing.T) {
 		CREATE CAST (bool AS mood) WITH FUNCTION of_bool(bool) AS IMPLICIT;
 		CREATE FUNCTION rows_of(n int, VARIADIC more mood[]) RETURNS TABLE (k date, m mood) LANGUAGE sql AS 'SELECT NULL::date, NULL::mood';
 		CREATE FUNCTION twice(a int DEFAULT 1) RETURNS int LANGUAGE sql AS 'SELECT 1'; CREATE FUNCTION other.twice(text) RETURNS int LANGUAGE sql AS 'SELECT 1';`)
-	s := loadAlong(t, conn, "public", "other")
+	snap := loadAlong(t, conn, "public", "other")
 	one := func(schema, name string) *catalog.Type {
-		list := s.TypesNamed(schema, name)
+		list := snap.TypesNamed(schema, name)
 		if len(list) != 1 {
 			t.Fatalf("%s: %v", name, list)
 		}
@@ -51,7 +51,7 @@ func TestTypesThatRunUserCode(t *testing.T) {
 	runs := func(name string) string {
 		var out []string
 		for _, oid := range one("public", name).CheckFunctions {
-			if f := s.FunctionByOID(oid); f != nil {
+			if f := snap.FunctionByOID(oid); f != nil {
 				out = append(out, f.Name.Name)
 			}
 		}
@@ -59,14 +59,14 @@ func TestTypesThatRunUserCode(t *testing.T) {
 		return fmt.Sprint(out)
 	}
 	var casts []string
-	for _, c := range s.CastsTo(one("public", "mood").OID) {
-		casts = append(casts, fmt.Sprint(s.FunctionByOID(c.Function).Name.Name, c.Implicit))
+	for _, c := range snap.CastsTo(one("public", "mood").OID) {
+		casts = append(casts, fmt.Sprint(snap.FunctionByOID(c.Function).Name.Name, c.Implicit))
 	}
 	slices.Sort(casts)
-	rows := s.FunctionsNamed("", "rows_of")[0]
+	rows := snap.FunctionsNamed("", "rows_of")[0]
 	made := map[uint32]int{}
 	for _, name := range []string{"span", "span_multirange"} {
-		for _, f := range s.FunctionsNamed("", name) {
+		for _, f := range snap.FunctionsNamed("", name) {
 			made[f.RangeType]++
 		}
 	}
@@ -76,11 +76,11 @@ func TestTypesThatRunUserCode(t *testing.T) {
 		{"a range's bounds, and a multirange's ranges",
 			fmt.Sprint(one("", "span").Base == 25, one("", "span_multirange").Base == one("", "span").OID,
 				one("", "spans").Base == one("", "span_multirange").OID), "true true true"},
-		{"collations", fmt.Sprint(s.Collations(one("", "span").OID), s.Collations(one("", "span_multirange").OID),
-			s.Collations(one("", "spans").OID), s.Collations(one("", "_span").OID)), "[C] [C] [C] [C]"},
+		{"collations", fmt.Sprint(snap.Collations(one("", "span").OID), snap.Collations(one("", "span_multirange").OID),
+			snap.Collations(one("", "spans").OID), snap.Collations(one("", "_span").OID)), "[C] [C] [C] [C]"},
 		{"labels", fmt.Sprint(one("public", "mood").Labels), "[a b c]"},
-		{"names in two schemas", fmt.Sprint(len(s.TypesNamed("", "mood")), len(s.TypesNamed("other", "mood")),
-			len(s.FunctionsNamed("", "twice")), len(s.OperatorsNamed("", "=#")), len(s.OperatorsNamed("", "!#"))), "2 1 2 2 1"},
+		{"names in two schemas", fmt.Sprint(len(snap.TypesNamed("", "mood")), len(snap.TypesNamed("other", "mood")),
+			len(snap.FunctionsNamed("", "twice")), len(snap.OperatorsNamed("", "=#")), len(snap.OperatorsNamed("", "!#"))), "2 1 2 2 1"},
 		{"casts", fmt.Sprint(casts), "[of_booltrue of_datetrue of_intfalse]"},
 		{"what a function gives", fmt.Sprint(rows.ArgNames, rows.ArgTypes, rows.Variadic,
 			slices.Contains(rows.ResultTypes, uint32(1082)), slices.Contains(rows.ResultTypes, one("public", "mood").OID)),

@@ -180,7 +180,7 @@ func (l *loader) readDomainDefaults(ctx context.Context) error {
 // setColumns tells relations of their columns.
 func (l *loader) setColumns(ctx context.Context) error {
 	l.attributes = map[uint32][]attribute{}
-	for oid, r := range l.relations {
+	for oid, relation := range l.relations {
 		facts := l.catalogFacts.relations[oid]
 		for _, row := range facts.columns {
 			c := row.Column
@@ -191,7 +191,7 @@ func (l *loader) setColumns(ctx context.Context) error {
 			if !c.Generated {
 				c.Default = cmp.Or(facts.defaults[row.number], l.domainDefaults[c.TypeOID])
 			}
-			r.Columns = append(r.Columns, c)
+			relation.Columns = append(relation.Columns, c)
 			l.attributes[oid] = append(l.attributes[oid], row.attribute)
 		}
 	}
@@ -358,13 +358,13 @@ func (r *relationReader) readKeys(ctx context.Context) error {
 
 // setKeys tells relations of their primary and foreign keys.
 func (l *loader) setKeys(context.Context) error {
-	for oid, r := range l.relations {
+	for oid, relation := range l.relations {
 		for _, k := range l.catalogFacts.relations[oid].keys {
 			switch target := l.relations[k.target]; {
 			case k.kind == "p":
-				r.PrimaryKey = l.columnNames(oid, k.columns)
+				relation.PrimaryKey = l.columnNames(oid, k.columns)
 			case target != nil:
-				r.ForeignKeys = append(r.ForeignKeys, catalog.ForeignKey{
+				relation.ForeignKeys = append(relation.ForeignKeys, catalog.ForeignKey{
 					Columns: l.columnNames(oid, k.columns), Target: target.Name, TargetColumns: l.columnNames(k.target, k.targetColumns),
 					Validated: k.validated,
 					OnUpdate:  actionsByLetter[k.onUpdate], OnDelete: actionsByLetter[k.onDelete], SetNullColumns: l.columnNames(oid, k.setNullColumns),

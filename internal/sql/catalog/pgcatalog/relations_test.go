@@ -60,11 +60,11 @@ func TestRelations(t *testing.T) {
 	exec(t, conn, oddities)
 	snap := load(t, conn)
 	get := func(name string) *catalog.Relation {
-		r, ok := snap.Relation(public(name))
+		relation, ok := snap.Relation(public(name))
 		if !ok {
 			t.Fatalf("no %s", name)
 		}
-		return r
+		return relation
 	}
 	keys := func(list []catalog.Key) string {
 		var out []string
@@ -181,11 +181,11 @@ func written(t *testing.T, conn *pgx.Conn) {
 	exec(t, conn, "RESET search_path")
 	snap := load(t, conn)
 	get := func(name string) *catalog.Relation {
-		r, ok := snap.Relation(catalog.Name{Schema: "w", Name: name})
+		relation, ok := snap.Relation(catalog.Name{Schema: "w", Name: name})
 		if !ok {
 			t.Fatalf("no %s", name)
 		}
-		return r
+		return relation
 	}
 	rechecked := "[[a] [a b c d e f g h i j k l m] [b] [b c] [b d] [b j] [b k] [b l] [d] [d j] [i]]"
 	if pgtest.Binaries().Major >= 18 {

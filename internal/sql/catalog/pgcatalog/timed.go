@@ -98,11 +98,12 @@ func (l *loader) onlyWritesTime(t trigger) bool {
 		return false
 	}
 	columns, only := l.assignedTimeColumns(t)
-	r := l.relations[t.relation]
-	return only && r != nil && !slices.ContainsFunc(columns, func(name string) bool {
-		i := slices.IndexFunc(r.Columns, func(c catalog.Column) bool { return c.Name == name })
-		return i < 0 || r.Columns[i].Generated ||
-			!slices.Contains([]uint32{pgtype.TimestamptzOID, pgtype.TimestampOID, pgtype.DateOID}, r.Columns[i].TypeOID) ||
+	relation := l.relations[t.relation]
+	return only && relation != nil && !slices.ContainsFunc(columns, func(name string) bool {
+		i := slices.IndexFunc(relation.Columns, func(c catalog.Column) bool { return c.Name == name })
+		return i < 0 || relation.Columns[i].Generated ||
+			!slices.Contains([]uint32{pgtype.TimestamptzOID, pgtype.TimestampOID, pgtype.DateOID},
+				relation.Columns[i].TypeOID) ||
 			slices.Contains(t.timedKeyColumns, l.attributes[t.relation][i].number)
 	})
 }

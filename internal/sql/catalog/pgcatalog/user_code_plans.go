@@ -193,23 +193,23 @@ func (l *loader) readSignatures(ctx context.Context, functions map[uint32]string
 // them.
 func (l *loader) inheritPlannerUserCode() {
 	byName := map[catalog.Name]*catalog.Relation{}
-	for _, r := range l.relations {
-		byName[r.Name] = r
+	for _, relation := range l.relations {
+		byName[relation.Name] = relation
 	}
 	names := slices.SortedFunc(maps.Keys(byName),
 		func(a, b catalog.Name) int { return strings.Compare(a.String(), b.String()) })
 	for changed := true; changed; {
 		changed = false
 		for _, name := range names {
-			r := byName[name]
-			for _, parent := range r.Parents {
+			relation := byName[name]
+			for _, parent := range relation.Parents {
 				p := byName[parent]
 				switch {
-				case p == nil || p.PlannerRunsUserCode == r.PlannerRunsUserCode:
+				case p == nil || p.PlannerRunsUserCode == relation.PlannerRunsUserCode:
 				case p.PlannerRunsUserCode:
-					r.PlannerRunsUserCode, r.UserCodeSource, changed = true, p.UserCodeSource, true
+					relation.PlannerRunsUserCode, relation.UserCodeSource, changed = true, p.UserCodeSource, true
 				default:
-					p.PlannerRunsUserCode, p.UserCodeSource, changed = true, r.UserCodeSource, true
+					p.PlannerRunsUserCode, p.UserCodeSource, changed = true, relation.UserCodeSource, true
 				}
 			}
 		}

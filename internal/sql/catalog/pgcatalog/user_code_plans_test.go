@@ -155,10 +155,10 @@ func TestTablesThatPlanWithUserCode(t *testing.T) {
 		runs      bool
 	}{{"parted", "", true}, {"part", "", true}, {"folded", "", true}, {"plainly", "", false}, {
 		"other_part", "", false}, {"heir_of_above", "", true}}...) {
-		if r, found := snapshot.Relation(catalog.Name{Schema: "public", Name: table.name}); !found || r.PlannerRunsUserCode != table.runs {
+		if relation, found := snapshot.Relation(catalog.Name{Schema: "public", Name: table.name}); !found || relation.PlannerRunsUserCode != table.runs {
 			t.Errorf("%s: %t, want %t", table.name, !table.runs, table.runs)
-		} else if r.PlannerRunsUserCode != (r.UserCodeSource != "") {
-			t.Errorf("%s: it is said to be by %q", table.name, r.UserCodeSource)
+		} else if relation.PlannerRunsUserCode != (relation.UserCodeSource != "") {
+			t.Errorf("%s: it is said to be by %q", table.name, relation.UserCodeSource)
 		}
 	}
 	for name, by := range map[string]string{
@@ -173,8 +173,8 @@ func TestTablesThatPlanWithUserCode(t *testing.T) {
 		"part":         "public.parted, the partition key: operator class others",
 		"folded":       "public.folded, the partition key: public.f(integer)",
 	} {
-		if r, _ := snapshot.Relation(catalog.Name{Schema: "public", Name: name}); r.UserCodeSource != by {
-			t.Errorf("%s: %q, want %q", name, r.UserCodeSource, by)
+		if relation, _ := snapshot.Relation(catalog.Name{Schema: "public", Name: name}); relation.UserCodeSource != by {
+			t.Errorf("%s: %q, want %q", name, relation.UserCodeSource, by)
 		}
 	}
 }
@@ -228,10 +228,10 @@ func TestPlainFunctionsInSQL(t *testing.T) {
 	runs := func(made, call string) bool {
 		t.Helper()
 		exec(t, conn, made+"; ALTER TABLE t ADD CHECK ("+call+") NOT VALID")
-		r, _ := load(t, conn).Relation(catalog.Name{Schema: "public", Name: "t"})
+		relation, _ := load(t, conn).Relation(catalog.Name{Schema: "public", Name: "t"})
 		exec(t, conn, "DROP FUNCTION p CASCADE; DROP CAST IF EXISTS (bool AS date); DROP OPERATOR FAMILY IF "+
 			"EXISTS jsons USING hash CASCADE; DROP OPERATOR IF EXISTS !~ (varchar, text)")
-		return r.PlannerRunsUserCode
+		return relation.PlannerRunsUserCode
 	}
 	const body = "LANGUAGE sql IMMUTABLE "
 	if pgtest.Binaries().Major >= 16 && !runs("CREATE FUNCTION p(int) RETURNS bool "+body+"AS $$SELECT pg_input_is_valid('5', 'odd')$$", "p(1)") {

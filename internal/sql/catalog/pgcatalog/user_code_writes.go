@@ -128,18 +128,19 @@ func (l *loader) readUserCodeOfWrites(ctx context.Context) error {
 			t.typeBits&triggerOnUpdate != 0 && fires && (k.mayRunForeignCode(t.whenTree) || !l.onlyWritesTime(t))
 	}
 	plain := map[uint32]bool{} // whether a type is plain, by its OID
-	for oid, r := range l.relations {
-		if r.Kind != catalog.Table || !l.heapTables[oid] || r.Name.Schema == "pg_catalog" ||
-			r.Name.Schema == "information_schema" || r.HasRules || changes[oid] {
+	for oid, relation := range l.relations {
+		if relation.Kind != catalog.Table || !l.heapTables[oid] || relation.Name.Schema == "pg_catalog" ||
+			relation.Name.Schema == "information_schema" || relation.HasRules || changes[oid] {
 			continue
 		}
-		r.DeleteRunsNoUserCode = !deletes[oid]
-		r.UpdateRunsNoUserCode = !updates[oid] && !updateRunsCode[oid] && !slices.ContainsFunc(r.Columns, func(c catalog.Column) bool {
-			if _, known := plain[c.TypeOID]; !known {
-				plain[c.TypeOID] = l.hasPlainType(c.TypeOID)
-			}
-			return !plain[c.TypeOID]
-		})
+		relation.DeleteRunsNoUserCode = !deletes[oid]
+		relation.UpdateRunsNoUserCode = !updates[oid] && !updateRunsCode[oid] && !slices.ContainsFunc(relation.Columns,
+			func(c catalog.Column) bool {
+				if _, known := plain[c.TypeOID]; !known {
+					plain[c.TypeOID] = l.hasPlainType(c.TypeOID)
+				}
+				return !plain[c.TypeOID]
+			})
 	}
 	return nil
 }

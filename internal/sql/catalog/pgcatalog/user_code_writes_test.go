@@ -114,9 +114,9 @@ func TestTablesWithoutUserCode(t *testing.T) {
 	} {
 		exec(t, conn, "DROP TABLE IF EXISTS refer, quiet; DROP TABLE IF EXISTS keys; CREATE TABLE keys (id int PRIMARY KEY)")
 		exec(t, conn, "CREATE TABLE quiet ("+c.columns+");"+tableNamed(c.sql))
-		r, _ := load(t, conn).Relation(public("quiet"))
-		if r.DeleteRunsNoUserCode != c.deletes || r.UpdateRunsNoUserCode != c.updates {
-			t.Errorf("%s: deletes quietly %t, updates %t", c.what, r.DeleteRunsNoUserCode, r.UpdateRunsNoUserCode)
+		relation, _ := load(t, conn).Relation(public("quiet"))
+		if relation.DeleteRunsNoUserCode != c.deletes || relation.UpdateRunsNoUserCode != c.updates {
+			t.Errorf("%s: deletes quietly %t, updates %t", c.what, relation.DeleteRunsNoUserCode, relation.UpdateRunsNoUserCode)
 		}
 	}
 }
@@ -176,9 +176,9 @@ func TestTriggersThatWriteTheTime(t *testing.T) {
 			"int, u timestamptz, v timestamp"+c.columns+"); CREATE FUNCTION stamp() RETURNS trigger LANGUAGE plpgsql "+c.options+" AS $$"+c.body+"$$")
 		trigger := cmp.Or(c.trigger, "BEFORE UPDATE ON quiet FOR EACH ROW")
 		exec(t, conn, "CREATE TRIGGER t "+trigger+" EXECUTE FUNCTION stamp(); "+c.more)
-		r, _ := load(t, conn).Relation(public("quiet"))
-		if !r.DeleteRunsNoUserCode || r.UpdateRunsNoUserCode != c.quiet {
-			t.Errorf("%s: deletes quietly %t, updates %t", c.what, r.DeleteRunsNoUserCode, r.UpdateRunsNoUserCode)
+		relation, _ := load(t, conn).Relation(public("quiet"))
+		if !relation.DeleteRunsNoUserCode || relation.UpdateRunsNoUserCode != c.quiet {
+			t.Errorf("%s: deletes quietly %t, updates %t", c.what, relation.DeleteRunsNoUserCode, relation.UpdateRunsNoUserCode)
 		}
 	}
 }

@@ -44,10 +44,10 @@ func (l *loader) readDomainValues(ctx context.Context) error {
 
 // setValues tells columns of the values that such checks allow.
 func (l *loader) setValues(context.Context) error {
-	for oid, r := range l.relations {
+	for oid, relation := range l.relations {
 		values := l.catalogFacts.relations[oid].checkedValues
-		for i := range r.Columns {
-			c := &r.Columns[i]
+		for i := range relation.Columns {
+			c := &relation.Columns[i]
 			checks := slices.Concat(values[l.attributes[oid][i].number], l.domainValues[c.TypeOID])
 			slices.Sort(checks)
 			for _, expr := range checks {

@@ -32,18 +32,18 @@ CREATE TABLE v (
 ALTER TABLE v ADD CONSTRAINT later CHECK (w IN ('a', 'b')) NOT VALID;
 CREATE INDEX ON v USING gin (tags, doc);
 CREATE INDEX ON v USING gin (to_tsvector('english', body));`)
-	r, _ := load(t, conn).Relation(public("v"))
+	relation, _ := load(t, conn).Relation(public("v"))
 	want := map[string]string{"a": "a, b|it's|x", "b": "one|two", "u": `back\slash|y`, "c": "one|two", "s": "off|on"}
-	for _, c := range r.Columns {
+	for _, c := range relation.Columns {
 		// One value is printed as an equation, and may be read or not.
 		if got := strings.Join(c.AllowedValues, "|"); got != want[c.Name] && c.Name != "D e" {
 			t.Errorf("%s: %q, want %q", c.Name, got, want[c.Name])
 		}
 	}
-	if got := strings.Join(r.GINColumns, " "); got != "doc tags" {
+	if got := strings.Join(relation.GINColumns, " "); got != "doc tags" {
 		t.Errorf("gin: %q", got)
 	}
-	mood := load(t, conn).TypeByOID(r.Column("m").TypeOID)
+	mood := load(t, conn).TypeByOID(relation.Column("m").TypeOID)
 	if mood == nil || strings.Join(mood.Labels, " ") != "sad glad" {
 		t.Errorf("mood: %+v", mood)
 	}

@@ -45,13 +45,13 @@ func TestVectors(t *testing.T) {
 		"v":      `to_tsvector('english'::regconfig, a) | to_tsvector('german'::regconfig, (c)::text) | to_tsvector('simple'::regconfig, COALESCE(b, ''::text))`,
 		"parent": "", "child": "to_tsvector('simple'::regconfig, a)", "whole": "", "part": "to_tsvector('english'::regconfig, a)", "changed": "",
 	} {
-		r, _ := snap.Relation(public(table))
-		if got := strings.Join(r.IndexedVectors, " | "); got != want {
+		relation, _ := snap.Relation(public(table))
+		if got := strings.Join(relation.IndexedVectors, " | "); got != want {
 			t.Errorf("%s: %s, want %s", table, got, want)
 		}
 	}
 	run(conn, "CREATE TEXT SEARCH CONFIGURATION public.english (COPY = simple)")
-	if r, _ := load(t, conn).Relation(public("v")); len(r.IndexedVectors) > 0 {
-		t.Errorf("one of two configurations of a name: %q", r.IndexedVectors)
+	if relation, _ := load(t, conn).Relation(public("v")); len(relation.IndexedVectors) > 0 {
+		t.Errorf("one of two configurations of a name: %q", relation.IndexedVectors)
 	}
 }

@@ -122,18 +122,21 @@ func (l *loader) holdsForExpression(condition func(*tree) bool, t *tree, relatio
 // their columns as they are.
 func (l *loader) setRecheckedColumns(context.Context) error {
 	for _, c := range l.checks {
-		r := l.relations[c.relation]
-		if r == nil || !c.isEnforced || c.isValidated && !l.holdsForExpression(l.objects.mayDifferNextTime, c.tree,
+		relation := l.relations[c.relation]
+		if relation == nil || !c.isEnforced || c.isValidated && !l.holdsForExpression(l.objects.mayDifferNextTime, c.tree,
 			c.relation) {
 			continue
 		}
 		columns := l.columnsOf(c.relation, func(n int16) bool { return slices.Contains(c.keys, n) || c.tree.readsWholeRow() })
-		if !slices.ContainsFunc(r.RecheckedColumns, func(listed []string) bool { return slices.Equal(listed, columns) }) {
-			r.RecheckedColumns = append(r.RecheckedColumns, columns)
+		if !slices.ContainsFunc(relation.RecheckedColumns, func(listed []string) bool {
+			return slices.Equal(listed,
+				columns)
+		}) {
+			relation.RecheckedColumns = append(relation.RecheckedColumns, columns)
 		}
 	}
-	for _, r := range l.relations {
-		slices.SortFunc(r.RecheckedColumns, slices.Compare[[]string])
+	for _, relation := range l.relations {
+		slices.SortFunc(relation.RecheckedColumns, slices.Compare[[]string])
 	}
 	return nil
 }
@@ -180,8 +183,8 @@ func (l *loader) setComputations(context.Context) error {
 			})
 		}
 	}
-	for _, r := range l.relations {
-		slices.SortFunc(r.Computations, func(a, b catalog.Computation) int {
+	for _, relation := range l.relations {
+		slices.SortFunc(relation.Computations, func(a, b catalog.Computation) int {
 			return cmp.Or(strings.Compare(a.Source, b.Source), slices.Compare(a.Columns, b.Columns))
 		})
 	}
