@@ -53,9 +53,9 @@ func checkConsent(ctx context.Context, c *config.Config, database string, sweeps
 			"Restore consent.anchor from your copy; the next change makes one, if every record is right.",
 			"nothing anchors the newest consent records: nobody could tell if they were cut off")
 	}
-	if inspection.AnchorLag > 0 {
+	if inspection.ClockLag > 0 {
 		addFinding(doctor.SeverityWarning, "Set the clock of the database's server right: until then nobody can grant anything.",
-			"the database's clock is %s behind the last consent record", inspection.AnchorLag.Round(time.Second))
+			"the database's clock is %s behind the last consent record", inspection.ClockLag.Round(time.Second))
 	}
 	if sweeps {
 		checkSweeper(ctx, c, r, addFinding)

@@ -80,8 +80,8 @@ func (e *Enforcer) replaceIDs(ctx context.Context, c *audit.Call) error {
 	return nil
 }
 
-// lookUpReferences finds the references of the names in make and look; the names in make get a reference if they have
-// none.
+// lookUpReferences finds the references of the names in namesToMake and namesToFind. The names in namesToMake get a
+// reference if they have none.
 func lookUpReferences(ctx context.Context, conn *pgx.Conn, namesToMake, namesToFind []string,
 	references map[string]string) error {
 	rows, err := conn.Query(ctx, `SELECT a.name, pgconsent.audit_ref(a.name)::pg_catalog.text

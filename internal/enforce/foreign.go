@@ -64,7 +64,7 @@ func (f foreignRelations) countReads(res *rewrite.Result) (n int) {
 	}
 	calls := slices.ContainsFunc(res.Functions, func(name string) bool { return f.functions[name] })
 	for i, e := range res.Effects {
-		readsForeign := calls && !runsWithoutSnapshot(e) && e.Kind != verdict.EffectEnd
+		readsForeign := calls && !takesLittleTime(e) && e.Kind != verdict.EffectEnd
 		for _, a := range res.Statements[i].Accesses {
 			readsForeign = readsForeign || f.inAttributeRule || f.relations[a.Relation]
 		}

@@ -195,14 +195,14 @@ func (s *session) rateExceededRefusal(l sessionLimit, limit, unit string, reques
 	s.enforcer.cfg.Metrics.CountLimited(limit)
 	err := sqlstate.New(sqlstate.LimitExceeded, sqlstate.ReasonLimit,
 		"too many %s: the policy allows %d per minute and %s, which come back evenly, and %d at once", unit, perMin,
-		l.scopeText(), perMin)
+		l.scopeName(), perMin)
 	if requested > perMin {
 		return err.WithHint("This asks for %d at once: ask for less at a time.", requested)
 	}
 	return err.WithHint("Try again in %d seconds.", max(1, int(wait/time.Second)))
 }
 
-func (l sessionLimit) scopeText() string {
+func (l sessionLimit) scopeName() string {
 	if l.RateAttribute == "" {
 		return "agent"
 	}

@@ -62,7 +62,7 @@ func (c timeDependentRelations) needsSeparateMessages(res *rewrite.Result) bool 
 			c.isReadBy(res.Statements[i])) {
 			return true
 		}
-		long = long || !runsWithoutSnapshot(e)
+		long = long || !takesLittleTime(e)
 	}
 	return false
 }
@@ -76,9 +76,9 @@ func (c timeDependentRelations) isReadBy(s policy.Statement) bool {
 	return false
 }
 
-// runsWithoutSnapshot reports whether a statement takes so little time that it does not matter. COMMIT may take long:
+// takesLittleTime reports whether a statement takes so little time that it does not matter. COMMIT may take long:
 // it reads cursors WITH HOLD to their end and checks deferred constraints.
-func runsWithoutSnapshot(e verdict.Effect) bool {
+func takesLittleTime(e verdict.Effect) bool {
 	switch e.Kind {
 	case verdict.EffectBegin, verdict.EffectSavepoint, verdict.EffectRelease, verdict.EffectRollbackTo,
 		verdict.EffectSet, verdict.EffectDeallocate,

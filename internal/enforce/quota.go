@@ -50,7 +50,7 @@ type reservation struct {
 }
 
 // reserve reserves the rows of a quota that a statement may return. If fewer rows are left, it reserves what is left if
-// partly is set and anything is left.
+// allowPart is set and anything is left.
 func (q *quotas) reserve(key quotaKey, quota *policy.Quota, allowPart bool) (*reservation, *sqlstate.Error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

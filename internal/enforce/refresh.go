@@ -231,7 +231,7 @@ func (d *database) refresh(ctx context.Context) error {
 		case unsafe != nil && !errors.As(unsafe, &pg):
 			err = unsafe
 		case unsafe == nil && now != d.state:
-			d.activate(now, d.document, d.lastProbe)
+			d.setState(now, d.document, d.lastProbe)
 			if v != nil && v.refusal == nil {
 				updated := *v
 				updated.state = now
@@ -403,7 +403,7 @@ func (d *database) updateState(ctx context.Context, o probeResult) error {
 			return err
 		}
 		if now != s {
-			d.activate(now, d.document, o)
+			d.setState(now, d.document, o)
 			s = now
 		}
 	}
@@ -411,7 +411,7 @@ func (d *database) updateState(ctx context.Context, o probeResult) error {
 		before := s
 		s = d.newState(compiledPolicy{s.policy, s.plan}, s.snapshot, o.keys)
 		s.suspension = before.suspension
-		d.activate(s, d.document, o)
+		d.setState(s, d.document, o)
 	}
 	return nil
 }
@@ -493,7 +493,7 @@ func (d *database) rebuildState(ctx context.Context, o probeResult) error {
 	if rebuilt, err = d.checkAndSuspend(ctx, rebuilt); err != nil {
 		return err
 	}
-	d.activate(rebuilt, doc, o)
+	d.setState(rebuilt, doc, o)
 	if rest == nil && settled {
 		d.storeCatalogs(ctx, rebuilt)
 	}
@@ -621,9 +621,9 @@ func (d *database) runChecks(ctx context.Context, s *state) error {
 	return nil
 }
 
-// activate makes a state the one that the next publishResult activates. Sessions whose attributes are not valid under
+// setState makes a state the one that the next publishResult activates. Sessions whose attributes are not valid under
 // it end.
-func (d *database) activate(s *state, doc *policy.Document, o probeResult) {
+func (d *database) setState(s *state, doc *policy.Document, o probeResult) {
 	if doc != d.document {
 		d.document, d.pendingDocument, d.unfittingPolicy = doc, nil, nil
 		d.enforcer.cfg.Metrics.SetPolicyPending(d.cfg.Name, false)

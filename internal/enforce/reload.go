@@ -58,7 +58,7 @@ func (d *database) reload() error {
 	if err := d.verify(s); err != nil {
 		return notReloaded(err)
 	}
-	d.activate(s, doc, d.lastProbe)
+	d.setState(s, doc, d.lastProbe)
 	d.switchSignedPath()
 	if v := d.servingState.Load(); v.state != nil {
 		d.servingState.Store(&servingState{state: d.state, verified: v.verified, clockOffset: v.clockOffset,

@@ -119,8 +119,8 @@ func (s *session) mayNameUser(text string) bool {
 		strings.Contains(text, "reset")
 }
 
-// userRewriter returns a rewriter for a text by which the session may say for whom it acts. own is set to true where
-// the result is for this session alone.
+// userRewriter returns a rewriter for a text by which the session may say for whom it acts. usesSessionValue is set to
+// true where the result is for this session alone.
 func (s *session) userRewriter(st *state, r *rewrite.Rewriter, usesSessionValue *bool) *rewrite.Rewriter {
 	return r.WithRepresentedUser(&rewrite.RepresentedUser{
 		Setting: s.agent.ActsFor.Setting,
@@ -135,10 +135,10 @@ func (s *session) userRewriter(st *state, r *rewrite.Rewriter, usesSessionValue 
 	})
 }
 
-// resignedUserValue returns the value that the server process gets with the seal, signed with the newest key. It is the
-// value outside of a transaction. Nil: the session acts for nobody, or it is not certain for whom, so that the present
-// value stays.
-func (s *session) resignedUserValue() *string {
+// newlySignedUserValue returns the value that the server process gets with the seal, signed with the newest key. It is
+// the value outside of a transaction. Nil: the session acts for nobody, or it is not certain for whom, so that the
+// present value stays.
+func (s *session) newlySignedUserValue() *string {
 	if s.agent.ActsFor == nil {
 		return nil
 	}

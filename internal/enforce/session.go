@@ -119,7 +119,7 @@ func (s *session) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, er
 	})
 	s.enforcer.cfg.Metrics.SealRenewed(true)
 	var late atomic.Bool // the database's clock is to be read again
-	return verdict.Seal{Setting: seal.Setting, Value: value, RepresentedUser: s.resignedUserValue(),
+	return verdict.Seal{Setting: seal.Setting, Value: value, RepresentedUser: s.newlySignedUserValue(),
 		RenewAfter:  now.Add(seal.SealLifetime / 2),
 		Expires:     now.Add(seal.SealLifetime * 11 / 12),
 		RightsEpoch: v.state.rightsEpoch, IsStale: func() bool {
@@ -393,12 +393,12 @@ func (s *session) rewriteText(st *state, text string, protocol verdict.Protocol,
 			return res.Position(position - seal.SignatureLen)
 		}
 	}
-	addPreparedText(decided)
+	completePreparedVerdicts(decided)
 	return decided
 }
 
-// addPreparedText completes the verdicts on queries that the text prepares.
-func addPreparedText(v *verdict.Verdict) {
+// completePreparedVerdicts completes the verdicts on queries that the text prepares.
+func completePreparedVerdicts(v *verdict.Verdict) {
 	textDetail := v.EnforcerDetail.(*judgement)
 	for i, e := range v.Effects {
 		if e.Body == nil {

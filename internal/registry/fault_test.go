@@ -215,7 +215,7 @@ func TestClockGoesBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return seen.AnchorLag
+		return seen.ClockLag
 	}
 	for _, back := range []string{"0", "-1 hour"} {
 		if clock(t, conn, back); behind() != 0 {

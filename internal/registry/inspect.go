@@ -12,7 +12,7 @@ import (
 type Inspection struct {
 	LastRecord int64 // the number of the last record; 0: there is none
 	// how far the database's clock is behind the last record; 0: no further than a correction of the clock may set it
-	AnchorLag     time.Duration
+	ClockLag      time.Duration
 	NoAnchor      bool   // there are records but no anchor, so that the newest ones may be missing
 	MissingRecord string // an acknowledged record that is missing, because of which agents are refused; "": none
 	Findings      []Finding
@@ -47,7 +47,7 @@ func (r *Registry) Inspect(ctx context.Context) (Inspection, error) {
 				found(reason)
 			}
 			if behind := last[0].RecordedAt.Sub(now); behind > clockSlack {
-				out.AnchorLag = behind
+				out.ClockLag = behind
 			}
 		}
 		out.NoAnchor = !ok && out.LastRecord > 0

@@ -55,8 +55,8 @@ func (r *Registry) People(ctx context.Context, f PeopleFilter) (out []Person, mo
 			}
 			one := c
 			one.State, one.Stream = consent.State(state), consent.Stream(stream)
-			one.GivenAt, one.ExpiresAt = timeOrNever(givenAt), timeOrNever(expires)
-			one.DueAt, one.DecayFrom = timeOrNever(due), timeOrNever(decay)
+			one.GivenAt, one.ExpiresAt = timeOrZero(givenAt), timeOrZero(expires)
+			one.DueAt, one.DecayFrom = timeOrZero(due), timeOrZero(decay)
 			last := &out[len(out)-1]
 			last.Consents = append(last.Consents, one)
 			c.Categories, c.Purposes, c.RequestedCategories = nil, nil, nil
@@ -68,11 +68,4 @@ func (r *Registry) People(ctx context.Context, f PeopleFilter) (out []Person, mo
 		return nil
 	})
 	return out, more, now, err
-}
-
-func timeOrNever(t *time.Time) time.Time {
-	if t == nil {
-		return time.Time{}
-	}
-	return t.UTC()
 }

@@ -16,7 +16,7 @@ func (r *Registry) snapshot(ctx context.Context,
 	return r.readSnapshot(ctx, false, f)
 }
 
-// readSnapshot is snapshot, but with long, f may take as long as it needs.
+// readSnapshot is snapshot, but with isLong, f may take as long as it needs.
 func (r *Registry) readSnapshot(ctx context.Context, isLong bool,
 	f func(ctx context.Context, tx pgx.Tx, id uuid, now time.Time) error) error {
 	return r.tryWithConnection(ctx, isLong, queryTimeoutError, func(ctx context.Context, conn *pgx.Conn) error {

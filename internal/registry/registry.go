@@ -106,8 +106,8 @@ func (r *Registry) withConnection(ctx context.Context, f func(ctx context.Contex
 	return r.tryWithConnection(ctx, false, unreachableError, f)
 }
 
-// tryWithConnection is withConnection, but reports a database that is not available by the error that away returns.
-// With long, f may take longer than an attempt may.
+// tryWithConnection is withConnection, but reports a database that is not available by the error that unavailableError
+// returns. With isLong, f may take longer than an attempt may.
 func (r *Registry) tryWithConnection(callContext context.Context, isLong bool, unavailableError func(error) error,
 	f func(ctx context.Context, conn *pgx.Conn) error) error {
 	ctx, cancel := context.WithTimeout(callContext, r.RetryFor)

@@ -343,7 +343,8 @@ func (s *sources) finding(dir string, c *ast.CompositeLit) {
 			if kv, ok := e.(*ast.KeyValueExpr); ok {
 				e = kv.Value
 			}
-			return slices.Contains([]string{"Unsafe", "Unknown", "NoSignedPath", "Warning", "Hardening", "Advice", "severity"}, lastName(e))
+			return slices.Contains([]string{"SeverityUnsafe", "SeverityUnknown", "SeverityNoSignedPath", "SeverityWarning", "SeverityHardening",
+				"SeverityAdvice", "severity"}, lastName(e))
 		})
 		switch {
 		case severity:

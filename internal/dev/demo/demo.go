@@ -139,7 +139,7 @@ func Start(ctx context.Context, c Config) (_ *RunningDemo, err error) {
 	if c.ServerDSN != "" {
 		f.objectNames = foreignNames(c.World)
 	}
-	if err := f.markFolder(); err != nil {
+	if err := f.claimFolder(); err != nil {
 		return nil, err
 	}
 	fresh, err := f.makeSecrets()
@@ -365,8 +365,8 @@ func (f demoFolder) secretPath(name string) string {
 }
 func (f demoFolder) markerPath() string { return f.filePath("loaded") }
 
-// markFolder refuses a folder that has another world.
-func (f demoFolder) markFolder() error {
+// claimFolder refuses a folder that has another world.
+func (f demoFolder) claimFolder() error {
 	name, err := os.ReadFile(f.filePath("world"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return os.WriteFile(f.filePath("world"), []byte(f.world.Name+"\n"), 0o644)

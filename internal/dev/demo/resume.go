@@ -60,8 +60,8 @@ func (f demoFolder) copyPolicy(rows string) error {
 }
 
 // resume continues with a loaded database. A policy that was not changed in the folder becomes the world's policy; a
-// changed policy stays. Unexpected states are reported; again says how to start over.
-func (f demoFolder) resume(rowsDigest string, progress func(string)) error {
+// changed policy stays. Unexpected states are reported; startOverHint says how to start over.
+func (f demoFolder) resume(startOverHint string, progress func(string)) error {
 	now, err := f.currentDigests()
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (f demoFolder) resume(rowsDigest string, progress func(string)) error {
 	}
 	if earlierDigests.Rows != now.Rows {
 		progress("schema.sql or data.sql has changed since the world was loaded; the database is as it was: " +
-			rowsDigest + " loads them at the next start")
+			startOverHint + " loads them at the next start")
 	}
 	switch {
 	case earlierDigests.Policy == now.Policy:

@@ -372,7 +372,7 @@ func areSourcesVisible(n Derived, row Row, w World) bool {
 	return complete && allHold(sources, 1)
 }
 
-// sourcesOf returns the sources of a row; whole is false if there is none, or one does not exist.
+// sourcesOf returns the sources of a row; complete is false if there is none, or one does not exist.
 func (o Origin) sourcesOf(row Row, w World) (out []Row, complete bool) {
 	if len(o.Steps) == 0 {
 		ids, ok := o.List.ids(row)

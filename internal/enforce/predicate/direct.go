@@ -126,8 +126,8 @@ func ReplaceByConstants(sql string, attributes map[string]string) string {
 	})
 }
 
-// replaceAttributes replaces each attribute of the session in a SQL expression of this package by what the function by
-// returns. Quoted text stays as it is.
+// replaceAttributes replaces each attribute of the session in a SQL expression of this package by what the function
+// replacement returns. Quoted text stays as it is.
 func replaceAttributes(sql string, replacement func(name string) string) string {
 	return replaceUnquoted(sql, func(rest string) (string, int) {
 		name, begins := strings.CutPrefix(rest, attributeCallStart)
@@ -141,8 +141,8 @@ func replaceAttributes(sql string, replacement func(name string) string) string 
 
 const attributeCallStart = "pgconsent_signed.attr('"
 
-// replaceUnquoted replaces what by finds at the beginning of the rest of an expression, and leaves quoted text alone.
-// by returns what to write in place of so many bytes; 0: it has found nothing.
+// replaceUnquoted replaces what replacement finds at the beginning of the rest of an expression, and leaves quoted text
+// alone. replacement returns what to write in place of so many bytes; 0: it has found nothing.
 func replaceUnquoted(sql string, replacement func(rest string) (string, int)) string {
 	var b strings.Builder
 	var quote byte

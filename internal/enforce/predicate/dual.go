@@ -224,7 +224,7 @@ type HashedSet struct {
 	SourceTables []*catalog.Relation // the tables that are read to build it
 }
 
-// HashedSets returns the sets that the hashed form of n builds; none if the policy on rel has the probe form only.
+// HashedSets returns the sets that the hashed form of a node builds; none if the policy on rel has the probe form only.
 func HashedSets(node Node, rel *catalog.Relation) []HashedSet {
 	switch n := node.(type) {
 	case All:

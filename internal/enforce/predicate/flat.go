@@ -147,7 +147,7 @@ func (w *predicateWriter) linkedRowSQL(node Node, row string, atMostOne bool) st
 	return strings.Join(out, " AND ")
 }
 
-// partsSQL writes the parts of n, joined by AND, each part as the function write writes it. Only the part with the
+// partsSQL writes the parts of a node, joined by AND, each part as the function write writes it. Only the part with the
 // longest chain may become a join; see innerRowSQL.
 func (w *predicateWriter) partsSQL(node Node, row string, write func(Node, string) string) string {
 	parts := Conjuncts(node)

@@ -143,7 +143,7 @@ func TablesThatShowWhenEmpty(node Node) []*catalog.Relation {
 	return out
 }
 
-// walkNodes calls visit for n and all predicates inside it. The argument row is the lookup table whose row a node is
+// walkNodes calls visit for node and all predicates inside it. The argument row is the lookup table whose row a node is
 // about, nil for the outer row.
 func walkNodes(node Node, row *catalog.Relation, visit func(Node, *catalog.Relation)) {
 	visit(node, row)
@@ -209,8 +209,8 @@ func columnsOf(node Node) []string {
 // AttributesOf returns the attributes that n uses at any depth, including optional ones, sorted.
 func AttributesOf(n Node) []string { return sortedKeys(usedAttributes(n)) }
 
-// attributesThatHide returns the attributes without which the SQL of n shows no row, since a comparison with NULL is
-// not true.
+// attributesThatHide returns the attributes without which the SQL of a node shows no row, since a comparison with NULL
+// is not true.
 func attributesThatHide(node Node) []string {
 	switch n := node.(type) {
 	case Own:

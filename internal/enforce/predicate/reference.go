@@ -75,7 +75,8 @@ func isReferenceShown(n Reference, row Row, w World) bool {
 	})
 }
 
-// RowColumns returns the columns of the row itself that n reads, sorted; known is false if n may read any column.
+// RowColumns returns the columns of the row itself that a node reads, sorted. known is false if the node may read any
+// column.
 func RowColumns(node Node) (columns []string, known bool) {
 	found := map[string]bool{}
 	known = true

@@ -117,11 +117,11 @@ func (d *Service) WithdrawConsent(ctx context.Context, caller identity.Caller, g
 			" = $2", []any{grantor, g.Grantee}
 		if x.Scope != "" && g.Scope != "" {
 			values = append(values, g.Scope)
-			where += " AND " + catalog.QuoteIdent(x.Scope) + " = $" + parameterNumber(len(values))
+			where += " AND " + catalog.QuoteIdent(x.Scope) + " = $" + intText(len(values))
 		}
 		if g.Store != "" {
 			values = append(values, g.Store)
-			where += " AND " + catalog.QuoteIdent(x.Store) + "::pg_catalog.text = $" + parameterNumber(len(values))
+			where += " AND " + catalog.QuoteIdent(x.Store) + "::pg_catalog.text = $" + intText(len(values))
 		}
 	}
 	rows, err := s.conn.Query(ctx, "UPDATE "+x.Relation.Name.SQL()+" SET "+catalog.QuoteIdent(x.Revoked)+

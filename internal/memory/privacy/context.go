@@ -44,7 +44,7 @@ type EnteredContext struct {
 	Setting           string `json:"sql"` // the SQL statement by which a connection enters the context
 }
 
-func parameterNumber(n int) string { return strconv.Itoa(n) }
+func intText(n int) string { return strconv.Itoa(n) }
 
 // Contexts returns the contexts that the caller may enter, and those of its own stores.
 func (d *Service) Contexts(ctx context.Context, c identity.Caller) ([]Context, error) {

@@ -133,7 +133,7 @@ func quotedList(columns []string) string {
 func parameterList(n int) string {
 	out := make([]string, n)
 	for i := range out {
-		out[i] = "$" + parameterNumber(i+1)
+		out[i] = "$" + intText(i+1)
 	}
 	return strings.Join(out, ", ")
 }
@@ -364,7 +364,7 @@ func (d *Service) changeGrants(ctx context.Context, caller identity.Caller, chan
 	sets, values := []string{}, []any{change.ID}
 	set := func(column, value string) {
 		values = append(values, value)
-		sets = append(sets, catalog.QuoteIdent(column)+" = $"+parameterNumber(len(values)))
+		sets = append(sets, catalog.QuoteIdent(column)+" = $"+intText(len(values)))
 	}
 	if len(out.Granted)+len(out.Revoked) > 0 {
 		set(m.Grants.Column, encodeList(m.Grants, memory.Access))

@@ -54,7 +54,7 @@ func takeNumber(b *[]byte) (n uint64, ok bool) {
 	return n, i > 0
 }
 
-// parseLine splits a line and checks it against its own hash; why says what is wrong.
+// parseLine splits a line and checks it against its own hash; reason says what is wrong.
 func parseLine(text []byte) (l auditLine, problem string) {
 	const broken = "a line is not a record"
 	l.text = text

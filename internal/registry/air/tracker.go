@@ -40,9 +40,9 @@ type keyDigest [16]byte
 // as many channels; a user who invents channels only takes room from the few users with the same counter.
 const maxSessionsByUserToken = 1000
 
-// maxAgentFraction says that the sessions of one agent may take one part in maxAgentFraction of the room, so that
+// agentShareDivisor says that the sessions of one agent may take one part in agentShareDivisor of the room, so that
 // agents cannot crowd out the application.
-const maxAgentFraction = 10
+const agentShareDivisor = 10
 
 // New makes an empty tracker.
 func New(c Config) *Tracker {
@@ -123,7 +123,7 @@ func (t *Tracker) beginSession(d keyDigest, k SessionKey, at time.Duration) (slo
 		place := t.digestOf(SessionKey{Database: k.Database, User: k.User})
 		user = binary.BigEndian.Uint16(place[:])
 	}
-	share := max(1, t.config.MaxSessions/maxAgentFraction)
+	share := max(1, t.config.MaxSessions/agentShareDivisor)
 	room := func() bool {
 		return len(t.slotByDigest) < t.config.MaxSessions && (shareIndex < 0 || t.sessionsByAgent[shareIndex] < share) &&
 			(!k.RecordedByUser || int(t.sessionsByUserToken[user]) < min(maxSessionsByUserToken, share))

@@ -13,7 +13,7 @@ var pathPattern = regexp.MustCompile(`^[A-Za-z0-9_.:-]+(/[A-Za-z0-9_.:-]+)*$`)
 
 const maxPathBytes = 200
 
-// PathsCover tells whether a list of granted paths covers a wanted path: it contains the path, or a path above it.
+// PathsCover tells whether a list of granted paths covers a requested path: it contains the path, or a path above it.
 func PathsCover(granted []string, requested string) bool {
 	for _, p := range PathAndAncestors(requested) {
 		if slices.Contains(granted, p) {
@@ -36,7 +36,7 @@ func PathAndAncestors(p string) []string {
 	}
 }
 
-// pathsCoverAll tells whether a list of granted paths covers all wanted ones.
+// pathsCoverAll tells whether a list of granted paths covers all requested ones.
 func pathsCoverAll(granted, requested []string) bool {
 	return !slices.ContainsFunc(requested, func(w string) bool { return !PathsCover(granted, w) })
 }

@@ -15,11 +15,11 @@ type Named interface {
 	Name() string
 }
 
-type baseError struct{ cause *sqlstate.Error }
+type baseError struct{ sqlError *sqlstate.Error }
 
-func (f baseError) Error() string { return f.cause.Message }
+func (f baseError) Error() string { return f.sqlError.Message }
 
-func (f baseError) Unwrap() error { return f.cause }
+func (f baseError) Unwrap() error { return f.sqlError }
 
 func newBaseError(code sqlstate.Code, format string, args []any) baseError {
 	return baseError{sqlstate.New(code, sqlstate.ReasonConsent, "%s", fmt.Sprintf(format, args...))}
@@ -43,7 +43,7 @@ type ValidationError struct {
 func (*ValidationError) Name() string { return "ConsentValidationError" }
 
 func (e *ValidationError) hint(format string, args ...any) *ValidationError {
-	e.cause = e.cause.WithHint(format, args...)
+	e.sqlError = e.sqlError.WithHint(format, args...)
 	return e
 }
 
@@ -74,7 +74,7 @@ func (*ClockError) Name() string { return "ConsentClockError" }
 
 func newNotFoundError() *NotFoundError {
 	e := &NotFoundError{newBaseError(sqlstate.ConsentNotFound, "there is no consent of this subject", nil)}
-	e.cause = e.cause.WithHint("Ids must match completely; upper and lower case differ.")
+	e.sqlError = e.sqlError.WithHint("Ids must match completely; upper and lower case differ.")
 	return e
 }
 
@@ -84,13 +84,13 @@ func newValidationError(format string, args ...any) *ValidationError {
 
 func newExpiredError(format string, args ...any) *ExpiredError {
 	e := &ExpiredError{newBaseError(sqlstate.ConsentExpired, format, args)}
-	e.cause = e.cause.WithHint("The subject can consent again.")
+	e.sqlError = e.sqlError.WithHint("The subject can consent again.")
 	return e
 }
 
 func newForbiddenError(role Role, format string, args ...any) *ForbiddenError {
 	e := &ForbiddenError{newBaseError(sqlstate.InsufficientPrivilege, format, args)}
-	e.cause = e.cause.WithHint("This was asked by the role %q.", string(role))
+	e.sqlError = e.sqlError.WithHint("This was asked by the role %q.", string(role))
 	return e
 }
 
@@ -106,7 +106,7 @@ func NewExpired(format string, args ...any) error { return newExpiredError(forma
 // NewConflict returns the error for a key that was used for another change.
 func NewConflict() error {
 	e := &ConflictError{newBaseError(sqlstate.ConsentConflict, "the request's key was used before, for another change", nil)}
-	e.cause = e.cause.WithHint("Make a new key for each change; send the same key again only to repeat the same change.")
+	e.sqlError = e.sqlError.WithHint("Make a new key for each change; send the same key again only to repeat the same change.")
 	return e
 }
 
@@ -114,6 +114,6 @@ func NewConflict() error {
 func NewClock() error {
 	e := &ClockError{newBaseError(sqlstate.ConsentClock,
 		"the database's clock is behind the last consent record: nothing is granted", nil)}
-	e.cause = e.cause.WithHint("Set the clock of the database server right. Withdrawals are recorded meanwhile.")
+	e.sqlError = e.sqlError.WithHint("Set the clock of the database server right. Withdrawals are recorded meanwhile.")
 	return e
 }

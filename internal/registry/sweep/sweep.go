@@ -246,9 +246,9 @@ func (s *Sweeper) recordNotes(ctx context.Context, conn *pgx.Conn, out *Report) 
 
 // findDueRows returns the due rows; none if the policy has no lifecycles.
 //
-// With others, the list includes rows that are removed because they were made from such rows, each with the first
-// subject with whom it goes.
-func (s *Sweeper) findDueRows(ctx context.Context, conn *pgx.Conn, excludeLocked bool) ([]dueRows, error) {
+// With withDerivedRows, the list includes rows that are removed because they were made from such rows, each with
+// the first subject with whom it goes.
+func (s *Sweeper) findDueRows(ctx context.Context, conn *pgx.Conn, withDerivedRows bool) ([]dueRows, error) {
 	var exists, derived bool
 	if err := conn.QueryRow(ctx,
 		"SELECT pg_catalog.to_regprocedure('pgconsent.sweep_due()') IS NOT NULL, "+
@@ -257,7 +257,7 @@ func (s *Sweeper) findDueRows(ctx context.Context, conn *pgx.Conn, excludeLocked
 		return nil, err
 	}
 	function := "sweep_due"
-	if excludeLocked && derived {
+	if withDerivedRows && derived {
 		function = "sweep_preview"
 	}
 	rows, err := conn.Query(ctx, "SELECT relation, subject, what, number FROM pgconsent."+function+"()")

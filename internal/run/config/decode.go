@@ -46,19 +46,19 @@ type decoder struct {
 	file   string
 	places map[string]yamlfile.Place // the place of each key, and of each item of a list, by its path
 	// the text or number for each path, from the file or from the variable that overrides it
-	environmentValues map[string]string
-	problems          Problems
+	textByPath map[string]string
+	problems   Problems
 }
 
 func newDecoder(file string) *decoder {
-	return &decoder{file: file, places: map[string]yamlfile.Place{}, environmentValues: map[string]string{}}
+	return &decoder{file: file, places: map[string]yamlfile.Place{}, textByPath: map[string]string{}}
 }
 
 // addProblem reports a mistake at the path of a key, or at the closest key above it that the file has, and quotes the
 // value.
 func (d *decoder) addProblem(path, hint, format string, args ...any) {
 	p := Problem{File: d.file, Message: fmt.Sprintf(format, args...), Hint: hint}
-	if environmentValue, ok := d.environmentValues[path]; ok && !strings.Contains(p.Message, environmentValue) &&
+	if environmentValue, ok := d.textByPath[path]; ok && !strings.Contains(p.Message, environmentValue) &&
 		!strings.Contains(path,
 			"secret") {
 		p.Message += shortQuote(environmentValue)
@@ -102,7 +102,7 @@ func (d *decoder) decode(text []byte, into any) {
 
 func (d *decoder) decodeValue(path string, n *yamlfile.Node, v reflect.Value) {
 	if n.Kind == yamlfile.ScalarNode && n.SourceText != "" {
-		d.environmentValues[path] = n.SourceText
+		d.textByPath[path] = n.SourceText
 	}
 	switch v.Kind() {
 	case reflect.Pointer:

@@ -29,12 +29,12 @@ func (c *Config) applyEnvironment(d *decoder, getenv func(string) string) {
 		if value == "" {
 			continue
 		}
-		d.environmentValues[v.Key] = value + ", by " + v.Name
+		d.textByPath[v.Key] = value + ", by " + v.Name
 		switch v.Key {
 		case "listen":
 			c.Listen = parseAddresses(value)
 			for i, address := range c.Listen {
-				d.environmentValues[itemPath("listen", i)] = address + ", by " + v.Name
+				d.textByPath[itemPath("listen", i)] = address + ", by " + v.Name
 			}
 		case "http.listen":
 			c.HTTP.Listen = value

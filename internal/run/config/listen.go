@@ -53,7 +53,7 @@ func (d *decoder) decodeAddresses(path string, n *yamlfile.Node, v reflect.Value
 	switch n.Kind {
 	case yamlfile.ScalarNode:
 		v.Set(reflect.ValueOf(AddressList{n.SourceText}))
-		d.environmentValues[itemPath(path, 0)] = n.SourceText
+		d.textByPath[itemPath(path, 0)] = n.SourceText
 	case yamlfile.ListNode:
 		d.decodeItems(path, n, v)
 	default:

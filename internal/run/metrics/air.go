@@ -47,7 +47,7 @@ func (m *reminderMetrics) register(reg prometheus.Registerer) {
 	count(reminderInteractions, func(a *ReminderCounts) uint64 { return a.Interactions })
 	count(remindersSent, func(a *ReminderCounts) uint64 { return a.RemindersByTime + a.RemindersByMessages })
 	show(reminderRate, func(a *ReminderCounts) float64 {
-		return 100 * ratioOrNaN(float64(a.RemindersByTime+a.RemindersByMessages), int(a.Interactions))
+		return 100 * ratioOrZero(float64(a.RemindersByTime+a.RemindersByMessages), int(a.Interactions))
 	})
 	show(activeInteractionSessions, func(a *ReminderCounts) float64 { return float64(a.ActiveSessions) })
 	count(remindersByTime, func(a *ReminderCounts) uint64 { return a.RemindersByTime })

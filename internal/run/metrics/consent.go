@@ -99,10 +99,10 @@ func (m *Metrics) SetConsentCounts(all []ConsentCounts) {
 	}
 	m.consent.active.Set(float64(active))
 	for _, s := range streamNames {
-		m.consent.streams.WithLabelValues(s).Set(100 * ratioOrNaN(float64(byStream[s]), active))
+		m.consent.streams.WithLabelValues(s).Set(100 * ratioOrZero(float64(byStream[s]), active))
 	}
-	m.consent.approvalRate.Set(ratioOrNaN(float64(sum.Approved), sum.Approved+sum.Rejected))
-	m.consent.averageAge.Set(ratioOrNaN(sum.AgeDays, active))
+	m.consent.approvalRate.Set(ratioOrZero(float64(sum.Approved), sum.Approved+sum.Rejected))
+	m.consent.averageAge.Set(ratioOrZero(sum.AgeDays, active))
 	m.consent.expiryRate.Set(float64(sum.Expired))
 	m.consent.sweptAt.Set(sum.SweptAt)
 	m.consent.sweepLag.Set(sum.LagSeconds)
@@ -110,7 +110,7 @@ func (m *Metrics) SetConsentCounts(all []ConsentCounts) {
 	m.consent.outboxAge.Set(sum.WaitingSeconds)
 }
 
-func ratioOrNaN(part float64, total int) float64 {
+func ratioOrZero(part float64, total int) float64 {
 	if total == 0 {
 		return 0
 	}

@@ -350,7 +350,7 @@ func (s *Server) consentStatus(ctx context.Context, c *Call, in *UserQuery) (*st
 	return &statusAnswer{consentStatus(st.Consent, st.Now, st.At, st.OpenTask())}, nil
 }
 
-// aboutIDs returns the persons that a call is about, for its audit record: the named user, or else the caller.
+// aboutIDs returns the persons that a call is about, for its audit record: the requested user, or else the caller.
 func aboutIDs(c *Call, requested string) []string {
 	if c.Caller.Role == identity.Subject {
 		requested = c.Caller.Subject

@@ -61,7 +61,7 @@ func (o *Console) login(w http.ResponseWriter, r *http.Request) {
 	caller, err := o.Verifier.Verify(r.Context(), token)
 	if err != nil || !isPerson(caller) {
 		// The answer is the same for whatever was wrong. A right token is accepted however many wrong ones came before.
-		if !o.logins.isFailureAllowed() {
+		if !o.logins.countFailure() {
 			w.Header().Set("Retry-After", "10")
 			o.loginPage(w, http.StatusTooManyRequests,
 				loginPage{Problem: "There were too many tries that failed. Please wait for ten seconds."})
@@ -155,8 +155,8 @@ func (t *loginLimiter) refill() {
 	t.refilledAt = now
 }
 
-// isFailureAllowed counts a failed login, and reports whether it is within the limit.
-func (t *loginLimiter) isFailureAllowed() bool {
+// countFailure counts a failed login, and reports whether it is within the limit.
+func (t *loginLimiter) countFailure() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.refill()

@@ -127,16 +127,16 @@ func TestLoginAttemptsAreSlowed(t *testing.T) {
 	now := time.Now()
 	tr := &loginLimiter{now: func() time.Time { return now }}
 	for i := range freeAttempts {
-		if !tr.isFailureAllowed() {
+		if !tr.countFailure() {
 			t.Fatalf("try %d is too many", i)
 		}
 	}
-	if tr.isFailureAllowed() {
+	if tr.countFailure() {
 		t.Error("any number is free")
 	}
 	now = now.Add(2 * time.Second)
 	for i, want := range []bool{true, true, false} {
-		if tr.isFailureAllowed() != want {
+		if tr.countFailure() != want {
 			t.Errorf("failure %d after two seconds: it is not one each second", i)
 		}
 	}

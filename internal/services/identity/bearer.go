@@ -30,8 +30,8 @@ func Bearer(h http.Header) (string, bool) {
 	return token, strings.EqualFold(scheme, "Bearer") && token != ""
 }
 
-// SplitBearer divides what [Bearer] returns into the caller's own token and the token of a user for whom it acts; acts is
-// false where it acts for nobody.
+// SplitBearer divides what [Bearer] returns into the caller's own token and the token of a user for whom it acts;
+// hasUser is false where it acts for nobody.
 func SplitBearer(bearer string) (callerToken, user string, hasUser bool) {
 	return strings.Cut(bearer, userSeparator)
 }

@@ -27,8 +27,8 @@ type AdminService struct {
 	// ActivePolicy returns the policy that agents are served by, and the catalog that it was compiled for.
 	ActivePolicy func(database string) (*policy.Policy, *catalog.Snapshot, error)
 
-	// Agents returns the agents of a database with the attributes of their credentials; Role returns the role that they
-	// share.
+	// Agents returns the agents of a database with the attributes of their credentials; AgentRole returns the role that
+	// they share.
 	Agents    func(database string) map[string]map[string]string
 	AgentRole func(database string) string
 

@@ -102,8 +102,8 @@ func RoleList(all []identity.Role) string {
 	return strings.Join(words, ", ")
 }
 
-// SubjectOf returns the subject of an operation: the named one, or else the caller. A subject may name no other; the
-// refusal does not depend on whether that other exists.
+// SubjectOf returns the subject of an operation: the requested one, or else the caller. A subject may name no other;
+// the refusal does not depend on whether that other exists.
 func SubjectOf(c identity.Caller, requested string) (string, error) {
 	switch {
 	case c.Role == identity.Subject && (requested == "" || requested == c.Subject):

@@ -5,9 +5,9 @@ import "slices"
 // maxTypeDepth bounds the search in types that contain each other.
 const maxTypeDepth = 32
 
-// TypeContains tells whether a value of the type whole is, or contains, a value of the type part: an element of an
-// array, the base type of a domain, the subtype of a range, an attribute of a composite type. A type that the snapshot
-// does not know may contain any type.
+// TypeContains tells whether a value of the type container is, or contains, a value of the type contained: an element
+// of an array, the base type of a domain, the subtype of a range, an attribute of a composite type. A type that the
+// snapshot does not know may contain any type.
 func (s *Snapshot) TypeContains(container, contained uint32) bool {
 	return s.typeContains(container, contained, maxTypeDepth)
 }

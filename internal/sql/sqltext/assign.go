@@ -38,7 +38,7 @@ func copiedTokens(tokens []Token) int {
 			continue
 		}
 		end := last + 2
-		for end < len(tokens) && !endsTypeOrColumnSource(tokens[end].Kind) {
+		for end < len(tokens) && !endsAssignedSource(tokens[end].Kind) {
 			if closing[end] > end {
 				end = closing[end]
 			}
@@ -49,8 +49,8 @@ func copiedTokens(tokens []Token) int {
 	return total
 }
 
-// endsTypeOrColumnSource tells whether a token cannot be part of the source of an assignment.
-func endsTypeOrColumnSource(kind TokenKind) bool {
+// endsAssignedSource tells whether a token cannot be part of the source of an assignment.
+func endsAssignedSource(kind TokenKind) bool {
 	switch kind {
 	case Comma, Semicolon, CloseParen, CloseBracket, kwWhere, kwReturning:
 		return true

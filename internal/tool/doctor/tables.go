@@ -36,9 +36,9 @@ func (x *examination) protectedTables(withLookupTables bool) []uint32 {
 	return oids
 }
 
-// keyRecordedTables returns the tables with row security for which the policy does not accept the omissions of an
+// exactSearchTables returns the tables with row security for which the policy does not accept the omissions of an
 // approximate index.
-func (x *examination) keyRecordedTables() []uint32 {
+func (x *examination) exactSearchTables() []uint32 {
 	var oids []uint32
 	for _, t := range x.Policy.Tables() {
 		if !t.LacksRowSecurity() && !t.Approximate {
@@ -201,7 +201,7 @@ func checkFunctions(ctx context.Context, x *examination) ([]Finding, error) {
 				   AND EXISTS (SELECT 1 FROM pg_catalog.pg_index i
 				     JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid JOIN pg_catalog.pg_am m ON m.oid = c.relam
 				     WHERE i.indrelid = ANY ($2::pg_catalog.oid[]) AND m.oid >= 16384 AND m.amname <> 'bloom') ORDER BY 1`, listed,
-				x.keyRecordedTables())
+				x.exactSearchTables())
 		},
 		func() ([]Finding, error) {
 			return x.findingsOfQuery(ctx, Finding{"function_path", SeverityUnsafe,

@@ -28,7 +28,7 @@ func (s *schemaSurvey) chooseTables() {
 	s.listReferring()
 	for _, relation := range s.tables {
 		if s.listingRound[relation] == 0 && s.denialReasons[relation] == "" && s.whyReferenceData(relation) != "" &&
-			!s.hasRestrictivePolicy(relation) {
+			!s.policiesLimitRows(relation) {
 			s.listingRound[relation] = -1
 		}
 	}

@@ -377,8 +377,8 @@ func (s *schemaSurvey) addHints(t *Table, add func(string, string, ...any), note
 	}
 }
 
-// hasRestrictivePolicy reports whether row policies say who reads which rows of a table, and none shows all of them.
-func (s *schemaSurvey) hasRestrictivePolicy(r *catalog.Relation) bool {
+// policiesLimitRows reports whether row policies say who reads which rows of a table, and none shows all of them.
+func (s *schemaSurvey) policiesLimitRows(r *catalog.Relation) bool {
 	h := s.hintsOf(r)
 	return len(h.openPolicies) == 0 && len(h.users)+len(h.tenants)+len(h.members)+len(h.unclearPolicies) > 0
 }

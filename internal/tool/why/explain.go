@@ -255,8 +255,8 @@ type explainer struct {
 	values map[string]string
 }
 
-// explainRows explains the rows of a table that meet a condition, at most the given number. The node also, if not nil,
-// is a further condition on them.
+// explainRows explains the rows of a table that meet a condition, at most the given number. The node condition, if not
+// nil, is a further condition on them.
 func (e *explainer) explainRows(ctx context.Context, table *policy.Table, where string, condition predicate.Node,
 	limit int) (out []Row, more bool, err error) {
 	relation := table.Relation

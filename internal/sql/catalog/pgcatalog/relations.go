@@ -271,7 +271,7 @@ func (l *loader) firstSequence(sequences []uint32) catalog.Name {
 	return catalog.Name{}
 }
 
-// columnsOf are the names of the columns of a relation that are meant, by their numbers.
+// columnsOf are the names of the columns of a relation for whose numbers isWanted returns true.
 func (l *loader) columnsOf(relation uint32, isWanted func(number int16) bool) []string {
 	names := []string{}
 	for i, at := range l.attributes[relation] {

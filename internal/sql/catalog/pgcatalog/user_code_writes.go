@@ -109,7 +109,7 @@ func (l *loader) readUserCodeOfWrites(ctx context.Context) error {
 		updateRunsCode[i.relation] = updateRunsCode[i.relation] ||
 			slices.ContainsFunc(i.storedTrees(), k.mayRunForeignCode) || k.hasForeignMethod(i)
 	}
-	if err := l.readForeignKeysRunningUserCode(ctx, updateRunsCode); err != nil {
+	if err := l.readKeysRunningUserCode(ctx, updateRunsCode); err != nil {
 		return err
 	}
 	changes := map[uint32]bool{} // tables of which any write runs such code
@@ -151,9 +151,9 @@ func (k *objectFacts) isHarmfulInPolicy(oid uint32) bool {
 	return f == nil || k.isForeign(f) && !k.isHarmlessInPolicy(f)
 }
 
-// readForeignKeysRunningUserCode finds the tables with keys that compare by operators of other roles, or cast before
+// readKeysRunningUserCode finds the tables with keys that compare by operators of other roles, or cast before
 // they compare. The columns of a foreign key are cast to the types that the operators of the referenced key compare.
-func (l *loader) readForeignKeysRunningUserCode(ctx context.Context, updateRunsCode map[uint32]bool) error {
+func (l *loader) readKeysRunningUserCode(ctx context.Context, updateRunsCode map[uint32]bool) error {
 	uses := &l.objects.userCode
 	if len(uses.operators) == 0 && len(uses.casts) == 0 {
 		return nil

@@ -21,8 +21,8 @@ type watchedCatalog struct {
 	// the upper half of the number is the OID of a relation, too
 	keyHasRelation bool
 	// rows are made and deleted only together with rows of other watched catalogs
-	isReadWithRelations bool
-	where               string
+	changesWithOthers bool
+	where             string
 }
 
 // rowNumberSQL returns the SQL of a row's number, from its OID and the OID of its relation.
@@ -33,7 +33,7 @@ func rowNumberSQL(oid, relation string) string {
 // relationCatalogs are the catalogs with rows about relations.
 var relationCatalogs = []watchedCatalog{
 	{name: "pg_class", key: rowNumberSQL("oid", "x.oid")},
-	{name: "pg_attribute", key: rowNumberSQL("attnum", "x.attrelid"), isReadWithRelations: true},
+	{name: "pg_attribute", key: rowNumberSQL("attnum", "x.attrelid"), changesWithOthers: true},
 	{name: "pg_attrdef", key: rowNumberSQL("oid", "x.adrelid")},
 	{name: "pg_constraint", key: rowNumberSQL("oid", "x.conrelid")},
 	{name: "pg_index", key: rowNumberSQL("indexrelid", "x.indrelid")},
@@ -78,7 +78,7 @@ var changesQuery = func() string {
 	for _, c := range slices.Concat(relationCatalogs, otherCatalogs) {
 		recent := "age(x.xmin) <= (SELECT age($1::xid))"
 		number := fmt.Sprintf("array_agg((%s)::text || ' ' || x.xmin::text)", c.key)
-		if c.isReadWithRelations { // such catalogs have many rows, which are not counted
+		if c.changesWithOthers { // such catalogs have many rows, which are not counted
 			parts = append(parts, fmt.Sprintf("SELECT '%[1]s', 0, %[2]s FROM %[1]s AS x WHERE %[3]s", c.name, number, recent))
 			continue
 		}
@@ -136,7 +136,7 @@ const maxTransactionAge = 1 << 30
 func (r *catalogReader) readVersions(ctx context.Context) (*versions, error) {
 	v := &versions{knownRows: map[string]map[int64]bool{}}
 	for _, c := range relationCatalogs {
-		if c.isReadWithRelations {
+		if c.changesWithOthers {
 			continue
 		}
 		var numbers []int64
@@ -194,11 +194,11 @@ func (r *catalogReader) changes(ctx context.Context, v *versions) (*changes, err
 			if c.name == "pg_type" {
 				found.types = append(found.types, uint32(n>>32))
 			}
-			if !c.isReadWithRelations && !rows[n] {
+			if !c.changesWithOthers && !rows[n] {
 				found.addedRows[c.name] = append(found.addedRows[c.name], n)
 			}
 		}
-		if !c.isReadWithRelations && int64(len(rows)+len(found.addedRows[c.name])) != found.newVersions.rowCounts[c.name] {
+		if !c.changesWithOthers && int64(len(rows)+len(found.addedRows[c.name])) != found.newVersions.rowCounts[c.name] {
 			if err := r.findDroppedRows(ctx, c, rows, found); err != nil {
 				return nil, err
 			}
