@@ -12,8 +12,8 @@ import (
 // A search that is only a part of a statement has no exact twin (see nearest.go). An approximate index may stop early,
 // and hidden rows may have disconnected its graph. Then the number of rows that come back would tell of hidden rows. So
 // any other form of statement that sorts by a distance reads such tables behind OFFSET 0, which no index can sort. A
-// statement that may fail also reads relations without row security (see [policy.Table.Stored]) and catalogs behind
-// OFFSET 0. Their views keep conditions out that are not leak-proof, but do not put the rule before the rest.
+// statement that may fail also reads relations without row security (see [policy.Table.LacksRowSecurity]) and catalogs
+// behind OFFSET 0. Their views keep conditions out that are not leak-proof, but do not put the rule before the rest.
 
 // findFences finds the relations that must be read behind OFFSET 0. search is the table of a search that has a twin, or
 // nil.

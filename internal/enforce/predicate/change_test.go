@@ -14,8 +14,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Whatever a rule says, a new row hides no row but in a table that [predicate.Grows] names, and time hides none unless
-// [predicate.Timed] says so: what snapshots see too long is judged by these.
+// Whatever a rule says, a new row hides no row but in a table that [predicate.TablesWhereInsertHides] names, and time
+// hides none unless [predicate.TimeCanHide] says so: what snapshots see too long is judged by these.
 func TestInsertsThatHideRows(t *testing.T) {
 	r := newTriples(t)
 	var all []*schema

@@ -200,7 +200,7 @@ type Verdict struct {
 	UntrackedRelation string
 
 	// CallsUncheckedFunctions tells that the statement calls functions of the owner and reads no table of the policy. Then
-	// nothing in the database checks that the functions are unchanged since the decision; see [Decider.Unchanged].
+	// nothing in the database checks that the functions are unchanged since the decision; see [Decider.CheckCatalogs].
 	CallsUncheckedFunctions bool
 
 	// OneStatementPerMessage tells that each statement of the text must be sent in a message of its own. One of them may

@@ -42,7 +42,7 @@ type Caller struct {
 
 // Verifier verifies bearer tokens.
 type Verifier interface {
-	// Verify returns the caller, or the error of [Refusal]. It is called by many goroutines.
+	// Verify returns the caller, or the error of [NewRefusal]. It is called by many goroutines.
 	Verify(ctx context.Context, bearer string) (Caller, error)
 }
 

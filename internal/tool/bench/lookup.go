@@ -13,7 +13,7 @@ import (
 // maxKeys is the number of keys by which rows are looked up, and so the number of different texts.
 const maxKeys = 100
 
-// Errors of [Lookup].
+// Errors of [PrimaryKeyStatement].
 var (
 	ErrNoTable = errors.New("there is no such table")
 	ErrNoKey   = errors.New("the table has no primary key")
