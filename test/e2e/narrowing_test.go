@@ -89,7 +89,7 @@ func TestNarrowedAnswersEqualThoseOfANarrowedCopy(t *testing.T) {
 			answered, sensitive, failed := 0, 0, 0
 			unfiltered := in.direct(t)
 			for i, sql := range statements {
-				if name != "both" && !tier.Turn(i, 4) {
+				if name != "both" && !tier.IsPicked(i, 4) {
 					continue
 				}
 				want, got := harness.Ask(narrowed, sql), harness.Ask(agent, sql)
