@@ -160,7 +160,8 @@ func (c *writeCompiler) compileListChain(decl *chainDecl, r *catalog.Relation) *
 	if len(c.errs) > errorsBefore {
 		return nil
 	}
-	return &predicate.ListChain{Relation: r, Match: decl.match, EverybodyWord: decl.everybodyWord, Rows: c.tables[r.Name].rows}
+	return &predicate.ListChain{Relation: r, MatchedColumns: decl.match, EverybodyWord: decl.everybodyWord,
+		Rows: c.tables[r.Name].rows}
 }
 
 func (c *writeCompiler) compileBoundSource(s sourceDecl, row *catalog.Relation, target *catalog.Column,

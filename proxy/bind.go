@@ -110,7 +110,7 @@ func (r *requests) statementForBind(e *bindEntry, st *statement, rest []byte) (v
 			r.invalid(e)
 			return nil, false
 		}
-		if v = r.decider.CheckValues(v, values); !v.Allowed() {
+		if v = r.decider.CheckValues(v, values); !v.IsAllowed() {
 			r.refuse(e, v.Refusal, v, r.decider.Record(v))
 			return nil, false
 		}
@@ -123,7 +123,7 @@ func (r *requests) statementForBind(e *bindEntry, st *statement, rest []byte) (v
 	case valuesFit:
 		return v, true
 	}
-	if v = r.decider.UseRowSecurity(r.ctx, v, parameterTypes(st.parameterTypes)); !v.Allowed() {
+	if v = r.decider.UseRowSecurity(r.ctx, v, parameterTypes(st.parameterTypes)); !v.IsAllowed() {
 		r.refuse(e, v.Refusal, v, r.decider.Record(v))
 		return nil, false
 	}

@@ -155,7 +155,7 @@ func (r *requests) queryProtocol() verdict.Protocol {
 // cachedQuery is the messages for a Query of one SELECT by a statement that is kept prepared; nil where there is none.
 func (r *requests) cachedQuery(e *queryEntry) []byte {
 	v := e.verdict
-	if !r.group.isSingleQuery || !r.mayCache(v) || !v.Runnable() || v.Effects[0].WritesRows || v.Values == nil &&
+	if !r.group.isSingleQuery || !r.mayCache(v) || !v.IsRunnable() || v.Effects[0].WritesRows || v.Values == nil &&
 		hasParameters(v.Text) {
 		return nil
 	}

@@ -91,7 +91,7 @@ const placeholderText = "SELECT"
 // changed it does not run: SQL that would run it is refused.
 func (r *requests) textForSQL(st *statement) string {
 	v := r.decider.Recheck(r.ctx, st.verdict) // the message that runs the statement records a refusal
-	if !v.Allowed() || v.Text != st.verdict.Text || v.RightsEpoch < r.seal.RightsEpoch {
+	if !v.IsAllowed() || v.Text != st.verdict.Text || v.RightsEpoch < r.seal.RightsEpoch {
 		return placeholderText
 	}
 	return v.PreparedText()

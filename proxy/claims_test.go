@@ -276,7 +276,7 @@ func probeQuery(n int) string {
 func (c *claimRecorder) Decide(ctx context.Context, text string, p verdict.Protocol) *verdict.Verdict {
 	v := c.fakeDecider.Decide(ctx, text, p)
 	for i, t := range strings.Split(text, ";") {
-		if !v.Allowed() || i >= len(v.Effects) {
+		if !v.IsAllowed() || i >= len(v.Effects) {
 			break
 		}
 		e, words := &v.Effects[i], strings.Fields(t)

@@ -82,8 +82,8 @@ func Example() {
 	decider, _ := router{}.Route("agent", "app").Open(context.Background(), proxy.SessionInfo{})
 	for _, text := range []string{"SELECT 1", "SELECT * FROM people"} {
 		v := decider.Decide(context.Background(), text, verdict.Simple)
-		fmt.Println(text, "->", v.Allowed())
-		if !v.Allowed() {
+		fmt.Println(text, "->", v.IsAllowed())
+		if !v.IsAllowed() {
 			fmt.Println(v.Refusal.Code, v.Refusal.Message)
 		}
 	}

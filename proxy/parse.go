@@ -50,7 +50,7 @@ func (r *requests) parse(body []byte) error {
 		return err
 	}
 	v := r.decider.Decide(r.ctx, text, verdict.Extended)
-	if declared := parameterTypes(types); v.Allowed() && len(declared) > 0 {
+	if declared := parameterTypes(types); v.IsAllowed() && len(declared) > 0 {
 		v = r.decider.DeclareParameters(r.ctx, v, declared)
 	}
 	if isUnusable(v) {
@@ -67,7 +67,7 @@ func (r *requests) parse(body []byte) error {
 		st.byteSize += len(types)
 	}
 	switch {
-	case !v.Allowed():
+	case !v.IsAllowed():
 		e.refusal, e.ticket = newRefusal(v.Refusal), r.decider.Record(v)
 	case !r.ledger.mayPrepare(st):
 		e.refusal = r.unrecordedRefusal(tooManyStatementsError())

@@ -72,7 +72,7 @@ func (r *requests) query(body []byte) error {
 		r.invalid(e)
 		return nil
 	}
-	if v.Allowed() && beginsNextTransaction(v.Effects) && r.seal.isDue() {
+	if v.IsAllowed() && beginsNextTransaction(v.Effects) && r.seal.isDue() {
 		isRenewed, err := r.renewSeal()
 		if err != nil {
 			return err
@@ -82,7 +82,7 @@ func (r *requests) query(body []byte) error {
 			return nil
 		}
 	}
-	if !v.Allowed() {
+	if !v.IsAllowed() {
 		r.refuse(e, v.Refusal, v, r.decider.Record(v))
 		return nil
 	}

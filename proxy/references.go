@@ -142,7 +142,7 @@ func (n *nameResolver) execute(name string) (*sqlstate.Error, error) {
 		return refusal, nil
 	}
 	st.verdict = v
-	if !v.Runnable() {
+	if !v.IsRunnable() {
 		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStatement,
 			"prepared statement \"%s\" is no query: EXECUTE cannot run it", name).
 			WithHint("Bind and execute it in the extended protocol, where it was prepared."), nil
@@ -191,7 +191,7 @@ func (n *nameResolver) fetch(name string) (*sqlstate.Error, error) {
 		n.ticket = t
 		return refusal, nil
 	}
-	if !v.Runnable() {
+	if !v.IsRunnable() {
 		return sqlstate.New(sqlstate.FeatureNotSupported, sqlstate.ReasonStatement,
 			"portal \"%s\" is no query: FETCH cannot run it", name).
 			WithHint("Execute it in the extended protocol, where it was bound."), nil

@@ -277,7 +277,7 @@ func (r *requests) invalid(e entry) { r.refuse(e, invalidMessageError(), nil, ni
 func (r *requests) recheck(v *verdict.Verdict) (current *verdict.Verdict, refusal *sqlstate.Error, t verdict.Ticket) {
 	current = r.decider.Recheck(r.ctx, v)
 	switch {
-	case !current.Allowed():
+	case !current.IsAllowed():
 		return current, current.Refusal, r.decider.Record(current)
 	case current.Text != v.Text:
 		return current, planChanged(), nil
@@ -287,7 +287,7 @@ func (r *requests) recheck(v *verdict.Verdict) (current *verdict.Verdict, refusa
 }
 
 // isUnusable tells whether a verdict cannot be sent: its text would end early.
-func isUnusable(v *verdict.Verdict) bool { return v.Allowed() && strings.IndexByte(v.Text, 0) >= 0 }
+func isUnusable(v *verdict.Verdict) bool { return v.IsAllowed() && strings.IndexByte(v.Text, 0) >= 0 }
 
 // hasOnly tells whether all effects of a text are of these kinds.
 func hasOnly(v *verdict.Verdict, kinds ...verdict.EffectKind) bool {

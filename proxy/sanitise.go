@@ -101,7 +101,7 @@ const namedColumns = 40
 // table hides one.
 func columnsHint(v *verdict.Verdict) string {
 	var parts []string
-	for _, r := range v.Renamed {
+	for _, r := range v.RenamedRelations {
 		if len(r.Columns) == 0 {
 			continue
 		}
@@ -193,7 +193,7 @@ func (f *errorFields) restoreNames(v *verdict.Verdict) {
 	original := strings.ToLower(v.Original)
 	qualified := strings.Contains(original, "pg_catalog")
 	for _, field := range []*string{&f.message, &f.detail, &f.hint} {
-		for _, r := range v.Renamed {
+		for _, r := range v.RenamedRelations {
 			*field = strings.ReplaceAll(*field, r.ServerName, r.ClientName)
 			for _, kind := range []string{"relation", "table", "view"} {
 				*field = strings.ReplaceAll(*field, kind+` "`+r.View+`"`, kind+` "`+r.Relation+`"`)

@@ -144,7 +144,7 @@ func (m *randomDecider) Decide(ctx context.Context, text string, p verdict.Proto
 	if m.random.IntN(12) == 0 && !isEndText(text) {
 		v.Refusal = sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonRelation, "refused")
 	}
-	if !v.Allowed() {
+	if !v.IsAllowed() {
 		delete(m.watch.decisions, id)
 		m.watch.decisions[-id-1] = nil // keeps the numbers unique
 	}

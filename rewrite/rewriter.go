@@ -333,7 +333,7 @@ func (r *Rewriter) rewriteAs(text string, extended bool, forms allowedForms) (*R
 	// that of the EXECUTE.
 	result.NeedsSignature = w.needsSignature || w.hasExecute && maySign && r.mode != RowSecurityMode
 	result.lacksPredicate = w.lacksPredicate
-	result.Renamed = w.renamedViews()
+	result.RenamedRelations = w.renamedViews()
 	result.Keys = w.keyCounts()
 	for name := range w.functions {
 		result.Functions = append(result.Functions, name)

@@ -156,7 +156,7 @@ func (w *world) key() seal.Key {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return ring.Newest()
+	return ring.NewestKey()
 }
 
 // agent opens a connection as the agent's role, sealed for the user; "" leaves it unsealed.

@@ -31,7 +31,7 @@ type textShape struct {
 	firstPath     verdict.Path              // the path of the text that came first
 	firstTextHash uint64                    // a hash of that text
 	hasOtherTexts atomic.Bool               // another text of the shape has come
-	unusable      atomic.Bool               // the texts are decided as they are
+	isUnusable    atomic.Bool               // the texts are decided as they are
 }
 
 // shapeCache has what is known of the shapes of texts, within a number of bytes.
@@ -77,10 +77,10 @@ func (s *session) boundVerdict(st *state, text string) *verdict.Verdict {
 	v := s.sharedVerdict(st, text, verdict.Simple)
 	if !ok {
 		known = &textShape{firstPath: v.Path, firstTextHash: maphash.String(textHashSeed, text)}
-		if j := v.EnforcerDetail.(*judgement); v.Allowed() {
+		if j := v.EnforcerDetail.(*judgement); v.IsAllowed() {
 			known.bindable = j.bindable
 		}
-		known.unusable.Store(len(known.bindable) == 0)
+		known.isUnusable.Store(len(known.bindable) == 0)
 		s.enforcer.shapeCache.knownShapes.Set(key, known)
 	}
 	return v
@@ -88,7 +88,7 @@ func (s *session) boundVerdict(st *state, text string) *verdict.Verdict {
 
 // isUsable tells whether a text is to be sent with parameters: another of its shape has come before.
 func (k *textShape) isUsable(text string) bool {
-	if k.unusable.Load() {
+	if k.isUnusable.Load() {
 		return false
 	}
 	if !k.hasOtherTexts.Load() && maphash.String(textHashSeed, text) != k.firstTextHash {
@@ -115,7 +115,7 @@ func (s *session) bindLiterals(st *state, shape *textShape, text string, literal
 	}
 	v := s.decide(st, string(append(bound, text[copied:]...)), verdict.Bindable, s.canSign(st))
 	if !canBindLiterals(v, shape.firstPath) {
-		shape.unusable.Store(true)
+		shape.isUnusable.Store(true)
 		return nil
 	}
 	verdictCopy := *v
@@ -127,7 +127,7 @@ func (s *session) bindLiterals(st *state, shape *textShape, text string, literal
 // canBindLiterals tells whether a verdict is on a statement that can run with parameters wherever it could with
 // literals: one query on the same path, whose text depends on no type or form of a parameter.
 func canBindLiterals(v *verdict.Verdict, path verdict.Path) bool {
-	return v.Allowed() && v.Path == path && v.Runnable() && len(v.Text) <= maxBoundText && len(v.Effects) == 1 &&
+	return v.IsAllowed() && v.Path == path && v.IsRunnable() && len(v.Text) <= maxBoundText && len(v.Effects) == 1 &&
 		!v.Effects[0].WritesRows &&
 		len(v.Forms) == 0 && !v.NeedsValueCheck && !v.CallsSetConfig && !v.HardenBeforeParse && !v.HasHardenedPlan() &&
 		!v.EnforcerDetail.(*judgement).sessionOnly && v.EnforcerDetail.(*judgement).observedDecision == nil

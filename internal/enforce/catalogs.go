@@ -27,7 +27,7 @@ func (d *database) readCatalogs(ctx context.Context, o *probeResult, writes int6
 	}
 	o.catalogsRead = true
 	now := fingerprints{fingerprint: d.catalogs.Version(), agentChanges: before.agentChanges, server: o.server,
-		readerChanges: d.reader.Changes(), catalogVersion: o.catalogVersion, writeCount: writes, readAt: time.Now()}
+		readerChanges: d.reader.AgentChanges(), catalogVersion: o.catalogVersion, writeCount: writes, readAt: time.Now()}
 	concern, err := d.mayConcernAgents(ctx, o.tracksDDL, before, &now)
 	if err != nil {
 		return err

@@ -73,14 +73,14 @@ func TestContractsApplyToEachStatement(t *testing.T) {
 					if protocol == verdict.Extended && v.Refusal != nil && v.Refusal.Code == sqlstate.SyntaxError {
 						continue // several statements
 					}
-					if v.Allowed() != may {
+					if v.IsAllowed() != may {
 						t.Errorf("round %d, stage %s: %s: %v, want allowed: %t", round, stage, text, v.Refusal, may)
 					}
-					if again := c.Recheck(t.Context(), v); again.Allowed() != may {
+					if again := c.Recheck(t.Context(), v); again.IsAllowed() != may {
 						t.Errorf("round %d, stage %s, asked again: %s: %v, want allowed: %t", round, stage, text, again.Refusal, may)
 					}
 					for _, e := range v.Effects {
-						if e.Body != nil && c.Recheck(t.Context(), e.Body).Allowed() != may {
+						if e.Body != nil && c.Recheck(t.Context(), e.Body).IsAllowed() != may {
 							t.Errorf("round %d, stage %s: what %s prepares, want allowed: %t", round, stage, text, may)
 						}
 					}
@@ -140,7 +140,7 @@ func TestContractsOfANewPolicy(t *testing.T) {
 	for _, text := range []string{memory, "SELECT 1", "PREPARE p AS " + memory, "COPY (" + memory + ") TO STDOUT"} {
 		for _, protocol := range []verdict.Protocol{verdict.Simple, verdict.Extended} {
 			v := c.Decide(t.Context(), text, protocol)
-			if !v.Allowed() {
+			if !v.IsAllowed() {
 				t.Fatalf("%s: %v", text, v.Refusal)
 			}
 			decided[fmt.Sprint(text, protocol)] = v
@@ -165,11 +165,11 @@ func TestContractsOfANewPolicy(t *testing.T) {
 		return v.state != nil && v.state.versions.Policy != before
 	})
 	for text, v := range decided {
-		if again := c.Recheck(t.Context(), v); again.Allowed() != strings.HasPrefix(text, "SELECT 1") {
+		if again := c.Recheck(t.Context(), v); again.IsAllowed() != strings.HasPrefix(text, "SELECT 1") {
 			t.Errorf("%s: %v", text, again.Refusal)
 		}
 	}
-	if v := c.Decide(t.Context(), person, verdict.Extended); !v.Allowed() {
+	if v := c.Decide(t.Context(), person, verdict.Extended); !v.IsAllowed() {
 		t.Errorf("%s: %v", person, v.Refusal)
 	}
 }
@@ -195,7 +195,7 @@ func TestContractsUseCurrentClaims(t *testing.T) {
 	for _, text := range []string{"SELECT title FROM memories", "PREPARE p AS SELECT title FROM memories", "COPY memories (title) TO STDOUT"} {
 		stage = "marker-1"
 		v := s.Decide(t.Context(), text, verdict.Simple)
-		if !v.Allowed() {
+		if !v.IsAllowed() {
 			t.Fatalf("%s: %v", text, v.Refusal)
 		}
 		for _, again := range []struct {
@@ -203,7 +203,7 @@ func TestContractsUseCurrentClaims(t *testing.T) {
 			may   bool
 		}{{"marker-2", false}, {"marker-1", true}} {
 			stage = again.stage
-			if now := s.Recheck(t.Context(), v); now.Allowed() != again.may {
+			if now := s.Recheck(t.Context(), v); now.IsAllowed() != again.may {
 				t.Errorf("%s at %s: %v", text, stage, now.Refusal)
 			}
 		}

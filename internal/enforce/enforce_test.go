@@ -247,7 +247,7 @@ func (c *client) run(v *verdict.Verdict) ([]string, error) {
 	if err := ticket.Release(); err != nil {
 		return nil, err
 	}
-	if !v.Allowed() {
+	if !v.IsAllowed() {
 		ticket.RecordOutcome(verdict.Outcome{Code: v.Refusal.Code})
 		return nil, v.Refusal
 	}
@@ -334,7 +334,7 @@ func TestRefusals(t *testing.T) {
 	c := w.client("caregiver")
 	for _, sql := range []string{"SELECT * FROM memory_participants", "DROP TABLE memories", "SELECT pg_sleep(1)", "SELEC 1", "SELECT '\x00'"} {
 		v := c.Decide(t.Context(), sql, verdict.Simple)
-		if v.Allowed() || v.Text != "" {
+		if v.IsAllowed() || v.Text != "" {
 			t.Errorf("%q is allowed", sql)
 			continue
 		}
@@ -350,7 +350,7 @@ func TestPosition(t *testing.T) {
 	c := w.client("caregiver")
 	const sql = "SELECT title FROM memories WHERE title < now() - title"
 	v := c.Decide(t.Context(), sql, verdict.Simple)
-	if !v.Allowed() {
+	if !v.IsAllowed() {
 		t.Skipf("refused before the server could: %v", v.Refusal)
 	}
 	_, err := c.run(v)
@@ -669,7 +669,7 @@ func TestReloadWaitsForMigrate(t *testing.T) {
 	c.want(titles, "lake", "sea") // under the old seal
 	for range 2 {
 		// What was prepared under the old profile is signed for it: it has to be prepared again.
-		if v := c.Recheck(t.Context(), prepared); v.Allowed() || v.Refusal.Code != sqlstate.FeatureNotSupported ||
+		if v := c.Recheck(t.Context(), prepared); v.IsAllowed() || v.Refusal.Code != sqlstate.FeatureNotSupported ||
 			v.Refusal.Reason != sqlstate.ReasonStale {
 			t.Errorf("a statement of the policy before: %+v", v)
 		}
@@ -707,7 +707,7 @@ func TestRecheck(t *testing.T) {
 	catalog := v.Versions.Catalog
 	w.exec("CREATE INDEX another ON public.people (name)")
 	eventually(t, "a new catalog", func() bool { return c.Decide(t.Context(), titles, verdict.Extended).Versions.Catalog != catalog })
-	if got := c.Recheck(t.Context(), v); !got.Allowed() || got.Text != v.Text || got == v {
+	if got := c.Recheck(t.Context(), v); !got.IsAllowed() || got.Text != v.Text || got == v {
 		t.Errorf("a change elsewhere: %+v", got.Refusal)
 	}
 
@@ -722,16 +722,16 @@ func TestRecheck(t *testing.T) {
 	w.exec("ALTER TABLE public.memories ADD COLUMN extra text")
 	eventually(t, "not served, or another catalog", func() bool {
 		now := c.Decide(t.Context(), titles, verdict.Extended)
-		return !now.Allowed() || now.Versions.Catalog != catalog
+		return !now.IsAllowed() || now.Versions.Catalog != catalog
 	})
 	if err := install(t.Context(), w.dba, rules); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "served", func() bool { return w.Ready() == nil })
 	// Whatever the rewriter makes of it: never the old text under another meaning.
-	if got := c.Recheck(t.Context(), all); got.Allowed() && got.Text != all.Text {
+	if got := c.Recheck(t.Context(), all); got.IsAllowed() && got.Text != all.Text {
 		t.Error("a changed text passes for the old one")
-	} else if !got.Allowed() && (got.Refusal.Code != sqlstate.FeatureNotSupported || got.Refusal.Message != "cached plan must not change result type") {
+	} else if !got.IsAllowed() && (got.Refusal.Code != sqlstate.FeatureNotSupported || got.Refusal.Message != "cached plan must not change result type") {
 		t.Errorf("refused with %v", got.Refusal)
 	}
 }
@@ -920,7 +920,7 @@ func TestSealsAreSharedByEqualSessions(t *testing.T) {
 	if !second.Decider.(verdict.SealSharer).CanShareSeal(s) {
 		t.Error("a session of the same agent does not take the seal")
 	}
-	if v := second.Decide(t.Context(), "SELECT title FROM memories", verdict.Simple); !v.Allowed() {
+	if v := second.Decide(t.Context(), "SELECT title FROM memories", verdict.Simple); !v.IsAllowed() {
 		t.Error(v.Refusal)
 	}
 	for name, attributes := range map[string]map[string]string{
@@ -950,7 +950,7 @@ func TestCacheIsBounded(t *testing.T) {
 		group.Go(func() {
 			for j := range 100 {
 				v := c.Decide(t.Context(), fmt.Sprintf("SELECT title, %d FROM memories WHERE id = %d", j, i*j), verdict.Simple)
-				if !v.Allowed() {
+				if !v.IsAllowed() {
 					t.Error(v.Refusal)
 					return
 				}
@@ -992,7 +992,7 @@ func TestPanicRefuses(t *testing.T) {
 	broken := *s.db.servingState.Load().state
 	broken.activeRewriter, broken.unsignedRewriter = nil, nil
 	v := s.rewriteText(&broken, titles, verdict.Simple, true)
-	if v.Allowed() || v.Refusal.Code != sqlstate.InternalError {
+	if v.IsAllowed() || v.Refusal.Code != sqlstate.InternalError {
 		t.Errorf("verdict %+v", v)
 	}
 	if !strings.Contains(w.log.String(), "defect") || strings.Contains(w.log.String(), "FROM memories") {

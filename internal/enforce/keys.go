@@ -50,15 +50,15 @@ type returnedKeys struct {
 	singleTable bool
 	columns     keyColumns
 
-	rowCount     int64 // number of rows that were returned
-	description  []byte
-	formats      []int16
-	isDescribed  bool
-	positions    map[string][]int // the positions of each table's key columns in a row
-	types        []uint32
-	binaryFormat []bool
-	commitments  map[string][]string
-	incomplete   map[string]bool
+	rowCount         int64 // number of rows that were returned
+	description      []byte
+	formats          []int16
+	isDescribed      bool
+	positions        map[string][]int // the positions of each table's key columns in a row
+	columnTypes      []uint32
+	binaryFormat     []bool
+	commitments      map[string][]string
+	incompleteTables map[string]bool
 }
 
 // newReturnedKeys returns nil for an execution whose rows need no record.
@@ -67,7 +67,7 @@ func (s *session) newReturnedKeys(v *verdict.Verdict, executed []*verdict.Verdic
 	single := false
 	addTables := func(v *verdict.Verdict) {
 		j, ok := v.EnforcerDetail.(*judgement)
-		if !ok || !v.Allowed() {
+		if !ok || !v.IsAllowed() {
 			return
 		}
 		for _, t := range j.keyRecordedTables {
@@ -85,7 +85,7 @@ func (s *session) newReturnedKeys(v *verdict.Verdict, executed []*verdict.Verdic
 		return nil
 	}
 	r := &returnedKeys{session: s, tables: tables, singleTable: single, commitments: map[string][]string{},
-		incomplete: map[string]bool{}}
+		incompleteTables: map[string]bool{}}
 	if columns := s.db.keyColumns.Load(); columns != nil {
 		r.columns = *columns
 	}
@@ -114,7 +114,7 @@ func (r *returnedKeys) addRow(description []byte, formats []int16, row []byte) {
 		places := r.positions[table]
 		list := r.commitments[table]
 		if !ok || len(places) == 0 || len(list) >= maxKeys {
-			r.incomplete[table] = true
+			r.incompleteTables[table] = true
 			continue
 		}
 		key := make([]string, len(places))
@@ -124,7 +124,7 @@ func (r *returnedKeys) addRow(description []byte, formats []int16, row []byte) {
 				complete = false
 				break
 			}
-			if key[i], complete = valueAsText(values[position], r.types[position], r.binaryFormat[position]); !complete {
+			if key[i], complete = valueAsText(values[position], r.columnTypes[position], r.binaryFormat[position]); !complete {
 				break
 			}
 		}
@@ -134,7 +134,7 @@ func (r *returnedKeys) addRow(description []byte, formats []int16, row []byte) {
 		}
 		switch {
 		case commitment == "":
-			r.incomplete[table] = true
+			r.incompleteTables[table] = true
 		case !slices.Contains(list, commitment):
 			r.commitments[table] = append(list, commitment)
 		}
@@ -143,7 +143,7 @@ func (r *returnedKeys) addRow(description []byte, formats []int16, row []byte) {
 
 // locateKeyColumns finds the columns of keys in a RowDescription.
 func (r *returnedKeys) locateKeyColumns() {
-	r.positions, r.types, r.binaryFormat = map[string][]int{}, nil, nil
+	r.positions, r.columnTypes, r.binaryFormat = map[string][]int{}, nil, nil
 	b := r.description
 	if len(b) < 2 {
 		return
@@ -159,7 +159,7 @@ func (r *returnedKeys) locateKeyColumns() {
 		}
 		field := b[end+1:]
 		oid, number := binary.BigEndian.Uint32(field), binary.BigEndian.Uint16(field[4:])
-		r.types = append(r.types, binary.BigEndian.Uint32(field[6:]))
+		r.columnTypes = append(r.columnTypes, binary.BigEndian.Uint32(field[6:]))
 		format := int16(binary.BigEndian.Uint16(field[16:]))
 		if r.formats != nil {
 			switch {
@@ -252,7 +252,7 @@ func (r *returnedKeys) auditKeys(rows int64) []audit.Keys {
 	}
 	var out []audit.Keys
 	for _, table := range r.tables {
-		exact := rows == 0 || r.singleTable && r.rowCount == rows && !r.incomplete[table]
+		exact := rows == 0 || r.singleTable && r.rowCount == rows && !r.incompleteTables[table]
 		out = append(out, audit.Keys{Table: table, AreComplete: exact, Commitments: r.commitments[table]})
 	}
 	return out

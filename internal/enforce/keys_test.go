@@ -44,7 +44,7 @@ tables:
 	var all []outcome
 	decide := func(text string) *verdict.Verdict {
 		v := c.Decide(t.Context(), text, verdict.Simple)
-		if !v.Allowed() {
+		if !v.IsAllowed() {
 			t.Fatalf("%s: %v", text, v.Refusal)
 		}
 		return v
@@ -127,7 +127,7 @@ tables:
 		"SELECT id FROM memories; SELECT id FROM memories":                                         false,
 	} {
 		v := c.Decide(t.Context(), text, verdict.Simple)
-		if !v.Allowed() {
+		if !v.IsAllowed() {
 			t.Fatalf("%s: %v", text, v.Refusal)
 		}
 		if got := v.EnforcerDetail.(*judgement).singleTable; got != want {

@@ -57,7 +57,7 @@ type executionCost struct {
 func executionCostOf(v *verdict.Verdict, executed []*verdict.Verdict) executionCost {
 	var out executionCost
 	j, ok := v.EnforcerDetail.(*judgement)
-	if !ok || !v.Allowed() {
+	if !ok || !v.IsAllowed() {
 		return executionCost{statements: 1}
 	}
 	out.mayReturnRows = mayReturnRows(v, executed)

@@ -166,7 +166,7 @@ tables:
 				var runs []*verdict.Verdict
 				if a.byName != "" {
 					run := judged(c, a.byName)
-					if !run.Allowed() {
+					if !run.IsAllowed() {
 						t.Fatalf("%s: %v", a.byName, run.Refusal)
 					}
 					for _, e := range run.Effects {
@@ -184,7 +184,7 @@ tables:
 					}
 				}
 				switch {
-				case !v.Allowed():
+				case !v.IsAllowed():
 					// It counts as far as there is room.
 					for at, limit := range places(c, ofStatements) {
 						if counted[at] < least[at] && since[at] < limit {

@@ -107,14 +107,14 @@ func (s *session) queryLiveAttributes(ctx context.Context, names []string, attri
 func (s *session) decideForSession(ctx context.Context, st *state, v *verdict.Verdict,
 	protocol verdict.Protocol) *verdict.Verdict {
 	j, ok := v.EnforcerDetail.(*judgement)
-	claiming := v.Allowed() && changesClaims(v.Effects)
+	claiming := v.IsAllowed() && changesClaims(v.Effects)
 	attributes := s.attributes
 	if s.agent.ActsFor != nil && ok {
 		user, refused := s.userOfVerdict(v)
 		if refused == nil {
 			refused = s.ensureUserReferences(ctx, st.policy, user.attributes)
 		}
-		if refused != nil && v.Allowed() {
+		if refused != nil && v.IsAllowed() {
 			return refuseAllowed(v, protocol, refused)
 		}
 		v, attributes = withRepresentedUser(v, user), s.mergeUserAttributes(user.attributes)
@@ -135,7 +135,7 @@ func (s *session) decideForSession(ctx context.Context, st *state, v *verdict.Ve
 	if err := s.ensureReferences(ctx, identifyingValues(st.policy, values)); err != nil {
 		return refuseAllowed(v, protocol, err)
 	}
-	if !v.Allowed() {
+	if !v.IsAllowed() {
 		return s.withAuditDetails(v, st, values, nil, nil)
 	}
 	allValues := maps.Clone(values)

@@ -118,7 +118,7 @@ tables:
 		"SET pgconsent.room = 'a'; SET pgconsent.seat = 'a'": true, "SET pgconsent.room = 'a'; SET pgconsent.seat = 'b'": false,
 		"RESET pgconsent.room": true, "SET pgconsent.room = ''": true,
 	} {
-		if v := s.Decide(t.Context(), text, verdict.Simple); v.Allowed() != may {
+		if v := s.Decide(t.Context(), text, verdict.Simple); v.IsAllowed() != may {
 			t.Errorf("%s: %v", text, v.Refusal)
 		}
 	}
@@ -134,7 +134,7 @@ tables:
 	}
 	unreached, cancel := context.WithCancel(t.Context())
 	cancel()
-	if v := s.Decide(unreached, "SET pgconsent.room = 'a'", verdict.Simple); v.Allowed() {
+	if v := s.Decide(unreached, "SET pgconsent.room = 'a'", verdict.Simple); v.IsAllowed() {
 		t.Error("a claim of which nothing could be found out is let through")
 	}
 }
@@ -168,7 +168,7 @@ func TestKeysOfATableReadTwice(t *testing.T) {
 	for _, single := range []bool{true, false} {
 		for _, incomplete := range []bool{true, false} {
 			for seen := range int64(4) {
-				r := &returnedKeys{tables: []string{"public.t"}, singleTable: single, rowCount: seen, incomplete: map[string]bool{"public.t": incomplete}}
+				r := &returnedKeys{tables: []string{"public.t"}, singleTable: single, rowCount: seen, incompleteTables: map[string]bool{"public.t": incomplete}}
 				for rows := range int64(4) {
 					if got := r.auditKeys(rows)[0].AreComplete; got != (rows == 0 || single && !incomplete && seen == rows) {
 						t.Errorf("%d rows of %d seen, single %t, incomplete %t: exact %t", seen, rows, single, incomplete, got)

@@ -22,7 +22,7 @@ type quotas struct {
 }
 
 // quotaKey identifies a count: rows of executions with the same key are counted together.
-type quotaKey struct{ database, agent, contract, per, value string }
+type quotaKey struct{ database, agent, contract, limitScope, value string }
 
 type quotaCount struct {
 	rows                int64 // number of rows that are sent or reserved

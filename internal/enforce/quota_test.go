@@ -122,7 +122,7 @@ func TestQuotasCountTogether(t *testing.T) {
 		}
 		held := func(text string) *verdict.Verdict {
 			v := c.Decide(t.Context(), text, verdict.Simple)
-			if !v.Allowed() {
+			if !v.IsAllowed() {
 				t.Fatal(v.Refusal)
 			}
 			own, j := *v, *v.EnforcerDetail.(*judgement)

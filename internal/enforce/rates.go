@@ -14,7 +14,7 @@ type rateLimiters struct {
 }
 
 // rateKey identifies a counter: executions with the same key share it.
-type rateKey struct{ database, per, value string }
+type rateKey struct{ database, limitScope, value string }
 
 // rateBuckets has what one agent, or one value of an attribute, has left of its rates.
 type rateBuckets struct {

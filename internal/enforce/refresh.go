@@ -407,7 +407,7 @@ func (d *database) updateState(ctx context.Context, o probeResult) error {
 			s = now
 		}
 	}
-	if !sameKey(o.keys.Newest(), s.sealKey) {
+	if !sameKey(o.keys.NewestKey(), s.sealKey) {
 		before := s
 		s = d.newState(compiledPolicy{s.policy, s.plan}, s.snapshot, o.keys)
 		s.suspension = before.suspension
@@ -572,7 +572,7 @@ func (d *database) compile(doc *policy.Document, snap *catalog.Snapshot) (compil
 func (d *database) newState(c compiledPolicy, snap *catalog.Snapshot, keys *seal.Keyring) *state {
 	epoch := d.enforcer.epochCounter.Add(1)
 	s := &state{
-		epoch: epoch, rightsEpoch: epoch, policy: c.policy, snapshot: snap, plan: c.plan, sealKey: keys.Newest(),
+		epoch: epoch, rightsEpoch: epoch, policy: c.policy, snapshot: snap, plan: c.plan, sealKey: keys.NewestKey(),
 		activeRewriter: rewrite.New(snap, c.policy, d.enforcer.cfg.RewriteMode).WithSignedViews(func(view catalog.Name) bool {
 			_, exists := snap.Relation(view)
 			return exists

@@ -15,7 +15,7 @@ type reminder struct {
 	active        bool
 	key           air.SessionKey // key of the session of interactions, without the field By
 	seenReminders uint64         // the tracker's number of reminders when this key was checked last
-	unchecked     bool           // this key was not checked yet
+	isUnchecked   bool           // this key was not checked yet
 	// the sessions of interactions whose reminder the client has got, with their beginnings
 	remindedKeys map[air.SessionKey]time.Time
 }
@@ -40,7 +40,7 @@ func (s *session) setReminderKey(p *policy.Policy, attributes map[string]string)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if ok != r.active || key != r.key {
-		r.active, r.key, r.unchecked = ok, key, true
+		r.active, r.key, r.isUnchecked = ok, key, true
 	}
 }
 
@@ -54,10 +54,10 @@ func (s *session) NextNotice() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	remindersGiven := tracker.RemindersGiven()
-	if !r.active || !r.unchecked && remindersGiven == r.seenReminders {
+	if !r.active || !r.isUnchecked && remindersGiven == r.seenReminders {
 		return ""
 	}
-	r.unchecked, r.seenReminders = false, remindersGiven
+	r.isUnchecked, r.seenReminders = false, remindersGiven
 	for _, recorder := range []string{"", s.agent.Name} {
 		key := r.key
 		key.RecordedBy = recorder
@@ -69,7 +69,7 @@ func (s *session) NextNotice() string {
 			r.remindedKeys = map[air.SessionKey]time.Time{}
 		}
 		r.remindedKeys[key] = startedAt
-		r.unchecked = true // The other reminder may be due as well.
+		r.isUnchecked = true // The other reminder may be due as well.
 		return text
 	}
 	return ""

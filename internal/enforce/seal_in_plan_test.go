@@ -12,7 +12,7 @@ func TestSealGoesIntoPlans(t *testing.T) {
 	w := start(t, nil)
 	c := w.client("caregiver")
 	v := c.UseRowSecurity(t.Context(), c.Decide(t.Context(), titles, verdict.Extended), nil)
-	if !v.Allowed() || v.PreparedText() != v.Text+verdict.PreparedMark {
+	if !v.IsAllowed() || v.PreparedText() != v.Text+verdict.PreparedMark {
 		t.Fatalf("%v: %s", v.Refusal, v.PreparedText())
 	}
 	if _, err := c.server.Prepare(t.Context(), "titles", v.PreparedText(), nil); err != nil {

@@ -234,7 +234,7 @@ func (s *session) DeclareParameters(ctx context.Context, v *verdict.Verdict, typ
 	// It is decided again without the signed path in two cases. The types that the client declares are perhaps not those
 	// that the signed path, or an index search on the other path, needs. Or a type brings functions of other roles, which
 	// must not see a signed text.
-	if ok && v.Allowed() && (j.acceptsParameterTypes != nil && !j.acceptsParameterTypes(types) || brings &&
+	if ok && v.IsAllowed() && (j.acceptsParameterTypes != nil && !j.acceptsParameterTypes(types) || brings &&
 		j.record.Signed) {
 		plain := *s.decideForSession(ctx, now.state, s.decide(now.state, v.Original, verdict.Extended, false),
 			verdict.Extended)
@@ -243,7 +243,7 @@ func (s *session) DeclareParameters(ctx context.Context, v *verdict.Verdict, typ
 		v = &plain
 		j, ok = v.EnforcerDetail.(*judgement)
 	}
-	if ok && v.Allowed() && (declared && j.hardenedIfDeclared || odd && v.Path != verdict.PathSigned) {
+	if ok && v.IsAllowed() && (declared && j.hardenedIfDeclared || odd && v.Path != verdict.PathSigned) {
 		return withHardenedPlan(v)
 	}
 	return v
@@ -256,7 +256,7 @@ func (s *session) UseRowSecurity(ctx context.Context, v *verdict.Verdict, types 
 		return refusalVerdict(v.Original, verdict.Extended, v.Versions, refused)
 	}
 	plain := s.decideForSession(ctx, now.state, s.decide(now.state, v.Original, verdict.Extended, false), verdict.Extended)
-	if !plain.Allowed() || len(types) == 0 {
+	if !plain.IsAllowed() || len(types) == 0 {
 		return plain
 	}
 	return s.DeclareParameters(ctx, plain, types)
@@ -456,7 +456,7 @@ func (s *session) Recheck(ctx context.Context, v *verdict.Verdict) *verdict.Verd
 	switch {
 	case refused != nil:
 		return refusalVerdict(v.Original, protocol, v.Versions, refused)
-	case ok && j.rightsEpoch == now.state.rightsEpoch && v.Allowed():
+	case ok && j.rightsEpoch == now.state.rightsEpoch && v.IsAllowed():
 		return s.decideForSession(ctx, now.state, v, protocol)
 	case ok && j.rightsEpoch == now.state.rightsEpoch:
 		return v
@@ -465,7 +465,7 @@ func (s *session) Recheck(ctx context.Context, v *verdict.Verdict) *verdict.Verd
 	if ok && j.withoutSigning {
 		newVerdict = s.decide(now.state, v.Original, protocol, false)
 	}
-	if ok && j.preparedBy > 0 && newVerdict.Allowed() {
+	if ok && j.preparedBy > 0 && newVerdict.IsAllowed() {
 		if j.preparedBy <= len(newVerdict.Effects) && newVerdict.Effects[j.preparedBy-1].Body != nil {
 			newVerdict = newVerdict.Effects[j.preparedBy-1].Body
 		} else {
@@ -473,16 +473,16 @@ func (s *session) Recheck(ctx context.Context, v *verdict.Verdict) *verdict.Verd
 				sqlstate.AsError(fmt.Errorf("a text prepares another number of queries than before")))
 		}
 	}
-	if newVerdict.Allowed() && ok && j.hardenedByDeclare {
+	if newVerdict.IsAllowed() && ok && j.hardenedByDeclare {
 		newVerdict = withHardenedPlan(newVerdict)
 	}
-	if newVerdict.Allowed() && v.Allowed() && newVerdict.Text == v.Text {
+	if newVerdict.IsAllowed() && v.IsAllowed() && newVerdict.Text == v.Text {
 		if v.Values != nil {
 			newVerdict = withBoundValues(newVerdict, v)
 		}
 		return s.decideForSession(ctx, now.state, newVerdict, protocol)
 	}
-	if !newVerdict.Allowed() && newVerdict.Refusal.Code == sqlstate.ObjectNotInPrerequisiteState {
+	if !newVerdict.IsAllowed() && newVerdict.Refusal.Code == sqlstate.ObjectNotInPrerequisiteState {
 		return newVerdict // The statement is the same when the table is served again.
 	}
 	stale := refusalVerdict(v.Original, protocol, newVerdict.Versions,
@@ -517,7 +517,7 @@ func (s *session) Record(v *verdict.Verdict, executed ...*verdict.Verdict) verdi
 		maps.Copy(live, actor)
 	}
 	identity := s.currentAuditAttributes(live)
-	isOurVerdict := v.EnforcerDetail != nil || !v.Allowed()
+	isOurVerdict := v.EnforcerDetail != nil || !v.IsAllowed()
 	for _, run := range executed {
 		j, ok := run.EnforcerDetail.(*judgement)
 		if !ok {

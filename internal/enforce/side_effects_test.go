@@ -68,7 +68,7 @@ functions: { noisy: { reads: nothing }, calm: { reads: nothing }, fixed: { reads
 	} {
 		bound := func(v *verdict.Verdict, runs ...*verdict.Verdict) bool {
 			t.Helper()
-			if !v.Allowed() {
+			if !v.IsAllowed() {
 				t.Fatalf("%s: %v", v.Original, v.Refusal)
 			}
 			ticket := c.Record(v, runs...)

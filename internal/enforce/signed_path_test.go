@@ -138,13 +138,13 @@ func TestDeclaredTypesAndTheSignedPath(t *testing.T) {
 		{"SELECT title FROM memories WHERE id = $1 AND title = $1", nil, verdict.PathRowSecurity},
 	} {
 		v := c.Decide(t.Context(), q.sql, verdict.Extended)
-		if !v.Allowed() {
+		if !v.IsAllowed() {
 			t.Fatalf("%s: %v", q.sql, v.Refusal)
 		}
 		if len(q.types) > 0 {
 			v = c.DeclareParameters(t.Context(), v, q.types)
 		}
-		if !v.Allowed() || v.Path != q.path {
+		if !v.IsAllowed() || v.Path != q.path {
 			t.Errorf("%s with %v: path %s, want %s (%v)", q.sql, q.types, v.Path, q.path, v.Refusal)
 		}
 		if again := c.Recheck(t.Context(), v); again.Text != v.Text {
@@ -175,13 +175,13 @@ func TestDeclaredTypesOfAnyParameter(t *testing.T) {
 				for n := at + 1; n <= 4; n++ {
 					types := slices.Repeat([]uint32{others}, n)
 					v := c.Decide(t.Context(), sql, verdict.Extended)
-					if now := c.DeclareParameters(t.Context(), v, types); !now.Allowed() || v.Path != path || now.Path != path {
+					if now := c.DeclareParameters(t.Context(), v, types); !now.IsAllowed() || v.Path != path || now.Path != path {
 						t.Fatalf("%s with %v: path %s, %v", sql, types, now.Path, now.Refusal)
 					}
 					for _, odd := range []uint32{xid8, nothing, xid, numeric} {
 						types[at] = odd
 						now := c.DeclareParameters(t.Context(), v, types)
-						if now.Allowed() != (odd == numeric || odd == xid) || now.Allowed() && now.Path != verdict.PathRowSecurity {
+						if now.IsAllowed() != (odd == numeric || odd == xid) || now.IsAllowed() && now.Path != verdict.PathRowSecurity {
 							t.Errorf("%s (path %s) with %v: path %s, %v", sql, path, types, now.Path, now.Refusal)
 						}
 					}
@@ -206,13 +206,13 @@ func TestDeclaredTypesGetHardenedPlans(t *testing.T) {
 	} {
 		v := c.Decide(t.Context(), sql, verdict.Extended)
 		for _, types := range [][]uint32{nil, {0}} {
-			if now := c.DeclareParameters(t.Context(), v, types); !now.Allowed() || now.HasHardenedPlan() != want[0] {
+			if now := c.DeclareParameters(t.Context(), v, types); !now.IsAllowed() || now.HasHardenedPlan() != want[0] {
 				t.Errorf("%s with %v: %t %v", sql, types, now.HasHardenedPlan(), now.Refusal)
 			}
 		}
 		declared := c.DeclareParameters(t.Context(), v, []uint32{text})
 		again := c.Recheck(t.Context(), declared)
-		if !declared.Allowed() || declared.HasHardenedPlan() != want[1] || again.HasHardenedPlan() != want[1] || v.HasHardenedPlan() != want[0] {
+		if !declared.IsAllowed() || declared.HasHardenedPlan() != want[1] || again.HasHardenedPlan() != want[1] || v.HasHardenedPlan() != want[0] {
 			t.Errorf("%s declared: %t, again %t; without %t; %v", sql, declared.HasHardenedPlan(), again.HasHardenedPlan(), v.HasHardenedPlan(), declared.Refusal)
 		}
 		notReloaded[v], notReloaded[declared] = want[0], want[1]
@@ -222,7 +222,7 @@ func TestDeclaredTypesGetHardenedPlans(t *testing.T) {
 	w.lookAgain(t)
 	c.seal()
 	for v, want := range notReloaded {
-		if again := c.Recheck(t.Context(), v); !again.Allowed() || again.HasHardenedPlan() != want {
+		if again := c.Recheck(t.Context(), v); !again.IsAllowed() || again.HasHardenedPlan() != want {
 			t.Errorf("%s under other catalogs: hardened %t, want %t; %v", v.Original, again.HasHardenedPlan(), want, again.Refusal)
 		}
 	}
@@ -241,7 +241,7 @@ func TestDeclaredTypesWithUserCasts(t *testing.T) {
 	c := w.client("caregiver")
 	for sql, may := range map[string]bool{"SELECT $1::text": true, "SELECT $1::int": false} {
 		v := c.Decide(t.Context(), sql, verdict.Extended)
-		if now := c.DeclareParameters(t.Context(), v, []uint32{gauge}); !v.Allowed() || now.Allowed() != may {
+		if now := c.DeclareParameters(t.Context(), v, []uint32{gauge}); !v.IsAllowed() || now.IsAllowed() != may {
 			t.Errorf("%s of a gauge: %v", sql, now.Refusal)
 		}
 	}
@@ -265,7 +265,7 @@ func TestRecheckKeepsTheRowSecurityPath(t *testing.T) {
 	w.exec("CREATE INDEX another ON public.people (name)")
 	w.lookAgain(t)
 	c.seal()
-	if again := c.Recheck(t.Context(), plain); !again.Allowed() || again.Path != verdict.PathRowSecurity {
+	if again := c.Recheck(t.Context(), plain); !again.IsAllowed() || again.Path != verdict.PathRowSecurity {
 		t.Errorf("it takes the path %v now; %v", again.Path, again.Refusal)
 	}
 	c.want(titles, "lake", "sea")

@@ -47,7 +47,7 @@ func TestSlowProbes(t *testing.T) {
 			}
 			hold("COMMIT")
 			eventually(t, "ready", func() bool { return w.Ready() == nil })
-			if got := c.Decide(t.Context(), titles, verdict.Simple); !got.Allowed() {
+			if got := c.Decide(t.Context(), titles, verdict.Simple); !got.IsAllowed() {
 				t.Error(got.Refusal)
 			}
 			d.mu.Lock()

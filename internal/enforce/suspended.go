@@ -216,7 +216,7 @@ func (d *database) suspendChanged(ctx context.Context, snap *catalog.Snapshot, o
 		}
 	}
 	rest := *s
-	rest.sealKey = o.keys.Newest()
+	rest.sealKey = o.keys.NewestKey()
 	return d.withSuspension(&rest, suspensionCauses{alteredRelations: found.Relations, replacedFunctions: replaced}), nil
 }
 

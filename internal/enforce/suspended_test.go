@@ -63,12 +63,12 @@ func TestAlteredTablesAreSuspended(t *testing.T) {
 				t.Errorf("%s: %s", e.Message, e.Hint)
 			}
 			c.refused("SELECT count(*) FROM people JOIN memories ON true", sqlstate.ObjectNotInPrerequisiteState)
-			if again := c.Recheck(t.Context(), memories); again.Allowed() || again.Refusal.Code != sqlstate.ObjectNotInPrerequisiteState {
+			if again := c.Recheck(t.Context(), memories); again.IsAllowed() || again.Refusal.Code != sqlstate.ObjectNotInPrerequisiteState {
 				t.Errorf("what was prepared: %v", again.Refusal)
 			}
 			if change.people {
 				c.want(people, "Eve")
-				if again := c.Recheck(t.Context(), prepared); !again.Allowed() {
+				if again := c.Recheck(t.Context(), prepared); !again.IsAllowed() {
 					t.Errorf("what was prepared on another table: %v", again.Refusal)
 				}
 			} else {

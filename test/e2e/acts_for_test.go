@@ -585,7 +585,7 @@ func TestForgedUsersShowNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key := ring.Newest()
+	key := ring.NewestKey()
 	other := seal.Key{ID: key.ID, Secret: []byte(strings.Repeat("x", 32))}
 	unknown := seal.Key{ID: key.ID + 1, Secret: key.Secret}
 	c := harness.Connect(t, m.db.DSN("pgconsent_agent", "role-password"))

@@ -49,7 +49,7 @@ func (in *instance) forced(t *testing.T) *forcedSession {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &forcedSession{harness.Connect(t, in.db.DSN("pgconsent_agent", rolePassword)), ring.Newest()}
+	f := &forcedSession{harness.Connect(t, in.db.DSN("pgconsent_agent", rolePassword)), ring.NewestKey()}
 	f.seal(t)
 	if a := harness.Ask(f.conn, "SET plan_cache_mode = force_generic_plan"); a.Code != "" {
 		t.Fatal(a)

@@ -50,7 +50,7 @@ func (st *databaseTrio) findEmptyLookupTableLeaks(s *schema, d data) (wrong []st
 	if err != nil {
 		st.t.Fatal(err)
 	}
-	value := ring.Newest().Seal(seal.Claims{PID: c.PID(), Expires: time.Now().Add(seal.SealLifetime), Profile: "p",
+	value := ring.NewestKey().Seal(seal.Claims{PID: c.PID(), Expires: time.Now().Add(seal.SealLifetime), Profile: "p",
 		Attributes: s.credentials()[st.caller]})
 	var failed string
 	all := func(before string) map[string][]string {

@@ -293,7 +293,7 @@ func migrate(t *testing.T, conn *pgx.Conn, rules string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.key = ring.Newest()
+	w.key = ring.NewestKey()
 	return w
 }
 

@@ -189,7 +189,7 @@ func Start(ctx context.Context, c Config) (_ *RunningDemo, err error) {
 		cancel: cancel, serveErrors: make(chan error, 1)}
 	go func() { r.serveErrors <- service.Run(serving) }()
 	slow := retrySchedule{limit: readyTimeout, reportEvery: progressInterval, progress: c.Progress}
-	if err := slow.await(ctx, isNotReady, service.Ready); err != nil {
+	if err := slow.retryUntilReady(ctx, isNotReady, service.Ready); err != nil {
 		cancel()
 		return nil, errors.Join(fmt.Errorf("the demo does not serve: %w", err), <-r.serveErrors)
 	}
@@ -303,7 +303,7 @@ func (r *RunningDemo) Service() *serve.Service { return r.service }
 // starts.
 func (r *RunningDemo) checkAgentLogins(ctx context.Context, slow retrySchedule) error {
 	for _, agent := range r.Access.Agents {
-		err := slow.await(ctx, isUnanswered, func() error {
+		err := slow.retryUntilReady(ctx, isUnanswered, func() error {
 			conn, err := pgx.Connect(ctx, agent.DSN)
 			if err != nil {
 				return err

@@ -25,8 +25,8 @@ type retrySchedule struct {
 	progress           func(string)
 }
 
-// await calls try until it succeeds, or fails for another reason than that the machine is slow.
-func (p retrySchedule) await(ctx context.Context, slow func(error) bool, attempt func() error) error {
+// retryUntilReady calls try until it succeeds, or fails for another reason than that the machine is slow.
+func (p retrySchedule) retryUntilReady(ctx context.Context, slow func(error) bool, attempt func() error) error {
 	startedAt := time.Now()
 	told := startedAt
 	for {

@@ -38,7 +38,7 @@ func TestRetryPatience(t *testing.T) {
 	} {
 		tries := 0
 		told = nil
-		err := p.await(t.Context(), c.slow, func() error {
+		err := p.retryUntilReady(t.Context(), c.slow, func() error {
 			tries++
 			return c.answers[min(tries, len(c.answers))-1]
 		})
@@ -47,7 +47,7 @@ func TestRetryPatience(t *testing.T) {
 		}
 	}
 	p.limit = 0
-	if err := p.await(t.Context(), isNotReady, func() error { time.Sleep(time.Millisecond); return slow }); !errors.Is(err, slow) {
+	if err := p.retryUntilReady(t.Context(), isNotReady, func() error { time.Sleep(time.Millisecond); return slow }); !errors.Is(err, slow) {
 		t.Errorf("%v", err)
 	}
 }

@@ -61,7 +61,7 @@ func newBench(t *testing.T) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.key = ring.Newest()
+	b.key = ring.NewestKey()
 	return b
 }
 

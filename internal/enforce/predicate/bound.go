@@ -91,7 +91,7 @@ func (b ListBound) ElementsSQL(ofOldRow bool) string {
 }
 
 // ArrayType returns the type of the arrays as which lists are compared.
-func (b ListBound) ArrayType() string { return b.Form.element() + "[]" }
+func (b ListBound) ArrayType() string { return b.Form.elementType() + "[]" }
 
 // DefaultListSQL returns the expression of the list that a new row gets if the agent leaves it out, as an array.
 func (b ListBound) DefaultListSQL() string {

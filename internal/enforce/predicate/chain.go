@@ -14,9 +14,9 @@ import (
 type ListChain struct {
 	Relation *catalog.Relation
 	// the columns of the row that is referred to, and the columns of the referring row that they equal
-	Match         []ColumnPair
-	EverybodyWord string // the word for everybody: a list that has it allows every id; "": there is no such word
-	Rows          Node   // the whole rule of the table, which rows of the chain must meet
+	MatchedColumns []ColumnPair
+	EverybodyWord  string // the word for everybody: a list that has it allows every id; "": there is no such word
+	Rows           Node   // the whole rule of the table, which rows of the chain must meet
 }
 
 // listChainNode makes [LookupTables] find the table of a chain, so that the table gets a lookup view. It is part of no
@@ -30,7 +30,7 @@ func (listChainNode) node() {}
 
 func (n listChainNode) columns() []string {
 	out := []string{n.list}
-	for _, p := range n.Match {
+	for _, p := range n.MatchedColumns {
 		out = append(out, p.Column, p.FromColumn)
 	}
 	return out
@@ -39,7 +39,7 @@ func (n listChainNode) columns() []string {
 // hasParentSQL returns the condition that a row refers to another row.
 func (c ListChain) hasParentSQL(row string) string {
 	var notNulls []string
-	for _, p := range c.Match {
+	for _, p := range c.MatchedColumns {
 		notNulls = append(notNulls, columnSQL(row, p.FromColumn)+" IS NOT NULL")
 	}
 	return "(" + strings.Join(notNulls, " OR ") + ")"
@@ -54,7 +54,7 @@ func (b ListBound) allowsSQL(array, element string) string {
 }
 
 func (b ListBound) everybodySQL() string {
-	return catalog.QuoteLiteral(b.Chain.EverybodyWord) + "::" + b.Form.element()
+	return catalog.QuoteLiteral(b.Chain.EverybodyWord) + "::" + b.Form.elementType()
 }
 
 // ChainIntersectionSQL returns the expression of the intersection of all lists along the chain of the new row, as an
@@ -65,7 +65,7 @@ func (b ListBound) ChainIntersectionSQL() string {
 	w := predicateWriter{forRowPolicy: true, sublinks: probeForm, prefix: "s"}
 	shows := strings.Join(append(guardConditions(attributesToGuard(c.Rows)), w.nodeSQL(c.Rows, row)), " AND ")
 	var names, froms, first, next []string
-	for i, p := range c.Match {
+	for i, p := range c.MatchedColumns {
 		name := "f" + strconv.Itoa(i+1)
 		names, froms = append(names, name), append(froms, columnSQL(row, p.FromColumn))
 		first = append(first, equalSQL(columnSQL(row, p.Column), columnSQL(newRow, p.FromColumn)))

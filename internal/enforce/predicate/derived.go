@@ -375,7 +375,7 @@ func areSourcesVisible(n Derived, row Row, w World) bool {
 // sourcesOf returns the sources of a row; complete is false if there is none, or one does not exist.
 func (o Origin) sourcesOf(row Row, w World) (out []Row, complete bool) {
 	if len(o.Steps) == 0 {
-		ids, ok := o.List.ids(row)
+		ids, ok := o.List.idsOf(row)
 		for _, id := range ids {
 			if id == nil {
 				return nil, false

@@ -66,8 +66,8 @@ func SubjectsQuery(n RecordedConsent, alias string, attributes map[string]string
 	id := subject + ".id"
 	self, guarded := "false", "false"
 	if len(n.ExceptCallers) > 0 {
-		self = "(" + oneOfSQL(id, Grant{Form: n.form(),
-			Grantees: n.ExceptCallers}.idArraySQL()+"::"+n.form().element()+"[]") + ") IS TRUE"
+		self = "(" + oneOfSQL(id, Grant{Form: n.idForm(),
+			Grantees: n.ExceptCallers}.idArraySQL()+"::"+n.idForm().elementType()+"[]") + ") IS TRUE"
 	}
 	if n.Record.Guardians != nil {
 		guarded = "NOT (" + w.noGuardianAgreesSQL(n, row, id) + ")"
@@ -102,8 +102,8 @@ func RegistryQuery(n RegistryConsent, alias string, attributes map[string]string
 	}
 	id, self, r := subject+".id", "false", w.newAlias()
 	if len(n.Subjects.ExceptCallers) > 0 {
-		self = "(" + oneOfSQL(id, Grant{Form: n.Subjects.form(),
-			Grantees: n.Subjects.ExceptCallers}.idArraySQL()+"::"+n.Subjects.form().element()+"[]") + ") IS TRUE"
+		self = "(" + oneOfSQL(id, Grant{Form: n.Subjects.idForm(),
+			Grantees: n.Subjects.ExceptCallers}.idArraySQL()+"::"+n.Subjects.idForm().elementType()+"[]") + ") IS TRUE"
 	}
 	about := append([]string{equalSQL(columnSQL(r, "subject"), subjectText(id))}, n.recordConcernsRowConditions(r, row)...)
 	return ReplaceByConstants("SELECT "+id+"::pg_catalog.text AS id, "+self+" AS self, EXISTS ("+w.consentsSQL(n, row, id)+

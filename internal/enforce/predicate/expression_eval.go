@@ -57,7 +57,7 @@ func evalExpr(e Expr, row Row, w World) evalValue {
 	case Constant:
 		return parseValue(e.Value, e.Kind)
 	case ClockTime:
-		return evalValue{notNull: true, time: e.at(w.Now)}
+		return evalValue{notNull: true, time: e.timeAt(w.Now)}
 	case Comparison:
 		a, b := evalExpr(e.Left, row, w), evalExpr(e.Right, row, w)
 		if !a.notNull || !b.notNull {
@@ -168,7 +168,7 @@ func parseValue(text string, kind Kind) evalValue {
 	return evalValue{}
 }
 
-func (c ClockTime) at(now time.Time) time.Time {
+func (c ClockTime) timeAt(now time.Time) time.Time {
 	now = now.UTC()
 	year, month, day := now.Date()
 	first := time.Date(year, month+time.Month(c.Interval.Months), 1, 0, 0, 0, 0, time.UTC)

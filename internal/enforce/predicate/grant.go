@@ -46,8 +46,8 @@ func (Grant) node() {}
 // array of scalars.
 const JSONGrants = SignedSchema + ".json_grants"
 
-// element returns the SQL type of the elements of a list of grants.
-func (f GrantForm) element() string {
+// elementType returns the SQL type of the elements of a list of grants.
+func (f GrantForm) elementType() string {
 	switch f {
 	case GrantUUID:
 		return "pg_catalog.uuid"
@@ -60,7 +60,7 @@ func (f GrantForm) element() string {
 
 // idArraySQL returns the expression of the session's ids as an array, which PostgreSQL computes once for a statement.
 func (n Grant) idArraySQL() string {
-	element := n.Form.element()
+	element := n.Form.elementType()
 	var scalars, parts []string
 	for _, to := range n.Grantees {
 		if !to.IsList {
@@ -91,7 +91,7 @@ func (n Grant) conditionSQL(row string, negated bool) string {
 	switch n.Form {
 	case GrantText, GrantUUID, GrantInteger:
 		if n.NeedsCast {
-			c += "::" + n.Form.element() + "[]"
+			c += "::" + n.Form.elementType() + "[]"
 		}
 		return c + " OPERATOR(pg_catalog.&&) " + n.idArraySQL()
 	case GrantJSONB:

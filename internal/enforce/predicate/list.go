@@ -27,7 +27,7 @@ func (l List) arraySQL(row string) string {
 		return JSONIDs + "(" + c + "::pg_catalog.text)"
 	}
 	if l.NeedsCast {
-		return c + "::" + l.Form.element() + "[]"
+		return c + "::" + l.Form.elementType() + "[]"
 	}
 	return c
 }
@@ -37,12 +37,13 @@ func (l List) ArraySQL(row string) string { return l.arraySQL(row) }
 
 // elementsSQL returns a FROM item of one column with the elements. It has one NULL if the value is no list.
 func (l List) elementsSQL(row, alias string) string {
-	return "pg_catalog.unnest(COALESCE(" + l.arraySQL(row) + ", ARRAY[NULL]::" + l.Form.element() + "[])) AS " + alias + " (id)"
+	return "pg_catalog.unnest(COALESCE(" + l.arraySQL(row) + ", ARRAY[NULL]::" + l.Form.elementType() + "[])) AS " +
+		alias + " (id)"
 }
 
-// ids returns the elements of the list in a row; nil stands for an element that is not a text. ok is false if the row
+// idsOf returns the elements of the list in a row; nil stands for an element that is not a text. ok is false if the row
 // has no list.
-func (l List) ids(row Row) ([]*string, bool) {
+func (l List) idsOf(row Row) ([]*string, bool) {
 	value, ok := row[l.Column]
 	if !ok {
 		return nil, false

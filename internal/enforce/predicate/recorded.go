@@ -57,8 +57,8 @@ type Scope struct {
 
 func (RecordedConsent) node() {}
 
-// form returns the form of the subjects' ids, which also holds for a single subject.
-func (n RecordedConsent) form() GrantForm { return n.Subjects.Form }
+// idForm returns the form of the subjects' ids, which also holds for a single subject.
+func (n RecordedConsent) idForm() GrantForm { return n.Subjects.Form }
 
 // fromColumns returns the columns of the row that the node reads.
 func (n RecordedConsent) fromColumns() []string {
@@ -144,7 +144,7 @@ func (w *predicateWriter) orCallerSQL(n RecordedConsent, row, agreed string) str
 
 // ownIDsSQL returns the array of the session's own ids.
 func (n RecordedConsent) ownIDsSQL() string {
-	return Grant{Form: n.form(), Grantees: n.ExceptCallers}.idArraySQL() + "::" + n.form().element() + "[]"
+	return Grant{Form: n.idForm(), Grantees: n.ExceptCallers}.idArraySQL() + "::" + n.idForm().elementType() + "[]"
 }
 
 // recordedConsentSQL writes a Recorded node as a probe: for each subject of a row, records are looked up by their
@@ -257,7 +257,7 @@ func (w *predicateWriter) recordConditions(n Record, r, row string) []string {
 	}
 	if len(n.Grantee.Grantees) > 0 {
 		where = append(where, oneOfSQL(columnSQL(r, n.Grantee.Column),
-			n.Grantee.idArraySQL()+"::"+n.Grantee.Form.element()+"[]"))
+			n.Grantee.idArraySQL()+"::"+n.Grantee.Form.elementType()+"[]"))
 	}
 	if n.Rows != nil {
 		where = append(where, w.nodeSQL(n.Rows, r))
@@ -323,7 +323,7 @@ func allSubjectsAgree(n RecordedConsent, row Row, w World, agrees func(id string
 	for _, reachedRow := range reached {
 		ids := []*string{nil}
 		if n.Subject == "" {
-			if list, ok := n.Subjects.ids(reachedRow); ok {
+			if list, ok := n.Subjects.idsOf(reachedRow); ok {
 				ids = list
 			}
 		} else if id, ok := reachedRow[n.Subject]; ok {
@@ -405,7 +405,10 @@ func (s Scope) includesRow(record, row Row) bool {
 		}
 	}
 	for _, l := range s.ListColumns {
-		if ids, ok := l.ids(row); ok && slices.ContainsFunc(ids, func(id *string) bool { return id != nil && *id == value }) {
+		if ids, ok := l.idsOf(row); ok && slices.ContainsFunc(ids, func(id *string) bool {
+			return id != nil &&
+				*id == value
+		}) {
 			return true
 		}
 	}

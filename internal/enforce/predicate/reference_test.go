@@ -101,7 +101,7 @@ func TestReferences(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	value := ring.Newest().Seal(seal.Claims{PID: conn.PgConn().PID(), Expires: time.Now().Add(seal.SealLifetime),
+	value := ring.NewestKey().Seal(seal.Claims{PID: conn.PgConn().PID(), Expires: time.Now().Add(seal.SealLifetime),
 		Profile: "p", Attributes: world.Attributes})
 	run("SELECT set_config('pgconsent.seal', '" + value + "', false)")
 

@@ -146,7 +146,7 @@ func (r *triples) migrate(s *schema, text string) *policy.Policy {
 		if err != nil {
 			r.Fatal(err)
 		}
-		r.key = ring.Newest()
+		r.key = ring.NewestKey()
 		r.agent = r.db.Connect(r.T, migrations.DefaultAgentRole)
 		for _, conn := range []*pgx.Conn{r.agent, r.super} {
 			r.run(conn, "SET statement_timeout = '20s'; SET jit = off; SET work_mem = '32MB'")

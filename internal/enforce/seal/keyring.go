@@ -45,5 +45,5 @@ func LoadKeyring(ctx context.Context, conn *pgx.Conn) (*Keyring, error) {
 // Len returns the number of keys.
 func (r *Keyring) Len() int { return len(r.keys) }
 
-// Newest returns the key that signs.
-func (r *Keyring) Newest() Key { return r.keys[len(r.keys)-1] }
+// NewestKey returns the key that signs.
+func (r *Keyring) NewestKey() Key { return r.keys[len(r.keys)-1] }

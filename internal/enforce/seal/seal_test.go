@@ -113,7 +113,7 @@ func TestKeyring(t *testing.T) {
 	}
 	old := seal.Key{ID: 1, Secret: bytes.Repeat([]byte{1}, 32)}
 	ring, err := seal.NewKeyring([]seal.Key{old, key})
-	if err != nil || ring.Newest().ID != 3 {
+	if err != nil || ring.NewestKey().ID != 3 {
 		t.Errorf("%v, %v", ring, err)
 	}
 }

@@ -57,7 +57,7 @@ func TestRunnable(t *testing.T) {
 					if n > 0 {
 						v.Effects[at] = verdict.Effect{Kind: kind, ReadsRows: reads}
 					}
-					if want := n == 0 || n == 1 && kind == verdict.EffectNone && reads; v.Runnable() != want {
+					if want := n == 0 || n == 1 && kind == verdict.EffectNone && reads; v.IsRunnable() != want {
 						t.Errorf("%v: %t", v.Effects, !want)
 					}
 				}

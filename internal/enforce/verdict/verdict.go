@@ -251,7 +251,7 @@ type Rewritten struct {
 	Position func(int) int
 
 	// RenamedRelations are the relations that have other names in Text than in Original, longest name first.
-	Renamed []RenamedRelation
+	RenamedRelations []RenamedRelation
 
 	// HardenBeforeParse tells that functions of other roles may run as the server parses the text, to convert its
 	// constants. The settings of a hardened plan must apply from then on.
@@ -276,8 +276,8 @@ type RenamedRelation struct {
 	Columns                []string
 }
 
-// Allowed reports whether the text may be sent upstream.
-func (v *Verdict) Allowed() bool { return v.Refusal == nil }
+// IsAllowed reports whether the text may be sent upstream.
+func (v *Verdict) IsAllowed() bool { return v.Refusal == nil }
 
 // Effect is what a statement does to the session, applied when its CommandComplete arrives.
 type Effect struct {
@@ -400,9 +400,9 @@ type Snapshot struct {
 	TakenAt      time.Time // when the snapshot was taken, by the proxy's clock
 }
 
-// Runnable reports whether v is a query, or empty, which SQL may run by name. EXECUTE can name any statement that was
+// IsRunnable reports whether v is a query, or empty, which SQL may run by name. EXECUTE can name any statement that was
 // prepared by Parse; the proxy would then not notice what it does to the session.
-func (v *Verdict) Runnable() bool {
+func (v *Verdict) IsRunnable() bool {
 	return len(v.Effects) == 0 || len(v.Effects) == 1 && v.Effects[0].Kind == EffectNone && v.Effects[0].ReadsRows
 }
 

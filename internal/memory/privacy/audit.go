@@ -479,7 +479,7 @@ func (a auditor) visibleRowsInContext(ctx context.Context, agentConn *pgx.Conn, 
 	if err := tx.QueryRow(ctx, "SELECT pg_catalog.transaction_timestamp()").Scan(&now); err != nil {
 		return nil, fmt.Errorf("ask row security: %w", err)
 	}
-	settings := [][2]string{{seal.Setting, keys.Newest().
+	settings := [][2]string{{seal.Setting, keys.NewestKey().
 		Seal(seal.Claims{PID: agentConn.PgConn().PID(), Expires: now.Add(seal.SealLifetime), Profile: "privacy",
 			Attributes: c.attributes})}}
 	if in != "" && a.section.ContextSetting != "" {
@@ -556,7 +556,7 @@ func (a auditor) auditedMemory(ctx context.Context, caller string, r memoryRow, 
 			if everybody && c.ids != nil && len(c.agents) == 0 && c.entity != r.owner {
 				continue // The candidate for everybody includes this one.
 			}
-			out.Viewers = append(out.Viewers, a.viewer(c, in, r, visibleSubjects))
+			out.Viewers = append(out.Viewers, a.viewerEntry(c, in, r, visibleSubjects))
 			if in == "" {
 				break
 			}
@@ -565,7 +565,7 @@ func (a auditor) auditedMemory(ctx context.Context, caller string, r memoryRow, 
 			continue
 		}
 		if grant, in := a.grantForViewer(c, "", r); grant != "" {
-			v := a.viewer(c, in, r, visibleSubjects)
+			v := a.viewerEntry(c, in, r, visibleSubjects)
 			if len(v.Missing) > 0 {
 				out.WithoutConsent = append(out.WithoutConsent, v)
 			}
@@ -597,9 +597,9 @@ func (a auditor) grantForViewer(c *possibleViewer, in string, r memoryRow) (gran
 	return "", ""
 }
 
-// viewer returns the entry of a viewer, with its grant and its consents, but without consents of subjects for whom the
-// caller may not ask.
-func (a auditor) viewer(c *possibleViewer, in string, r memoryRow, visibleSubjects []string) Viewer {
+// viewerEntry returns the entry of a viewer, with its grant and its consents, but without consents of subjects for whom
+// the caller may not ask.
+func (a auditor) viewerEntry(c *possibleViewer, in string, r memoryRow, visibleSubjects []string) Viewer {
 	v := Viewer{Entity: c.entity, Agents: c.agents, Context: in, Through: "rule"}
 	if c.entity == r.owner && c.ids != nil {
 		v.Through, v.Context = "owner", ""

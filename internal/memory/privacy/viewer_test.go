@@ -135,7 +135,7 @@ func TestViewerReport(t *testing.T) {
 			Viewer{Entity: "si:bella", Through: "grant", Grant: "si:bella", Missing: []string{"human:mira"}}},
 		{"without a grant", somebody("si:rex"), "", row.subjects, Viewer{Entity: "si:rex", Through: "rule"}},
 	} {
-		if diff := cmp.Diff(c.want, a.viewer(c.who, c.in, row, c.told)); diff != "" {
+		if diff := cmp.Diff(c.want, a.viewerEntry(c.who, c.in, row, c.told)); diff != "" {
 			t.Errorf("%s: %s", c.what, diff)
 		}
 	}

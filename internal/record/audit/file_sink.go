@@ -106,7 +106,7 @@ func (w *fileSink) open() error {
 		return errors.Join(err, w.file.Close())
 	}
 	begin := func(r *Recovery) {
-		w.startRecords = append(w.startRecords, &Ticket{kind: KindRecovery, rareRecord: *r, at: w.cfg.Clock()})
+		w.startRecords = append(w.startRecords, &Ticket{kind: KindRecovery, rareRecord: *r, recordedAt: w.cfg.Clock()})
 	}
 	if w.tornRecord != nil {
 		w.cfg.Log.Warn("audit: a crash had cut the last record; it was set aside", "bytes", w.tornRecord.Bytes, "kept",
@@ -207,19 +207,19 @@ func (w *fileSink) close() {
 	}
 }
 
-// keepsGroup returns false: after an error the file is set back to its durable part.
-func (w *fileSink) keepsGroup() bool { return false }
+// holdsGroup returns false: after an error the file is set back to its durable part.
+func (w *fileSink) holdsGroup() bool { return false }
 
 // oldestUnsynced returns the time of the oldest record that is not durable yet, including records that are written
 // first. Zero: there is none.
 func (w *fileSink) oldestUnsynced() time.Time {
 	if w.oldestPending.IsZero() && len(w.startRecords) > 0 {
-		return w.startRecords[0].at
+		return w.startRecords[0].recordedAt
 	}
 	return w.oldestPending
 }
 
-func (w *fileSink) medium() string { return "disk" }
+func (w *fileSink) mediumName() string { return "disk" }
 
 // append writes a group of records. With sync, or if the last sync was long ago, it makes everything durable, and
 // returns the time of the oldest record of that. After an error only the file has changed, and reopen sets it back.
@@ -262,10 +262,10 @@ func (w *fileSink) append(group []*Ticket, sync bool) (time.Time, error) {
 	}
 	oldest := w.oldestPending
 	if oldest.IsZero() && len(group) > 0 {
-		oldest = group[0].at
+		oldest = group[0].recordedAt
 	}
 	if w.endPosition.size == 0 && len(group) > 0 {
-		w.segmentBegan = group[0].at
+		w.segmentBegan = group[0].recordedAt
 	}
 	if !sync && w.cfg.Clock().Sub(oldest) < syncInterval {
 		w.endPosition, w.oldestPending, w.pendingBytes, w.startRecords = next, oldest, lines, nil

@@ -14,9 +14,9 @@ const genesisHash = "00000000000000000000000000000000000000000000000000000000000
 
 // lineWriter encodes records as lines of the log. It reuses its buffers, and is used by one goroutine.
 type lineWriter struct {
-	kid string    // the id of the key; "": lines have no codes
-	mac hash.Hash // the MAC with the key of the audit
-	sum [sha256.Size]byte
+	kid        string    // the id of the key; "": lines have no codes
+	mac        hash.Hash // the MAC with the key of the audit
+	hashBuffer [sha256.Size]byte
 }
 
 func newLineWriter(key Key) lineWriter {
@@ -35,7 +35,7 @@ func (s *lineWriter) append(dst []byte, prev []byte, t *Ticket) (lines, hash []b
 	dst = append(dst, `,"seq":`...)
 	dst = strconv.AppendUint(dst, t.seq, 10)
 	dst = append(dst, `,"time":"`...)
-	dst = t.at.UTC().AppendFormat(dst, "2006-01-02T15:04:05.000000Z")
+	dst = t.recordedAt.UTC().AppendFormat(dst, "2006-01-02T15:04:05.000000Z")
 	dst = append(dst, `","prev":"`...)
 	dst = append(dst, prev...)
 	dst = append(dst, `","kind":"`...)
@@ -53,10 +53,10 @@ func (s *lineWriter) append(dst []byte, prev []byte, t *Ticket) (lines, hash []b
 	default:
 		dst = append(dst, *t.encodedMembers...)
 	}
-	s.sum = sha256.Sum256(dst[start:])
+	s.hashBuffer = sha256.Sum256(dst[start:])
 	dst = append(dst, hashMember...)
 	lineStart := len(dst)
-	dst = hex.AppendEncode(dst, s.sum[:])
+	dst = hex.AppendEncode(dst, s.hashBuffer[:])
 	if s.mac != nil {
 		dst = append(append(dst, kidMember...), s.kid...)
 		dst = hex.AppendEncode(append(dst, macMember...), s.code(dst[lineStart:lineStart+hashLen]))
@@ -75,7 +75,7 @@ func (s *lineWriter) code(hash []byte) []byte {
 	s.mac.Write(recordUse)
 	s.mac.Write(hash)
 	s.mac.Write(recordUse[len(recordUse)-1:])
-	return s.mac.Sum(s.sum[:0])
+	return s.mac.Sum(s.hashBuffer[:0])
 }
 
 // memberBuffers are buffers for the encoded members of queued records.

@@ -40,7 +40,7 @@ type Log struct {
 	failure        error         // the reason why writing fails; nil while it succeeds
 	waitingSince   time.Time     // since when the writing goroutine waits for the disk; zero: it does not wait
 	oldestUnsynced time.Time     // when the oldest unsynced record was made; zero: all are synced
-	synced         chan struct{} // closed and replaced each time records have been synced, or writing has failed
+	syncSignal     chan struct{} // closed and replaced each time records have been synced, or writing has failed
 	lostRecords    uint64        // records dropped since the last one was written
 
 	wakeWriter     chan struct{}
@@ -54,7 +54,7 @@ type Log struct {
 type Ticket struct {
 	log            *Log
 	kind           string
-	at             time.Time
+	recordedAt     time.Time
 	encodedMembers *[]byte // the encoded members, without the first two of an outcome; nil: they are in body
 	rareRecord     any     // record of a rare kind
 	session        string  // the session that a decision belongs to
@@ -96,7 +96,7 @@ func Open(cfg Config) (*Log, error) {
 	}
 	l := &Log{cfg: cfg, wakeWriter: make(chan struct{}, 1), closeRequested: make(chan struct{}),
 		writerDone: make(chan struct{}),
-		synced:     make(chan struct{})}
+		syncSignal: make(chan struct{})}
 	switch cfg.Mode {
 	case ModeOff:
 		close(l.writerDone)
@@ -238,7 +238,7 @@ func (l *Log) failureAt(now time.Time) error {
 	case !l.waitingSince.IsZero() && now.Sub(l.waitingSince) > l.cfg.ReleaseTimeout:
 		return l.timeoutError()
 	case len(l.queue) >= maxQueue:
-		return fmt.Errorf("too many records wait for the %s", l.recordSink.medium())
+		return fmt.Errorf("too many records wait for the %s", l.recordSink.mediumName())
 	default:
 		return nil
 	}
@@ -246,13 +246,13 @@ func (l *Log) failureAt(now time.Time) error {
 
 // timeoutError is the error of a sink that takes too long.
 func (l *Log) timeoutError() error {
-	return fmt.Errorf("the %s %w", l.recordSink.medium(), errNoAnswer)
+	return fmt.Errorf("the %s %w", l.recordSink.mediumName(), errNoAnswer)
 }
 
 var errNoAnswer = errors.New("does not answer")
 
 func (l *Log) enqueue(t *Ticket) *Ticket {
-	t.log, t.at = l, l.cfg.Clock()
+	t.log, t.recordedAt = l, l.cfg.Clock()
 	if t.hasWaiter {
 		t.resolved = make(chan struct{})
 	}
@@ -263,7 +263,7 @@ func (l *Log) enqueue(t *Ticket) *Ticket {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	err := l.failureAt(t.at)
+	err := l.failureAt(t.recordedAt)
 	// The outcome of an executed statement is queued also while the disk fails, as long as there is room.
 	if err != nil && t.kind != KindDecision && !t.hasWaiter && !l.isClosed && len(l.queue) < maxQueue {
 		err = nil
@@ -274,13 +274,13 @@ func (l *Log) enqueue(t *Ticket) *Ticket {
 		t.resolve(l.refusal(err))
 		l.countFailure(1)
 		if l.cfg.Observer != nil && !l.oldestUnsynced.IsZero() {
-			l.cfg.Observer.AuditSynced(t.at.Sub(l.oldestUnsynced))
+			l.cfg.Observer.AuditSynced(t.recordedAt.Sub(l.oldestUnsynced))
 		}
 		return t
 	}
 	l.queue = append(l.queue, t)
 	if l.oldestUnsynced.IsZero() {
-		l.oldestUnsynced = t.at
+		l.oldestUnsynced = t.recordedAt
 	}
 	if l.cfg.Observer != nil {
 		l.cfg.Observer.SetAuditQueue(len(l.queue))
@@ -331,7 +331,7 @@ func (t *Ticket) Release() *sqlstate.Error {
 		return t.err
 	default:
 	}
-	timer := time.NewTimer(t.at.Add(t.log.cfg.ReleaseTimeout).Sub(t.log.cfg.Clock()))
+	timer := time.NewTimer(t.recordedAt.Add(t.log.cfg.ReleaseTimeout).Sub(t.log.cfg.Clock()))
 	defer timer.Stop()
 	select {
 	case <-t.resolved:
@@ -356,7 +356,7 @@ func (l *Log) waitForLag(t *Ticket) *sqlstate.Error {
 	var lateTimer <-chan time.Time // made only when there is something to wait for, which is rare
 	for t.state.Load() != ticketWritten {
 		l.mu.Lock()
-		err, oldest, synced := l.failure, l.oldestUnsynced, l.synced
+		err, oldest, synced := l.failure, l.oldestUnsynced, l.syncSignal
 		l.mu.Unlock()
 		if err != nil {
 			return l.refusal(err)
@@ -370,7 +370,7 @@ func (l *Log) waitForLag(t *Ticket) *sqlstate.Error {
 		select {
 		case <-synced:
 		case <-lateTimer:
-			return l.refusal(fmt.Errorf("the %s does not keep up", l.recordSink.medium()))
+			return l.refusal(fmt.Errorf("the %s does not keep up", l.recordSink.mediumName()))
 		}
 	}
 	return nil
@@ -467,14 +467,14 @@ func (l *Log) writeQueued(last bool) <-chan time.Time {
 	}
 	l.oldestUnsynced = l.recordSink.oldestUnsynced()
 	if l.oldestUnsynced.IsZero() && len(l.queue) > 0 {
-		l.oldestUnsynced = l.queue[0].at
+		l.oldestUnsynced = l.queue[0].recordedAt
 	}
 	if l.cfg.Observer != nil {
 		l.cfg.Observer.SetAuditQueue(len(l.queue))
 	}
 	if err != nil || l.recordSink.oldestUnsynced().IsZero() {
-		close(l.synced)
-		l.synced = make(chan struct{})
+		close(l.syncSignal)
+		l.syncSignal = make(chan struct{})
 	}
 	switch {
 	case err != nil: // an attempt that takes long before it fails is made less often
@@ -500,8 +500,8 @@ func (l *Log) writeGroup(batch []*Ticket, mustReopen bool, lostRecords uint64, l
 	}
 	group := make([]*Ticket, 0, len(batch)+1)
 	if lostRecords > 0 || mustReopen {
-		group = append(group, &Ticket{kind: KindRecovery, at: l.cfg.Clock(),
-			rareRecord: Recovery{Cause: l.recordSink.medium(), LostRecords: lostRecords}})
+		group = append(group, &Ticket{kind: KindRecovery, recordedAt: l.cfg.Clock(),
+			rareRecord: Recovery{Cause: l.recordSink.mediumName(), LostRecords: lostRecords}})
 	}
 	for _, t := range batch {
 		switch {
@@ -511,16 +511,16 @@ func (l *Log) writeGroup(batch []*Ticket, mustReopen bool, lostRecords uint64, l
 			group = append(group, t)
 		}
 	}
-	expired := l.recordSink.expired()
+	expired := l.recordSink.findExpired()
 	if expired != nil {
-		group = append(group, &Ticket{kind: KindCheckpoint, at: l.cfg.Clock(), rareRecord: *expired})
+		group = append(group, &Ticket{kind: KindCheckpoint, recordedAt: l.cfg.Clock(), rareRecord: *expired})
 	}
 	oldest, err := l.recordSink.append(group, l.cfg.Mode == ModeStrict || last || expired != nil)
 	if err != nil {
-		return l.recordSink.keepsGroup(), err
+		return l.recordSink.holdsGroup(), err
 	}
 	if expired != nil {
-		l.recordSink.remove(*expired)
+		l.recordSink.removeExpired(*expired)
 	}
 	for _, t := range group {
 		// A waiter that has just timed out has refused the statement: the record stays, and its outcome will have

@@ -18,8 +18,9 @@ func isRecentCheck(checkedAt, now time.Time) bool {
 	return since >= 0 && since < retentionInterval
 }
 
-// expired returns the checkpoint for the segments whose newest record is older than the retention; nil: there are none.
-func (w *fileSink) expired() *Checkpoint {
+// findExpired returns the checkpoint for the segments whose newest record is older than the retention; nil: there are
+// none.
+func (w *fileSink) findExpired() *Checkpoint {
 	now := w.cfg.Clock()
 	if w.cfg.Retention <= 0 || isRecentCheck(w.lastChecked, now) {
 		return nil
@@ -55,8 +56,8 @@ func (w *fileSink) expired() *Checkpoint {
 	return &cp // lastChecked is set once the checkpoint is durable, so that on a full disk the next record tries again
 }
 
-// remove removes, oldest first, the segments of a durable checkpoint.
-func (w *fileSink) remove(cp Checkpoint) {
+// removeExpired removes, oldest first, the segments of a durable checkpoint.
+func (w *fileSink) removeExpired(cp Checkpoint) {
 	w.lastChecked = w.cfg.Clock()
 	for _, r := range cp.RemovedSegments {
 		name := segmentName(r.Segment)

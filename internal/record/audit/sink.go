@@ -9,18 +9,18 @@ type recordSink interface {
 	// append writes a group of records. With sync, or if the last sync was long ago, it makes everything durable, and
 	// returns the time of the oldest record of that. After an error nothing has changed, unless the sink keeps the group.
 	append(group []*Ticket, sync bool) (time.Time, error)
-	// keepsGroup tells whether the group of a failed append will be written before any other, since it may have been
+	// holdsGroup tells whether the group of a failed append will be written before any other, since it may have been
 	// written already.
-	keepsGroup() bool
+	holdsGroup() bool
 	// reopen recovers from an error, and opens a sink that could not be opened before.
 	reopen() error
 	// oldestUnsynced returns the time of the oldest record that is not durable yet; zero: there is none.
 	oldestUnsynced() time.Time
-	// expired returns the checkpoint for records whose retention is over; nil: there are none.
-	expired() *Checkpoint
-	// remove removes the records of a durable checkpoint.
-	remove(Checkpoint)
+	// findExpired returns the checkpoint for records whose retention is over; nil: there are none.
+	findExpired() *Checkpoint
+	// removeExpired removes the records of a durable checkpoint.
+	removeExpired(Checkpoint)
 	close()
-	// medium names the sink in refusals: disk or database.
-	medium() string
+	// mediumName names the sink in refusals: disk or database.
+	mediumName() string
 }

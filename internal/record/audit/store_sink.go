@@ -91,7 +91,7 @@ func (s *storeSink) open() error {
 	if recovery != nil {
 		s.cfg.Log.Warn("audit: there was no anchor; a new one begins here. If it was not you who removed it, "+
 			"records may have been cut off", "anchor", s.cfg.AnchorFile)
-		s.startRecords = append(s.startRecords, &Ticket{kind: KindRecovery, rareRecord: *recovery, at: s.cfg.Clock()})
+		s.startRecords = append(s.startRecords, &Ticket{kind: KindRecovery, rareRecord: *recovery, recordedAt: s.cfg.Clock()})
 	}
 	s.endPosition, s.isEndKnown = at, true
 	return nil
@@ -101,7 +101,7 @@ func (s *storeSink) append(group []*Ticket, _ bool) (time.Time, error) {
 	if len(group) == 0 {
 		return time.Time{}, nil
 	}
-	a := &groupWrite{firstRecord: s.endPosition.seq + 1, endPosition: s.endPosition, oldestTime: group[0].at}
+	a := &groupWrite{firstRecord: s.endPosition.seq + 1, endPosition: s.endPosition, oldestTime: group[0].recordedAt}
 	hash := []byte(s.endPosition.previousHash)
 	for _, t := range append(s.startRecords, group...) {
 		a.endPosition.seq++
@@ -142,7 +142,7 @@ func (s *storeSink) flush() error {
 	return nil
 }
 
-func (s *storeSink) keepsGroup() bool { return s.currentWrite != nil }
+func (s *storeSink) holdsGroup() bool { return s.currentWrite != nil }
 
 func (s *storeSink) oldestUnsynced() time.Time {
 	if s.currentWrite == nil {
@@ -161,9 +161,9 @@ func (s *storeSink) reopen() error {
 	return s.flush()
 }
 
-// expired searches by bisection for the newest record that is older than the retention: records are in the order of
+// findExpired searches by bisection for the newest record that is older than the retention: records are in the order of
 // their times.
-func (s *storeSink) expired() *Checkpoint {
+func (s *storeSink) findExpired() *Checkpoint {
 	now := s.cfg.Clock()
 	if s.cfg.Retention <= 0 || isRecentCheck(s.lastChecked, now) {
 		return nil
@@ -220,8 +220,8 @@ func (s *storeSink) recordAfter(segment int, after uint64) (*Record, error) {
 	return readFirst(in, segmentName(segment))
 }
 
-// remove removes records in the background.
-func (s *storeSink) remove(cp Checkpoint) {
+// removeExpired removes records in the background.
+func (s *storeSink) removeExpired(cp Checkpoint) {
 	s.lastChecked = s.cfg.Clock()
 	select {
 	case s.removing <- struct{}{}:
@@ -246,4 +246,4 @@ func (s *storeSink) close() {
 	s.store.Close()
 }
 
-func (s *storeSink) medium() string { return "database" }
+func (s *storeSink) mediumName() string { return "database" }

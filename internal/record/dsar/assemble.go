@@ -65,7 +65,7 @@ func Assemble(m ReportInput) (*Report, error) {
 	}
 	m.fillConsents(r)
 	for _, rows := range m.Rows {
-		r.Data = append(r.Data, rows.data())
+		r.Data = append(r.Data, rows.tableData())
 	}
 	for _, rec := range m.History {
 		r.History = append(r.History, newEntry(rec))
@@ -289,7 +289,7 @@ func decaySteps(rec consent.Record) []Step {
 	}
 }
 
-func (r SubjectRows) data() TableData {
+func (r SubjectRows) tableData() TableData {
 	out := TableData{Table: r.Table.Relation.Name.String(), Rows: r.Count, Key: nonNil(r.Key), Keys: r.Keys, Columns: []string{}}
 	for _, c := range r.Table.Relation.Columns {
 		out.Columns = append(out.Columns, c.Name)

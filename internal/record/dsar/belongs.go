@@ -95,12 +95,12 @@ func (b *linkCollector) findPersonTables(n predicate.Node) {
 		}
 		last := c.Steps[len(c.Steps)-1].Relation
 		if len(last.PrimaryKey) == 1 {
-			b.add(last, SubjectLink{Column: last.PrimaryKey[0]})
+			b.addLink(last, SubjectLink{Column: last.PrimaryKey[0]})
 		}
 	})
 }
 
-func (b *linkCollector) add(r *catalog.Relation, l SubjectLink) {
+func (b *linkCollector) addLink(r *catalog.Relation, l SubjectLink) {
 	b.relations[r.Name] = r
 	if slices.ContainsFunc(b.links[r.Name], l.equals) {
 		return
@@ -134,11 +134,11 @@ func (b *linkCollector) collectLinks(table *policy.Table) {
 		b.collectFromNode(relation, node)
 	}
 	if table.Aggregate != nil {
-		b.add(relation, SubjectLink{Column: table.Aggregate.Subject})
+		b.addLink(relation, SubjectLink{Column: table.Aggregate.Subject})
 		b.collectFromNode(relation, table.Aggregate.Rows)
 	}
 	if table.Lifecycle != nil {
-		b.add(relation, SubjectLink{Column: table.Lifecycle.Subject})
+		b.addLink(relation, SubjectLink{Column: table.Lifecycle.Subject})
 	}
 }
 
@@ -160,7 +160,7 @@ func (b *linkCollector) collectFromNode(relation *catalog.Relation, node predica
 		switch n := node.(type) {
 		case predicate.Own:
 			if n.Attribute == b.policy.SubjectAttribute() {
-				b.add(relation, SubjectLink{Column: n.Column})
+				b.addLink(relation, SubjectLink{Column: n.Column})
 			}
 		case predicate.Consent:
 			if len(n.Steps) == 0 {
@@ -168,12 +168,12 @@ func (b *linkCollector) collectFromNode(relation *catalog.Relation, node predica
 			}
 			last := n.Steps[len(n.Steps)-1]
 			if len(last.Relation.PrimaryKey) == 1 {
-				b.add(relation, SubjectLink{Steps: linkSteps(n.Steps), Column: last.Relation.PrimaryKey[0]})
+				b.addLink(relation, SubjectLink{Steps: linkSteps(n.Steps), Column: last.Relation.PrimaryKey[0]})
 			}
 		case predicate.RecordedConsent:
-			b.add(relation, subjectLink(n))
+			b.addLink(relation, subjectLink(n))
 		case predicate.RegistryConsent:
-			b.add(relation, subjectLink(n.Subjects))
+			b.addLink(relation, subjectLink(n.Subjects))
 		case predicate.Visible:
 			b.addLinksThrough(relation, LinkStep{Step: predicate.Step{Relation: n.Relation, Column: n.Column,
 				FromColumn: n.FromColumn,
@@ -228,7 +228,7 @@ func (b *linkCollector) addLinksThrough(relation *catalog.Relation, step LinkSte
 		b.links[to.Name] = links
 	}
 	for _, l := range all {
-		b.add(relation, SubjectLink{Steps: append([]LinkStep{step}, l.Steps...), Column: l.Column, List: l.List})
+		b.addLink(relation, SubjectLink{Steps: append([]LinkStep{step}, l.Steps...), Column: l.Column, List: l.List})
 	}
 }
 

@@ -11,13 +11,13 @@ import (
 
 // auditLine is a record, split into its members without decoding JSON, as far as their fixed order allows.
 type auditLine struct {
-	seq        uint64
-	time       []byte
-	prev, hash []byte
-	kid, mac   []byte // the id of the key, and the code; empty: the record has none
-	kind       string
-	body       []byte // the rest of the line, from the first member that depends on the kind
-	text       []byte
+	seq                uint64
+	time               []byte
+	previousHash, hash []byte
+	keyID, mac         []byte // the id of the key, and the code; empty: the record has none
+	kind               string
+	body               []byte // the rest of the line, from the first member that depends on the kind
+	text               []byte
 }
 
 const (
@@ -34,8 +34,8 @@ func takeText(b *[]byte, text string) bool {
 	return true
 }
 
-// takeN consumes n bytes.
-func takeN(b *[]byte, n int) []byte {
+// takeBytes consumes n bytes.
+func takeBytes(b *[]byte, n int) []byte {
 	if len(*b) < n {
 		return nil
 	}
@@ -69,10 +69,10 @@ func parseLine(text []byte) (l auditLine, problem string) {
 	if l.seq, ok = takeNumber(&rest); !ok || !takeText(&rest, `,"time":"`) {
 		return l, broken
 	}
-	if l.time = takeN(&rest, timeLength); l.time == nil || !takeText(&rest, `","prev":"`) {
+	if l.time = takeBytes(&rest, timeLength); l.time == nil || !takeText(&rest, `","prev":"`) {
 		return l, broken
 	}
-	if l.prev = takeN(&rest, hashLength); l.prev == nil || !takeText(&rest, `","kind":"`) {
+	if l.previousHash = takeBytes(&rest, hashLength); l.previousHash == nil || !takeText(&rest, `","kind":"`) {
 		return l, broken
 	}
 	end := bytes.IndexByte(rest, '"')
@@ -101,7 +101,7 @@ func parseLine(text []byte) (l auditLine, problem string) {
 		if macStart < 0 {
 			return l, broken
 		}
-		l.kid = text[macStart+len(kid) : end]
+		l.keyID = text[macStart+len(kid) : end]
 		last = macStart
 	}
 	const member = `,"hash":"`
@@ -128,7 +128,7 @@ func (l auditLine) timestamp() time.Time {
 // decision has what a report needs of a decision record.
 type decision struct {
 	seq        uint64
-	at         time.Time
+	decidedAt  time.Time
 	session    string
 	agent      string
 	purpose    string

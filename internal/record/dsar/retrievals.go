@@ -77,7 +77,7 @@ func (c *Collector) AddAccess(a Access) {
 	if r.Certainty == "" {
 		r.Certainty = CertaintyPossible
 	}
-	c.count(r, splitList(a.Purpose))
+	c.countRetrieval(r, splitList(a.Purpose))
 	if r.Certainty == CertaintyExact {
 		c.exact = append(c.exact, r)
 		return
@@ -167,7 +167,7 @@ func (c *Collector) commitmentsOf(session, table string, rows SubjectRows) map[s
 	return sums
 }
 
-func (c *Collector) count(r Retrieval, purposes []string) {
+func (c *Collector) countRetrieval(r Retrieval, purposes []string) {
 	if c.recipients == nil {
 		c.recipients, c.purposes = map[string]*recipient{}, map[string]uint64{}
 	}

@@ -136,7 +136,7 @@ func (s LogScan) Run(ctx context.Context) (ScanResult, error) {
 	if err := ctx.Err(); err != nil {
 		return r.result, err
 	}
-	r.finish()
+	r.finishScan()
 	return r.result, nil
 }
 
@@ -164,13 +164,13 @@ func (r *scanState) checkBlock(b *logBlock) {
 		if r.result.Records == 0 {
 			r.result.FirstRecord, r.result.From = b.first.seq, b.first.timestamp()
 		} else if !(b.followsGap && b.first.seq > r.result.LastRecord+1) &&
-			(!bytes.Equal(b.first.prev, r.lastHash) || b.first.seq != r.result.LastRecord+1) {
+			(!bytes.Equal(b.first.previousHash, r.lastHash) || b.first.seq != r.result.LastRecord+1) {
 			r.result.setProblem(fmt.Sprintf("record %d does not follow record %d", b.first.seq, r.result.LastRecord))
 		}
 		// The code of a record covers a hash that includes all records before it, so that one code in each block is
 		// enough. Older formats had none.
 		if r.hasCodes = r.hasCodes || len(b.last.mac) > 0; r.hasCodes {
-			if reason := r.Key.CheckCode(string(b.last.hash), string(b.last.kid), string(b.last.mac)); reason != "" {
+			if reason := r.Key.CheckCode(string(b.last.hash), string(b.last.keyID), string(b.last.mac)); reason != "" {
 				r.result.setProblem(fmt.Sprintf("record %d: %s", b.last.seq, reason))
 			}
 		}
@@ -203,8 +203,8 @@ func (r *scanState) deliverEvents(b *logBlock) {
 	}
 }
 
-// finish checks the end of the log, and delivers the decisions without an outcome.
-func (r *scanState) finish() {
+// finishScan checks the end of the log, and delivers the decisions without an outcome.
+func (r *scanState) finishScan() {
 	if !r.hasCodes && r.result.Records > 0 && r.Key.ID() != "" {
 		r.result.setProblem(fmt.Sprintf("record %d was written without the key", r.result.LastRecord))
 	}
@@ -227,7 +227,8 @@ func (r *ScanResult) setProblem(reason string) {
 }
 
 func (d *decision) newAccess(o outcome, finished bool) Access {
-	return Access{d.seq, d.at, d.session, d.agent, d.purpose, d.onBehalfOf, d.tag, d.tables, o.rows, finished, o.keys}
+	return Access{d.seq, d.decidedAt, d.session, d.agent, d.purpose, d.onBehalfOf, d.tag, d.tables, o.rows, finished,
+		o.keys}
 }
 
 var everybodyMember = []byte(`"everybody":true`)
@@ -362,7 +363,7 @@ func (b *logBlock) parseLines(s LogScan, filter map[string]tableNeedle) {
 			b.setProblem(reason)
 			continue
 		}
-		if b.records > 0 && (!bytes.Equal(l.prev, b.last.hash) || l.seq != b.last.seq+1) {
+		if b.records > 0 && (!bytes.Equal(l.previousHash, b.last.hash) || l.seq != b.last.seq+1) {
 			b.setProblem(fmt.Sprintf("record %d does not follow record %d", l.seq, b.last.seq))
 		}
 		if b.records == 0 {
@@ -431,7 +432,7 @@ func decodeDecision(l auditLine, database string, filter map[string]tableNeedle)
 	if r.Verdict != "allow" || r.Database != database {
 		return nil
 	}
-	d := &decision{seq: l.seq, at: l.timestamp(), session: r.Session, agent: r.Agent, purpose: r.Purpose,
+	d := &decision{seq: l.seq, decidedAt: l.timestamp(), session: r.Session, agent: r.Agent, purpose: r.Purpose,
 		onBehalfOf: r.OnBehalfOf, tag: r.Tag}
 	for _, n := range names {
 		for _, name := range filter[n].tables {

@@ -22,7 +22,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Config has the thresholds and the text of the reminder. For zero values, [Defaults] apply.
+// Config has the thresholds and the text of the reminder. For zero values, [DefaultConfig] apply.
 type Config struct {
 	ReminderAfter time.Duration // the time since a session's first interaction after which it gets the reminder
 	MaxMessages   int           // the number of messages within Window after which it gets the reminder
@@ -48,8 +48,8 @@ people in your life.
 
 I'll be here when you need me, but your wellbeing comes first.`
 
-// Defaults returns the values that apply if nothing is configured.
-func Defaults() Config {
+// DefaultConfig returns the values that apply if nothing is configured.
+func DefaultConfig() Config {
 	return Config{
 		ReminderAfter: 30 * time.Minute, MaxMessages: 20, Window: 30 * time.Minute, SessionGap: 30 * time.Minute,
 		KeepFor:     time.Hour,
@@ -58,7 +58,7 @@ func Defaults() Config {
 }
 
 func (c Config) withDefaults() Config {
-	d := Defaults()
+	d := DefaultConfig()
 	for _, f := range []struct{ field, value *time.Duration }{
 		{&c.ReminderAfter, &d.ReminderAfter}, {&c.Window, &d.Window}, {&c.SessionGap, &d.SessionGap}, {&c.KeepFor,
 			&d.KeepFor}} {

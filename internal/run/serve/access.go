@@ -71,7 +71,7 @@ func forEachLog(ctx context.Context, cfg *config.Config, f func(access.AuditLog)
 			Anchor: cfg.Audit.Anchor})
 	}
 	return withAuditConnection(ctx, cfg, cfg.Audit, func(conn *pgx.Conn) error {
-		chains, err := pgchain.Chains(ctx, conn)
+		chains, err := pgchain.ListChains(ctx, conn)
 		if err != nil {
 			return err
 		}

@@ -42,10 +42,10 @@ type Config struct {
 // Console serves the pages.
 type Console struct {
 	Config
-	mux         *http.ServeMux
-	sessions    *sessionStore
-	logins      *loginLimiter
-	crossOrigin *http.CrossOriginProtection
+	mux           *http.ServeMux
+	sessions      *sessionStore
+	loginAttempts *loginLimiter
+	crossOrigin   *http.CrossOriginProtection
 }
 
 // New makes a console.
@@ -59,8 +59,9 @@ func New(c Config) (*Console, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	o := &Console{Config: c, mux: http.NewServeMux(), sessions: newSessions(c.Now), logins: &loginLimiter{now: c.Now},
-		crossOrigin: http.NewCrossOriginProtection()}
+	o := &Console{Config: c, mux: http.NewServeMux(), sessions: newSessions(c.Now),
+		loginAttempts: &loginLimiter{now: c.Now},
+		crossOrigin:   http.NewCrossOriginProtection()}
 	o.addRoutes()
 	return o, nil
 }

@@ -61,7 +61,7 @@ func (o *Console) login(w http.ResponseWriter, r *http.Request) {
 	caller, err := o.Verifier.Verify(r.Context(), token)
 	if err != nil || !isPerson(caller) {
 		// The answer is the same for whatever was wrong. A right token is accepted however many wrong ones came before.
-		if !o.logins.countFailure() {
+		if !o.loginAttempts.countFailure() {
 			w.Header().Set("Retry-After", "10")
 			o.loginPage(w, http.StatusTooManyRequests,
 				loginPage{Problem: "There were too many tries that failed. Please wait for ten seconds."})

@@ -12,12 +12,12 @@ package sqltext
 
 // nestingLevel is one open parenthesis, bracket or CASE, or the statement itself.
 type nestingLevel struct {
-	isCase       bool
-	leftNested   int // set operations and joins: nest for the whole level
-	currentDepth int // operators and keywords since the last separator
-	childDepth   int // the deepest closed level in this stretch
-	maxDepth     int // the deepest stretch so far
-	openBetweens int // BETWEEN without its AND
+	isCase            bool
+	leftNestedClauses int // set operations and joins: nest for the whole level
+	currentDepth      int // operators and keywords since the last separator
+	childDepth        int // the deepest closed level in this stretch
+	maxDepth          int // the deepest stretch so far
+	openBetweens      int // BETWEEN without its AND
 }
 
 func (l *nestingLevel) startStretch() {
@@ -27,7 +27,7 @@ func (l *nestingLevel) startStretch() {
 
 func (l *nestingLevel) depth() int {
 	l.startStretch()
-	return l.maxDepth + l.leftNested
+	return l.maxDepth + l.leftNestedClauses
 }
 
 // selectWeight is how many levels a SELECT counts as: a subquery adds several levels to the tree.
@@ -82,7 +82,7 @@ func maxTreeDepth(tokens []Token) int {
 			}
 		case kwAtomic: // BEGIN ATOMIC nests statements without parentheses
 			atomic = true
-			top.leftNested++
+			top.leftNestedClauses++
 		case kwBetween:
 			top.openBetweens++
 			top.currentDepth++
@@ -101,16 +101,16 @@ func maxTreeDepth(tokens []Token) int {
 			}
 			top.currentDepth++
 		case kwUnion, kwExcept, kwIntersect:
-			top.leftNested++
+			top.leftNestedClauses++
 			top.startStretch()
 		case kwJoin:
-			top.leftNested++
+			top.leftNestedClauses++
 			if isJoinClause(previous) {
 				top.startStretch()
 			}
 		case kwSelect:
 			top.currentDepth += selectWeight
-		case Ident, uident, Dot, fconst, Sconst, usconst, bconst, xconst, iconst, paramToken:
+		case Ident, unicodeIdent, Dot, floatConst, Sconst, unicodeStringConst, bitConst, hexConst, integerConst, paramToken:
 			// names and constants nest nothing
 		default:
 			top.currentDepth++
@@ -126,7 +126,7 @@ func maxTreeDepth(tokens []Token) int {
 // isJoinClause tells whether a JOIN after this token is the clause and not a function of that name.
 func isJoinClause(previous Token) bool {
 	switch previous.Kind {
-	case Ident, uident, CloseParen, kwInner, kwLeft, kwRight, kwFull, kwOuter, kwCross, kwNatural:
+	case Ident, unicodeIdent, CloseParen, kwInner, kwLeft, kwRight, kwFull, kwOuter, kwCross, kwNatural:
 		return true
 	}
 	return false

@@ -100,7 +100,7 @@ func (s *Source) HasLiterals(literals []Literal) bool {
 		if i < 0 || int(s.Tokens[i].End) != l.End {
 			return false
 		}
-		if kind := s.Tokens[i].Kind; kind != iconst && kind != Sconst {
+		if kind := s.Tokens[i].Kind; kind != integerConst && kind != Sconst {
 			return false
 		}
 	}

@@ -75,7 +75,7 @@ func (s *Source) parserText() string {
 	var out []byte
 	for i := 0; i+1 < len(s.Tokens); i++ {
 		a, b := s.Tokens[i], s.Tokens[i+1]
-		escaped := a.Kind == usconst || a.Kind == uident
+		escaped := a.Kind == unicodeStringConst || a.Kind == unicodeIdent
 		if escaped && a.End <= a.Start { // the scanner returns such a token for a literal that UESCAPE follows
 			a.End = unicodeLiteralEnd(s.Text, a.Start, b.Start)
 		}

@@ -214,13 +214,13 @@ func (s *Source) Position(offset int32) int {
 
 // IsName tells whether a token can be part of a name: an identifier or any keyword.
 func (t Token) IsName() bool {
-	return t.Kind == Ident || t.Kind == uident || t.Keyword != pg_query.KeywordKind_NO_KEYWORD
+	return t.Kind == Ident || t.Kind == unicodeIdent || t.Keyword != pg_query.KeywordKind_NO_KEYWORD
 }
 
 // IsConstant tells whether a token is a literal or a parameter. Fingerprints leave these out.
 func (t Token) IsConstant() bool {
 	switch t.Kind {
-	case fconst, Sconst, usconst, bconst, xconst, iconst, paramToken:
+	case floatConst, Sconst, unicodeStringConst, bitConst, hexConst, integerConst, paramToken:
 		return true
 	}
 	return false

@@ -31,7 +31,7 @@ func PrimaryKeyStatement(ctx context.Context, owner, agent *pgconn.PgConn, table
 	described := agent.ExecParams(ctx, "SELECT * FROM "+name+" LIMIT 0", nil, nil, nil, nil)
 	var columns []string
 	for _, f := range described.FieldDescriptions() {
-		columns = append(columns, quote(f.Name))
+		columns = append(columns, quoteIdent(f.Name))
 	}
 	if _, err := described.Close(); err != nil {
 		return Statement{}, err
@@ -39,7 +39,7 @@ func PrimaryKeyStatement(ctx context.Context, owner, agent *pgconn.PgConn, table
 	list := make([]string, len(keys))
 	conditions := make([]string, len(keys))
 	for i, k := range keys {
-		list[i], conditions[i] = quote(k), fmt.Sprintf("%s = $%d", quote(k), i+1)
+		list[i], conditions[i] = quoteIdent(k), fmt.Sprintf("%s = $%d", quoteIdent(k), i+1)
 	}
 	visibleRows := agent.ExecParams(ctx, fmt.Sprintf("SELECT %s FROM %s LIMIT %d", strings.Join(list, ", "), name,
 		maxKeys),
@@ -55,7 +55,7 @@ func PrimaryKeyStatement(ctx context.Context, owner, agent *pgconn.PgConn, table
 	for _, row := range visibleRows.Rows {
 		literals := make([]string, len(keys))
 		for i, k := range keys {
-			literals[i] = quote(k) + " = " + literal(row[i])
+			literals[i] = quoteIdent(k) + " = " + quoteLiteral(row[i])
 		}
 		out.Texts = append(out.Texts, from+strings.Join(literals, " AND "))
 		out.Values = append(out.Values, row)
@@ -88,10 +88,10 @@ func primaryKey(ctx context.Context, owner *pgconn.PgConn, table string) (keys [
 	return keys, name, nil
 }
 
-func quote(name string) string { return pgx.Identifier{name}.Sanitize() }
+func quoteIdent(name string) string { return pgx.Identifier{name}.Sanitize() }
 
-// literal is a value as a literal. It has no backslash outside an escape string, whatever the settings are.
-func literal(value []byte) string {
+// quoteLiteral is a value as a literal. It has no backslash outside an escape string, whatever the settings are.
+func quoteLiteral(value []byte) string {
 	text := strings.ReplaceAll(string(value), "'", "''")
 	if strings.Contains(text, `\`) {
 		return "E'" + strings.ReplaceAll(text, `\`, `\\`) + "'"

@@ -106,12 +106,12 @@ func (p *probe) checkSignedPath(ctx context.Context) ([]Finding, error) {
 	if err != nil {
 		return found, err
 	}
-	if _, err := p.isSealAccepted(ctx, p.keys.Newest().Seal(p.emptyClaims(ctx))); err != nil {
+	if _, err := p.isSealAccepted(ctx, p.keys.NewestKey().Seal(p.emptyClaims(ctx))); err != nil {
 		return found, err
 	}
 	var statements []string
 	for _, shape := range signedCanaryShapes {
-		statements = append(statements, p.keys.Newest().Sign("doctor", strings.ReplaceAll(shape, "%s",
+		statements = append(statements, p.keys.NewestKey().Sign("doctor", strings.ReplaceAll(shape, "%s",
 			rls.CanarySignedView())))
 	}
 	err = p.firstColumns(ctx, statements, func(sql, answer string, err error) error {
@@ -155,7 +155,7 @@ func (p *probe) runCanary(ctx context.Context, relation string, hints []string,
 			statements = append(statements, hint+strings.ReplaceAll(shape, "%s", relation))
 		}
 	}
-	if _, err := p.isSealAccepted(ctx, p.keys.Newest().Seal(p.emptyClaims(ctx))); err != nil {
+	if _, err := p.isSealAccepted(ctx, p.keys.NewestKey().Seal(p.emptyClaims(ctx))); err != nil {
 		return err
 	}
 	for _, plan := range canaryPlans {

@@ -148,7 +148,7 @@ func (p *probe) findRowsWithoutSeal(ctx context.Context) ([]Finding, error) {
 // tryForgedSeals looks for a row with seals that were made without the key, for another process, or for another time.
 func (p *probe) tryForgedSeals(ctx context.Context) ([]Finding, error) {
 	claims := p.emptyClaims(ctx)
-	forger := seal.Key{ID: p.keys.Newest().ID, Secret: make([]byte, 32)}
+	forger := seal.Key{ID: p.keys.NewestKey().ID, Secret: make([]byte, 32)}
 	foreign := claims
 	foreign.PID++
 	expired := claims
@@ -158,9 +158,9 @@ func (p *probe) tryForgedSeals(ctx context.Context) ([]Finding, error) {
 	var found []Finding
 	for forgery, value := range map[string]string{
 		"with a seal of another key":        forger.Seal(claims),
-		"with a seal of another process":    p.keys.Newest().Seal(foreign),
-		"with a seal that has expired":      p.keys.Newest().Seal(expired),
-		"with a seal that never expires":    p.keys.Newest().Seal(far),
+		"with a seal of another process":    p.keys.NewestKey().Seal(foreign),
+		"with a seal that has expired":      p.keys.NewestKey().Seal(expired),
+		"with a seal that never expires":    p.keys.NewestKey().Seal(far),
 		"with a seal of nothing but digits": "v1|1|1|1|1|1#" + strings.Repeat("0", 64),
 	} {
 		sealed, err := p.isSealAccepted(ctx, value)
@@ -184,7 +184,7 @@ func (p *probe) tryForgedSeals(ctx context.Context) ([]Finding, error) {
 // tryValidSeal tests that the database accepts a correct seal: it fails for a key whose stored pads do not match its
 // secret.
 func (p *probe) tryValidSeal(ctx context.Context) ([]Finding, error) {
-	ok, err := p.isSealAccepted(ctx, p.keys.Newest().Seal(p.emptyClaims(ctx)))
+	ok, err := p.isSealAccepted(ctx, p.keys.NewestKey().Seal(p.emptyClaims(ctx)))
 	if err != nil || ok {
 		return nil, err
 	}
@@ -248,7 +248,7 @@ func (p *probe) findVisibleRows(ctx context.Context, id, message string) ([]Find
 // tryUnsignedReads reads every signed view without a signature, with a valid seal. The view must raise an error: if it
 // merely returned no rows, a NOT EXISTS over it would be true.
 func (p *probe) tryUnsignedReads(ctx context.Context) ([]Finding, error) {
-	if _, err := p.isSealAccepted(ctx, p.keys.Newest().Seal(p.emptyClaims(ctx))); err != nil {
+	if _, err := p.isSealAccepted(ctx, p.keys.NewestKey().Seal(p.emptyClaims(ctx))); err != nil {
 		return nil, err
 	}
 	views, err := p.queryStrings(ctx, `SELECT pg_catalog.format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c

@@ -55,7 +55,7 @@ func Compare(ctx context.Context, conn *pgx.Conn, o Options) (*Report, error) {
 		Functions: functionChanges(o.Old.Policy, o.New.Policy), Operators: operatorChanges(o.Old.Policy,
 			o.New.Policy), Views: compareViews(o.Old.Policy, o.New.Policy),
 		Restrictions: boundChanges(o.Old.Policy, o.New.Policy), Notes: []string{}}
-	groups := o.groups(r)
+	groups := o.agentGroups(r)
 	for _, relation := range relationsOf(o.Old.Policy, o.New.Policy) {
 		before, existed := o.Old.Policy.Table(relation.Name)
 		after, existsNow := o.New.Policy.Table(relation.Name)
@@ -134,7 +134,7 @@ type agentGroup struct {
 	old, new map[string]string
 }
 
-func (o Options) groups(r *Report) []agentGroup {
+func (o Options) agentGroups(r *Report) []agentGroup {
 	var out []agentGroup
 	var missing missingAttributeValues
 	values := func(side PolicyVersion, agent string) map[string]string {
@@ -164,7 +164,7 @@ func (o Options) groups(r *Report) []agentGroup {
 			out = append(out, g)
 		}
 	}
-	r.Notes = append(r.Notes, missing.notes()...)
+	r.Notes = append(r.Notes, missing.noteTexts()...)
 	return out
 }
 

@@ -41,7 +41,7 @@ func (m *missingAttributeValues) add(path, agent string, l attributeSource) {
 // maxNamedAgents is how many agents a note names.
 const maxNamedAgents = 6
 
-func (m *missingAttributeValues) notes() []string {
+func (m *missingAttributeValues) noteTexts() []string {
 	var out []string
 	for _, l := range m.sources {
 		agents, paths := m.agentsBySource[l].agents, m.agentsBySource[l].paths

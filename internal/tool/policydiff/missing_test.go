@@ -21,7 +21,7 @@ func TestNotesOfMissingAttributes(t *testing.T) {
 		"new.yaml: agents a, b have no attribute team: what needs it shows nothing",
 		"old.yaml: agent b has no attribute user: what needs it shows nothing",
 	}
-	if got := m.notes(); !slices.Equal(got, want) {
+	if got := m.noteTexts(); !slices.Equal(got, want) {
 		t.Errorf("got\n%q\nwant\n%q", got, want)
 	}
 }

@@ -132,7 +132,7 @@ func TestCompareAgreesWithMigration(t *testing.T) {
 		out := map[string]map[string]bool{}
 		conn := db.Connect(t, migrations.DefaultAgentRole)
 		for agent, attributes := range agents {
-			value := ring.Newest().Seal(seal.Claims{PID: conn.PgConn().PID(), Expires: time.Now().Add(seal.SealLifetime),
+			value := ring.NewestKey().Seal(seal.Claims{PID: conn.PgConn().PID(), Expires: time.Now().Add(seal.SealLifetime),
 				Profile: "p", Attributes: attributes})
 			if _, err := conn.Exec(t.Context(), "SELECT set_config('pgconsent.seal', $1, false)", value); err != nil {
 				t.Fatal(err)

@@ -316,7 +316,7 @@ func (b *templateDatabase) openCopy(ctx context.Context, login credential, log *
 	}
 	to := proxy.Upstream{Database: d.name, User: agent, Password: b.server.password, TLS: b.server.admin.TLSConfig}
 	to.Network, to.Address = pgconn.NetworkAddress(b.server.admin.Host, b.server.admin.Port)
-	if d.proxy, err = proxy.New(proxy.Config{Router: router{d.enforcer, to}, Log: log}); err != nil {
+	if d.proxy, err = proxy.New(proxy.Config{Router: proxyRouter{d.enforcer, to}, Log: log}); err != nil {
 		return nil, err
 	}
 	if d.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
@@ -355,14 +355,14 @@ func (d *testDatabase) close(ctx context.Context) error {
 	return d.server.dropDatabase(ctx, d.name)
 }
 
-// router connects enforcement and the proxy, as package serve does.
-type router struct {
+// proxyRouter connects enforcement and the proxy, as package serve does.
+type proxyRouter struct {
 	enforcer *enforce.Enforcer
 	upstream proxy.Upstream
 }
 
 // Route implements proxy.Router.
-func (r router) Route(user, database string) proxy.Route {
+func (r proxyRouter) Route(user, database string) proxy.Route {
 	access, ok := r.enforcer.Agent(user, database)
 	if !ok {
 		return proxy.Route{Kind: proxy.Refused,

@@ -400,7 +400,7 @@ func (d *testDatabase) checkExactRows(ctx context.Context, e Expectation, rows R
 
 // compareRowTexts returns a failure that names the missing rows and the unexpected ones; both lists are sorted.
 func compareRowTexts(got, want []string) *Failure {
-	missing, extra := difference(want, got), difference(got, want)
+	missing, extra := rowsNotIn(want, got), rowsNotIn(got, want)
 	switch {
 	case len(missing) == 0 && len(extra) == 0:
 		return nil
@@ -423,7 +423,7 @@ func countText(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-func difference(a, b []string) []string {
+func rowsNotIn(a, b []string) []string {
 	out := []string{}
 	remaining := slices.Clone(b)
 	for _, x := range a {
@@ -442,7 +442,7 @@ func (d *testDatabase) checkVisibleRows(ctx context.Context, e Expectation, rows
 	if err != nil || failure != nil {
 		return failure, err
 	}
-	return compareRowTexts(nil, difference(named, got)), nil
+	return compareRowTexts(nil, rowsNotIn(named, got)), nil
 }
 
 func (d *testDatabase) checkHiddenRows(ctx context.Context, e Expectation, rows RowExpectation,
@@ -454,7 +454,7 @@ func (d *testDatabase) checkHiddenRows(ctx context.Context, e Expectation, rows 
 	if failure != nil {
 		return failure, nil
 	}
-	visible := difference(named, difference(named, got))
+	visible := rowsNotIn(named, rowsNotIn(named, got))
 	if len(visible) == 0 {
 		return nil, nil
 	}
@@ -497,7 +497,7 @@ func (d *testDatabase) checkColumns(ctx context.Context, e Expectation, rows Row
 	if a.serverError != nil {
 		return &Failure{Problem: "the table cannot be read", Got: []string{a.errorText()}}, nil
 	}
-	missing, extra := difference(want, a.columns), difference(a.columns, want)
+	missing, extra := rowsNotIn(want, a.columns), rowsNotIn(a.columns, want)
 	if len(missing)+len(extra) == 0 {
 		return nil, nil
 	}

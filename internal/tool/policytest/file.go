@@ -204,7 +204,7 @@ func (r *fileReader) readRoot(f *File, n *node) {
 			for i, name := range *into {
 				(*into)[i] = f.relativePath(name)
 				if _, err := os.Stat((*into)[i]); err != nil {
-					r.fail(n.Place, "paths are relative to this file", "%s: there is no file %s", label, name)
+					r.addError(n.Place, "paths are relative to this file", "%s: there is no file %s", label, name)
 				}
 			}
 		}
@@ -213,7 +213,7 @@ func (r *fileReader) readRoot(f *File, n *node) {
 	r.readFields(n, "the file", map[string]func(*node){
 		"version": func(v *node) {
 			if v.Kind != yamlfile.ScalarNode || v.Value != "1" {
-				r.fail(v.Place, "this pgconsent reads version 1", "unknown version of the tests")
+				r.addError(v.Place, "this pgconsent reads version 1", "unknown version of the tests")
 			}
 		},
 		"policy": func(v *node) {
@@ -235,7 +235,7 @@ func (r *fileReader) readRoot(f *File, n *node) {
 				f.Enforcement = "auto"
 			}
 			if f.Enforcement != "both" && f.Enforcement != "auto" {
-				r.fail(v.Place, policy.Suggest(f.Enforcement, []string{"auto", "both"}),
+				r.addError(v.Place, policy.Suggest(f.Enforcement, []string{"auto", "both"}),
 					"enforcement is auto or both, not %q", f.Enforcement)
 			}
 		},
@@ -259,15 +259,15 @@ func (r *fileReader) readRoot(f *File, n *node) {
 		},
 	})
 	if n.Get("version") == nil {
-		r.fail(n.Place, `begin with "version: 1"`, "the file needs \"version\"")
+		r.addError(n.Place, `begin with "version: 1"`, "the file needs \"version\"")
 	}
 	if len(f.Tests) == 0 && len(r.errs) == 0 {
-		r.fail(n.Place, "tests: [ { name: …, as: …, then: [ { sees: … } ] } ]", "the file has no tests")
+		r.addError(n.Place, "tests: [ { name: …, as: …, then: [ { sees: … } ] } ]", "the file has no tests")
 	}
 	names := map[string]Place{}
 	for _, t := range f.Tests {
 		if first, twice := names[t.Name]; twice && t.Name != "" {
-			r.fail(t.Place, "", "a test %q is there already, at line %d", t.Name, first.Line)
+			r.addError(t.Place, "", "a test %q is there already, at line %d", t.Name, first.Line)
 		}
 		names[t.Name] = t.Place
 	}
@@ -276,7 +276,7 @@ func (r *fileReader) readRoot(f *File, n *node) {
 func (r *fileReader) readCaller(place Place, name string, n *node) *Caller {
 	c := &Caller{Place: place, Name: name, Attributes: map[string]string{}}
 	if !callerName.MatchString(name) || name == "owner" {
-		r.fail(place, "letters, digits and _ . - ; \"owner\" is the owner", "%q cannot be a caller's name", name)
+		r.addError(place, "letters, digits and _ . - ; \"owner\" is the owner", "%q cannot be a caller's name", name)
 	}
 	r.readFields(n, "caller "+name, map[string]func(*node){
 		"attributes": func(v *node) {
@@ -296,7 +296,7 @@ func (r *fileReader) readCaller(place Place, name string, n *node) *Caller {
 					}
 					c.Attributes[attribute] = predicate.WriteArray(elements)
 				default:
-					r.fail(value.Place, "leave it out", "attribute %s has no value", attribute)
+					r.addError(value.Place, "leave it out", "attribute %s has no value", attribute)
 				}
 			}
 		},
@@ -348,7 +348,7 @@ func (r *fileReader) readChanges(n *node, label string) []Change {
 		}
 		return out
 	default:
-		r.fail(n.Place, "write SQL, or { table: [ { column: value } ] }", "%s is empty", label)
+		r.addError(n.Place, "write SQL, or { table: [ { column: value } ] }", "%s is empty", label)
 		return nil
 	}
 }
@@ -381,7 +381,7 @@ func (r *fileReader) readTest(f *File, n *node) *Test {
 		},
 	})
 	if t.Name == "" {
-		r.fail(n.Place, "say in a sentence what must hold", "the test has no name")
+		r.addError(n.Place, "say in a sentence what must hold", "the test has no name")
 	}
 	t.Steps = append([]Step{step}, t.Steps...)
 	expects := false
@@ -392,12 +392,12 @@ func (r *fileReader) readTest(f *File, n *node) *Test {
 				s.Expectations[i].Caller = t.Caller
 			}
 			if s.Expectations[i].Caller == "" {
-				r.fail(s.Expectations[i].Place, "as: "+strings.Join(f.callers(), "|"), "nobody is said to be the caller")
+				r.addError(s.Expectations[i].Place, "as: "+strings.Join(f.callers(), "|"), "nobody is said to be the caller")
 			}
 		}
 	}
 	if !expects && len(r.errs) == 0 {
-		r.fail(n.Place, "then: [ { sees: { table: [ keys ] } } ]", "the test %q expects nothing", t.Name)
+		r.addError(n.Place, "then: [ { sees: { table: [ keys ] } } ]", "the test %q expects nothing", t.Name)
 	}
 	return t
 }
@@ -419,7 +419,7 @@ func (r *fileReader) readCallerOrOwner(f *File, n *node) string {
 		if suggestion == "" {
 			suggestion = "callers: " + strings.Join(names, ", ") + "; callers must stand before tests"
 		}
-		r.fail(n.Place, suggestion, "there is no caller %q", name)
+		r.addError(n.Place, suggestion, "there is no caller %q", name)
 	}
 	return name
 }
@@ -443,7 +443,7 @@ func (r *fileReader) readExpectation(f *File, n *node) Expectation {
 		return func(v *node) {
 			i, err := strconv.Atoi(v.Value)
 			if v.Kind != yamlfile.ScalarNode || err != nil || i < 0 {
-				r.fail(v.Place, "", "%s is a number of rows", label)
+				r.addError(v.Place, "", "%s is a number of rows", label)
 				return
 			}
 			*into = i
@@ -473,19 +473,19 @@ func (r *fileReader) readExpectation(f *File, n *node) Expectation {
 		if place := n.Get(key); place != nil {
 			kinds++
 			if e.Query == "" {
-				r.fail(place.Place, "query: SELECT …", "%q needs a query", key)
+				r.addError(place.Place, "query: SELECT …", "%q needs a query", key)
 			}
 		}
 	}
 	switch {
 	case e.Query != "" && kinds != 1:
-		r.fail(n.Place, "one of: "+strings.Join(answers, ", "), "a query needs one answer that is expected")
+		r.addError(n.Place, "one of: "+strings.Join(answers, ", "), "a query needs one answer that is expected")
 	case e.Query == "" && len(e.ExactRows)+len(e.VisibleRows)+len(e.HiddenRows)+len(e.Columns) == 0 &&
 		len(e.Settings) == 0:
-		r.fail(n.Place, "sees, shows, hides, columns, or query with its answer", "nothing is expected")
+		r.addError(n.Place, "sees, shows, hides, columns, or query with its answer", "nothing is expected")
 	}
 	if e.Value != nil && e.Value.Kind != yamlfile.ScalarNode && e.Value.Kind != yamlfile.NullNode {
-		r.fail(e.Value.Place, "rows: [ [ … ] ] compares more", "value is a single value")
+		r.addError(e.Value.Place, "rows: [ [ … ] ] compares more", "value is a single value")
 	}
 	if e.Rows != nil && r.requireKind(e.Rows, yamlfile.ListNode, "rows") {
 		for _, row := range e.Rows.Items {
@@ -493,14 +493,14 @@ func (r *fileReader) readExpectation(f *File, n *node) Expectation {
 		}
 	}
 	if e.Error != "" && e.Error != "any" && !sqlState.MatchString(e.Error) {
-		r.fail(n.Get("error").Place, `error: 42501, or "any"`, "%q is no SQLSTATE", e.Error)
+		r.addError(n.Get("error").Place, `error: 42501, or "any"`, "%q is no SQLSTATE", e.Error)
 	}
 	if e.Message != "" && e.Error == "" {
-		r.fail(n.Get("message").Place, "error: 42501", "a message is that of an error")
+		r.addError(n.Get("message").Place, "error: 42501", "a message is that of an error")
 	}
 	for _, rows := range slices.Concat(e.VisibleRows, e.HiddenRows) {
 		if rows.Count >= 0 || rows.AllRows {
-			r.fail(rows.Place, "sees takes numbers, all and none", "shows and hides take keys")
+			r.addError(rows.Place, "sees takes numbers, all and none", "shows and hides take keys")
 		}
 	}
 	return e
@@ -525,12 +525,13 @@ func (r *fileReader) readRows(n *node) []RowExpectation {
 		case v.Kind == yamlfile.ScalarNode:
 			count, err := strconv.Atoi(v.Value)
 			if err != nil || count < 0 {
-				r.fail(v.Place, "write [ "+v.Value+" ] for one row by its key", "rows are a list of keys, a number, all or none")
+				r.addError(v.Place, "write [ "+v.Value+" ] for one row by its key",
+					"rows are a list of keys, a number, all or none")
 				continue
 			}
 			rows.Count = count
 		default:
-			r.fail(v.Place, "", "rows are a list of keys, a number, all or none")
+			r.addError(v.Place, "", "rows are a list of keys, a number, all or none")
 			continue
 		}
 		out = append(out, rows)

@@ -41,13 +41,13 @@ type junitOutcome struct {
 func WriteJUnit(w io.Writer, reports []Report) error {
 	var all junitSuites
 	for _, r := range reports {
-		s := junitSuite{Name: r.File, Time: seconds(r.Duration)}
+		s := junitSuite{Name: r.File, Time: secondsText(r.Duration)}
 		if len(r.Problems) > 0 {
 			s.Cases = append(s.Cases, junitCase{Name: "file", Class: r.File, File: r.File, Line: r.Problems[0].Line,
 				Time: "0", Error: &junitOutcome{r.Problems[0].Message, r.Problems.Error()}})
 		}
 		for _, t := range r.Results {
-			c := junitCase{Name: t.Name, Class: r.File, File: t.File, Line: t.Line, Time: seconds(t.Duration)}
+			c := junitCase{Name: t.Name, Class: r.File, File: t.File, Line: t.Line, Time: secondsText(t.Duration)}
 			switch {
 			case len(t.Problems) > 0:
 				c.Error = &junitOutcome{t.Problems[0].Message, t.Problems.Error()}
@@ -84,4 +84,4 @@ func WriteJUnit(w io.Writer, reports []Report) error {
 	return err
 }
 
-func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }
+func secondsText(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }

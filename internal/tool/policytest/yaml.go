@@ -26,7 +26,7 @@ type fileReader struct {
 	errs policy.Errors
 }
 
-func (r *fileReader) fail(place Place, suggestion, format string, args ...any) {
+func (r *fileReader) addError(place Place, suggestion, format string, args ...any) {
 	r.errs = append(r.errs, place.Errorf(suggestion, format, args...))
 }
 
@@ -35,7 +35,7 @@ func (r *fileReader) parse(data []byte) *node {
 	root, errs := fileFormat.Parse(r.file, data)
 	r.errs = append(r.errs, errs...)
 	if root == nil && len(r.errs) == 0 {
-		r.fail(Place{File: r.file, Line: 1, Column: 1}, `begin with "version: 1"`, "the file is empty")
+		r.addError(Place{File: r.file, Line: 1, Column: 1}, `begin with "version: 1"`, "the file is empty")
 	}
 	return root
 }
@@ -43,7 +43,7 @@ func (r *fileReader) parse(data []byte) *node {
 // requireKind reports a node that is not of this kind.
 func (r *fileReader) requireKind(n *node, kind yamlfile.Kind, label string) bool {
 	if n.Kind != kind {
-		r.fail(n.Place, "", "%s must be %s, not %s", label, kind, n.Kind)
+		r.addError(n.Place, "", "%s must be %s, not %s", label, kind, n.Kind)
 		return false
 	}
 	return true
@@ -64,7 +64,7 @@ func (r *fileReader) readFields(n *node, label string, fields map[string]func(*n
 		if suggestion == "" {
 			suggestion = fmt.Sprintf("it has %v", names)
 		}
-		r.fail(n.KeyPlaces[i], suggestion, "unknown key %q in %s", key, label)
+		r.addError(n.KeyPlaces[i], suggestion, "unknown key %q in %s", key, label)
 	}
 	return true
 }
@@ -74,7 +74,7 @@ func (r *fileReader) wordReader(into *string, label string) func(*node) {
 	return func(n *node) {
 		if r.requireKind(n, yamlfile.ScalarNode, label) {
 			if n.Value == "" {
-				r.fail(n.Place, "", "%s is empty", label)
+				r.addError(n.Place, "", "%s is empty", label)
 			}
 			*into = n.Value
 		}

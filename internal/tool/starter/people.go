@@ -31,7 +31,7 @@ func (s *schemaSurvey) agreementTables(to *catalog.Relation) []agreementTable {
 			}
 		}
 		for _, k := range keysOf(table.table, table.column) {
-			if above, ok := s.relation(k.Target); ok && slices.Contains(s.tables, above) {
+			if above, ok := s.findRelation(k.Target); ok && slices.Contains(s.tables, above) {
 				add(above, k.TargetColumns[0])
 			}
 		}

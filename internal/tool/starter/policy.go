@@ -38,13 +38,13 @@ func (p *Proposal) Policy(database string) string {
 		w("tables:")
 	}
 	for _, t := range p.Tables {
-		t.write(w)
+		t.writeYAML(w)
 	}
 	p.writeDenied(w)
 	return b.String()
 }
 
-func (t *Table) write(w func(string, ...any)) {
+func (t *Table) writeYAML(w func(string, ...any)) {
 	if t.IsOpen {
 		w("  # proposed: %s", commentText(t.Evidence))
 		w("  # Every agent reads every row of it. Take it out if that is wrong.")

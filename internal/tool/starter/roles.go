@@ -107,7 +107,7 @@ func (s *schemaSurvey) assignRoles(relation *catalog.Relation) *tableColumnRoles
 		if s.isVector(column) {
 			out.vectors = append(out.vectors, column.Name)
 		}
-		if looksLikeContact(column.Name) && s.contactType(column) && !isKeyOrReference(relation, column.Name) {
+		if looksLikeContact(column.Name) && s.hasContactType(column) && !isKeyOrReference(relation, column.Name) {
 			out.contacts = append(out.contacts, column.Name)
 		}
 		if looksSecret(column.Name) && !isTokenCount(column) {
@@ -181,7 +181,7 @@ func isKeyOrReference(r *catalog.Relation, column string) bool {
 		slices.ContainsFunc(r.ForeignKeys, func(k catalog.ForeignKey) bool { return slices.Contains(k.Columns, column) })
 }
 
-func (s *schemaSurvey) contactType(c *catalog.Column) bool {
+func (s *schemaSurvey) hasContactType(c *catalog.Column) bool {
 	sqlType := c.Type
 	if t := s.snap.TypeByOID(c.TypeOID); t != nil && t.Kind == 'd' {
 		sqlType = t.BaseName
@@ -222,7 +222,7 @@ func keysOf(r *catalog.Relation, column string) []catalog.ForeignKey {
 // referencedTable returns the table that a column refers to alone, by a foreign key.
 func (s *schemaSurvey) referencedTable(r *catalog.Relation, column string) *catalog.Relation {
 	for _, k := range keysOf(r, column) {
-		if to, ok := s.relation(k.Target); ok {
+		if to, ok := s.findRelation(k.Target); ok {
 			return to
 		}
 	}
@@ -234,7 +234,7 @@ func (s *schemaSurvey) linksOf(relation *catalog.Relation) []tableLink {
 	var out []tableLink
 	bound := map[string]bool{}
 	for _, k := range relation.ForeignKeys {
-		to, ok := s.relation(k.Target)
+		to, ok := s.findRelation(k.Target)
 		if !ok || slices.ContainsFunc(out, func(l tableLink) bool {
 			return l.target == to && slices.Equal(l.columns,
 				k.Columns)

@@ -251,7 +251,7 @@ func (p *policyReader) memberHintOf(l *sqltext.SubLink) (memberHint, bool) {
 	if !ok {
 		return hint, false
 	}
-	if hint.table, ok = p.relation(name); !ok {
+	if hint.table, ok = p.findRelation(name); !ok {
 		return hint, false
 	}
 	alias := from.Relname

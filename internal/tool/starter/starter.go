@@ -102,8 +102,8 @@ type schemaSurvey struct {
 	usedAttributes, commentedAttributes map[string]bool // attributes of rules, and of those that are written as comments
 }
 
-// relation returns a relation whose columns of domains have the types under the domains, by which they compare.
-func (s *schemaSurvey) relation(name catalog.Name) (*catalog.Relation, bool) {
+// findRelation returns a relation whose columns of domains have the types under the domains, by which they compare.
+func (s *schemaSurvey) findRelation(name catalog.Name) (*catalog.Relation, bool) {
 	if relation := s.relationsByName[name]; relation != nil {
 		return relation, true
 	}
@@ -132,7 +132,7 @@ func (s *schemaSurvey) relation(name catalog.Name) (*catalog.Relation, bool) {
 // collectTables sorts the relations into tables that could be listed and tables that could not.
 func (s *schemaSurvey) collectTables() {
 	for _, relation := range s.snap.Relations() {
-		relation, _ := s.relation(relation.Name)
+		relation, _ := s.findRelation(relation.Name)
 		if isSystemSchema(relation.Name.Schema) || relation.IsPartition {
 			continue
 		}
@@ -299,7 +299,7 @@ const minSharedTables = 3
 // look like rows of several tenants.
 func (s *schemaSurvey) askAboutSharedColumn(relation *catalog.Relation) string {
 	for _, k := range relation.ForeignKeys {
-		to, ok := s.relation(k.Target)
+		to, ok := s.findRelation(k.Target)
 		if !ok || len(k.Columns) != 1 || to == relation || slices.Contains(s.userTables, to) ||
 			typeFamily(relation.Column(k.Columns[0]).Type) == "" && !strings.HasPrefix(relation.Column(k.Columns[0]).Type,
 				"character(") {

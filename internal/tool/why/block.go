@@ -60,9 +60,9 @@ func (e *explainer) blockUnderNot(ctx context.Context, at explainedRow, rule *po
 	case predicate.Visible:
 		err = e.explainVisible(ctx, b, n, row)
 	case predicate.Own:
-		b.Says = columnValueText(row, n.Column) + ", the agent's " + e.attribute(n.Attribute)
+		b.Says = columnValueText(row, n.Column) + ", the agent's " + e.attributeText(n.Attribute)
 	case predicate.Tenant:
-		b.Says = columnValueText(row, n.Column) + ", the agent's " + e.attribute(n.Attribute)
+		b.Says = columnValueText(row, n.Column) + ", the agent's " + e.attributeText(n.Attribute)
 		if n.SharedValue != "" {
 			b.Says += ", shared is '" + n.SharedValue + "'"
 		}
@@ -79,7 +79,7 @@ func (e *explainer) blockUnderNot(ctx context.Context, at explainedRow, rule *po
 	case predicate.Grant:
 		var ids []string
 		for _, to := range n.Grantees {
-			ids = append(ids, "the agent's "+e.attribute(to.Attribute))
+			ids = append(ids, "the agent's "+e.attributeText(to.Attribute))
 		}
 		if n.EverybodyWord != "" {
 			ids = append(ids, "'"+n.EverybodyWord+"' is everybody")
@@ -114,7 +114,7 @@ func (e *explainer) describeOtherBlock(node predicate.Node, row map[string]*stri
 		parts = append(parts, "it reads "+h.Relation.Name.String())
 	}
 	for _, name := range predicate.AttributesOf(node) {
-		parts = append(parts, "the agent's "+e.attribute(name))
+		parts = append(parts, "the agent's "+e.attributeText(name))
 	}
 	return strings.Join(parts, ", "), nil
 }
@@ -149,8 +149,8 @@ func requiredValueText(holds bool, value string) string {
 	return ", must be '" + value + "'"
 }
 
-// attribute writes an attribute with its value in the session.
-func (e *explainer) attribute(name string) string {
+// attributeText writes an attribute with its value in the session.
+func (e *explainer) attributeText(name string) string {
 	value, ok := e.values[name]
 	if !ok {
 		return name + " is missing"
@@ -170,8 +170,8 @@ func linkCondition(pairs []predicate.ColumnPair, alias string, row map[string]*s
 	return strings.Join(parts, " AND "), true
 }
 
-// linkStart returns the values from which a link starts.
-func linkStart(pairs []predicate.ColumnPair, row map[string]*string) string {
+// linkStartText returns the values from which a link starts.
+func linkStartText(pairs []predicate.ColumnPair, row map[string]*string) string {
 	var parts []string
 	for _, p := range pairs {
 		parts = append(parts, p.Column+"="+strings.Trim(quotedOrNull(row[p.FromColumn]), "'"))
@@ -196,7 +196,7 @@ func (e *explainer) explainVisible(ctx context.Context, b *Block, n predicate.Vi
 		return err
 	}
 	if !predicate.Implies(n.Rows, table.Rows) { // The policy has this condition in place of the target's own rule.
-		if b.Says = fmt.Sprintf("no row of %s with %s is what the rule asks for", n.Relation.Name, linkStart(pairs,
+		if b.Says = fmt.Sprintf("no row of %s with %s is what the rule asks for", n.Relation.Name, linkStartText(pairs,
 			row)); b.Holds {
 			b.Says = fmt.Sprintf("it points to a row of %s that is what the rule asks for", n.Relation.Name)
 		}
@@ -209,7 +209,7 @@ func (e *explainer) explainVisible(ctx context.Context, b *Block, n predicate.Vi
 	isShown := slices.ContainsFunc(b.Targets, func(r Row) bool { return r.Visible && !r.Besides })
 	switch {
 	case len(b.Targets) == 0:
-		b.Says = fmt.Sprintf("%s has no row with %s", n.Relation.Name, linkStart(pairs, row))
+		b.Says = fmt.Sprintf("%s has no row with %s", n.Relation.Name, linkStartText(pairs, row))
 	case isShown:
 		b.Says = fmt.Sprintf("it points to a row of %s that shows", n.Relation.Name)
 	default:
@@ -311,7 +311,7 @@ func (e *explainer) explainConsent(ctx context.Context, b *Block, n predicate.Co
 	}
 	switch {
 	case len(found) == 0 && n.FirstRequired:
-		b.Says = fmt.Sprintf("%s has no row with %s", first.Relation.Name, linkStart(pairs, row))
+		b.Says = fmt.Sprintf("%s has no row with %s", first.Relation.Name, linkStartText(pairs, row))
 	case len(found) == 0:
 		b.Says = "nobody is linked to it"
 	case refusing > 0:

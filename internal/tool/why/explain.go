@@ -38,7 +38,7 @@ const (
 
 // Explain answers a question, as the owner of the tables. Its transaction has one snapshot and is read only.
 func Explain(ctx context.Context, conn *pgx.Conn, q Question) (*Answer, error) {
-	relation, err := q.relation()
+	relation, err := q.findRelation()
 	if err != nil {
 		return nil, err
 	}
@@ -93,8 +93,8 @@ func Explain(ctx context.Context, conn *pgx.Conn, q Question) (*Answer, error) {
 	return a, nil
 }
 
-// relation finds the table of the question.
-func (q Question) relation() (*catalog.Relation, error) {
+// findRelation finds the table of the question.
+func (q Question) findRelation() (*catalog.Relation, error) {
 	schema, name := "", q.Table
 	if before, after, ok := strings.Cut(q.Table, "."); ok {
 		schema, name = before, after

@@ -55,7 +55,7 @@ func (p Printer) Print(a *Answer) {
 		}
 		p.printBlock(r.Rule, "", "")
 		if r.Group != nil {
-			say("  %s", r.Group.sentence())
+			say("  %s", r.Group.explanation())
 		}
 	}
 	if a.More {
@@ -89,8 +89,8 @@ func (p Printer) Print(a *Answer) {
 	}
 }
 
-// sentence returns a sentence on whether the row counts in aggregates.
-func (g *Group) sentence() string {
+// explanation returns a sentence on whether the row counts in aggregates.
+func (g *Group) explanation() string {
 	if !g.TakesRow {
 		return "aggregates do not count it either: the aggregate's rows do not take it, it names no subject, or " +
 			"its period is not over"

@@ -56,7 +56,7 @@ func beginSealed(ctx context.Context, tx pgx.Tx, keys *pgx.Conn, credential map[
 	if err := tx.QueryRow(ctx, "SELECT pg_catalog.transaction_timestamp()").Scan(&now); err != nil {
 		return err
 	}
-	value := ring.Newest().Seal(seal.Claims{PID: tx.Conn().PgConn().PID(), Expires: now.Add(seal.SealLifetime),
+	value := ring.NewestKey().Seal(seal.Claims{PID: tx.Conn().PgConn().PID(), Expires: now.Add(seal.SealLifetime),
 		Profile:    "why",
 		Attributes: credential})
 	for _, s := range append(set[:len(set):len(set)], Setting{seal.Setting, value}) {

@@ -286,7 +286,7 @@ func TestChainInADatabase(t *testing.T) {
 	}); err != nil || seqs[len(seqs)-1] != 1202 || len(seqs) != 1202 {
 		t.Errorf("%v, the last is %d of %d", err, seqs[len(seqs)-1], len(seqs))
 	}
-	chains, err := Chains(t.Context(), b.dba)
+	chains, err := ListChains(t.Context(), b.dba)
 	if err != nil || fmt.Sprint(chains) != "[one]" {
 		t.Errorf("chains %v %v", chains, err)
 	}

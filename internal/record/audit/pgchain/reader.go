@@ -158,8 +158,8 @@ func (p *pageReader) readPage() error {
 	return nil
 }
 
-// Chains returns the names of all chains in a database.
-func Chains(ctx context.Context, conn *pgx.Conn) ([]string, error) {
+// ListChains returns the names of all chains in a database.
+func ListChains(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 	rows, err := conn.Query(ctx, `WITH RECURSIVE c (chain) AS (
 			SELECT pg_catalog.min(chain) FROM pgconsent.audit_record
 			UNION ALL SELECT (SELECT pg_catalog.min(r.chain) FROM pgconsent.audit_record AS r WHERE r.chain > c.chain)

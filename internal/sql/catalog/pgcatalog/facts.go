@@ -14,7 +14,7 @@ import (
 type catalogFacts struct {
 	spec      catalog.Spec              // the parts of the snapshot that are not about relations
 	relations map[uint32]*relationFacts // the relations of a snapshot, by OID
-	policies  []policy
+	policies  []rowPolicy
 
 	objects        objectFacts
 	domainChecks   []check

@@ -229,7 +229,8 @@ func (r *catalogReader) readLabels(ctx context.Context) (map[uint32][]string, er
 		label string
 	)
 	labels := map[uint32][]string{}
-	return labels, r.each(ctx, "SELECT e.enumtypid, e.enumlabel FROM pg_enum AS e ORDER BY e.enumtypid, e.enumsortorder",
+	return labels, r.each(ctx,
+		"SELECT e.enumtypid, e.enumlabel FROM pg_enum AS e ORDER BY e.enumtypid, e.enumsortorder",
 		[]any{&enum, &label},
 		func() error {
 			labels[enum] = append(labels[enum], label)

@@ -19,7 +19,7 @@ const isForeignPolicySQL = `(l.polname NOT IN ('pgconsent_select', 'pgconsent_in
 // finds these roles by pgconsent's own policies, and by the owners of its views.
 func (l *loader) readPolicies(ctx context.Context) error {
 	var (
-		p             policy
+		p             rowPolicy
 		shows, writes *string
 	)
 	l.policies = nil

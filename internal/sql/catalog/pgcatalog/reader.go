@@ -47,10 +47,10 @@ var transactionSettings = append(slices.Clone(catalog.ReadingSettings), "SET LOC
 // Reset makes the next Read read everything.
 func (r *Reader) Reset() { r.lastSnapshot, r.facts, r.versions = nil, nil, nil }
 
-// Changes returns how often Read has found that rows of the catalogs were written, of temporary tables aside. It grows
-// as well for rows that no snapshot tells of, such as rights and the definitions of pgconsent's own views and policies,
-// and when everything is read, since what was written before is not known then.
-func (r *Reader) Changes() int64 { return r.agentChanges }
+// AgentChanges returns how often Read has found that rows of the catalogs were written, of temporary tables aside. It
+// grows as well for rows that no snapshot tells of, such as rights and the definitions of pgconsent's own views and
+// policies, and when everything is read, since what was written before is not known then.
+func (r *Reader) AgentChanges() int64 { return r.agentChanges }
 
 // ColumnNumbers are the numbers of the columns of a relation as it was read last, by their names.
 func (r *Reader) ColumnNumbers(relation uint32) map[string]int16 {

@@ -92,12 +92,12 @@ func TestWrittenRowsAreCounted(t *testing.T) {
 		{"DROP TABLE t", true, false},
 	} {
 		exec(t, conn, c.sql)
-		before := r.Changes()
+		before := r.AgentChanges()
 		snap, err := r.Read(t.Context(), conn)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if counts, same := r.Changes() > before, snap.Version() == version; counts != c.counts || same != c.same {
+		if counts, same := r.AgentChanges() > before, snap.Version() == version; counts != c.counts || same != c.same {
 			t.Errorf("%s: counted: %t, the same snapshot: %t", c.sql, counts, same)
 		}
 		version = snap.Version()

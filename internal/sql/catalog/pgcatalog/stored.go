@@ -32,7 +32,7 @@ type (
 		name     string
 		tree     *tree
 	}
-	policy struct {
+	rowPolicy struct {
 		relation   uint32
 		name       string
 		permissive bool
