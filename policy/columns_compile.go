@@ -48,20 +48,20 @@ func (c *columnCompiler) compile(decl tableDecl, r *catalog.Relation) *VisibleCo
 		}
 	}
 	out := &VisibleColumns{}
-	var allColumns, more []VisibleColumn
+	var allColumns, byKeyColumns []VisibleColumn
 	for _, column := range r.Columns {
 		s, ok := visibleColumns[column.Name]
 		switch {
 		case !ok:
 			continue
 		case byKey[column.Name]:
-			more = append(more, s)
+			byKeyColumns = append(byKeyColumns, s)
 		default:
 			out.Columns = append(out.Columns, s)
 		}
 		allColumns = append(allColumns, s)
 	}
-	out.ByKey = c.compileByKey(decl, r, out, allColumns, more)
+	out.ByKey = c.compileByKey(decl, r, out, allColumns, byKeyColumns)
 	for _, d := range decl.columns {
 		if s, ok := visibleColumns[d.Name]; ok {
 			c.refuseVirtualOfHidden(d.place, r, s, visibleColumns, byKey)

@@ -291,10 +291,10 @@ func TestWhatIsAskedAnew(t *testing.T) {
 	}
 	const hidden = "columns: { id: allow, title: allow, kind: allow }, "
 	for _, c := range []struct {
-		name   string
-		change func(*catalog.Relation)
-		update string // the error for an update of title where secret is hidden; "": it compiles
-		along  string // the error for a DELETE from albums that sets columns here to NULL
+		name         string
+		change       func(*catalog.Relation)
+		updateError  string // the error for an update of title where secret is hidden; "": it compiles
+		cascadeError string // the error for a DELETE from albums that sets columns here to NULL
 	}{
 		{"nothing", func(*catalog.Relation) {}, "", ""},
 		{"a check that is asked anew", func(r *catalog.Relation) { r.RecheckedColumns = [][]string{{"kind"}, {"secret"}} },
@@ -344,14 +344,14 @@ func TestWhatIsAskedAnew(t *testing.T) {
 					t.Errorf("%s, accepted: %v", label, err)
 				}
 			}
-			check("hidden", c.update, update(hidden, ""), update(hidden, ", accept: [values]"))
+			check("hidden", c.updateError, update(hidden, ""), update(hidden, ", accept: [values]"))
 			check("seen", "", update("", ""), update("", ""))
 			contract := "objects: { t: { table: t } }\ncontracts: { c: { by: user, values: { " +
 				"6f1e0000-0000-4000-8000-00000000abcd: { allow: { t: { sources: [structured, write], columns: [id, owner, title, kind, album] } } } } } }\n"
-			check("left out of a contract", strings.Replace(c.update, "which is hidden or masked",
+			check("left out of a contract", strings.Replace(c.updateError, "which is hidden or masked",
 				"which a contract leaves out", 1), update("", "")+contract, update("", ", accept: [values]")+contract)
 			albums := "  albums: { " + own + ", write: { commands: [delete]%s } }\n  t: { " + own + " }\n"
-			check("along", c.along, strings.Replace(albums, "%s", "", 1), strings.Replace(albums, "%s", ", accept: [references]", 1))
+			check("along", c.cascadeError, strings.Replace(albums, "%s", "", 1), strings.Replace(albums, "%s", ", accept: [references]", 1))
 		})
 	}
 }

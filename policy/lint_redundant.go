@@ -8,23 +8,23 @@ import (
 )
 
 // checkRule looks for redundant blocks in every list of a rule.
-func (l *linter) checkRule(b block, row *catalog.Relation) {
+func (l *linter) checkRule(b block, relation *catalog.Relation) {
 	switch b := b.(type) {
 	case allBlock:
-		l.checkAll(flatten(b, false), row)
+		l.checkAll(flatten(b, false), relation)
 	case anyBlock:
-		l.checkAny(flatten(b, true), row)
+		l.checkAny(flatten(b, true), relation)
 	case notBlock:
-		l.checkNot(b, row)
+		l.checkNot(b, relation)
 	case consentBlock:
-		l.checkSubjects(b, row)
+		l.checkSubjects(b, relation)
 	}
 }
 
-func (l *linter) checkAll(parts []block, row *catalog.Relation) {
-	meanings := l.meaningTexts(parts, row)
+func (l *linter) checkAll(parts []block, relation *catalog.Relation) {
+	meanings := l.meaningTexts(parts, relation)
 	for i, part := range parts {
-		l.checkRule(part, row)
+		l.checkRule(part, relation)
 		if _, isOpen := part.(openBlock); isOpen && len(parts) > 1 {
 			l.warn(part.At(), "leave it out", "open adds nothing here: the other blocks still have to hold")
 			continue
@@ -36,19 +36,19 @@ func (l *linter) checkAll(parts []block, row *catalog.Relation) {
 		}
 		if alternatives, ok := part.(anyBlock); ok {
 			for _, alternative := range flatten(alternatives, true) {
-				if j := slices.Index(meanings, l.meaningText(alternative, row)); j >= 0 {
+				if j := slices.Index(meanings, l.meaningText(alternative, relation)); j >= 0 {
 					l.warn(part.At(), "leave it out",
 						"any adds nothing here: one of its blocks is asked for anyway, at %d:%d", parts[j].At().Line, parts[j].At().Column)
 					break
 				}
 			}
 		}
-		l.checkCoveredNot(part, parts, row)
+		l.checkCoveredNot(part, parts, relation)
 	}
 }
 
 // checkCoveredNot warns of `not: { status: … }` in a list with another status of the column, which implies it.
-func (l *linter) checkCoveredNot(part block, parts []block, row *catalog.Relation) {
+func (l *linter) checkCoveredNot(part block, parts []block, relation *catalog.Relation) {
 	n, ok := part.(notBlock)
 	if !ok {
 		return
@@ -59,23 +59,23 @@ func (l *linter) checkCoveredNot(part block, parts []block, row *catalog.Relatio
 	}
 	for _, other := range parts {
 		if s, ok := other.(statusBlock); ok && s.column == excluded.column && s.requiredWord != excluded.requiredWord {
-			l.warn(part.At(), "leave it out", "%s.%s is %q anyway, by the block at %d:%d", row.Name, s.column,
+			l.warn(part.At(), "leave it out", "%s.%s is %q anyway, by the block at %d:%d", relation.Name, s.column,
 				s.requiredWord, other.At().Line, other.At().Column)
 		}
 	}
 }
 
-func (l *linter) checkAny(parts []block, row *catalog.Relation) {
-	meanings := l.meaningTexts(parts, row)
-	possible := slices.ContainsFunc(parts, func(part block) bool { return l.whyNever(part, row) == nil })
+func (l *linter) checkAny(parts []block, relation *catalog.Relation) {
+	meanings := l.meaningTexts(parts, relation)
+	possible := slices.ContainsFunc(parts, func(part block) bool { return l.whyNever(part, relation) == nil })
 	for i, part := range parts {
-		l.checkRule(part, row)
+		l.checkRule(part, relation)
 		if _, isOpen := part.(openBlock); isOpen && len(parts) > 1 {
 			l.warn(part.At(), `write "rows: open" if that is meant, else take open out of any`,
 				"open within any shows every row, whatever its other blocks say")
 			continue
 		}
-		if w := l.whyNever(part, row); w != nil && possible {
+		if w := l.whyNever(part, relation); w != nil && possible {
 			l.warn(part.At(), "", "this part of any shows nothing: %s", w.text)
 			continue
 		}
@@ -86,7 +86,7 @@ func (l *linter) checkAny(parts []block, row *catalog.Relation) {
 		}
 		if narrower, ok := part.(allBlock); ok {
 			for _, condition := range flatten(narrower, false) {
-				if j := slices.Index(meanings, l.meaningText(condition, row)); j >= 0 && j != i {
+				if j := slices.Index(meanings, l.meaningText(condition, relation)); j >= 0 && j != i {
 					l.warn(part.At(), "leave it out, or take the other out if this one is meant",
 						"all adds nothing here: every row of it shows by the block at %d:%d", parts[j].At().Line, parts[j].At().Column)
 					break
@@ -97,16 +97,16 @@ func (l *linter) checkAny(parts []block, row *catalog.Relation) {
 }
 
 // checkNot warns of a negation that holds for every row: if a word in it is misspelt, it shows rows.
-func (l *linter) checkNot(b notBlock, row *catalog.Relation) {
+func (l *linter) checkNot(b notBlock, relation *catalog.Relation) {
 	if b.part == nil {
 		return
 	}
-	if w := l.whyNever(b.part, row); w != nil {
+	if w := l.whyNever(b.part, relation); w != nil {
 		l.warn(b.At(), "", "this not excludes no row: %s", w.text)
 	}
 	if parts := flatten(b.part, true); len(parts) > 1 {
 		for _, part := range parts {
-			if w := l.whyNever(part, row); w != nil {
+			if w := l.whyNever(part, relation); w != nil {
 				l.warn(part.At(), "", "this part excludes no row: %s", w.text)
 			}
 		}
@@ -114,11 +114,11 @@ func (l *linter) checkNot(b notBlock, row *catalog.Relation) {
 }
 
 // checkSubjects warns of a consent that no subject can give.
-func (l *linter) checkSubjects(b consentBlock, row *catalog.Relation) {
-	if w := l.whyRecordNever(b); w != nil && !l.alwaysHasSubject(b, row) {
+func (l *linter) checkSubjects(b consentBlock, relation *catalog.Relation) {
+	if w := l.whyRecordNever(b); w != nil && !l.alwaysHasSubject(b, relation) {
 		l.warn(w.place, "", "only rows without anybody to ask show: %s", w.text)
 	}
-	n, ok := l.recompileBlock(b, row).(predicate.Consent)
+	n, ok := l.recompileBlock(b, relation).(predicate.Consent)
 	if !ok || n.FirstRequired || len(n.Steps) == 0 {
 		return
 	}
@@ -127,10 +127,10 @@ func (l *linter) checkSubjects(b consentBlock, row *catalog.Relation) {
 	}
 }
 
-func (l *linter) meaningTexts(parts []block, row *catalog.Relation) []string {
+func (l *linter) meaningTexts(parts []block, relation *catalog.Relation) []string {
 	out := make([]string, 0, len(parts))
 	for _, part := range parts {
-		out = append(out, l.meaningText(part, row))
+		out = append(out, l.meaningText(part, relation))
 	}
 	return out
 }

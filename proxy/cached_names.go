@@ -107,9 +107,9 @@ func (r *requests) prepareNamed(v *verdict.Verdict) error {
 }
 
 // prepareNameOfClient stages messages that prepare a statement under the server's form of a client's name.
-func (r *requests) prepareNameOfClient(upstream, text string, types []byte) {
-	r.closeLater(upstream)
-	r.stageProxyPrepare(upstream, text, types)
+func (r *requests) prepareNameOfClient(upstreamName, text string, types []byte) {
+	r.closeLater(upstreamName)
+	r.stageProxyPrepare(upstreamName, text, types)
 }
 
 // closeLater notes that the server may know a statement which is to be closed before the session takes a connection

@@ -53,7 +53,7 @@ type portal struct {
 
 	// Only the goroutine that handles the client's messages uses these fields.
 	inputPart       uint64        // the part of the input that opened the portal
-	completeExecute *executeEntry // the Execute that runs the portal to its end in the same part of the input
+	completeExecute *executeEntry // the Execute that runs the portal to its end before the next Sync or read; nil: none
 	snapshot        *heldSnapshot // the snapshot that the portal sees; nil: the snapshot is not held
 	fetchedInParts  bool          // the client asks for the result in parts
 }

@@ -341,7 +341,8 @@ func TestOverloadsOfOtherTypes(t *testing.T) {
 	}
 }
 
-// An aggregate that reads the table through something else would count the rows that show, as if they were all.
+// An aggregate over a sub-query, WITH query, view or join would count the visible rows as if they were all rows. It is
+// refused, and the hint names the alias that asks for visible rows.
 func TestAggregatesOfRowsThatShowAreSaid(t *testing.T) {
 	r := countedUnder(t, InjectedMode, "CREATE VIEW event_list AS SELECT kind, amount FROM events",
 		countedPolicy+"views: { event_list: {} }\n")

@@ -209,7 +209,7 @@ type rowEstimator struct {
 	rows               map[*reference]float64
 	narrowedViews      map[*reference]bool // the views for which an index of one of their tables may find the rows
 	lookedUpReferences map[*reference]bool // the references whose rows an index looks up for the rows of another table
-	foundBySearch      map[*reference]bool // the references of whose rows a search finds the fewest
+	foundBySearch      map[*reference]bool // the references for which a search selects the fewest rows
 	ignoreLimit        bool                // the estimate does not take account of LIMIT
 	ignoreRuleColumns  bool                // the estimate does not take account of columns that the rule compares
 	indexSearches      bool                // the estimate assumes that searches find few rows by an index

@@ -75,13 +75,13 @@ func TestProxyProtocol(t *testing.T) {
 		t.Fatalf("over the unix socket: %v", err)
 	}
 	conn.Close(t.Context())
-	if !strings.Contains(i.records(t), `"203.0.113.7:4711"`) {
+	if !strings.Contains(i.auditText(t), `"203.0.113.7:4711"`) {
 		t.Error("the audit does not have the client's address")
 	}
 }
 
-// records returns the text of the audit.
-func (i *installation) records(t *testing.T) string {
+// auditText returns the text of all files of the audit.
+func (i *installation) auditText(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
 	if err := filepath.WalkDir(filepath.Join(i.dir(), "audit"), func(path string, e fs.DirEntry, err error) error {

@@ -13,7 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// contracted goes by the stage of a credential.
+// contracted is a policy with a contract whose terms depend on the attribute "stage" of the credential.
 const contracted = `version: 1
 attributes:
   user: { type: uuid, source: credential }

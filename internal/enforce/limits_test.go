@@ -102,7 +102,7 @@ tables:
 		r := rand.New(rand.NewPCG(seed, 3))
 		w.limiters.buckets = map[rateKey]*rateBuckets{}
 		some := func(n int) int { return []int{0, 1 + r.IntN(n), n, 3 * n}[r.IntN(4)] }
-		drawn := func() bounds { return bounds{some(6), some(9), some(6), some(4), 1 + some(60)} } // no limit says nothing
+		drawn := func() bounds { return bounds{some(6), some(9), some(6), some(4), 1 + some(60)} } // the last is never 0, no limit
 		var perAgent, perUser bounds
 		type place struct {
 			who  string

@@ -35,7 +35,8 @@ func (s *state) newObservedPolicy() *observedPolicy {
 type observedDecision struct {
 	// record without the session's fields and the result of an execution, which are filled in later
 	record audit.Observation
-	texts  *comparedTexts // texts to compare; nil: the statement cannot be compared
+	// queries that count the rows with and without the observed rules; nil: the statement cannot be compared
+	texts *comparedTexts
 }
 
 // decideObserved computes what the policy would have done to an allowed text; nil where the text reads no observed

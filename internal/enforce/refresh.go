@@ -48,7 +48,7 @@ type database struct {
 	policyDocuments
 	lastReads
 	signedPathOff       bool   // Check requires that the signed path is off
-	signedPathOffReason string // why the signed path is off
+	signedPathOffReason string // why statements do not read signed views at present; "": they do
 	announcedName       string // the application name that tells the database what is served
 	originsState        *state // the state for which origins was computed
 	state               *state // the state of the last successful probe, also while servingState is a refusal

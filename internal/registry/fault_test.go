@@ -350,7 +350,7 @@ func TestFirstUseChecksTheWholeRegistry(t *testing.T) {
 	}
 }
 
-// The registry's clock ends what it gave, in order: warned once, expired, and asked questions lapse.
+// As time passes, an unanswered request lapses, a consent gets one warning before it expires, and then it ends.
 func TestDueCommands(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)

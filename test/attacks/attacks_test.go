@@ -65,7 +65,7 @@ func onSchema(t *testing.T, name string, number, blocks, messages int) {
 func everyFifth[T any](list []T, number int) []T {
 	var out []T
 	for i, item := range list {
-		if tier.IsPicked(i+number, 10) {
+		if tier.IsPicked(i+number, 5) {
 			out = append(out, item)
 		}
 	}

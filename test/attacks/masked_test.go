@@ -85,7 +85,8 @@ var maskedTwins = []string{
 	UPDATE person SET ratio = 'NaN', small = 'NaN', born = 'infinity', at = '-infinity', atz = 'infinity' WHERE id = 2`,
 }
 
-// maskedColumns are the masked ones, with what they look like, and what one holds in one of the twins.
+// maskedColumns has for each masked column its name, the value that the mask shows, and a value that a row has in the
+// second of two databases.
 var maskedColumns = [][3]string{
 	{"born", "'2001-05-01'", "'2001-05-12'"}, {"at", "'2020-05-05'", "'2020-05-05 00:12'"}, {
 		"atz", "'2020-01-01 00:00+00'", "'2020-02-05'"}, {"name", "'abc'", "'abca87ff679a2f3e71d9181a67b7542122c'"},

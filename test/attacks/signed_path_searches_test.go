@@ -35,8 +35,8 @@ func soughtPolicy(rows string) string {
 	return strings.Replace(policy, "  wide:", "  few: { rows: [ open ] }\n  wide:", 1)
 }
 
-// soughtFails fail for the odd row; the last do not, and take the signed path.
-var soughtFails = []string{
+// fallibleExpressions fail for some rows; the last do not, and take the signed path.
+var fallibleExpressions = []string{
 	"1 / (a - 123)", "body::int", "to_date(body, 'YYYY-MM-DD')", "n::bigint",
 	"jsonb_path_query_first(doc, 'strict $.a.b')", "(regexp_match(body, repeat('(', a - 122)))[1]", "ta[1]::int",
 	"i8 + 1", "date_trunc('year', ts)", "substring(body from 1 for 122 - a)", "f::float4",
@@ -44,8 +44,8 @@ var soughtFails = []string{
 	"a = ANY (ARRAY[n, f])", "length(body)", "lower(body)",
 }
 
-// soughtPlaces are where such a thing may stand.
-var soughtPlaces = []string{
+// expressionPlaces are where such an expression may stand.
+var expressionPlaces = []string{
 	"SELECT count(*) FROM big WHERE a = 123 AND ({}) IS NOT NULL",
 	"SELECT count(*) FROM big WHERE a BETWEEN 123 AND 123 AND ({}) IS NOT NULL AND found @@ 'b'::tsquery",
 	"SELECT count(*) FROM big WHERE body LIKE '%' AND a > 122 AND a < 124 AND ({})::text <> 'q'",
@@ -109,8 +109,8 @@ func TestTheSignedPathWhereFewAreSought(t *testing.T) {
 			continue
 		}
 		var cases []signedCase
-		for p, place := range soughtPlaces {
-			for f, fails := range soughtFails {
+		for p, place := range expressionPlaces {
+			for f, fails := range fallibleExpressions {
 				if tier.IsPicked(p+f, 8) {
 					cases = append(cases, signedSQL(predicate.UseIndexHint+strings.ReplaceAll(place, "{}", fails)))
 				}

@@ -184,12 +184,12 @@ func TestHowMuchIsReadTellsNothing(t *testing.T) {
 	var statements []string
 	for w, where := range []string{"found @@ 'b'::tsquery", "body LIKE '%lai%'", "a = 5", "a > 3 AND body ILIKE '%A%'", "true"} {
 		for k, output := range foundOutputs {
-			if tier.IsPicked(w+k, 6) {
+			if tier.IsPicked(w+k, 3) {
 				statements = append(statements, "SELECT "+output+" FROM notes WHERE "+where)
 			}
 		}
 		for k, sql := range foundStatements {
-			if tier.IsPicked(w+k, 6) {
+			if tier.IsPicked(w+k, 3) {
 				statements = append(statements, strings.ReplaceAll(sql, "{}", where))
 			}
 		}

@@ -22,7 +22,7 @@ func TestRecordsHaveLiveAttributes(t *testing.T) {
 			t.Fatal(a.Err)
 		}
 	}
-	var texts, want []string
+	var statements, want []string
 	for _, stage := range []string{"1", "3", "2"} {
 		runAsSuperuser(t, in.db, `UPDATE talk."Session" SET stage = `+stage+` WHERE id = '`+sessionA+`'`)
 		for sql, code := range map[string]string{
@@ -33,7 +33,7 @@ func TestRecordsHaveLiveAttributes(t *testing.T) {
 			if a := harness.Ask(agent, sql); a.Code != code {
 				t.Fatalf("%s: %s, want %q", sql, a, code)
 			}
-			texts, want = append(texts, sql), append(want, sessionA+" "+stage)
+			statements, want = append(statements, sql), append(want, sessionA+" "+stage)
 		}
 	}
 	files, err := filepath.Glob(filepath.Join(in.audit, "*.jsonl"))
@@ -68,7 +68,7 @@ func TestRecordsHaveLiveAttributes(t *testing.T) {
 	}
 	for i := range want {
 		if got[i] != want[i] {
-			t.Errorf("%s: recorded %q, and it was %q", texts[i], got[i], want[i])
+			t.Errorf("%s: recorded %q, and it was %q", statements[i], got[i], want[i])
 		}
 	}
 }

@@ -85,9 +85,9 @@ func TestWritesEqualThoseOnAFilteredCopy(t *testing.T) {
 	if sensitive*3 < len(statements)*2 {
 		t.Errorf("%d of %d statements are sensitive to hidden rows, want two thirds", sensitive, len(statements))
 	}
-	if leftRows := harness.Ask(unfiltered,
-		"SELECT count(*) FROM items WHERE title LIKE 'HIDDENMARK%'; SELECT count(*) FROM item_log"); leftRows.Results[0].Rows[0] != "3" {
-		t.Errorf("hidden rows were touched: %s", leftRows)
+	if hiddenRowCounts := harness.Ask(unfiltered,
+		"SELECT count(*) FROM items WHERE title LIKE 'HIDDENMARK%'; SELECT count(*) FROM item_log"); hiddenRowCounts.Results[0].Rows[0] != "3" {
+		t.Errorf("hidden rows were touched: %s", hiddenRowCounts)
 	}
 	in.noMarker(t)
 }

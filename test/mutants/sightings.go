@@ -25,7 +25,7 @@ const sightingsHead = `# Which of "make test" and "make test-all" sees a planted
 # package and the name of the test that sees it. A fault without a target was not tried yet. TestPlanted writes it.
 `
 
-// readSightings reads planted.txt.
+// readSightings returns, for each planted fault, which test saw it, from planted.txt.
 func readSightings(root string) (map[string]Sighting, error) {
 	text, err := os.ReadFile(filepath.Join(root, "test/mutants/planted.txt"))
 	if err != nil {

@@ -71,9 +71,9 @@ func (st *databaseTrio) findEmptyLookupTableLeaks(s *schema, d data) (wrong []st
 		return out
 	}
 	before := all("SELECT 1")
-	seen := 0
+	seenRows := 0
 	for _, rows := range before {
-		seen += len(rows)
+		seenRows += len(rows)
 	}
 	expected := 0
 	for t, rows := range s.visibleOnly(d, s.callers[st.caller]) {
@@ -81,7 +81,7 @@ func (st *databaseTrio) findEmptyLookupTableLeaks(s *schema, d data) (wrong []st
 			expected += len(rows)
 		}
 	}
-	if seen == 0 && expected > 0 {
+	if seenRows == 0 && expected > 0 {
 		return []string{"the agents' role sees nothing with a seal: the check of emptied lookup tables proves nothing. " + failed}
 	}
 	for _, t := range s.tables {

@@ -228,7 +228,7 @@ func (st *databaseTrio) possibleOutcomes(c testCase, i int) map[string]bool {
 
 // cursorOrders returns the case with the rows of its cursor in several orders, if its statement orders none.
 func cursorOrders(c testCase) (out []testCase) {
-	at := slices.IndexFunc(c.messages, func(m string) bool { return strings.HasPrefix(m, "DECLARE ") })
+	at := slices.IndexFunc(c.messages, func(message string) bool { return strings.HasPrefix(message, "DECLARE ") })
 	if at < 0 {
 		return nil
 	}

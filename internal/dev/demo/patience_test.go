@@ -23,7 +23,7 @@ func TestRetryPatience(t *testing.T) {
 	slow := sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonUpstream, "it does not answer in time")
 	problems := sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonStale, "the policy is not installed")
 	var told []string
-	p := retrySchedule{limit: time.Hour, reportEvery: 0, progress: func(what string) { told = append(told, what) }}
+	p := retrySchedule{limit: time.Hour, reportEvery: 0, progress: func(message string) { told = append(told, message) }}
 	for _, c := range []struct {
 		slow    func(error) bool
 		answers []error // one after the other; the last stays

@@ -19,10 +19,10 @@ func tableHash(table catalog.Name) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// EstimateRowsCondition returns a condition that is true for every row of a signed view. If the text has the hint, the
-// planner expects it to be true for one row in two hundred. Without it the planner expects a hundredth of the table or
-// more, since it has no statistics for search operators under row security. Then it hashes all tables that the rule
-// reads.
+// EstimateRowsCondition returns a condition that is true for every row of a signed view. With the hint in a statement's
+// text, the planner expects it to be true for one row in two hundred. Without it the planner expects a hundredth of the
+// table or more, since it has no statistics for search operators under row security. Then it hashes all tables that the
+// rule reads.
 //
 // The planner expects an expression without statistics to be NULL in one row of two hundred (DEFAULT_UNK_SEL). NULLIF
 // of a value and itself is always NULL.

@@ -28,12 +28,12 @@ type LookupTable struct {
 func LookupTables(node Node) []LookupTable {
 	columns := map[catalog.Name]map[string]bool{}
 	relations := map[catalog.Name]*catalog.Relation{}
-	add := func(relation *catalog.Relation, names ...string) {
+	add := func(relation *catalog.Relation, columnNames ...string) {
 		if columns[relation.Name] == nil {
 			columns[relation.Name] = map[string]bool{}
 			relations[relation.Name] = relation
 		}
-		for _, name := range names {
+		for _, name := range columnNames {
 			columns[relation.Name][name] = true
 		}
 	}

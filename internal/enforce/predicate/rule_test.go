@@ -337,10 +337,10 @@ func (s *schema) recorded(t *table) object {
 		if c := ids(t, scope); c != nil && s.chance(70) {
 			is["is"] = []string{c.name}
 		}
-		if in := t.where(func(c *tableColumn) bool {
+		if listColumns := t.where(func(c *tableColumn) bool {
 			return (c.use == list || c.use == document || c.use == jsonText) && c.family == scope.family && collation(scope) == collation(c)
-		}); len(in) > 0 && s.chance(70) {
-			is["in"] = []string{in[s.IntN(len(in))].name}
+		}); len(listColumns) > 0 && s.chance(70) {
+			is["in"] = []string{listColumns[s.IntN(len(listColumns))].name}
 		}
 		if scope.family == "text" && s.chance(50) {
 			is["all"] = "*"

@@ -312,8 +312,8 @@ func TestStatesDiffer(t *testing.T) {
 	}
 }
 
-// Article 7(3): whoever has given takes it back by naming no more than was named then, in one step, at once, from
-// wherever it stands, and nobody else is asked; a reason may be given and is not asked for. seeds/001:200.
+// GDPR, Article 7(3): a subject withdraws consent in one step and from every state. Nothing is required that was not
+// required when it was given: no further name, no reason, and nobody's agreement.
 func TestWithdrawingIsAsEasyAsGranting(t *testing.T) {
 	for name, given := range map[string]func(t testing.TB) *history{
 		"TEMPORARY": func(t testing.TB) *history {

@@ -126,9 +126,9 @@ func (c *chromium) focus(selector string) {
 func (c *chromium) stops(t *testing.T, what string) {
 	t.Helper()
 	var want int
-	const stop = `[...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex='0']")].filter(e =>
+	const tabStopsJS = `[...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex='0']")].filter(e =>
 			e.checkVisibility())`
-	c.eval(stop+`.length`, &want)
+	c.eval(tabStopsJS+`.length`, &want)
 	c.eval(`document.activeElement.blur(); scrollTo(0, 0)`, nil)
 	var order []int
 	for range min(want, 60) {
@@ -141,7 +141,7 @@ func (c *chromium) stops(t *testing.T, what string) {
 			Seen    bool
 		}
 		c.eval(`(() => { const e = document.activeElement, s = getComputedStyle(e), r = e.getBoundingClientRect();
-				return {Index: `+stop+`.indexOf(e), What: e.outerHTML.slice(0, 80),
+				return {Index: `+tabStopsJS+`.indexOf(e), What: e.outerHTML.slice(0, 80),
 			Outline: s.outlineStyle, Width: parseFloat(s.outlineWidth), Seen: `+
 			`r.width > 0 && r.height > 0 && r.left >= 0 && r.top >= 0 && r.bottom <= innerHeight + 1}; })()`, &at)
 		if at.Index < 0 || at.Outline == "none" || at.Width < 2 || !at.Seen {
