@@ -11,7 +11,7 @@ import (
 
 // A visible block of a source's rule applies to the derived row the rule of the target row, without the blocks that say
 // whose row that is.
-func TestDerivedAsksWhatSourcesPointTo(t *testing.T) {
+func TestDerivedRowsAskTheTargetRow(t *testing.T) {
 	snap := derivedSnapshot(t)
 	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
 	const user = "me"

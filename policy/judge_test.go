@@ -13,7 +13,7 @@ import (
 
 // Contracts allow what docs/reference/policy-contracts.md says, whatever a statement does to however many objects. A
 // model of a few lines gives the same result.
-func TestContractsAreHeldWhateverIsRead(t *testing.T) {
+func TestContractsHoldForAnyReads(t *testing.T) {
 	columns := func() (out []catalog.Column) {
 		for _, n := range []string{"id", "x", "y"} {
 			out = append(out, catalog.Column{Name: n, Type: "integer", TypeOID: 23})

@@ -11,7 +11,7 @@ import (
 
 // Rows that are deleted or changed along with a row by way of hidden rows tell about the hidden rows. A policy that
 // permits this gets a warning. It is not where all on the way show together.
-func TestWhatGoesAlongTells(t *testing.T) {
+func TestCascadesOverHiddenRowsAreWarnedOf(t *testing.T) {
 	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
 	type refers struct {
 		sourceColumn, columns, to, cols string

@@ -9,7 +9,7 @@ import (
 )
 
 // A value that agents write does not come out as a hash elsewhere. They could compare the other hashes with guesses.
-func TestHashesOfWhatAgentsWrite(t *testing.T) {
+func TestHashesOfAgentsValues(t *testing.T) {
 	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
 	columns := func(more ...catalog.Column) []catalog.Column {
 		return append([]catalog.Column{{Name: "id", Type: "uuid", Default: "gen_random_uuid()"},

@@ -171,7 +171,7 @@ func TestIndexesThatCompareAnything(t *testing.T) {
 
 // A fallible index has further effects on what agents may write: on columns beside its own, computed columns, values
 // that a new row gets by itself, and columns that agents do not see.
-func TestWhatSuchIndexesTell(t *testing.T) {
+func TestEffectsOfFallibleIndexes(t *testing.T) {
 	box := func(columns ...string) catalog.IndexKey {
 		return catalog.IndexKey{Provider: "postgresql", Method: "gist", Class: "box_ops", Type: 603, Columns: columns}
 	}
@@ -232,7 +232,7 @@ func TestWhatSuchIndexesTell(t *testing.T) {
 }
 
 // A command goes with the last of its columns, and no table has one without any.
-func TestWhatIsLeftOut(t *testing.T) {
+func TestCommandsWithoutColumnsAreLeftOut(t *testing.T) {
 	snap := compared(catalog.IndexKey{Provider: "postgresql", Method: "gist", Class: "box_ops", Type: 603,
 		Columns: []string{"v"}})
 	const rows = "rows: [ { own: { column: owner, is: user } } ], "
@@ -262,7 +262,7 @@ func TestWhatIsLeftOut(t *testing.T) {
 
 // An expression that may fail for an unchanged row tells about the columns that it reads, whatever is updated. It also
 // tells about hidden rows that change along.
-func TestWhatIsAskedAnew(t *testing.T) {
+func TestRecheckedExpressions(t *testing.T) {
 	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
 	base := func() *catalog.Relation {
 		return &catalog.Relation{Name: public("t"), Kind: catalog.Table, PrimaryKey: []string{"id"},
@@ -515,7 +515,7 @@ func TestKeysOfSomeRows(t *testing.T) {
 
 // The indexes and checks of a partition tell as much as those of the whole table. So does what is computed from a
 // hidden column.
-func TestWhatPartsTell(t *testing.T) {
+func TestIndexesOfPartitionsTell(t *testing.T) {
 	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
 	const own, hidden = "rows: [ { own: { column: owner, is: user } } ], ", "columns: { id: allow, title: allow, made: allow }, "
 	const update, remove = "write: { commands: [update], columns: [title] }", "write: { commands: [delete] }"

@@ -134,7 +134,7 @@ func froms(pairs []predicate.ColumnPair) []string {
 // A new or changed row must meet the table's rule except where a stamp overrules it, the stamps, and the check. For
 // each foreign key that agents can set, it must refer to a row that they see. A changed row may lead where it led, but
 // where that would tell what agents do not read.
-func TestWhatRowsMustBe(t *testing.T) {
+func TestConditionsOnNewRows(t *testing.T) {
 	const own, others = "rows: [ { own: { column: owner, is: user } } ]",
 		"  people: { rows: [ { own: { column: owner, is: user } } ] }\n  kinds: { rows: open }\n"
 	compile := func(tables string) (*policy.Policy, error) {

@@ -63,7 +63,7 @@ func validator(t *testing.T) func(text string) (notYAML, invalid error) {
 }
 
 // Every policy of the worlds and of the docs validates.
-func TestSchemaTakesWhatIsRight(t *testing.T) {
+func TestSchemaAcceptsRightPolicies(t *testing.T) {
 	valid := validator(t)
 	kinds := map[string]int{}
 	check := func(kind, sourceColumn, text string) {
@@ -107,7 +107,7 @@ func TestSchemaTakesWhatIsRight(t *testing.T) {
 }
 
 // A wrong policy that the decoder refuses without looking at a database does not validate, and one that it takes does.
-func TestSchemaRefusesWhatIsWrong(t *testing.T) {
+func TestSchemaRefusesWrongPolicies(t *testing.T) {
 	valid := validator(t)
 	paths, err := filepath.Glob("testdata/wrong/*.txt")
 	if err != nil {

@@ -74,9 +74,9 @@ func TestClaimsAreTheServers(t *testing.T) {
 	}
 }
 
-// TestWhatChangesClaims: every kind of statement that changes a mapped setting says so when others follow it in one
-// text. Until it is answered, nothing is decided by the value before.
-func TestWhatChangesClaims(t *testing.T) {
+// TestStatementsThatChangeClaims: every kind of statement that changes a mapped setting says so when others follow it
+// in one text. Until it is answered, nothing is decided by the value before.
+func TestStatementsThatChangeClaims(t *testing.T) {
 	changed := map[verdict.EffectKind]bool{}
 	for kind := verdict.EffectNone; kind <= verdict.EffectDiscard; kind++ {
 		for _, name := range []string{"", "app.a", "app.b", "s", "u", "missing"} {
@@ -117,10 +117,10 @@ func TestWhatChangesClaims(t *testing.T) {
 	}
 }
 
-// TestClaimsBehindWhatFails: a setting of a group whose Sync has not come is undone by any later failure in the group,
-// on the server or by a refusal. A statement sent at once after that is decided under the server's value at that time,
-// or under none.
-func TestClaimsBehindWhatFails(t *testing.T) {
+// TestClaimsAfterAFailedGroup: a setting of a group whose Sync has not come is undone by any later failure in the
+// group, on the server or by a refusal. A statement sent at once after that is decided under the server's value at that
+// time, or under none.
+func TestClaimsAfterAFailedGroup(t *testing.T) {
 	p := startProxy(t)
 	w := &probeClaims{values: map[int]string{}}
 	p.editRoute = func(r *Route) {

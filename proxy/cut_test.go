@@ -54,9 +54,9 @@ func (p *splittingConn) Read(b []byte) (int, error) {
 	return p.Conn.Read(b[:min(len(b), p.size(p.random))])
 }
 
-// TestWhatWaitsForTheRestIsCounted: a client that sends much and does not ask for the answer holds no more memory
+// TestWaitingMessagesAreCounted: a client that sends much and does not ask for the answer holds no more memory
 // than any other.
-func TestWhatWaitsForTheRestIsCounted(t *testing.T) {
+func TestWaitingMessagesAreCounted(t *testing.T) {
 	p := startProxy(t)
 	c := p.connectRaw(t)
 	defer c.Close()

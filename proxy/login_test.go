@@ -96,9 +96,9 @@ func TestWrongPassword(t *testing.T) {
 	}
 }
 
-// TestWhoIsNotServed: some routes are served to nobody, even with a password that fits. They are a route of an unknown
-// kind, an agent's route without a credential, and a route that refuses.
-func TestWhoIsNotServed(t *testing.T) {
+// TestRoutesThatServeNobody: some routes are served to nobody, even with a password that fits. They are a route of an
+// unknown kind, an agent's route without a credential, and a route that refuses.
+func TestRoutesThatServeNobody(t *testing.T) {
 	credentials := agentCredentials()
 	for name, edit := range map[string]func(*Route){
 		"refused":                        func(r *Route) { r.Kind = Refused },

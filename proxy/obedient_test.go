@@ -51,7 +51,7 @@ func playRounds(t *testing.T, p *testProxy, rounds ...round) string {
 }
 
 // SQL runs by name what is a query, and nothing that counts on values which the proxy looks at as they are bound.
-func TestWhatSQLRunsByName(t *testing.T) {
+func TestQueriesThatSQLRunsByName(t *testing.T) {
 	p := startCommentProxy(t)
 	prepared := func(text string, then ...pgx3.FrontendMessage) string {
 		return playRounds(t, p, upToReady(1, q("BEGIN")),

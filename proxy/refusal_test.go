@@ -197,8 +197,8 @@ func TestRecheck(t *testing.T) {
 	}
 }
 
-// TestRecheckOfWhatRunsByName: so is what a statement runs by name, whatever may be said of that statement itself.
-func TestRecheckOfWhatRunsByName(t *testing.T) {
+// TestRecheckOfStatementsRunByName: so is what a statement runs by name, whatever may be said of that statement itself.
+func TestRecheckOfStatementsRunByName(t *testing.T) {
 	p := startProxy(t)
 	for name, use := range map[string][]pgx3.FrontendMessage{
 		"EXECUTE":             {q("EXECUTE s")},
@@ -266,9 +266,9 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// TestRecordsNameWhatRan: the record of EXECUTE names the statement that the server runs under that name, even while
-// the name's PREPARE is not answered.
-func TestRecordsNameWhatRan(t *testing.T) {
+// TestRecordsNameTheExecutedStatement: the record of EXECUTE names the statement that the server runs under that name,
+// even while the name's PREPARE is not answered.
+func TestRecordsNameTheExecutedStatement(t *testing.T) {
 	p := startProxy(t)
 	for name, c := range map[string]struct {
 		before []round
@@ -323,8 +323,8 @@ func TestRecordsNameWhatRan(t *testing.T) {
 	}
 }
 
-// TestOutcomeOfWhatIsNotAnswered: statements in flight when a session ends have an outcome in the record, too.
-func TestOutcomeOfWhatIsNotAnswered(t *testing.T) {
+// TestOutcomeOfUnansweredStatements: statements in flight when a session ends have an outcome in the record, too.
+func TestOutcomeOfUnansweredStatements(t *testing.T) {
 	for name, options := range map[string][]func(*testProxy, *Config){
 		"sent":               nil,
 		"waiting to be sent": {withDecider(func(j *fakeDecider) { j.resultBound = wideBound(true) })}, // the proxy waits for a limited result

@@ -33,7 +33,7 @@ func (r *renewingSeals) Decide(ctx context.Context, text string, p verdict.Proto
 
 // Texts that are prepared by a name say so to row policies. Plans that hold the seal are made anew with a new one in a
 // session that runs many, and left alone in others.
-func TestPlansAreMadeAnewWithTheSeal(t *testing.T) {
+func TestPlansAreRemadeWithANewSeal(t *testing.T) {
 	p := startProxy(t)
 	var due atomic.Bool
 	p.editRoute = func(r *Route) {

@@ -128,7 +128,7 @@ func checkFreshness(t *testing.T, options ...func(*testProxy, *Config)) {
 }
 
 // Where nobody can say what has changed, what would need it is refused, and the rest goes on.
-func TestNobodyKnowsWhatChanged(t *testing.T) {
+func TestUnknownChanges(t *testing.T) {
 	p := startProxy(t)
 	conn := p.connectRaw(t)
 	conn.play(t, []round{upToReady(1, q("DECLARE h CURSOR WITH HOLD FOR SELECT * FROM generate_series(1, 9)")), upToReady(1, q("FETCH 1 FROM h"))})
@@ -170,10 +170,10 @@ func TestQuestionsAreFew(t *testing.T) {
 	}
 }
 
-// TestWhatWaitsIsAskedAboutAsThat: results that wait in a portal may be too old, by the clock alone, where a statement
+// TestOpenPortalsAreDecidedByAge: results that wait in a portal may be too old, by the clock alone, where a statement
 // that runs anew is not. However such a portal is opened and used again, in whichever transaction, the decider is asked
 // about it as a waiting portal. It is not asked so about anything else.
-func TestWhatWaitsIsAskedAboutAsThat(t *testing.T) {
+func TestOpenPortalsAreDecidedByAge(t *testing.T) {
 	const series = "SELECT * FROM generate_series(1, 9)"
 	one := func(m ...pgx3.FrontendMessage) round { return upToReady(1, m...) }
 	begins := map[string][]round{
@@ -219,7 +219,7 @@ func TestWhatWaitsIsAskedAboutAsThat(t *testing.T) {
 }
 
 // A RESET ALL that is undone, and an Execute that the server has skipped, have not happened.
-func TestWhatDidNotHappen(t *testing.T) {
+func TestUndoneAndSkippedStatements(t *testing.T) {
 	const series = "SELECT * FROM generate_series(1, 9)"
 	for name, c := range map[string]struct {
 		before []round
@@ -251,7 +251,7 @@ func TestWhatDidNotHappen(t *testing.T) {
 }
 
 // A message sent in advance may start long after. So the decider is asked when the statement before it is answered.
-func TestWhatIsSentInAdvanceIsAskedAboutInTurn(t *testing.T) {
+func TestMessagesSentInAdvanceAreDecidedInTurn(t *testing.T) {
 	const slow, series = "SELECT pg_sleep(1)", "SELECT * FROM generate_series(1, 9)"
 	for name, messages := range map[string][]pgx3.FrontendMessage{
 		"transaction": {q("BEGIN ISOLATION LEVEL REPEATABLE READ"), q("SELECT 1"), q(slow), q("SELECT 1")},

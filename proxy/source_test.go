@@ -134,7 +134,7 @@ func TestDeadlineEndsWaiting(t *testing.T) {
 }
 
 // A peer that is gone is an error of who writes, and no signal.
-func TestSinkOfWhoIsGone(t *testing.T) {
+func TestWriteToAClosedPeer(t *testing.T) {
 	for name, pair := range sockets(t) {
 		t.Run(name, func(t *testing.T) {
 			pair[1].Close()

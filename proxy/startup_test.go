@@ -10,7 +10,7 @@ import (
 
 // A setting of the startup message is judged as a setting at start, wherever in the message it stands. A setting that
 // may be changed later may not be one to begin with.
-func TestSettingsAreJudgedAsWhatTheyAre(t *testing.T) {
+func TestStartupSettingsAreJudged(t *testing.T) {
 	st := &startup{options: `-c a=1 -cb=2 --c-d=3 --Default_Transaction_Isolation=repeatable\ read`,
 		settings: []setting{{"application_name", "4", "startup"}, {"e", "5", "startup"}}}
 	var judged []setting

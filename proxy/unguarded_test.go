@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// TestWhatCallsFunctionsIsAskedAbout: nothing in the database refuses a call of a function that was replaced since it
+// TestFunctionCallsAreDecidedAgain: nothing in the database refuses a call of a function that was replaced since it
 // was checked, so that the proxy asks before each. Outside a transaction, and as the first of one, it decides and sends
 // the statement again.
-func TestWhatCallsFunctionsIsAskedAbout(t *testing.T) {
+func TestFunctionCallsAreDecidedAgain(t *testing.T) {
 	const call = "SELECT 7 AS of_the_owner"
 	run := upToReady(1, pa("", call), bi("", ""), ex("", 0), sy)
 	prepared := upToReady(1, pa("s", call), sy)

@@ -139,7 +139,7 @@ var notInCells = []string{
 
 // An expression that tells more than cells do is refused everywhere in an aggregate; a dimension may stand everywhere,
 // and the answer has large enough groups only. The last check asks the grammar whether a place was forgotten.
-func TestWhatCellsTellOfStandsAnywhere(t *testing.T) {
+func TestExpressionsOfDimensionsAreAllowedAnywhere(t *testing.T) {
 	r := counted(t, InjectedMode)
 	seen, fields := map[string]bool{}, map[string]bool{}
 	for _, place := range countedPlaces {

@@ -7,7 +7,7 @@ import (
 
 // A cast of another role closes its target type to statements that have a value of its source type, and to nothing
 // else. The type gauge is cast to integer by a function that nobody listed.
-func TestCastsOfOthersCloseWhatHasTheirSource(t *testing.T) {
+func TestCastsOfOtherRolesCloseTheirTarget(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	for sql, refused := range map[string]bool{
 		"SELECT '1'::integer":                                                               false,

@@ -58,7 +58,7 @@ func TestGroupByKeyOfNarrowedTables(t *testing.T) {
 }
 
 // A column of a composite type is added where each of its fields can be compared, to any depth.
-func TestGroupByKeyBesideComposites(t *testing.T) {
+func TestGroupByKeyWithCompositeColumns(t *testing.T) {
 	tier.All(t)
 	for kind, added := range map[string]bool{
 		"homes": true, "CREATE TYPE spot AS (at place, why mood[])": true, "CREATE TYPE spot AS (name text, data json)": false, "odds": false,

@@ -111,7 +111,7 @@ func TestHardeningOfWrites(t *testing.T) {
 }
 
 // A write that runs any code of the owner's gets a hardened plan.
-func TestHardeningOfWhatWritesRun(t *testing.T) {
+func TestHardeningOfOwnersCodeInWrites(t *testing.T) {
 	tier.All(t)
 	const (
 		update, remove = "UPDATE drafts SET title = 'a'", "DELETE FROM drafts"

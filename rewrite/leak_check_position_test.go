@@ -295,7 +295,7 @@ func TestSumsInsideExpressions(t *testing.T) {
 // Some leak-safe expressions are not leak-safe beside others: an aggregate's condition that names columns of an outer
 // query, and groups of which each gives a row. So are types without an order of PostgreSQL's own, and a parameter
 // beside a column of a larger type than its cast.
-func TestCompanyOfWhatIsLeakSafe(t *testing.T) {
+func TestLeakSafeExpressionsBesideOthers(t *testing.T) {
 	r, conn := altered(t, AlwaysSignedMode,
 		"CREATE EXTENSION hstore; ALTER TABLE memories ADD n integer, ADD level integer, ADD h hstore; ALTER TABLE people ADD n bigint")
 	for sql, signed := range map[string]bool{

@@ -218,7 +218,7 @@ func TestSignedPathIsForViews(t *testing.T) {
 }
 
 // Each thing that keeps a text from the signed path, beside something near it that does not.
-func TestSignedPathIsForWhatIsPlain(t *testing.T) {
+func TestSignedPathTakesPlainTexts(t *testing.T) {
 	r := rewriter(t, AlwaysSignedMode)
 	for _, c := range []struct{ takesArguments, stays, reason string }{
 		{"SELECT title FROM memories", "SELECT title INTO TEMP t FROM memories", "*"},

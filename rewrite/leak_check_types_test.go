@@ -126,7 +126,7 @@ func TestDomainsTakeThePathOfTheirTypes(t *testing.T) {
 // ORMs and drivers write around a search: casts of parameters to enums, enum names by the search path, limits with a
 // type, and configurations with a cast. They write patterns in upper case, by concat, and without an escape. Each was
 // sent to row security, which reads the whole table.
-func TestSignedPathIsForWhatORMsWrite(t *testing.T) {
+func TestSignedPathTakesTextsOfORMs(t *testing.T) {
 	r, _ := altered(t, AlwaysSignedMode,
 		`CREATE EXTENSION citext; CREATE TYPE stage AS ENUM ('open', 'done'); CREATE TYPE "Odd Stage" AS ENUM ('open');
 			ALTER TABLE memories ADD at stage, ADD odd "Odd Stage", ADD mail citext, ADD tags text[], ADD names varchar(50)[], ADD found tsvector`)

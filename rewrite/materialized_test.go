@@ -12,7 +12,7 @@ import (
 
 // The server decides which transactions keep one snapshot, however the isolation level is requested. A text says
 // whether it sets such a level, for its own transaction or for all later ones.
-func TestWhatKeepsItsSnapshotIsTheServers(t *testing.T) {
+func TestTransactionsThatKeepASnapshot(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	conn := database(t).Connect(t, "postgres")
 	level := func(of string) string {
@@ -82,7 +82,7 @@ func TestWhatKeepsItsSnapshotIsTheServers(t *testing.T) {
 }
 
 // Each statement that sets a claim of the policy says so, with the server's value. The proxy follows it.
-func TestWhatSetsAClaimSaysSo(t *testing.T) {
+func TestStatementsThatSetAClaim(t *testing.T) {
 	claiming := *rewriter(t, InjectedMode)
 	claiming.claims = map[string]string{"app.mode": "mode"}
 	conn := database(t).Connect(t, "postgres")

@@ -222,7 +222,7 @@ func TestSplitName(t *testing.T) {
 }
 
 // Every function that agents may call and that makes a value from a name of the catalogs has its constants judged.
-func TestWhatTakesNames(t *testing.T) {
+func TestFunctionsThatTakeCatalogNames(t *testing.T) {
 	conn := database(t).Connect(t, "postgres")
 	var types []string
 	for name := range nameTypes {

@@ -62,7 +62,7 @@ func TestOperatorsOfOthersStandNowhere(t *testing.T) {
 }
 
 // A name that no data file lists is refused: each name of PostgreSQL's that a statement uses, taken out of its file.
-func TestWhatNoDataFileHasIsRefused(t *testing.T) {
+func TestNamesWithoutDataFileAreRefused(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	for name, sql := range map[string]string{"||": "SELECT 'a' || 'b'",
 		"<->": "SELECT point '(0,0)' <-> point '(1,1)'", "=": "SELECT 1 FROM people a JOIN people b USING (id)"} {

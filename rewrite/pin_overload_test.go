@@ -9,7 +9,7 @@ import (
 )
 
 // An argument that a policy pins is pinned in every call that is sent, whichever overload the call may mean.
-func TestWhatIsFixedIsFixedInEveryOverload(t *testing.T) {
+func TestPinnedArgumentsOfEveryOverload(t *testing.T) {
 	for _, c := range []struct {
 		hasLimitOne, second string // names of arguments
 		out                 int    // the number of calls in the rewritten text

@@ -13,7 +13,7 @@ import (
 
 // Row security uses no index for a condition that is not leak-proof, be it for one row or for the first of a LIMIT.
 // Such a search takes the signed path. A condition on several columns finds few rows.
-func TestWhatRowSecurityFindsInNoIndex(t *testing.T) {
+func TestSearchesWithoutIndexUnderRowSecurity(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	if _, err := conn.PgConn().Exec(context.Background(), `CREATE TABLE owners (id bigint PRIMARY KEY, agreed text);
 		CREATE TYPE state AS ENUM ('open', 'closed');

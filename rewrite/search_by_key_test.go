@@ -163,7 +163,7 @@ func TestFoundByKey(t *testing.T) {
 
 // A leak-safe statement that joins tables also has its rows found by key, whether it takes the signed path or not. The
 // path depends on sizes, hidden rows counted.
-func TestFoundByKeyWhateverTheSizes(t *testing.T) {
+func TestFoundByKeyForAnySizes(t *testing.T) {
 	const change = "ALTER TABLE memories ADD found tsvector; CREATE INDEX ON memories USING gin (found)"
 	r, _ := altered(t, AutoMode, change)
 	for sql, want := range map[string]bool{

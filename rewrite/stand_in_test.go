@@ -13,7 +13,7 @@ import (
 
 // A stand-in answers a call of a PostgreSQL function even if the policy lists functions of the stand-in's name. A call
 // by name alone may mean the function that it replaces.
-func TestStandInsAnswerWhateverElseIsCalledSo(t *testing.T) {
+func TestStandInsAnswerDespiteListedFunctions(t *testing.T) {
 	conn := database(t).Connect(t, "postgres")
 	var names, listed []string
 	var schema strings.Builder

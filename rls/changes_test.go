@@ -258,7 +258,7 @@ tables:
 }
 
 // Time hides what is shown by a rule that goes by the clock, wherever the rule stands, and nothing else.
-func TestWhatTimeHides(t *testing.T) {
+func TestRulesByTheClock(t *testing.T) {
 	w := newWorld(t, "SET ROLE app_owner; CREATE TABLE visits (id int PRIMARY KEY, person uuid, user_id uuid, kind text, until timestamptz);"+
 		"CREATE TABLE desks (user_id uuid, desk int, until timestamptz); CREATE TABLE papers (id int PRIMARY KEY, visit int, desk int); RESET ROLE")
 	const head = "version: 1\nattributes:\n  user: { type: uuid, source: credential }\n"

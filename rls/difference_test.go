@@ -81,7 +81,7 @@ func others(before, after map[string]string) []string {
 var status = []string{"{ status: { column: consent_status, is: granted } }", "{ status: { column: consent_status, is: given } }"}
 
 // A change of one rule leaves the policies, views, triggers and functions of other tables as they are, by their OIDs.
-func TestMigrateChangesWhatDiffers(t *testing.T) {
+func TestMigrateChangesOnlyDifferences(t *testing.T) {
 	w := newWorld(t).change(rls.Options{SignedViews: true})
 	if c := w.changed(); c.Objects != c.AllObjects || c.Tables != 3 || c.AllTables != 3 || c.Objects < 20 {
 		t.Errorf("the first time: %+v", c)
@@ -112,7 +112,7 @@ func TestMigrateChangesWhatDiffers(t *testing.T) {
 
 // An object that needs a replaced object is replaced as well. A rule reads one column more of people, and with it the
 // view changes by which the rule of memories reads people.
-func TestMigrateRemakesWhatNeedsIt(t *testing.T) {
+func TestMigrateReplacesDependentObjects(t *testing.T) {
 	w := newWorld(t).change(rls.Options{SignedViews: true}).migrate()
 	before := w.numbers()
 	w.change(rls.Options{SignedViews: true}, "{ status: { column: consent_status, is: granted } }", "{ status: { column: name, is: Ada } }").changed()
@@ -189,7 +189,7 @@ func TestMigrateWaitsForNoOtherTable(t *testing.T) {
 }
 
 // The script of a migrate that changes one table is about this table.
-func TestDryRunPrintsWhatDiffers(t *testing.T) {
+func TestDryRunPrintsDifferences(t *testing.T) {
 	w := newWorld(t).change(rls.Options{SignedViews: true}).migrate()
 	before := w.state()
 	w.change(rls.Options{SignedViews: true}, status...)
@@ -253,7 +253,7 @@ func (p needless) Objects(f migrations.Found) []rls.Object {
 }
 
 // Other roles, another name of the database, and what was altered by hand are reasons to make all anew.
-func TestMigrateMakesAllAnew(t *testing.T) {
+func TestMigrateRecreatesAllObjects(t *testing.T) {
 	tier.All(t)
 	w := newWorld(t).change(rls.Options{SignedViews: true}).migrate()
 	w.exec(w.super, "ALTER POLICY pgconsent_select ON memories USING (true)")

@@ -191,7 +191,7 @@ func TestMaterializedWhenSettledAtOnce(t *testing.T) {
 }
 
 // A row written in a session with other settings than the reader's is settled all the same.
-func TestMaterializedWhateverSettings(t *testing.T) {
+func TestMaterializedUnderAnySettings(t *testing.T) {
 	tier.All(t)
 	_, super, plan := materializedOver(t, `version: 1
 attributes: { user: { type: integer, source: credential } }
@@ -269,7 +269,7 @@ INSERT INTO notes SELECT g, g FROM generate_series(1, 9) g; INSERT INTO more SEL
 }
 
 // The owner's columns may have any names: they are not taken for variables of the functions.
-func TestMaterializedBesideColumnsOfAnyName(t *testing.T) {
+func TestMaterializedWithColumnsOfAnyName(t *testing.T) {
 	columns := ", v text, value text, c text, t text, o text, r text, w text, l text, k bigint, open timestamptz, " +
 		"step int, tx text, name text, changed0 text[], changed1 text[], reached0 text[], reached1 text[], " +
 		"concerned0 text[], concerned1 text[], s1 int, new text, old text"

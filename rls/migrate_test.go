@@ -45,7 +45,7 @@ func (w *world) state() string {
 	return strings.ReplaceAll(got, ",class", "\nclass")
 }
 
-func TestDownRestoresWhatWasFound(t *testing.T) {
+func TestDownRestoresTheFoundState(t *testing.T) {
 	w := newWorld(t,
 		"GRANT CREATE ON SCHEMA public TO PUBLIC",
 		"ALTER TABLE people ENABLE ROW LEVEL SECURITY",

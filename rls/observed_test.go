@@ -11,7 +11,7 @@ import (
 
 // A table that is only observed shows agents every row. The rows that its rule would show can be compared with that,
 // even if no other rule looks up other tables.
-func TestWhatIsObservedCanBeCompared(t *testing.T) {
+func TestObservedTablesCanBeCompared(t *testing.T) {
 	w := newWorld(t)
 	file := filepath.Join(t.TempDir(), "policy.yaml")
 	if err := os.WriteFile(file, []byte(`version: 1

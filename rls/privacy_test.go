@@ -3,7 +3,7 @@ package rls_test
 import "testing"
 
 // A column called as an argument is, of the owner's, does not say who asks.
-func TestPrivacyRowsBesideColumnsOfAnyName(t *testing.T) {
+func TestPrivacyRowsWithColumnsOfAnyName(t *testing.T) {
 	const columns = ", caller text, of_store text, after text[], most int, of_kind text"
 	_, super, _ := materializedOver(t, `version: 1
 attributes: { user: { type: text, source: credential } }

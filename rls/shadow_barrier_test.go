@@ -13,7 +13,7 @@ import (
 
 // An agent's expression that fails for a hidden name fails nowhere, and its message contains no such name. No shadow
 // lets it run on a row that the shadow leaves out, or reads only for a join.
-func TestShadowsKeepExpressionsFromWhatIsHidden(t *testing.T) {
+func TestShadowsKeepExpressionsFromHiddenNames(t *testing.T) {
 	w := newWorld(t,
 		"CREATE TABLE hidden_table (hidden_column int PRIMARY KEY DEFAULT 42 REFERENCES hidden_table, CONSTRAINT hidden_check CHECK (hidden_column > 0))",
 		"CREATE INDEX hidden_index ON hidden_table (hidden_column); CREATE SEQUENCE hidden_sequence",

@@ -14,7 +14,7 @@ import (
 // The sessions of docs/reference/privacy.md and docs/reference/generalize.md, line by line, by the command line against
 // a demo: what it prints is what stands there. So are the commands of the world's text, as they stand in that.
 // seeds/003:67-84, 107-113, 115-121, 123-126.
-func TestPrivacyPageIsWhatHappens(t *testing.T) {
+func TestPrivacyPageSessions(t *testing.T) {
 	tier.All(t)
 	demo := launch(t, nil, "demo", "--world", "kernle", "--json", "--dir", t.TempDir(), "--listen", demos.FreeAddress(t), "--http", demos.FreeAddress(t))
 	access, _ := demo.ready(t)

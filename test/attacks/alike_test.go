@@ -9,7 +9,7 @@ import (
 )
 
 // A change that the type's own equality, or a text of the value, does not tell ends older snapshots too.
-func TestChangesBetweenWhatLooksAlike(t *testing.T) {
+func TestChangesBetweenEqualLookingValues(t *testing.T) {
 	tier.All(t)
 	for _, c := range []struct{ rule, change string }{
 		{`{ sql: "state LIKE 'o%'" }`, "UPDATE notes SET state = 'OPEN' WHERE id = 1"},

@@ -13,7 +13,7 @@ import (
 
 // Rows that are deleted or changed along with a written row may tell about hidden rows in between. The policy is warned
 // exactly where they do.
-func TestWhatGoesAlong(t *testing.T) {
+func TestCascadesOverHiddenRows(t *testing.T) {
 	tier.All(t)
 	const own, all = "rows: [ own: { column: owner, is: user } ]", "attributes: { user: { type: text, source: credential } }\ntables:\n"
 	const tasks = "  task: { " + own + ", write: { commands: [delete] } }\n"

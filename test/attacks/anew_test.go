@@ -224,7 +224,7 @@ func anewColumns(salary, until, day, at, n string) string {
 
 const anewHead = "version: 1\nattributes: { user: { type: text, source: credential } }\ntables:\n"
 
-func TestWhatIsAskedAnewTells(t *testing.T) {
+func TestRecheckedExpressionsTell(t *testing.T) {
 	tier.All(t)
 	for _, group := range anew {
 		if pgtest.Binaries().Major < group.least {
@@ -311,7 +311,7 @@ const anewFree = `CREATE EXTENSION btree_gist; CREATE EXTENSION pg_trgm; CREATE 
 	CREATE UNIQUE INDEX ON free (owner, title) WHERE title <> '';
 	INSERT INTO free (owner, title, salary, kind, born) VALUES ('me', 'mine', 5, 'x', '{}');`
 
-func TestWhatCannotFailTellsNothing(t *testing.T) {
+func TestInfallibleExpressionsTellNothing(t *testing.T) {
 	tier.All(t)
 	var got [2]string
 	for i := range got {

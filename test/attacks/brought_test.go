@@ -106,7 +106,7 @@ var brought = []struct {
 
 // PostgreSQL runs some code of the owner that no text names, as it plans, finds rows, or makes values. Such code runs
 // in a hardened plan, and sees no signed text.
-func TestWhatNoTextNamesTellsNothing(t *testing.T) {
+func TestUnnamedOwnersCodeTellsNothing(t *testing.T) {
 	tier.All(t)
 	schema, policy, views := broughtBy+quietTable, reachedDear+quietPolicy, "views: {"
 	var statements []string
@@ -167,7 +167,7 @@ func called(sql, name string) string {
 }
 
 // A constant beside a value is converted to the value's type when the statement is parsed.
-func TestWhatIsMadeAsItIsParsedTellsNothing(t *testing.T) {
+func TestParseTimeConversionsTellNothing(t *testing.T) {
 	tier.All(t)
 	const schema = broughtBy +
 		"CREATE TABLE q (id int PRIMARY KEY, owner text NOT NULL, ds odd[] DEFAULT '{1}', h pair DEFAULT '(1,2)', " +

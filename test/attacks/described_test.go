@@ -61,7 +61,7 @@ var describedStatements = []string{
 
 // The description of a result names the tables and columns that the client has named, whichever path the statement
 // takes. Drivers look columns up by these numbers, and the path depends on the sizes of tables, hidden rows counted.
-func TestResultsAreDescribedAsWhatWasNamed(t *testing.T) {
+func TestResultsAreDescribedByTheNamedColumns(t *testing.T) {
 	origin := func(c *pgconn.PgConn, sql string) (prepared, ran string) {
 		d, err := c.Prepare(t.Context(), "", sql, nil)
 		if err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // The twins differ in a table and an index that the policy does not list, whose names functions are asked about.
-func TestNamesOfWhatIsNotListed(t *testing.T) {
+func TestNamesOfUnlistedObjects(t *testing.T) {
 	const policy = anewHead + "  note: { rows: [ own: { column: owner, is: user } ], columns: { id: allow, owner: allow, v: allow } }\n"
 	var statements []string
 	for _, name := range []string{"salaries", "public.salaries", "zkey", "salaries_pkey"} {

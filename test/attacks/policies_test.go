@@ -35,7 +35,7 @@ var idle = []struct{ name, sql string }{
 
 // Permissive policies of the owner's, and those of other roles, run nothing in agents' statements. So a statement is
 // planned as if they were not there, and distinguishes twins no more than then.
-func TestPoliciesBesideOursTellNothing(t *testing.T) {
+func TestOwnersPoliciesTellNothing(t *testing.T) {
 	tier.All(t)
 	schema, policy, views := probing+idlers+quietTable, reachedDear+quietPolicy, "views: {"
 	var statements []string

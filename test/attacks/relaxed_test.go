@@ -93,7 +93,7 @@ var plain = []struct{ name, sql string }{
 }
 
 // Code that a seemingly plain SQL function runs gets a hardened plan; a plain function needs none.
-func TestWhatIsNotPlainTellsNothing(t *testing.T) {
+func TestUserCodeInSQLFunctionsTellsNothing(t *testing.T) {
 	tier.All(t)
 	ask := func(mode instance.Mode, more string, cases []struct{ name, sql string }, unhardened bool) {
 		schema, policy := broughtBy+notPlain+more+quietTable, reachedDear+quietPolicy

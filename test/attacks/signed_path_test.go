@@ -338,7 +338,7 @@ func TestTheSignedPathFindsFirst(t *testing.T) {
 
 // A column without a name is called after its expression, also where that is another column's name. No expression is
 // computed over groups that is one over a row once constants are folded.
-func TestTheSignedPathKnowsWhatIsMeant(t *testing.T) {
+func TestTheSignedPathResolvesNames(t *testing.T) {
 	tier.All(t)
 	odd := "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300, body = 'zz'"
 	cases := []signedCase{

@@ -216,7 +216,7 @@ func tableNamed(sql, name string) string {
 
 // PostgreSQL runs some functions of other roles by itself, to compare values or to convert them. They run in a hardened
 // plan as well, and see no signed text.
-func TestWhatComparesByItselfTellsNothing(t *testing.T) {
+func TestImplicitComparisonsTellNothing(t *testing.T) {
 	tier.All(t)
 	const schema = probing + `CREATE TABLE q (id int PRIMARY KEY, owner text NOT NULL, g grade, gs grade[], s spans, c code);
 INSERT INTO q VALUES (1, 'me', 'low', '{low,high}', '[1,2]', 'c1'), (3, 'me', 'high', '{high,low}', '[1,3]', 'c2'), (2, 'other', 'low', '{low}', '[1,4]', 'c1');

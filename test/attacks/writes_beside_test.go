@@ -121,7 +121,7 @@ var besideCopies = [][2]string{
 
 // Statements that write with reads beside them, views, stored values, cursors and COPY tell twins of a hidden row
 // nothing. This holds whichever hint an agent puts in front, and they leave the same rows.
-func TestWritesBesideReadsTellNothing(t *testing.T) {
+func TestWritesWithReadsTellNothing(t *testing.T) {
 	tier.All(t)
 	var statements []string
 	for p, place := range besidePlaces {

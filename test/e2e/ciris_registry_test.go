@@ -239,7 +239,7 @@ func TestCirisB_PurposesAndCategories(t *testing.T) {
 
 // An expired record hides at its instant, before any sweep: "14 days auto-expiry".
 // seeds/001:23-28.
-func TestCirisB_ExpiryActsByItself(t *testing.T) {
+func TestCirisB_ExpiryActsWithoutASweep(t *testing.T) {
 	governedInModes(t, consent.Settings{}, func(g *governedWorld) {
 		agent, user := g.proxy.Agent(g, "agent", "ciris"), g.users[0]
 		g.temporary(user)

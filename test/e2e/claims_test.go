@@ -3,7 +3,7 @@ package e2e
 import "testing"
 
 // A statement that a text runs, by name too, is decided by the claims at that moment, not by those before the text.
-func TestClaimsOfWhatRunsByName(t *testing.T) {
+func TestClaimsOfStatementsRunByName(t *testing.T) {
 	b := startBeheard(t)
 	b.stage(t, "4")
 	b.now(t, `UPDATE "Session" SET stage = 2 WHERE id = 'ses-2-4'`)

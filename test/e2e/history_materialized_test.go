@@ -33,9 +33,9 @@ var withdrawals = []string{
 	"BEGIN ISOLATION LEVEL SERIALIZABLE; DELETE FROM people WHERE id = $person; COMMIT",
 }
 
-// TestHistoryOfWhatIsMaterialized plays the same ways where the answer is kept, and withdraws in every way that settles it or
-// cannot.
-func TestHistoryOfWhatIsMaterialized(t *testing.T) {
+// TestHistoryOfMaterializedConsents plays the same ways where the answer is kept, and withdraws in every way that
+// settles it or cannot.
+func TestHistoryOfMaterializedConsents(t *testing.T) {
 	tier.All(t)
 	trials, seed := tier.Count(1, 3, 100), tier.Seed()
 	t.Logf("%d trials, seed %d", trials, seed)

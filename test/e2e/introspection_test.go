@@ -13,7 +13,7 @@ import (
 // Queries of tools at their start: PostgREST's for the lengths of columns, postgres-meta's for counts of rows, and
 // Atlas's for a setting. Also Grafana's for the search path, postgres_fdw's for an empty one, and mappers' for the
 // definitions of views.
-func TestWhatToolsAskFirst(t *testing.T) {
+func TestStartupQueriesOfTools(t *testing.T) {
 	in := start(t, options{})
 	c := in.agent(t)
 	const lengthOf = `SELECT information_schema._pg_char_max_length(information_schema._pg_truetypid(a.*, t.*),
@@ -74,7 +74,7 @@ func TestCreateIfNotExists(t *testing.T) {
 
 // The macros of sqlx ask about a statement when they write its description to a file. They ask for the server's
 // description, the types and the NOT NULL of its columns, and the plan of the prepared statement without values.
-func TestWhatSqlxAsksOfAStatement(t *testing.T) {
+func TestSqlxDescriptionQueries(t *testing.T) {
 	in := start(t, options{})
 	c, owner := in.agent(t), in.direct(t)
 	for _, session := range []*pgconn.PgConn{c, owner} {

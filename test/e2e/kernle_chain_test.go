@@ -27,7 +27,7 @@ func kernleList(table string, ids ...string) string {
 }
 
 // seeds/003:63-65.
-func TestKernleD_WhatAnotherSITellsIsNoWiderThanItsChain(t *testing.T) {
+func TestKernleD_ToldMemoriesAreNoWiderThanTheirChain(t *testing.T) {
 	k := startKernle(t)
 	super := harness.ConnectSuperuser(t, k.db)
 	for _, table := range kernleTables() {

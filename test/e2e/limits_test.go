@@ -392,7 +392,7 @@ func TestLimitOfResultsTakesWritesBack(t *testing.T) {
 }
 
 // Messages after an execution whose result is ended do not run: no COMMIT, no write.
-func TestLimitHoldsBackWhatIsBehind(t *testing.T) {
+func TestLimitHoldsBackLaterMessages(t *testing.T) {
 	tier.All(t)
 	db, proxy := startMarks(t, "{ result_rows: 5 }")
 	ctx := context.Background()

@@ -177,7 +177,7 @@ func vectorDatabase(t *testing.T) (*pgtest.DB, *pgx.Conn) {
 // Which of the visible rows a search finds does not depend on hidden ones. That holds though hidden rows lie densely
 // around the searched point and the agent has set a small search width. It does where the policy accepts that, so that
 // this test would see it.
-func TestHiddenVectorsDoNotDecideWhatIsFound(t *testing.T) {
+func TestHiddenVectorsDoNotDecideSearchResults(t *testing.T) {
 	ctx := context.Background()
 	const table = `CREATE EXTENSION vector; CREATE TABLE notes (id int PRIMARY KEY, member int NOT NULL, kind text, emb vector(8) NOT NULL); SELECT setseed(0.7);
 INSERT INTO notes SELECT i, 1, 'k' || i %% 3, ARRAY(SELECT random()::real FROM generate_series(1, 8) AS d WHERE i IS NOT NULL)::vector

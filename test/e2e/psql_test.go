@@ -98,7 +98,7 @@ func TestBackslashCommandsOfPsql(t *testing.T) {
 
 // psql's commands beyond SQL: copying to the client's files works, writes are refused with a hint, and the session goes
 // on.
-func TestPsqlBesidesSQL(t *testing.T) {
+func TestPsqlMetaCommands(t *testing.T) {
 	in := startForReading(t, options{})
 	file := filepath.Join(t.TempDir(), "out.csv")
 	badFile := filepath.Join(t.TempDir(), "bad.tsv")

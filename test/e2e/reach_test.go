@@ -270,7 +270,7 @@ func TestComputedReferences(t *testing.T) {
 }
 
 // Where that is accepted it tells: each of these is one that has to be refused. All of them run in the nightly run.
-func TestWhatIsAcceptedTells(t *testing.T) {
+func TestAcceptedWritesTell(t *testing.T) {
 	tier.All(t)
 	accepted := 0
 	for _, c := range reachingChanges {

@@ -38,10 +38,10 @@ func startWaiting(t *testing.T, mode harness.Mode) (*pgtest.DB, *harness.Proxy) 
 	return db, harness.Start(t, mode, d, nil)
 }
 
-// TestWhatHasWaitedShowsNothingWithdrawn: after PostgreSQL has waited for another transaction's change of a row, it
+// TestRowsAfterALockWaitShowNothingWithdrawn: after PostgreSQL has waited for another transaction's change of a row, it
 // goes on with the changed row. It checks the rules by the snapshot from before. Where consent was withdrawn meanwhile,
 // the statement ends with 40001; else it is answered.
-func TestWhatHasWaitedShowsNothingWithdrawn(t *testing.T) {
+func TestRowsAfterALockWaitShowNothingWithdrawn(t *testing.T) {
 	for _, mode := range harness.Modes(harness.Auto, harness.Both, harness.RLS) {
 		db, proxy := startWaiting(t, mode)
 		owner, other := harness.ConnectSuperuser(t, db), harness.ConnectSuperuser(t, db)

@@ -292,7 +292,7 @@ func TestPreparedWrites(t *testing.T) {
 }
 
 // The record says which tables a statement was to change.
-func TestRecordsSayWhatIsWritten(t *testing.T) {
+func TestRecordsNameWrittenTables(t *testing.T) {
 	in := startWrites(t, options{})
 	agent := in.agent(t)
 	harness.Ask(agent, "WITH x AS (UPDATE slots SET uses = 1 RETURNING name) INSERT INTO words (word) SELECT name FROM x, shelves LIMIT 1")

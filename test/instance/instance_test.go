@@ -104,7 +104,7 @@ func TestCopiesAreAsIfMigrated(t *testing.T) {
 }
 
 // The worlds' policies become the same whether they are read before they are installed or afterwards.
-func TestPoliciesAreTheSameOverWhatIsMigrated(t *testing.T) {
+func TestPoliciesAreTheSameAfterMigrate(t *testing.T) {
 	tier.All(t)
 	w, err := world.Open("arcive")
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 )
 
 // A change of a shared value by a test is found in the end.
-func TestChangesOfWhatIsSharedAreFound(t *testing.T) {
+func TestChangesOfSharedValuesAreFound(t *testing.T) {
 	db := pgtest.Database(t)
 	Exec(t, db, "CREATE TABLE notes (id serial PRIMARY KEY, body text); INSERT INTO notes (body) VALUES ('a'), "+
 		"('b'); CREATE SCHEMA pgconsent; CREATE TABLE pgconsent.ours (id int)")

@@ -87,7 +87,7 @@ var foundWrites = []struct {
 
 // The rows that a write finds by a search are those of a copy without the invisible rows, and so are the rows
 // afterwards.
-func TestWritesOfWhatASearchFinds(t *testing.T) {
+func TestWritesOfSearchResults(t *testing.T) {
 	database := func(more string) *pgtest.DB {
 		db := pgtest.Database(t)
 		instance.Exec(t, db, foundSchema+more)
@@ -156,7 +156,7 @@ func sortedRows(rows [][][]byte) []string {
 
 // Rows that another transaction changes meanwhile are checked again in their new version, by the client's own
 // condition. The keys that were found stay the same, as the rows of a snapshot do.
-func TestWritesOfWhatIsChangedMeanwhile(t *testing.T) {
+func TestWritesOfConcurrentlyChangedRows(t *testing.T) {
 	tier.All(t)
 	const write = "UPDATE doc SET n = n + 1000 WHERE found @@ 'lake'::tsquery AND length(body) / 2 > 1 RETURNING id, n, body"
 	changes := map[string]string{

@@ -14,9 +14,9 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// TestObjectsSayWhatTheyNeed: each object of a plan can be dropped after the objects that say that they need it,
+// TestObjectsNameTheirDependencies: each object of a plan can be dropped after the objects that say that they need it,
 // whatever depends on it in the database. It is made again before them. No two objects have one identity.
-func TestObjectsSayWhatTheyNeed(t *testing.T) {
+func TestObjectsNameTheirDependencies(t *testing.T) {
 	for _, s := range sources() {
 		// "kinds" has an object of each kind.
 		if !tier.IsNightly() && s.name != "kinds" && s.name != "ciris" && (tier.Quick() || s.name != "docket" && s.name != "kernle") {
