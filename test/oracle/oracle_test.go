@@ -24,9 +24,9 @@ func TestAnswersEqualThoseOfAFilteredCopy(t *testing.T) {
 	case *schemas != "":
 		options.Schemas = strings.Split(*schemas, ",")
 	case tier.Quick():
-		options.Schemas, options.EveryNth, options.EveryNthInOtherModes = quickly, 4, 3
+		options.Schemas, options.EveryNth, options.EveryNthInOtherModes, options.OneOtherMode = quickly, 4, 3, true
 	case !tier.IsNightly():
-		options.EveryNth, options.EveryNthInOtherModes = 16, 3
+		options.EveryNth, options.EveryNthInOtherModes, options.OneOtherMode = 8, 3, true
 	}
 	r := Run(t, options)
 	t.Log(r)

@@ -41,6 +41,7 @@ type Options struct {
 	Modes                []instance.Mode
 	EveryNth             int  // run only each n-th statement; 0: all
 	EveryNthInOtherModes int  // run only each n-th statement in all modes but the first; 0: all
+	OneOtherMode         bool // run each schema in the first mode and in one of the others, which take turns
 	Quick                bool // stop at the first difference
 	WholeRelations       bool // ask for each relation of the policy as a whole, and nothing else
 }
@@ -53,7 +54,11 @@ func Run(t testing.TB, o Options) Report {
 	if names == nil {
 		names = SchemaNames()
 	}
-	for _, name := range names {
+	for i, name := range names {
+		o := o
+		if others := o.Modes[1:]; o.OneOtherMode && len(others) > 0 {
+			o.Modes = []instance.Mode{o.Modes[0], others[i%len(others)]}
+		}
 		if runAndCleanUp(t, name, func(t testing.TB) { schemaNamed(t, name).runCorpus(t, o, &total) }); o.Quick && total.Differences > 0 {
 			break
 		}

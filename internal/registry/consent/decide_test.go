@@ -313,7 +313,7 @@ func TestStatesDiffer(t *testing.T) {
 }
 
 // GDPR, Article 7(3): a subject withdraws consent in one step and from every state. Nothing is required that was not
-// required when it was given: no further name, no reason, and nobody's agreement.
+// required when it was given: no further name, no reason, and nobody's agreement. seeds/001:200.
 func TestWithdrawingIsAsEasyAsGranting(t *testing.T) {
 	for name, given := range map[string]func(t testing.TB) *history{
 		"TEMPORARY": func(t testing.TB) *history {
