@@ -25,6 +25,7 @@ import (
 
 	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 	"github.com/pgconsent/pgconsent/internal/run/config"
+	"github.com/pgconsent/pgconsent/test/tier"
 )
 
 const openPolicy = "version: 1\ntables: { notes: { rows: open } }\n"
@@ -159,6 +160,7 @@ func TestErrorPositionInADump(t *testing.T) {
 
 // Every sslmode works that works with psql; where none does, the server's reason is told.
 func TestTLSModes(t *testing.T) {
+	tier.All(t)
 	admin := superuser(t)
 	verifier, err := config.NewVerifier("secret")
 	if err != nil {

@@ -204,7 +204,7 @@ func TestRandomIncrementalReadsAgreeWithFullOnes(t *testing.T) {
 			agree(t, r, conn, "nothing")
 			var since []string
 			done, open := 0, false
-			for range tier.Count(150, 300, 300) {
+			for range tier.Count(75, 300, 300) {
 				one, two := names[random.IntN(len(names))], names[random.IntN(len(names))]
 				sql := fmt.Sprintf(ddl[random.IntN(len(ddl))]+"%.0[4]s", one, two, random.IntN(5), "") // uses all arguments
 				if _, err := conn.PgConn().Exec(t.Context(), sql).ReadAll(); err == nil {
