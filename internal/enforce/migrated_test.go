@@ -24,7 +24,7 @@ func TestMigratedColumnsAreServed(t *testing.T) {
 		for _, tracked := range []bool{true, false} {
 			t.Run(name+map[bool]string{true: ", DDL is reported", false: ", DDL is not reported"}[tracked], func(t *testing.T) {
 				if !tracked && mode != rewrite.RowSecurityMode {
-					tier.Nightly(t)
+					tier.All(t)
 				}
 				signed := rls.Options{SignedViews: mode.UsesSignedPath()}
 				var w *world

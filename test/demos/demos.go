@@ -65,7 +65,8 @@ func StartDemo(t testing.TB, name string) *demo.RunningDemo {
 		t.Fatal(err)
 	}
 	pgtest.Lock(t, "demo "+w.Name)
-	r, err := demo.Start(context.Background(), demo.Config{World: w, ServerDSN: dsn, Folder: t.TempDir(), Listen: FreeAddress(t), HTTP: FreeAddress(t)})
+	r, err := demo.Start(context.Background(), demo.Config{
+		World: w, ServerDSN: dsn, Folder: t.TempDir(), Listen: FreeAddress(t), HTTP: FreeAddress(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,8 @@ import (
 func randomFault(random *rand.Rand, oneIn int) (f network.Fault, what string) {
 	switch random.IntN(oneIn) {
 	case 0:
-		f = network.Fault{CloseMode: network.CloseMode(1 + random.IntN(4)), In: network.Direction(random.IntN(2)), ResetAfter: 300 * time.Millisecond}
+		f = network.Fault{CloseMode: network.CloseMode(1 + random.IntN(4)), In: network.Direction(random.IntN(2)),
+			ResetAfter: 300 * time.Millisecond}
 		f.After = random.Int64N(300 << random.IntN(7)) // during the login, or later
 		return f, "cuts (" + f.CloseMode.String() + ")"
 	case 1:

@@ -341,7 +341,8 @@ func Serve(t testing.TB, mode Mode, databases []Database, agents []Agent) *Proxy
 		t.Fatal(err)
 	}
 	pool := PoolFor(t)
-	cfg := enforce.Config{Audit: log, Log: logger, RewriteMode: mode.Rewrite, RowSecurityMode: mode.RowSecurity, ProbeInterval: 5 * time.Second}
+	cfg := enforce.Config{Audit: log, Log: logger, RewriteMode: mode.Rewrite, RowSecurityMode: mode.RowSecurity,
+		ProbeInterval: 5 * time.Second}
 	if len(databases) > 0 {
 		cfg.Reminders, cfg.VerifyUser = databases[0].AIR, databases[0].VerifyUser
 		pool = cmp.Or(databases[0].Pool, pool)
