@@ -55,16 +55,16 @@ func driftOnce(ctx context.Context, conn *pgx.Conn) ([]string, error) {
 }
 
 func compareFingerprints(ctx context.Context, tx pgx.Tx) ([]string, error) {
-	now, err := currentFingerprints(ctx, tx)
-	if err != nil {
-		return nil, err
-	}
 	var there bool
 	if err := tx.QueryRow(ctx, "SELECT to_regclass('pgconsent.installed_object') IS NOT NULL").Scan(&there); err != nil {
 		return nil, fmt.Errorf("look for drift: %w", err)
 	}
 	if !there {
 		return nil, ErrNotInstalled
+	}
+	now, err := currentFingerprints(ctx, tx)
+	if err != nil {
+		return nil, err
 	}
 	then, err := storedFingerprints(ctx, tx)
 	if err != nil {
@@ -140,12 +140,46 @@ func relationNames(ctx context.Context, tx pgx.Tx) (map[string]bool, error) {
 	return set, nil
 }
 
-// currentFingerprints returns a fingerprint for each object that enforces the policy in the database. The rights that
-// every role has on the catalogs are enough. Names in definitions depend on the search path, which must be pg_catalog.
-func currentFingerprints(ctx context.Context, tx pgx.Tx) (map[string]string, error) {
-	rows, err := tx.Query(ctx, `
+// objectVersionsSQL returns the views and functions of pgconsent with the versions of their rows in the catalogs. As
+// long as the version of an object is the same, so is its definition, which takes many times as long to print.
+// PostgreSQL writes a new row version for each change of an object. A definition also prints the names of the objects
+// on which it depends, of a view's columns and of roles, so that a version has these names as well. A restored database
+// has other versions and the same definitions.
+const objectVersionsSQL = `
+SELECT 'relation ' || n.nspname || '.' || c.relname AS identity, c.oid, md5(ROW(c.oid, w.xmin, w.ctid, pg_get_userbyid(c.relowner),
+  c.relacl::text, c.reloptions, c.relpersistence, c.relrowsecurity, c.relforcerowsecurity, ` + namesOfDependenciesSQL + `
+    WHERE d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid),
+  (SELECT string_agg(a.attname, ',' ORDER BY a.attnum) FROM pg_attribute AS a WHERE a.attrelid = c.oid AND a.attnum > 0))::text) AS version
+FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+JOIN pg_rewrite AS w ON w.ev_class = c.oid AND w.rulename = '_RETURN'
+WHERE c.relkind = 'v' AND n.nspname ` + ourSchemas + `
+UNION ALL
+SELECT 'function ' || n.nspname || '.' || p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ')', p.oid,
+  md5(ROW(p.oid, p.xmin, p.ctid, pg_get_userbyid(p.proowner), p.proacl::text, ` + namesOfDependenciesSQL + `
+    WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid))::text)
+FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+WHERE n.nspname ` + ourSchemas
+
+// namesOfDependenciesSQL begins a query for the names of the objects on which another object depends.
+const namesOfDependenciesSQL = `
+  (SELECT string_agg(i.identity, ',' ORDER BY d.refclassid, d.refobjid, d.refobjsubid)
+    FROM pg_depend AS d CROSS JOIN LATERAL pg_identify_object(d.refclassid, d.refobjid, d.refobjsubid) AS i`
+
+const ourSchemas = "IN ('pgconsent', 'pgconsent_signed', 'pgconsent_catalog', 'pgconsent_rows')"
+
+// storeVersionsSQL stores the present versions of the installed objects. A script that somebody runs by hand does not
+// have it: an object without a stored version is compared by its definition.
+const storeVersionsSQL = "UPDATE pgconsent.installed_object AS o SET version = v.version FROM (" + objectVersionsSQL +
+	") AS v WHERE o.identity = v.identity AND o.version IS DISTINCT FROM v.version"
+
+// fingerprintsSQL returns a fingerprint for each installed object: that which migrate has stored if the version of the
+// object is still the stored one, else a hash of its definition.
+const fingerprintsSQL = `
 WITH ours AS (
-  SELECT n.oid, n.nspname FROM pg_namespace AS n WHERE n.nspname IN ('pgconsent', 'pgconsent_signed', 'pgconsent_catalog', 'pgconsent_rows')
+  SELECT n.oid, n.nspname FROM pg_namespace AS n WHERE n.nspname ` + ourSchemas + `
+), unchanged AS ( -- objects whose stored fingerprint is still right
+  SELECT v.oid, v.identity, o.fingerprint FROM (` + objectVersionsSQL + `) AS v
+  JOIN pgconsent.installed_object AS o ON o.identity = v.identity AND o.version = v.version
 ), governed AS (
   SELECT DISTINCT p.polrelid AS oid FROM pg_policy AS p WHERE p.polname LIKE 'pgconsent\_%'
 ), roles AS ( -- ours: those that our policies speak of, and PUBLIC, which is 0
@@ -165,11 +199,13 @@ WITH ours AS (
     ARRAY(SELECT k.conname || ' ' || pg_get_constraintdef(k.oid) FROM pg_constraint AS k
       WHERE k.conrelid = c.oid AND k.contype <> 'n' ORDER BY 1))
   FROM pg_class AS c JOIN ours AS o ON o.oid = c.relnamespace WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
+  AND NOT (c.relkind = 'v' AND c.oid IN (SELECT u.oid FROM unchanged AS u WHERE u.identity LIKE 'relation %'))
   UNION ALL
   SELECT 'function ' || o.nspname || '.' || p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ')',
     jsonb_build_array(pg_get_userbyid(p.proowner), p.proacl::text, p.prosecdef, p.provolatile, p.proparallel, p.proconfig, p.prosrc,
       pg_get_function_sqlbody(p.oid), pg_get_function_result(p.oid), l.lanname, p.proisstrict, p.proleakproof, p.prosupport::text)
   FROM pg_proc AS p JOIN ours AS o ON o.oid = p.pronamespace JOIN pg_language AS l ON l.oid = p.prolang
+  WHERE p.oid NOT IN (SELECT u.oid FROM unchanged AS u WHERE u.identity LIKE 'function %')
   UNION ALL
   SELECT 'policy ' || p.polname || ' on ' || n.nspname || '.' || c.relname, jsonb_build_array(p.polcmd, p.polpermissive,
     ARRAY(SELECT CASE WHEN r.oid = 0 THEN 'PUBLIC' ELSE pg_get_userbyid(r.oid)::text END FROM unnest(p.polroles) AS r (oid) ORDER BY 1),
@@ -198,7 +234,12 @@ WITH ours AS (
   FROM pg_attrdef AS f JOIN pg_class AS c ON c.oid = f.adrelid JOIN ours AS o ON o.oid = c.relnamespace
   JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum WHERE c.relkind IN ('v', 'r', 'p')
 )
-SELECT p.identity, md5(p.content::text) FROM parts AS p`)
+SELECT p.identity, md5(p.content::text) FROM parts AS p UNION ALL SELECT u.identity, u.fingerprint FROM unchanged AS u`
+
+// currentFingerprints returns a fingerprint for each object that enforces the policy in the database. The rights that
+// every role has on the catalogs are enough. Names in definitions depend on the search path, which must be pg_catalog.
+func currentFingerprints(ctx context.Context, tx pgx.Tx) (map[string]string, error) {
+	rows, err := tx.Query(ctx, fingerprintsSQL)
 	if err != nil {
 		return nil, fmt.Errorf("look at what is installed: %w", err)
 	}

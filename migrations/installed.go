@@ -201,7 +201,7 @@ func (r *migrationRun) recordPlan(ctx context.Context, p Plan, in installedState
 			return err
 		}
 	}
-	return nil
+	return r.execUnlisted(ctx, storeVersionsSQL)
 }
 
 // storeFingerprints returns statements that store the fingerprints of the made objects, by which drift is noticed.

@@ -59,7 +59,8 @@ CREATE TABLE pgconsent.installed_privilege (
 -- The objects that migrate made, with a fingerprint of each, to notice changes by others.
 CREATE TABLE pgconsent.installed_object (
   identity    pg_catalog.text PRIMARY KEY,
-  fingerprint pg_catalog.text NOT NULL
+  fingerprint pg_catalog.text NOT NULL,
+  version     pg_catalog.text -- of the rows of the catalogs that define it, where it is a view or a function
 );
 
 -- The catalogs that the installed policy fits, as a proxy has read them. A proxy that starts while the schema does not
