@@ -62,15 +62,15 @@ func keyArgumentTypes(t *policy.Table) []string {
 
 // keyCondition returns the condition on the function's rows. For more keys than at_most it holds for no row.
 func keyCondition(t *policy.Table) string {
-	parts := make([]string, len(t.Columns.ByKey.Key))
+	conditions := make([]string, len(t.Columns.ByKey.Key))
 	for i, name := range t.Columns.ByKey.Key {
 		column := "k." + catalog.QuoteIdent(name)
-		parts[i] = fmt.Sprintf("%s OPERATOR(pg_catalog.=) $%d", column, i+2)
+		conditions[i] = fmt.Sprintf("%s OPERATOR(pg_catalog.=) $%d", column, i+2)
 		if n := t.Columns.ByKey.MaxKeys; n > 1 {
-			parts[i] = fmt.Sprintf(
+			conditions[i] = fmt.Sprintf(
 				"%s OPERATOR(pg_catalog.=) ANY ($%d) AND pg_catalog.cardinality($%[2]d) OPERATOR(pg_catalog.<=) %[3]d",
 				column, i+2, n)
 		}
 	}
-	return strings.Join(parts, " AND ")
+	return strings.Join(conditions, " AND ")
 }

@@ -36,30 +36,30 @@ type planFacts struct {
 
 func newFacts(p *policy.Policy, snap *catalog.Snapshot, mode Mode, roles roles) *planFacts {
 	f := &planFacts{roles: roles, policy: p, snap: snap, mode: mode, policyLookupTables: map[catalog.Name]bool{}}
-	var all predicate.All
+	var allRules predicate.All
 	for _, t := range p.Tables() {
-		all = append(all, t.Rows)
-		all = append(all, t.ColumnConditions()...)
+		allRules = append(allRules, t.Rows)
+		allRules = append(allRules, t.ColumnConditions()...)
 		if t.Observed != nil { // comparisons use the rule that enforcement would apply
-			all = append(all, t.Observed.Rows)
+			allRules = append(allRules, t.Observed.Rows)
 		}
 		if t.Aggregate != nil {
-			all = append(all, t.Aggregate.Rows)
+			allRules = append(allRules, t.Aggregate.Rows)
 		}
 		if t.Write != nil {
-			all = append(all, t.Write.Conditions()...)
-			all = append(all, triggerConditions(t.Write)...)
+			allRules = append(allRules, t.Write.Conditions()...)
+			allRules = append(allRules, triggerConditions(t.Write)...)
 		}
 	}
-	for _, h := range predicate.LookupTables(all) {
+	for _, h := range predicate.LookupTables(allRules) {
 		f.policyLookupTables[h.Relation.Name] = true
 	}
-	all = append(all, liveNodes(p)...)
-	f.lookupTables = predicate.LookupTables(all)
-	for _, n := range predicate.MaterializedConsents(all) {
+	allRules = append(allRules, liveNodes(p)...)
+	f.lookupTables = predicate.LookupTables(allRules)
+	for _, n := range predicate.MaterializedConsents(allRules) {
 		f.materialized = append(f.materialized, newMaterialized(n))
 	}
-	f.links = predicate.TablesThatShowWhenEmpty(all)
+	f.links = predicate.TablesThatShowWhenEmpty(allRules)
 	return f
 }
 

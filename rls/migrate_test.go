@@ -76,7 +76,7 @@ func TestDownRestoresTheFoundState(t *testing.T) {
 		t.Errorf("a second down: %v", err)
 	}
 	w.migrate()
-	w.want(w.agent(user1), titles, visible)
+	w.want(w.agent(user1), titlesQuery, visibleTitles)
 }
 
 func TestMigratingTwiceChangesNothing(t *testing.T) {
@@ -94,12 +94,12 @@ func TestMigratingTwiceChangesNothing(t *testing.T) {
 	if after := w.state(); after != before {
 		t.Error(cmp.Diff(before, after))
 	}
-	if again, err := pgcatalog.Fingerprint(context.Background(), w.super); err != nil || again != fingerprint {
-		t.Errorf("the second migrate touched the catalogs: %s, %s, %v", fingerprint, again, err)
+	if secondFingerprint, err := pgcatalog.Fingerprint(context.Background(), w.super); err != nil || secondFingerprint != fingerprint {
+		t.Errorf("the second migrate touched the catalogs: %s, %s, %v", fingerprint, secondFingerprint, err)
 	}
-	in, err := migrations.ReadInstalled(context.Background(), w.db.Connect(t, migrations.DefaultControlRole))
-	if want := (migrations.Installed{Base: baseMigrations(t), Hash: hash, PolicyVersion: w.pol.Version()}); err != nil || in != want {
-		t.Errorf("installed %+v, %v; want %+v", in, err, want)
+	installed, err := migrations.ReadInstalled(context.Background(), w.db.Connect(t, migrations.DefaultControlRole))
+	if want := (migrations.Installed{Base: baseMigrations(t), Hash: hash, PolicyVersion: w.pol.Version()}); err != nil || installed != want {
+		t.Errorf("installed %+v, %v; want %+v", installed, err, want)
 	}
 	drift, err := migrations.Drift(context.Background(), w.db.Connect(t, migrations.DefaultControlRole))
 	if err != nil || len(drift) > 0 {
@@ -168,7 +168,7 @@ func TestDriftIsFoundAndRepaired(t *testing.T) {
 				return // others remove their own objects and grants
 			}
 			w.migrate()
-			w.want(w.agent(user1), titles, visible)
+			w.want(w.agent(user1), titlesQuery, visibleTitles)
 			if name == "view owner" {
 				return
 			}
@@ -186,7 +186,7 @@ func TestMigratePutsTheBaseBack(t *testing.T) {
 	w := newWorld(t).migrate()
 	ctx := context.Background()
 	control := w.db.Connect(t, migrations.DefaultControlRole)
-	state := func() string {
+	baseState := func() string {
 		var text string
 		if err := w.super.QueryRow(ctx, `SELECT string_agg(x, E'\n' ORDER BY x) FROM (
 			SELECT pg_get_functiondef(p.oid) || p.proacl::text FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
@@ -197,7 +197,7 @@ func TestMigratePutsTheBaseBack(t *testing.T) {
 		}
 		return text
 	}
-	before := state()
+	before := baseState()
 	for _, sql := range []string{
 		`UPDATE pg_proc SET prosrc = 'BEGIN RETURN true; END', prosqlbody = NULL, prosecdef = false, proconfig = NULL
 			WHERE prolang = (SELECT oid FROM pg_language WHERE lanname = 'plpgsql') AND pronamespace IN ('pgconsent'::regnamespace, 'pgconsent_signed'::regnamespace)`,
@@ -210,11 +210,11 @@ func TestMigratePutsTheBaseBack(t *testing.T) {
 		"SET session_replication_role = replica; TRUNCATE pgconsent.change",
 	} {
 		w.exec(w.super, sql)
-		if state() == before {
+		if baseState() == before {
 			t.Fatalf("it changed nothing: %s", sql)
 		}
 		w.migrate()
-		if diff := cmp.Diff(before, state()); diff != "" {
+		if diff := cmp.Diff(before, baseState()); diff != "" {
 			t.Errorf("%s: not as it was (-before +after):\n%s", sql, diff)
 		}
 		if drift, err := migrations.Drift(ctx, control); err != nil || len(drift) > 0 {
@@ -270,14 +270,14 @@ func TestDryRunPrintsAndChangesNothing(t *testing.T) {
 			t.Errorf("the script does not have %q", want)
 		}
 	}
-	for _, no := range []string{"secret-password", "SCRAM-SHA-256$4096"} {
-		if strings.Contains(script, no) {
-			t.Errorf("the script has %q", no)
+	for _, unwanted := range []string{"secret-password", "SCRAM-SHA-256$4096"} {
+		if strings.Contains(script, unwanted) {
+			t.Errorf("the script has %q", unwanted)
 		}
 	}
 	// The printed statements work: a DBA may run them.
 	w.exec(w.owner, script)
-	w.want(w.agent(user1), titles, visible)
+	w.want(w.agent(user1), titlesQuery, visibleTitles)
 	w.migrate()
 	if drift, err := migrations.Drift(context.Background(), w.owner); err != nil || len(drift) > 0 {
 		t.Errorf("drift: %v, %v", drift, err)
@@ -298,7 +298,7 @@ func TestRolesOfSeveralDatabases(t *testing.T) {
 	roles := func(prefix string) migrations.Options {
 		return migrations.Options{AgentRole: prefix + "_agent", ControlRole: prefix + "_control", ReaderRole: prefix + "_reader", RowsRole: prefix + "_rows"}
 	}
-	install := func(o migrations.Options) *world {
+	installWith := func(o migrations.Options) *world {
 		w := newWorld(t)
 		w.exec(w.super, "ALTER ROLE app_owner CREATEROLE")
 		w.compile("testdata/policy.yaml", rls.Options{AgentRole: o.AgentRole, ControlRole: o.ControlRole, ReaderRole: o.ReaderRole, RowsRole: o.RowsRole})
@@ -307,27 +307,27 @@ func TestRolesOfSeveralDatabases(t *testing.T) {
 		}
 		return w
 	}
-	down := func(w *world, o migrations.Options) {
+	migrateDown := func(w *world, o migrations.Options) {
 		if err := migrations.Down(ctx, w.owner, o); err != nil {
 			t.Fatal(err)
 		}
 	}
-	one, two := roles("several_one"), roles("several_two")
-	first := install(one)
-	second := install(two)
-	third := install(one)
-	const there = "SELECT count(*) FROM pg_roles WHERE rolname LIKE 'several\\_%'"
+	firstOptions, secondOptions := roles("several_one"), roles("several_two")
+	first := installWith(firstOptions)
+	second := installWith(secondOptions)
+	third := installWith(firstOptions)
+	const countRoles = "SELECT count(*) FROM pg_roles WHERE rolname LIKE 'several\\_%'"
 	first.want(first.super, "SELECT count(*) FROM pg_database, aclexplode(datacl) AS x WHERE datname = current_database() AND "+
 		"x.grantee::regrole::text LIKE 'several\\_%' AND x.privilege_type <> 'CONNECT'", "0")
 	second.want(second.super, "SELECT count(*) FROM pg_database, aclexplode(datacl) AS x WHERE datname = current_database() AND "+
 		"x.grantee::regrole::text LIKE 'several\\_one%'", "0")
-	first.want(first.super, there, "8")
-	down(second, two)
-	first.want(first.super, there, "4")
-	down(first, one)
-	first.want(first.super, there, "4")
-	down(third, one)
-	first.want(first.super, there, "0")
+	first.want(first.super, countRoles, "8")
+	migrateDown(second, secondOptions)
+	first.want(first.super, countRoles, "4")
+	migrateDown(first, firstOptions)
+	first.want(first.super, countRoles, "4")
+	migrateDown(third, firstOptions)
+	first.want(first.super, countRoles, "0")
 }
 
 // A role that may not do all that is needed is told what to ask for.
@@ -339,12 +339,12 @@ func TestMissingRightsAreNamed(t *testing.T) {
 	o := migrations.Options{AgentRole: "small_agent", ControlRole: "small_control", ReaderRole: "small_reader", RowsRole: "small_rows"}
 	w.compile("testdata/policy.yaml", rls.Options{AgentRole: o.AgentRole, ControlRole: o.ControlRole, ReaderRole: o.ReaderRole, RowsRole: o.RowsRole})
 	err := migrations.Up(context.Background(), conn, o, w.plan)
-	var missing *migrations.MissingRightsError
-	if !errors.As(err, &missing) {
+	var missingRights *migrations.MissingRightsError
+	if !errors.As(err, &missingRights) {
 		t.Fatalf("%v", err)
 	}
 	var names []string
-	for _, s := range missing.Statements {
+	for _, s := range missingRights.Statements {
 		w.exec(w.super, s.SQL)
 		names = append(names, s.SQL)
 	}
@@ -358,12 +358,12 @@ func TestMissingRightsAreNamed(t *testing.T) {
 		t.Errorf("statements for the DBA: %q", names)
 	}
 	// The tables are another's, so it still cannot: with the server's word, who needs what, and nothing done.
-	var refused *sqlstate.Error
-	if err := migrations.Up(context.Background(), conn, o, w.plan); !errors.As(err, &refused) || refused.Code != sqlstate.InsufficientPrivilege ||
-		!strings.Contains(refused.Message, `"app_small"`) || !strings.Contains(refused.Hint, `TO "app_small"`) {
+	var refusal *sqlstate.Error
+	if err := migrations.Up(context.Background(), conn, o, w.plan); !errors.As(err, &refusal) || refusal.Code != sqlstate.InsufficientPrivilege ||
+		!strings.Contains(refusal.Message, `"app_small"`) || !strings.Contains(refusal.Hint, `TO "app_small"`) {
 		t.Errorf("tables of another owner: %v", err)
 	} else {
-		t.Logf("%s\n%s", refused.Message, refused.Hint)
+		t.Logf("%s\n%s", refusal.Message, refusal.Hint)
 	}
 	if _, err := migrations.ReadInstalled(context.Background(), w.super); !errors.Is(err, migrations.ErrNotInstalled) {
 		t.Errorf("%v", err)
@@ -410,22 +410,22 @@ func TestHashIsOfTheDatabaseHalf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hashes := func(change ...string) (half, whole string) {
+	hashes := func(replacements ...string) (planHash, policyVersion string) {
 		file := filepath.Join(t.TempDir(), "policy.yaml")
-		if err := os.WriteFile(file, []byte(strings.NewReplacer(change...).Replace(string(text))), 0o600); err != nil {
+		if err := os.WriteFile(file, []byte(strings.NewReplacer(replacements...).Replace(string(text))), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		w.compile(file, rls.Options{})
 		return w.plan.Hash(), w.pol.Version()
 	}
-	half, whole := hashes()
-	if h, v := hashes("{ pin: { respect_consent: true } }", "{}"); h != half || v == whole {
+	planHash, policyVersion := hashes()
+	if h, v := hashes("{ pin: { respect_consent: true } }", "{}"); h != planHash || v == policyVersion {
 		t.Error("a pin is the rewriter's alone")
 	}
-	if h, v := hashes("is: granted", "is: given"); h == half || v == whole {
+	if h, v := hashes("is: granted", "is: given"); h == planHash || v == policyVersion {
 		t.Error("a predicate is in both halves")
 	}
-	if h, v := hashes("version: 1", "# a comment\nversion: 1"); h != half || v != whole {
+	if h, v := hashes("version: 1", "# a comment\nversion: 1"); h != planHash || v != policyVersion {
 		t.Error("a comment changes nothing")
 	}
 }
@@ -473,14 +473,14 @@ func TestPasswordsOfOthersStay(t *testing.T) {
 		}
 		_, _ = first.super.Exec(context.Background(), "DROP ROLE IF EXISTS served_agent, served_control, served_reader, served_rows")
 	})
-	up := func(w *world, user, password string) error {
+	migrateWith := func(w *world, user, password string) error {
 		t.Helper()
 		w.compile("testdata/policy.yaml", names)
 		o := o
 		o.AgentPassword = password
 		return migrations.Up(context.Background(), w.db.Connect(t, user), o, w.plan)
 	}
-	has := func(password string) {
+	checkPassword := func(password string) {
 		t.Helper()
 		var verifier string
 		if err := first.super.QueryRow(context.Background(),
@@ -491,17 +491,17 @@ func TestPasswordsOfOthersStay(t *testing.T) {
 			t.Errorf("the role's password is not %q", password)
 		}
 	}
-	if err := up(first, "postgres", "one"); err != nil {
+	if err := migrateWith(first, "postgres", "one"); err != nil {
 		t.Fatal(err)
 	}
-	has("one")
-	var refused *sqlstate.Error
-	if err := up(second, "postgres", "two"); !errors.As(err, &refused) || refused.Code != sqlstate.InvalidPassword ||
-		!strings.Contains(refused.Hint, "roles.agent") {
+	checkPassword("one")
+	var refusal *sqlstate.Error
+	if err := migrateWith(second, "postgres", "two"); !errors.As(err, &refusal) || refusal.Code != sqlstate.InvalidPassword ||
+		!strings.Contains(refusal.Hint, "roles.agent") {
 		t.Errorf("another password: %v", err)
 	}
-	has("one")
-	if err := up(second, "postgres", "one"); err != nil {
+	checkPassword("one")
+	if err := migrateWith(second, "postgres", "one"); err != nil {
 		t.Errorf("the same password: %v", err)
 	}
 	var version int
@@ -509,26 +509,26 @@ func TestPasswordsOfOthersStay(t *testing.T) {
 		t.Fatal(err)
 	}
 	if version >= 160000 { // CREATEROLE does not let a role join those of others
-		var missing *migrations.MissingRightsError
-		if err := up(third, "app_owner", "two"); !errors.As(err, &missing) || len(missing.Statements) != 2 ||
-			missing.Statements[0].SQL != `GRANT "served_reader" TO app_owner` {
+		var missingRights *migrations.MissingRightsError
+		if err := migrateWith(third, "app_owner", "two"); !errors.As(err, &missingRights) || len(missingRights.Statements) != 2 ||
+			missingRights.Statements[0].SQL != `GRANT "served_reader" TO app_owner` {
 			t.Errorf("as a role that may not join those of others: %v", err)
 		}
 		first.exec(first.super, "GRANT served_reader, served_rows TO app_owner")
 	}
-	if err := up(third, "app_owner", "two"); err != nil { // a role that may not read passwords changes nothing
+	if err := migrateWith(third, "app_owner", "two"); err != nil { // a role that may not read passwords changes nothing
 		t.Errorf("as a role that may not read passwords: %v", err)
 	}
-	has("one")
-	if err := up(first, "postgres", "three"); err != nil { // its own roles
+	checkPassword("one")
+	if err := migrateWith(first, "postgres", "three"); err != nil { // its own roles
 		t.Error(err)
 	}
-	has("three")
+	checkPassword("three")
 	first.exec(first.super, "ALTER ROLE served_agent PASSWORD NULL")
-	if err := up(second, "postgres", "two"); err != nil {
+	if err := migrateWith(second, "postgres", "two"); err != nil {
 		t.Errorf("no password yet: %v", err)
 	}
-	has("two")
+	checkPassword("two")
 }
 
 // baseMigrations is how many there are: one file down for each up.

@@ -27,11 +27,11 @@ tables:
 	}
 	w.compile(file, rls.Options{})
 	w.migrate()
-	compared, refused := rewrite.New(w.snap, w.pol.Enforced(), rewrite.AlwaysInjectedMode).Rewrite(titles, false)
-	if refused != nil {
-		t.Fatal(refused)
+	enforced, refusal := rewrite.New(w.snap, w.pol.Enforced(), rewrite.AlwaysInjectedMode).Rewrite(titlesQuery, false)
+	if refusal != nil {
+		t.Fatal(refusal)
 	}
 	agent := w.agent(user1)
 	w.want(agent, "SELECT count(*) FROM memories", "8")
-	w.want(agent, w.key().Sign(claims(agent, user1).Profile, compared.Text), visible)
+	w.want(agent, w.key().Sign(claims(agent, user1).Profile, enforced.Text), visibleTitles)
 }

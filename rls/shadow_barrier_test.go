@@ -32,9 +32,9 @@ func TestShadowsKeepExpressionsFromHiddenNames(t *testing.T) {
 			sql := fmt.Sprintf("SELECT count(*) FROM %s AS t WHERE 1 / (CASE WHEN pg_catalog.strpos(%s, 'hidden') > 0 THEN 0 ELSE 1 END) = 7 OR "+
 				"pg_catalog.strpos(%s, 'hidden') > 0", s.View().SQL(), name, name)
 			got, err := query(agent, sql)
-			var refused *pgconn.PgError
+			var refusal *pgconn.PgError
 			switch {
-			case errors.As(err, &refused) && refused.Code == "22012":
+			case errors.As(err, &refusal) && refusal.Code == "22012":
 				t.Errorf("%s: an expression ran on a hidden row", sql)
 			case err != nil:
 				t.Errorf("%s: %v", sql, err)

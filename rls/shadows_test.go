@@ -20,8 +20,8 @@ var refusedCatalogs = map[string]bool{
 	"pg_catalog.pg_stat_io": true, "pg_catalog.pg_wait_events": true,
 }
 
-// laterCatalogs is how many of them 15 does not have.
-const laterCatalogs = 5
+// catalogsSince16 is how many of them 15 does not have.
+const catalogsSince16 = 5
 
 func init() {
 	for _, name := range strings.Fields(`
@@ -52,12 +52,12 @@ func init() {
 
 func TestEveryCatalogRelationIsClassified(t *testing.T) {
 	w := newWorld(t)
-	known := map[string]bool{}
+	existingNames := map[string]bool{}
 	for _, r := range w.snap.Relations() {
 		if r.Name.Schema != "pg_catalog" && r.Name.Schema != "information_schema" {
 			continue
 		}
-		known[r.Name.String()] = true
+		existingNames[r.Name.String()] = true
 		if _, ok := catalog.ShadowRelation(r.Name); ok == refusedCatalogs[r.Name.String()] {
 			t.Errorf("%s: has a shadow: %v, is refused: %v", r.Name, ok, refusedCatalogs[r.Name.String()])
 		}
@@ -65,17 +65,17 @@ func TestEveryCatalogRelationIsClassified(t *testing.T) {
 	if w.snap.ServerVersion()/10000 != 15 {
 		return // the lists below are of PostgreSQL 15
 	}
-	gone := 0
+	missingCount := 0
 	for name := range refusedCatalogs {
-		if !known[name] {
-			gone++
+		if !existingNames[name] {
+			missingCount++
 		}
 	}
-	if gone != laterCatalogs {
-		t.Errorf("%d refused catalogs do not exist", gone)
+	if missingCount != catalogsSince16 {
+		t.Errorf("%d refused catalogs do not exist", missingCount)
 	}
 	for _, s := range catalog.Shadows() {
-		if !known[s.Source.String()] {
+		if !existingNames[s.Source.String()] {
 			t.Errorf("%s does not exist", s.Source)
 		}
 		r, ok := w.snap.Relation(s.Source)
@@ -90,8 +90,8 @@ func TestEveryCatalogRelationIsClassified(t *testing.T) {
 	}
 }
 
-// columns describes what SELECT * gives, in order.
-func columns(t *testing.T, conn *pgx.Conn, relation string) []string {
+// columnTypes describes what SELECT * gives, in order.
+func columnTypes(t *testing.T, conn *pgx.Conn, relation string) []string {
 	t.Helper()
 	rows, err := conn.Query(context.Background(),
 		"SELECT a.attname || ' ' || format_type(a.atttypid, a.atttypmod) FROM pg_attribute AS a WHERE a.attrelid "+
@@ -109,7 +109,7 @@ func columns(t *testing.T, conn *pgx.Conn, relation string) []string {
 func TestShadowsHaveTheColumnsOfTheOriginals(t *testing.T) {
 	w := migrated(t)
 	for _, s := range catalog.Shadows() {
-		want, got := columns(t, w.super, s.Source.SQL()), columns(t, w.super, s.View().SQL())
+		want, got := columnTypes(t, w.super, s.Source.SQL()), columnTypes(t, w.super, s.View().SQL())
 		for i := range want {
 			want[i] = strings.Replace(want[i], " anyarray", " text[]", 1) // a view cannot have the pseudo-type
 		}
@@ -156,14 +156,14 @@ func TestShadowsTellNothing(t *testing.T) {
 	).migrate()
 	t.Cleanup(func() { _, _ = w.super.Exec(context.Background(), "ALTER ROLE app_other RESET ALL") })
 	agent := w.agent(user1)
-	sealed := w.key().Seal(claims(agent, user1))[:10]
+	sealPrefix := w.key().Seal(claims(agent, user1))[:10]
 	for _, s := range catalog.Shadows() {
 		text, err := query(agent, "SELECT t::pg_catalog.text FROM "+s.View().SQL()+" AS t")
 		if err != nil {
 			t.Errorf("%s: %v", s.View(), err)
 			continue
 		}
-		for _, word := range []string{"hidden", "sekret", "memory_edges", "pgconsent.", "pgconsent_signed", "pgconsent_catalog", "h_public", sealed} {
+		for _, word := range []string{"hidden", "sekret", "memory_edges", "pgconsent.", "pgconsent_signed", "pgconsent_catalog", "h_public", sealPrefix} {
 			if i := strings.Index(text, word); i >= 0 {
 				t.Errorf("%s tells %q: …%s…", s.View(), word, text[max(0, i-60):min(len(text), i+60)])
 			}

@@ -8,12 +8,12 @@ import (
 
 // The rows of a person who was erased go, and nobody else's, be the person's id a short number or one of 18 digits.
 func TestErasedPersonsMayHaveLongNumbers(t *testing.T) {
-	db, super, _ := materializedOver(t, `version: 1
+	db, super, _ := materializedDatabaseOf(t, `version: 1
 attributes: { user: { type: bigint, source: credential } }
 tables: { notes: { rows: [ consent: { subject: about, registry: {} } ], lifecycle: { subject: about } } }
 `, "CREATE TABLE notes (id int PRIMARY KEY, about bigint); CREATE INDEX ON notes (about)")
 	control := db.Connect(t, migrations.DefaultControlRole)
-	const left = "SELECT COALESCE(string_agg(about::text, ' ' ORDER BY id), '') FROM notes"
+	const remainingQuery = "SELECT COALESCE(string_agg(about::text, ' ' ORDER BY id), '') FROM notes"
 	for _, number := range []string{"0", "7", "-7", "20261122", "2147483648", "999999999999999999", "-999999999999999999",
 		"1234567890123456789", "9223372036854775807", "-9223372036854775808"} {
 		if _, err := super.PgConn().Exec(t.Context(), `TRUNCATE notes, pgconsent.sweep_erased;
@@ -30,7 +30,7 @@ tables: { notes: { rows: [ consent: { subject: about, registry: {} } ], lifecycl
 				t.Errorf("%s: %s: got %q, want %q (%v)", number, q.sql, got, q.want, err)
 			}
 		}
-		if got, err := query(super, left); err != nil || got != "1 -1" {
+		if got, err := query(super, remainingQuery); err != nil || got != "1 -1" {
 			t.Errorf("%s: rows of %q are left (%v)", number, got, err)
 		}
 	}

@@ -62,7 +62,7 @@ func TestViews(t *testing.T) {
 		w.want(w.agent(""), "SELECT count(*) FROM pgconsent_rows."+prefix+"public_top", "0")
 		w.want(w.agent(user2), "SELECT name FROM pgconsent_rows."+prefix+"public_names", "Ev")
 	}
-	w.refused(agent, "42501", "SELECT * FROM public.top")
+	w.wantRefusal(agent, "42501", "SELECT * FROM public.top")
 	w.exec(w.owner, "UPDATE people SET consent_status = 'revoked' WHERE name = 'Ada'")
 	w.want(agent, "SELECT title || matches FROM pgconsent_rows.public_top ORDER BY 1", "alone1")
 	w.want(agent, "SELECT count(*) FROM pgconsent_rows.filtered_public_names", "0")

@@ -46,7 +46,7 @@ func newWorld(t testing.TB, before ...string) *world {
 	t.Helper()
 	w := &world{t: t, db: pgtest.Database(t)}
 	w.connect()
-	if err := lay(context.Background(), w.super, w.owner); err != nil {
+	if err := createSchema(context.Background(), w.super, w.owner); err != nil {
 		t.Fatal(err)
 	}
 	for _, sql := range before {
@@ -70,12 +70,12 @@ func migrated(t testing.TB) *world {
 			return err
 		}
 		defer owner.Close(ctx)
-		if err := lay(ctx, super, owner); err != nil {
+		if err := createSchema(ctx, super, owner); err != nil {
 			return err
 		}
-		made := &world{t: t, super: super, owner: owner}
-		made.compile("testdata/policy.yaml", rls.Options{})
-		return migrations.Up(ctx, owner, migrations.Options{}, made.plan)
+		template := &world{t: t, super: super, owner: owner}
+		template.compile("testdata/policy.yaml", rls.Options{})
+		return migrations.Up(ctx, owner, migrations.Options{}, template.plan)
 	})}
 	w.connect()
 	w.exec(w.super, "ALTER DATABASE "+w.db.Name+" OWNER TO app_owner")
@@ -101,8 +101,8 @@ func makeRoles(ctx context.Context, super *pgx.Conn) error {
 	return nil
 }
 
-// lay makes the schema of testdata, as its owner.
-func lay(ctx context.Context, super, owner *pgx.Conn) error {
+// createSchema makes the schema of testdata, as its owner.
+func createSchema(ctx context.Context, super, owner *pgx.Conn) error {
 	if _, err := super.Exec(ctx, "ALTER DATABASE "+pgx.Identifier{super.Config().Database}.Sanitize()+" OWNER TO app_owner"); err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ func (w *world) want(conn *pgx.Conn, sql, want string) {
 	}
 }
 
-func (w *world) refused(conn *pgx.Conn, code, sql string) {
+func (w *world) wantRefusal(conn *pgx.Conn, code, sql string) {
 	w.t.Helper()
 	got, err := query(conn, sql)
 	var pgErr *pgconn.PgError
@@ -224,36 +224,36 @@ func (w *world) refused(conn *pgx.Conn, code, sql string) {
 }
 
 const (
-	titles  = "SELECT title FROM public.memories ORDER BY id"
-	names   = "SELECT name FROM public.people ORDER BY id"
-	links   = "SELECT count(*) FROM public.memory_participants"
-	visible = "alone,with Ada"
+	titlesQuery   = "SELECT title FROM public.memories ORDER BY id"
+	namesQuery    = "SELECT name FROM public.people ORDER BY id"
+	linksQuery    = "SELECT count(*) FROM public.memory_participants"
+	visibleTitles = "alone,with Ada"
 )
 
 func uuid(n int) string { return fmt.Sprintf("00000000-0000-0000-0000-%012d", n) }
 
-// noting is a statement of the owner's, and whether it may end what was seen before.
-type noting struct {
-	sql   string
-	noted bool
+// recordedCase is a statement of the owner's, and whether it may end what was seen before.
+type recordedCase struct {
+	sql        string
+	isRecorded bool
 }
 
-// notes runs each and asks whether it was noted as a change.
-func (w *world) notes(cases []noting) {
+// checkRecorded runs each and asks whether it was noted as a change.
+func (w *world) checkRecorded(cases []recordedCase) {
 	w.t.Helper()
 	control := w.db.Connect(w.t, migrations.DefaultControlRole)
 	for _, c := range cases {
-		taken, err := query(control, "SELECT pg_current_snapshot()::text")
+		snapshot, err := query(control, "SELECT pg_current_snapshot()::text")
 		if err != nil {
 			w.t.Fatal(err)
 		}
 		w.exec(w.owner, c.sql)
-		noted, err := query(control, "SELECT pgconsent.changed_since('"+taken+"'::pg_snapshot)::text")
+		isRecorded, err := query(control, "SELECT pgconsent.changed_since('"+snapshot+"'::pg_snapshot)::text")
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		if (noted == "true") != c.noted {
-			w.t.Errorf("%s: noted %s", c.sql, noted)
+		if (isRecorded == "true") != c.isRecorded {
+			w.t.Errorf("%s: noted %s", c.sql, isRecorded)
 		}
 	}
 }

@@ -91,7 +91,7 @@ var oddValues = map[string][]string{
 	"shape":   {"(0,NaN)"},
 }
 
-var unreadable = map[string][]string{
+var unreadableValues = map[string][]string{
 	"amount": {"NaN"}, "f": {"NaN", "Infinity", "-Infinity", "1e308", "-1e-308"},
 	"at":    {"infinity", "-infinity", "294276-12-31 23:59:59.999+00", "4714-11-24 00:00:00+00 BC"},
 	"naive": {"infinity", "-infinity", "294276-12-31 23:59:59.999999", "4714-11-24 00:00:00 BC"},
@@ -103,7 +103,7 @@ var unreadable = map[string][]string{
 // Every construct of an expression gives what the model gives, and none raises on any row, whatever the session's
 // settings are.
 func TestExpressionsAgree(t *testing.T) {
-	b := newBench(t)
+	b := newTestDatabase(t)
 	ctx := context.Background()
 	run := func(sql string) {
 		t.Helper()
@@ -115,9 +115,9 @@ func TestExpressionsAgree(t *testing.T) {
 	// Near the clock: the session's time zone would change what is said of these.
 	now := time.Now().UTC()
 	oddValues := maps.Clone(oddValues)
-	for _, near := range []time.Duration{-time.Hour, time.Hour} {
-		oddValues["at"] = append(slices.Clone(oddValues["at"]), now.Add(near).Format("2006-01-02 15:04:05+00:00"))
-		oddValues["naive"] = append(slices.Clone(oddValues["naive"]), now.Add(near).Format("2006-01-02 15:04:05"))
+	for _, offset := range []time.Duration{-time.Hour, time.Hour} {
+		oddValues["at"] = append(slices.Clone(oddValues["at"]), now.Add(offset).Format("2006-01-02 15:04:05+00:00"))
+		oddValues["naive"] = append(slices.Clone(oddValues["naive"]), now.Add(offset).Format("2006-01-02 15:04:05"))
 	}
 	oddValues["day"] = append(slices.Clone(oddValues["day"]), now.Format("2006-01-02"))
 	var rows []predicate.Row
@@ -141,11 +141,11 @@ func TestExpressionsAgree(t *testing.T) {
 		rows = append(rows, row)
 		insert(row)
 	}
-	odd := 1000
-	for column, values := range unreadable {
+	rowID := 1000
+	for column, values := range unreadableValues {
 		for _, value := range values {
-			odd++
-			insert(predicate.Row{"row_id": fmt.Sprint(odd), column: value})
+			rowID++
+			insert(predicate.Row{"row_id": fmt.Sprint(rowID), column: value})
 		}
 	}
 	snap, err := pgcatalog.Load(ctx, b.conn, []string{"public"})
@@ -182,14 +182,14 @@ func TestExpressionsAgree(t *testing.T) {
 				}
 			}
 			slices.Sort(want)
-			inject, _ := predicate.InjectedCondition(node, "t")
-			for _, condition := range []string{predicate.RowPolicySQL(node, table.Relation), inject} {
-				for _, set := range settings {
-					run(set)
-					if got := b.ids("SELECT row_id FROM public.t WHERE (" + condition + ") AND row_id < 1000"); got != strings.Join(want, ",") {
+			injectedSQL, _ := predicate.InjectedCondition(node, "t")
+			for _, condition := range []string{predicate.RowPolicySQL(node, table.Relation), injectedSQL} {
+				for _, setting := range settings {
+					run(setting)
+					if got := b.queryIDs("SELECT row_id FROM public.t WHERE (" + condition + ") AND row_id < 1000"); got != strings.Join(want, ",") {
 						t.Errorf("%s\n%s\n  got %s\n want %s", expression, condition, got, strings.Join(want, ","))
 					}
-					if got := b.ids("SELECT count(*) FROM public.t WHERE " + condition); strings.Contains(got, "ERROR") {
+					if got := b.queryIDs("SELECT count(*) FROM public.t WHERE " + condition); strings.Contains(got, "ERROR") {
 						t.Errorf("%s: %s", expression, got)
 					}
 				}

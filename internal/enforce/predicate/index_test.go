@@ -29,7 +29,7 @@ func TestBlocksReachIndexes(t *testing.T) {
 		`sql: "expires_at > now() + interval '5 seconds'"`:          "by_end",
 	} {
 		s := &schema{name: "public"}
-		r.last = s.name
+		r.lastSchema = s.name
 		r.migrate(s, "version: 1\nattributes: { one_text: { type: text, source: credential }, many_text: { type: "+
 			"'text[]', source: credential }, one_uuid: { type: uuid, source: credential }, many_uuid: { type: 'uuid[]', source: credential } }\n"+
 			"tables: { docs: { rows: [ "+rule+" ] } }")

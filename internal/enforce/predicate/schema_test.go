@@ -17,9 +17,9 @@ import (
 // malformed lists, and a policy over them.
 type schema struct {
 	*rand.Rand
-	name   string
-	tables []*table
-	plain  bool // rules speak of what the credential says
+	name           string
+	tables         []*table
+	credentialOnly bool // rules speak of what the credential says
 
 	registry []predicate.Row // of the consent registry
 }
@@ -37,16 +37,16 @@ type table struct {
 // tableColumn is a column; what it means to the generator is its use.
 type tableColumn struct {
 	name    string
-	use     use
+	use     columnUse
 	family  string // uuid, integer, text; of elements, for lists
 	sqlType string
 	target  *table // of a reference
 }
 
-type use int
+type columnUse int
 
 const (
-	rowID use = iota
+	rowID columnUse = iota
 	keyColumn
 	reference
 	scalar
@@ -56,9 +56,9 @@ const (
 	jsonText // JSON, in json or a text
 	flag
 	instant
-	naive
+	localTime
 	day
-	coded // links with its like only: families of types that are no attribute's
+	specialType // links with its like only: families of types that are no attribute's
 )
 
 // oddNames are what tables and columns may be called.
@@ -75,14 +75,14 @@ var sqlTypes = map[string][]string{
 	"text":    {"text", "varchar", "varchar(40)", `text COLLATE "POSIX"`},
 }
 
-var codedTypes = map[string][]string{
+var specialTypes = map[string][]string{
 	"character": {"character(2)", "character(9)", "char(4)"},
 	"numeric":   {"numeric", "numeric(9,2)"},
 	"moment":    {"timestamp(3) with time zone", "timestamptz"},
 	"mood":      {"public.mood"},
 }
 
-var codedValues = map[string][]string{
+var specialValues = map[string][]string{
 	"character": {"a", "b", "A", "ab", `\`, ""},
 	"numeric":   {"1.00", "2.50"},
 	"moment":    {"2026-01-01 00:00:00+00", "2026-01-02 00:00:00+00"},
@@ -92,7 +92,7 @@ var codedValues = map[string][]string{
 var families = []string{"uuid", "integer", "text"}
 
 // words and texts are kept few, so that they meet.
-var texts = []string{"a", "b", "*", "A", "ab", "it's", `\`, "é", "", "a,b", `"`, "{a}", "x y"}
+var textValues = []string{"a", "b", "*", "A", "ab", "it's", `\`, "é", "", "a,b", `"`, "{a}", "x y"}
 
 func (s *schema) pick(from ...string) string { return from[s.IntN(len(from))] }
 
@@ -109,7 +109,7 @@ func (s *schema) value(family string) string {
 		if s.chance(60) {
 			return s.pick("a", "b")
 		}
-		return s.pick(texts...)
+		return s.pick(textValues...)
 	}
 }
 
@@ -154,17 +154,17 @@ func (s *schema) addColumns(t *table) {
 	names := slices.Clone(oddNames)
 	names = append(names, t.name+"_2")
 	s.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-	add := func(u use, family, sqlType string) *tableColumn {
+	add := func(u columnUse, family, sqlType string) *tableColumn {
 		c := &tableColumn{name: names[len(t.columns)], use: u, family: family, sqlType: sqlType}
 		t.columns = append(t.columns, c)
 		return c
 	}
-	typed := func(u use) *tableColumn {
+	addTyped := func(u columnUse) *tableColumn {
 		family := families[s.IntN(3)]
 		return add(u, family, s.pick(sqlTypes[family]...))
 	}
 	add(rowID, "integer", "integer NOT NULL")
-	t.key = typed(keyColumn)
+	t.key = addTyped(keyColumn)
 	for _, target := range s.tables {
 		if target != t && s.chance(70) {
 			c := add(reference, target.key.family, s.pick(sqlTypes[target.key.family]...))
@@ -172,11 +172,11 @@ func (s *schema) addColumns(t *table) {
 		}
 	}
 	for range 2 {
-		typed(scalar)
+		addTyped(scalar)
 	}
 	for _, family := range []string{"character", "numeric", "moment", "mood"} {
 		if s.chance(40) {
-			add(coded, family, s.pick(codedTypes[family]...))
+			add(specialType, family, s.pick(specialTypes[family]...))
 		}
 	}
 	add(statusSQL, "text", s.pick("text", "varchar(9)", "public.mood", "boolean"))
@@ -185,16 +185,16 @@ func (s *schema) addColumns(t *table) {
 			add(list, family, strings.TrimSuffix(s.pick(sqlTypes[family]...), ` COLLATE "POSIX"`)+"[]")
 		}
 	}
-	for _, more := range []struct {
-		u       use
+	for _, optional := range []struct {
+		u       columnUse
 		family  string
 		sqlType string
 	}{
 		{document, "text", "jsonb"}, {jsonText, "text", "json"}, {jsonText, "text", "text"}, {flag, "boolean", "boolean"},
-		{instant, "", "timestamptz"}, {naive, "", "timestamp"}, {day, "", "date"},
+		{instant, "", "timestamptz"}, {localTime, "", "timestamp"}, {day, "", "date"},
 	} {
 		if s.chance(60) {
-			add(more.u, more.family, more.sqlType)
+			add(optional.u, optional.family, optional.sqlType)
 		}
 	}
 }
@@ -209,14 +209,14 @@ func (s *schema) addRows(t *table, rows int) {
 	for i := range rows {
 		row := predicate.Row{}
 		for _, c := range t.columns {
-			null := s.chance(12)
+			isNull := s.chance(12)
 			value := ""
 			switch c.use {
 			case rowID:
-				value, null = fmt.Sprint(i), false
+				value, isNull = fmt.Sprint(i), false
 			case keyColumn:
 				value = keyValue(c.family, i)
-				null = null && !t.primary
+				isNull = isNull && !t.primary
 				if !t.primary && s.chance(20) {
 					value = keyValue(c.family, s.IntN(rows))
 				}
@@ -224,14 +224,14 @@ func (s *schema) addRows(t *table, rows int) {
 				value = keyValue(c.family, s.IntN(rows+3))
 			case scalar:
 				value = s.value(c.family)
-			case coded:
-				value = s.pick(codedValues[c.family]...)
+			case specialType:
+				value = s.pick(specialValues[c.family]...)
 			case statusSQL:
 				value = s.pick("granted", "granted", "granted", "granted", "refused")
 				if c.sqlType == "boolean" {
 					value = s.pick("true", "true", "true", "false")
 				}
-				null = s.chance(4)
+				isNull = s.chance(4)
 			case list:
 				value = s.list(c.family, true)
 			case document:
@@ -245,12 +245,12 @@ func (s *schema) addRows(t *table, rows int) {
 				value = s.pick("true", "false")
 			case instant:
 				value = s.moment(now).Format("2006-01-02 15:04:05.000000+00:00")
-			case naive:
+			case localTime:
 				value = s.moment(now).Format("2006-01-02 15:04:05.000000")
 			case day:
 				value = s.moment(now).Format("2006-01-02")
 			}
-			if !null {
+			if !isNull {
 				row[c.name] = value
 			}
 		}
@@ -264,15 +264,15 @@ func (s *schema) moment(now time.Time) time.Time {
 	return now.Add(time.Duration(s.IntN(41)-15) * unit)
 }
 
-func (s *schema) list(family string, nulls bool) string {
+func (s *schema) list(family string, mayContainNull bool) string {
 	var parts []string
 	for range s.IntN(4) {
-		if nulls && s.chance(10) {
+		if mayContainNull && s.chance(10) {
 			parts = append(parts, "NULL")
 			continue
 		}
-		written := predicate.WriteArray([]string{s.value(family)})
-		parts = append(parts, written[1:len(written)-1])
+		element := predicate.WriteArray([]string{s.value(family)})
+		parts = append(parts, element[1:len(element)-1])
 	}
 	return "{" + strings.Join(parts, ",") + "}"
 }
@@ -376,7 +376,7 @@ func (s *schema) claims() map[string]string {
 	return out
 }
 
-func (t *table) where(test func(*tableColumn) bool) []*tableColumn {
+func (t *table) columnsWhere(test func(*tableColumn) bool) []*tableColumn {
 	var out []*tableColumn
 	for _, c := range t.columns {
 		if test(c) {
@@ -386,8 +386,8 @@ func (t *table) where(test func(*tableColumn) bool) []*tableColumn {
 	return out
 }
 
-// keyed tells whether a column's values compare with those of others.
-func (c *tableColumn) keyed() bool { return c.use <= scalar }
+// isComparable tells whether a column's values compare with those of others.
+func (c *tableColumn) isComparable() bool { return c.use <= scalar }
 
-// linkable tells whether a column can be a side of a link.
-func (c *tableColumn) linkable() bool { return c.keyed() || c.use == coded }
+// isLinkable tells whether a column can be a side of a link.
+func (c *tableColumn) isLinkable() bool { return c.isComparable() || c.use == specialType }
