@@ -114,7 +114,7 @@ func TestCommitsAfterTheSnapshotAreNoted(t *testing.T) {
 
 // A row written to a child by the child's name is not noticed. Such tables, and those whose rules read them, may not be
 // read under old snapshots. If an attribute is looked up in one, nothing may be.
-func TestTablesWithChildrenAreNotWatched(t *testing.T) {
+func TestTablesWithChildrenAreUntracked(t *testing.T) {
 	w := newWorld(t)
 	if got := w.plan.UntrackedAttributeTable(); got != "" {
 		t.Errorf("%s is not watched", got)
@@ -222,7 +222,7 @@ func TestTriggersThatDoNotFireAreNoticed(t *testing.T) {
 }
 
 // Its rows would be counted as often.
-func TestATableThatSeveralRulesReadIsThereOnce(t *testing.T) {
+func TestPredicateTablesAreListedOnce(t *testing.T) {
 	w := newWorld(t)
 	seenOIDs := map[uint32]bool{}
 	for _, r := range rls.PredicateTables(w.pol) {
@@ -258,7 +258,7 @@ tables:
 }
 
 // Time hides what is shown by a rule that goes by the clock, wherever the rule stands, and nothing else.
-func TestRulesByTheClock(t *testing.T) {
+func TestTimeHidesRowsOfRulesThatReadTheClock(t *testing.T) {
 	w := newWorld(t, "SET ROLE app_owner; CREATE TABLE visits (id int PRIMARY KEY, person uuid, user_id uuid, kind text, until timestamptz);"+
 		"CREATE TABLE desks (user_id uuid, desk int, until timestamptz); CREATE TABLE papers (id int PRIMARY KEY, visit int, desk int); RESET ROLE")
 	const policyHead = "version: 1\nattributes:\n  user: { type: uuid, source: credential }\n"

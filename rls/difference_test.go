@@ -224,7 +224,7 @@ func TestDryRunPrintsDifferences(t *testing.T) {
 }
 
 // Where something else depends on what has to be dropped and does not say so, all is made anew in the same transaction.
-func TestMigrateFallsBackOnTheWhole(t *testing.T) {
+func TestMigrateReplacesAllObjectsIfADropFails(t *testing.T) {
 	w := newWorld(t).compileReplaced(rls.Options{SignedViews: true}).migrate()
 	w.compileReplaced(rls.Options{SignedViews: true}, "{ status: { column: consent_status, is: granted } }", "{ status: { column: name, is: Ada } }")
 	before := w.objectOIDs()

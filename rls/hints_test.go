@@ -12,7 +12,7 @@ import (
 )
 
 // By the hint no index is read for whose rows they are, behind row security and in a signed view.
-func TestUseIndexHintSparesAnIndex(t *testing.T) {
+func TestUseIndexHintAvoidsTheOwnerIndex(t *testing.T) {
 	w := newWorld(t, "CREATE INDEX memories_of ON memories (user_id)")
 	w.compile("testdata/policy.yaml", rls.Options{SignedViews: true})
 	w.migrate()
@@ -42,7 +42,7 @@ func TestUseIndexHintSparesAnIndex(t *testing.T) {
 
 // With the hint that a search finds few rows of a table, the planner expects few in that table's signed view, and in no
 // other. The result has the same rows.
-func TestEstimateRowsHintIsForOnePath(t *testing.T) {
+func TestEstimateRowsHintAffectsOneTable(t *testing.T) {
 	w := newWorld(t)
 	w.compile("testdata/policy.yaml", rls.Options{SignedViews: true})
 	w.migrate()

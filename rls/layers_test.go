@@ -119,7 +119,7 @@ func TestBadSealsShowNothing(t *testing.T) {
 }
 
 // The clock of a transaction is the one that counts: a report goes on, the next transaction needs a fresh seal.
-func TestExpiryIsThatOfTheTransaction(t *testing.T) {
+func TestSealExpiryIsCheckedAtTransactionStart(t *testing.T) {
 	tier.All(t)
 	w := migrated(t)
 	agent := w.agent("")
@@ -221,7 +221,7 @@ func TestUnlistedLookupTablesShowNothing(t *testing.T) {
 }
 
 // F4 of the findings: planning ran an agent's operators on the values of hidden rows, which the statistics hold.
-func TestPlanningTellsNothing(t *testing.T) {
+func TestPlanningRevealsNoHiddenValues(t *testing.T) {
 	w := migrated(t)
 	w.exec(w.owner, "INSERT INTO people (id, user_id, consent_status) SELECT gen_random_uuid(), "+
 		"gen_random_uuid(), 'oracle' FROM generate_series(1, 1000); ANALYZE people")

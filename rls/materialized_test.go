@@ -69,7 +69,7 @@ func materializedDatabaseOf(t *testing.T, rules, schema string) (*pgtest.DB, *pg
 
 // A transaction that changes many people takes few locks, and settles each person. The server has room for some
 // thousands of locks.
-func TestMaterializedManyAtOnce(t *testing.T) {
+func TestMaterializedManyChangesInOneTransaction(t *testing.T) {
 	tier.All(t)
 	_, super, plan := materializedDatabase(t)
 	ctx := context.Background()
@@ -101,7 +101,7 @@ BEGIN; UPDATE people SET status = 'refused' WHERE id >= 100 AND id % 2 = 0; SET 
 // A transaction may have settled a change and not committed yet. It must not outlast what a transaction with a snapshot
 // of its own has brought. The materialized rows are not filled in again without it, and it does not commit with an
 // outdated answer.
-func TestMaterializedWithoutOneThatHasSettled(t *testing.T) {
+func TestMaterializedFillBesideAnUncommittedChange(t *testing.T) {
 	tier.All(t)
 	db, super, plan := materializedDatabase(t)
 	ctx := context.Background()

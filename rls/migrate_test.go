@@ -181,7 +181,7 @@ func TestDriftIsFoundAndRepaired(t *testing.T) {
 
 // Migrate also restores every function and trigger of the base. It never takes an object that somebody else created in
 // its place for the installed one.
-func TestMigratePutsTheBaseBack(t *testing.T) {
+func TestMigrateRestoresTheBase(t *testing.T) {
 	tier.All(t)
 	w := newWorld(t).migrate()
 	ctx := context.Background()
@@ -404,7 +404,7 @@ func TestSealOnlyLeavesTheRowsToTheRewriter(t *testing.T) {
 }
 
 // The database half of two policies is equal where only what proxies do differs.
-func TestHashIsOfTheDatabaseHalf(t *testing.T) {
+func TestPlanHashIgnoresRewriterSettings(t *testing.T) {
 	w := newWorld(t)
 	text, err := os.ReadFile("testdata/policy.yaml")
 	if err != nil {

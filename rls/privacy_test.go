@@ -32,7 +32,7 @@ INSERT INTO guardians VALUES ('s1', 'dog', 'g1', 'g1', 's2', '{z,z,z}', 0, 'x')`
 
 // What is told of a store is what it holds and what applies: consents that are neither withdrawn nor expired, and its
 // guardians. Rows are told to their owner, their subjects, and those who speak for the subjects in that store.
-func TestPrivacyTellsWhatHolds(t *testing.T) {
+func TestPrivacyFunctionsReturnValidEntries(t *testing.T) {
 	_, super, _ := materializedDatabaseOf(t, `version: 1
 attributes: { user: { type: text, source: credential } }
 tables:

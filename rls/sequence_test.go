@@ -173,9 +173,9 @@ func withoutSomePart(r *rand.Rand, doc map[string]any) map[string]any {
 	return out
 }
 
-// TestPartsComeToTheWhole: a database is the same after any sequence of migrates as after one migrate with the last
+// TestStepwiseMigratesEqualASingleOne: a database is the same after any sequence of migrates as after one migrate with the last
 // policy. Each migrate changes only what differs. migrate --down restores the original state.
-func TestPartsComeToTheWhole(t *testing.T) {
+func TestStepwiseMigratesEqualASingleOne(t *testing.T) {
 	seed := tier.Seed()
 	for n := range tier.Count(1, 3, 60) {
 		s := oracle.Schemas[(int(seed)+n*7)%len(oracle.Schemas)]

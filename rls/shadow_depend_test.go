@@ -4,7 +4,7 @@ import "testing"
 
 // Drivers find the key that a foreign key leads to by pg_depend. A dependency shows only where both sides are visible
 // relations, columns or constraints.
-func TestDependenciesShowWhereBothSidesDo(t *testing.T) {
+func TestDependenciesShowIfBothSidesAreVisible(t *testing.T) {
 	w := newWorld(t,
 		"CREATE TABLE hidden_table (id uuid PRIMARY KEY REFERENCES memories, CHECK (id IS NOT NULL))",
 		"ALTER TABLE memories ADD COLUMN c text, ADD UNIQUE (title, c), ADD EXCLUDE USING btree (id WITH =)",

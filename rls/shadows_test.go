@@ -137,7 +137,7 @@ func TestShadowsHaveTheColumnsOfTheOriginals(t *testing.T) {
 
 // Nothing that an agent reads of the catalogs mentions a relation, function or role setting that is not its own. Nor
 // does it contain free text, or mention pgconsent.
-func TestShadowsTellNothing(t *testing.T) {
+func TestShadowsRevealNoHiddenNames(t *testing.T) {
 	w := newWorld(t,
 		"CREATE TABLE hidden_table (hidden_column int DEFAULT 42); CREATE INDEX hidden_index ON hidden_table (hidden_column)",
 		"CREATE FUNCTION hidden_function() RETURNS int LANGUAGE sql AS 'SELECT 1'",

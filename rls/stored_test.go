@@ -29,7 +29,7 @@ tables:
 
 // Materialised views and foreign tables have no row security. The view in their place contains the rule, and no
 // expression of an agent runs on a row before the rule.
-func TestStored(t *testing.T) {
+func TestMaterializedViewsAndForeignTables(t *testing.T) {
 	tier.All(t)
 	// The packages of npm for other majors have postgres_fdw, and not the libpq that it is made for where the system
 	// has another.

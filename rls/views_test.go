@@ -82,8 +82,8 @@ func TestViews(t *testing.T) {
 
 // The definitions of views as agents see them.
 const (
-	seenOfTop   = " SELECT title,\n    matches\n   FROM public.top;"
-	seenOfNames = " SELECT name,\n    present\n   FROM public.names;"
+	topDefinition   = " SELECT title,\n    matches\n   FROM public.top;"
+	namesDefinition = " SELECT name,\n    present\n   FROM public.names;"
 )
 
 func TestShadowsOfViews(t *testing.T) {
@@ -99,16 +99,16 @@ func TestShadowsOfViews(t *testing.T) {
 		"SELECT table_name || ' ' || check_option || ' ' || is_updatable FROM pgconsent_catalog.is_views WHERE " +
 			"table_schema = 'public' ORDER BY 1": "names NONE YES,relations NONE YES,top NONE NO",
 		"SELECT count(*) FROM pgconsent_catalog.is_views WHERE view_definition IS NULL":   "0",
-		"SELECT view_definition FROM pgconsent_catalog.is_views WHERE table_name = 'top'": seenOfTop,
+		"SELECT view_definition FROM pgconsent_catalog.is_views WHERE table_name = 'top'": topDefinition,
 		"SELECT schemaname || '.' || viewname FROM pgconsent_catalog.pg_views WHERE schemaname = 'public' " +
 			"ORDER BY 1": "public.names,public.relations,public.top",
 		"SELECT count(*) FROM pgconsent_catalog.pg_views WHERE definition IS NULL":                                                           "0",
-		"SELECT definition FROM pgconsent_catalog.pg_views WHERE viewname = 'top'":                                                           seenOfTop,
+		"SELECT definition FROM pgconsent_catalog.pg_views WHERE viewname = 'top'":                                                           topDefinition,
 		"SELECT pgconsent_catalog.pg_get_viewdef('public.people'::regclass)":                                                                 "NULL",
-		"SELECT pgconsent_catalog.pg_get_viewdef('public.names', true)":                                                                      seenOfNames,
+		"SELECT pgconsent_catalog.pg_get_viewdef('public.names', true)":                                                                      namesDefinition,
 		"SELECT pgconsent_catalog.pg_get_viewdef('public.beneath')":                                                                          "NULL",
 		"SELECT count(*) FROM pgconsent_catalog.pg_matviews":                                                                                 "0",
-		"SELECT pgconsent_catalog.pg_get_viewdef('public.top'::regclass)":                                                                    seenOfTop,
+		"SELECT pgconsent_catalog.pg_get_viewdef('public.top'::regclass)":                                                                    topDefinition,
 		"SELECT count(*) FROM pgconsent_catalog.pg_class WHERE relname LIKE '%public\\_%' AND relname NOT LIKE 'pg%' OR relname = 'beneath'": "0",
 	} {
 		w.want(agent, sql, want)

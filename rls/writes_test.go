@@ -278,7 +278,7 @@ func TestNothingIsWrittenUnderAnOlderCatalog(t *testing.T) {
 
 // A key with a column that decides visibility collides with visible rows only. Where it would collide with a hidden
 // row, the new row is refused before, with the same error as without a collision.
-func TestKeysOverDecidingColumns(t *testing.T) {
+func TestKeysWithColumnsThatDecideVisibility(t *testing.T) {
 	w := newWorld(t, writeTables, `CREATE TABLE links (topic int REFERENCES topics, sku text, PRIMARY KEY (topic, sku));
 INSERT INTO links VALUES (1, 'a'), (2, 'a'); ALTER TABLE links OWNER TO app_owner;`)
 	file := filepath.Join(t.TempDir(), "policy.yaml")

@@ -45,9 +45,9 @@ func dsn(user, password string) string {
 	return fmt.Sprintf("postgres://%s:%s@127.0.0.1:%d/postgres", user, password, pgtest.TCPPort())
 }
 
-// free is an address that nobody listens on, another one each time. (Package test/demos has the same; it imports this
+// freeAddress is an address that nobody listens on, another one each time. (Package test/demos has the same; it imports this
 // one.)
-func free(t *testing.T) string {
+func freeAddress(t *testing.T) string {
 	t.Helper()
 	for {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -56,16 +56,16 @@ func free(t *testing.T) string {
 		}
 		address := l.Addr().String()
 		_ = l.Close()
-		if _, again := given.LoadOrStore(address, true); !again {
+		if _, isTaken := givenAddresses.LoadOrStore(address, true); !isTaken {
 			return address
 		}
 	}
 }
 
-// given are the addresses that free has returned: the kernel may name one again as soon as its listener is closed.
-var given sync.Map
+// givenAddresses are the addresses that free has returned: the kernel may name one again as soon as its listener is closed.
+var givenAddresses sync.Map
 
-func number(t *testing.T, dsn, sql string) (n int) {
+func queryNumber(t *testing.T, dsn, sql string) (n int) {
 	t.Helper()
 	conn, err := pgx.Connect(context.Background(), dsn)
 	if err != nil {
@@ -78,8 +78,8 @@ func number(t *testing.T, dsn, sql string) (n int) {
 	return n
 }
 
-// serverHas are the databases and roles of the server, and what is in the others' database.
-func serverHas(t *testing.T, conn *pgx.Conn) string {
+// describeServer are the databases and roles of the server, and what is in the others' database.
+func describeServer(t *testing.T, conn *pgx.Conn) string {
 	t.Helper()
 	var out string
 	if err := conn.QueryRow(context.Background(), `SELECT (SELECT string_agg(datname || COALESCE(datacl::text, ''), ',' ORDER BY datname) FROM pg_database)
@@ -96,7 +96,7 @@ func TestDemoOnExistingServer(t *testing.T) {
 	admin := superuser(t)
 	exec(t, admin, "CREATE ROLE guest LOGIN CREATEDB CREATEROLE PASSWORD 'guest-password'")
 	t.Cleanup(func() { _, _ = admin.Exec(context.Background(), "DROP ROLE guest") })
-	before := serverHas(t, admin)
+	before := describeServer(t, admin)
 	w, err := world.Open("./testdata/My-App")
 	if err != nil {
 		t.Fatal(err)
@@ -106,26 +106,26 @@ func TestDemoOnExistingServer(t *testing.T) {
 	}
 	dir := t.TempDir()
 	start := func(user, password string) (*RunningDemo, []string, error) {
-		var told []string
-		r, err := Start(t.Context(), Config{World: w, ServerDSN: dsn(user, password), Folder: dir, Listen: free(t),
-			HTTP: free(t), Progress: func(what string) { told = append(told, what) }})
-		return r, told, err
+		var messages []string
+		r, err := Start(t.Context(), Config{World: w, ServerDSN: dsn(user, password), Folder: dir, Listen: freeAddress(t),
+			HTTP: freeAddress(t), Progress: func(message string) { messages = append(messages, message) }})
+		return r, messages, err
 	}
 	for round := range 2 {
-		r, told, err := start("guest", "guest-password")
+		r, messages, err := start("guest", "guest-password")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := number(t, r.Access.Agents[0].DSN, "SELECT count(*) FROM notes"); n != 10 {
+		if n := queryNumber(t, r.Access.Agents[0].DSN, "SELECT count(*) FROM notes"); n != 10 {
 			t.Errorf("an agent sees %d notes", n)
 		}
-		if n := number(t, r.Access.OwnerDSN, "SELECT count(*) FROM notes"); n != 30+round {
+		if n := queryNumber(t, r.Access.OwnerDSN, "SELECT count(*) FROM notes"); n != 30+round {
 			t.Errorf("round %d: the owner sees %d notes", round, n)
 		}
 		if round == 0 {
-			number(t, r.Access.OwnerDSN, "INSERT INTO notes VALUES (99, 's', 'kept') RETURNING id")
+			queryNumber(t, r.Access.OwnerDSN, "INSERT INTO notes VALUES (99, 's', 'kept') RETURNING id")
 		}
-		if all := strings.Join(told, "\n"); !strings.Contains(all, "pgconsent_demo_my_app_reader") ||
+		if all := strings.Join(messages, "\n"); !strings.Contains(all, "pgconsent_demo_my_app_reader") ||
 			strings.Contains(all, "is loaded already") != (round == 1) {
 			t.Errorf("round %d: told %s", round, all)
 		}
@@ -146,20 +146,21 @@ func TestDemoOnExistingServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := number(t, r.Access.OwnerDSN, "SELECT count(*) FROM notes"); n != 31 {
+	if n := queryNumber(t, r.Access.OwnerDSN, "SELECT count(*) FROM notes"); n != 31 {
 		t.Errorf("the owner sees %d notes", n)
 	}
 	if err := r.Stop(); err != nil {
 		t.Error(err)
 	}
-	var gone []string
-	if err := RemoveFromServer(t.Context(), dsn("guest", "guest-password"), w, func(what string) { gone = append(gone, what) }); err != nil {
+	var removedObjects []string
+	if err := RemoveFromServer(t.Context(), dsn("guest", "guest-password"), w,
+		func(message string) { removedObjects = append(removedObjects, message) }); err != nil {
 		t.Fatal(err)
 	}
-	if len(gone) != 6 {
-		t.Errorf("removed %v", gone)
+	if len(removedObjects) != 6 {
+		t.Errorf("removed %v", removedObjects)
 	}
-	if after := serverHas(t, admin); after != before {
+	if after := describeServer(t, admin); after != before {
 		t.Errorf("the server has\n%s\nand had\n%s", after, before)
 	}
 }
@@ -175,20 +176,20 @@ func TestDemoLeavesForeignObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	start := func(user, password string) error {
-		r, err := Start(t.Context(), Config{World: w, ServerDSN: dsn(user, password), Folder: t.TempDir(), Listen: free(t), HTTP: free(t)})
+		r, err := Start(t.Context(), Config{World: w, ServerDSN: dsn(user, password), Folder: t.TempDir(), Listen: freeAddress(t), HTTP: freeAddress(t)})
 		if err == nil {
 			_ = r.Stop()
 		}
 		return err
 	}
-	before := serverHas(t, admin)
+	before := describeServer(t, admin)
 	if err := start("poor", "poor-password"); err == nil || !strings.Contains(err.Error(), "may not make what the demo needs") {
 		t.Errorf("%v", err)
 	}
 	if err := start("poor", "wrong"); err == nil || !strings.Contains(err.Error(), "cannot log in") || strings.Contains(err.Error(), "wrong") {
 		t.Errorf("%v", err)
 	}
-	if after := serverHas(t, admin); after != before {
+	if after := describeServer(t, admin); after != before {
 		t.Errorf("the server has\n%s\nand had\n%s", after, before)
 	}
 	exec(t, admin, "CREATE ROLE pgconsent_demo_my_app_reader")
@@ -216,14 +217,14 @@ func TestDemoLeavesForeignObjects(t *testing.T) {
 	if err := RemoveFromServer(t.Context(), dsn("rich", "rich-password"), w, func(string) {}); err != nil {
 		t.Error(err)
 	}
-	if after := serverHas(t, admin); after != before {
+	if after := describeServer(t, admin); after != before {
 		t.Errorf("the server has\n%s\nand had\n%s", after, before)
 	}
 }
 
 // A folder that is not a world says what it lacks, before a server is started.
 func TestInvalidWorldFolders(t *testing.T) {
-	read := func(name string) string {
+	readError := func(name string) string {
 		text, err := os.ReadFile(filepath.Join("testdata", "My-App", name))
 		if err != nil {
 			t.Fatal(err)
@@ -247,7 +248,7 @@ func TestInvalidWorldFolders(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, name := range []string{"world.yaml", "schema.sql", "data.sql", "policy.yaml"} {
-			text := read(name)
+			text := readError(name)
 			if changed, ok := c.change[name]; ok {
 				text = changed
 			}
@@ -259,7 +260,7 @@ func TestInvalidWorldFolders(t *testing.T) {
 		}
 		w, err := world.Open(dir)
 		if err == nil {
-			_, err = Start(t.Context(), Config{World: w, ServerDSN: "host=127.0.0.1 port=1", Folder: t.TempDir(), Listen: free(t), HTTP: free(t)})
+			_, err = Start(t.Context(), Config{World: w, ServerDSN: "host=127.0.0.1 port=1", Folder: t.TempDir(), Listen: freeAddress(t), HTTP: freeAddress(t)})
 		}
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: %v, want %s", c.change, err, c.want)
@@ -291,7 +292,7 @@ func TestFolderOnTheServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = Start(t.Context(), Config{World: w, ServerDSN: dsn("rich", "rich-password"), Folder: t.TempDir(), Listen: free(t), HTTP: free(t)})
+		_, err = Start(t.Context(), Config{World: w, ServerDSN: dsn("rich", "rich-password"), Folder: t.TempDir(), Listen: freeAddress(t), HTTP: freeAddress(t)})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", c.file, err, c.want)
 		}

@@ -282,7 +282,7 @@ func TestFormsAgree(t *testing.T) {
 }
 
 // The SQL of the arcive world, for reading.
-func TestSQL(t *testing.T) {
+func TestSQLOfTheArciveWorld(t *testing.T) {
 	b := newTestDatabase(t)
 	consent := predicate.Consent{
 		Steps: []predicate.Step{

@@ -10,7 +10,7 @@ import (
 
 // Where a link may lead to several rows all of them must agree, so that one that has is not enough: the sets and the
 // signed views look for it only where a key keeps it to one.
-func TestLinksByKeyNeedOneAgreement(t *testing.T) {
+func TestLinksByKeyLeadToOneRow(t *testing.T) {
 	column := func(name string, oid uint32) catalog.Column { return catalog.Column{Name: name, TypeOID: oid} }
 	subjectsWith := func(change func(*catalog.Relation)) *catalog.Relation {
 		relation := &catalog.Relation{

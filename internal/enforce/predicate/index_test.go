@@ -8,7 +8,7 @@ import (
 )
 
 // The blocks over a row's own columns are written so that an index on the column serves, under row security.
-func TestBlocksReachIndexes(t *testing.T) {
+func TestBlocksUseIndexes(t *testing.T) {
 	tier.All(t)
 	r := newTriples(t)
 	r.run(r.super, `CREATE TABLE public.docs (id int PRIMARY KEY, tenant text, owner uuid, grants text[], readers jsonb, expires_at timestamptz);

@@ -381,8 +381,11 @@ func (s *schema) expression(t *table, depth int) string {
 	})
 	c := usable[s.IntN(len(usable))]
 	other := c
-	if alike := t.columnsWhere(func(o *tableColumn) bool { return o.isComparable() && o.family == c.family }); len(alike) > 0 {
-		other = alike[s.IntN(len(alike))]
+	if comparableColumns := t.columnsWhere(func(o *tableColumn) bool {
+		return o.isComparable() &&
+			o.family == c.family
+	}); len(comparableColumns) > 0 {
+		other = comparableColumns[s.IntN(len(comparableColumns))]
 	}
 	templates := map[string][]string{
 		"text": {

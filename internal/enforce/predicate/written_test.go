@@ -22,7 +22,7 @@ var update = flags.Bool("update", false, "write testdata/written.txt as it comes
 // The triples draw policies and say whether each form is right, of the rows that they draw. Here the same policies are
 // drawn every time, and every form of each rule, and all that is asked about it, is held to digests that are committed:
 // no word changes unseen, nor what is read.
-func TestFormsAreWritten(t *testing.T) {
+func TestSQLFormsAreUnchanged(t *testing.T) {
 	const file, schemas, policies = "testdata/written.txt", 6, 10
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	ctx := context.Background()

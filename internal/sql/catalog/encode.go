@@ -47,9 +47,9 @@ func Decode(data []byte) (*Snapshot, error) {
 	if err != nil {
 		return nil, fmt.Errorf("decode the catalogs: %w", err)
 	}
-	in := json.NewDecoder(io.LimitReader(zip, maxDecodedBytes))
+	decoder := json.NewDecoder(io.LimitReader(zip, maxDecodedBytes))
 	var e encodedSnapshot
-	if err := in.Decode(&e); err != nil {
+	if err := decoder.Decode(&e); err != nil {
 		return nil, fmt.Errorf("decode the catalogs: %w", err)
 	}
 	if e.Format != specFormat {

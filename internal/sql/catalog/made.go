@@ -28,8 +28,8 @@ func (s *Snapshot) BaseType(oid uint32) uint32 {
 // TypeRunsUserCode tells whether PostgreSQL may run a function of another role when it compares, makes or converts
 // values of a type although the text does not ask for that.
 func (s *Snapshot) TypeRunsUserCode(oid uint32) bool {
-	quiet, known := s.nativeTypes[oid]
-	return !known || !quiet
+	isNative, isKnown := s.nativeTypes[oid]
+	return !isKnown || !isNative
 }
 
 // ReadRunsUserCode tells whether PostgreSQL may run a function of another role when a statement reads a relation,

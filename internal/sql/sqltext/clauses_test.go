@@ -26,9 +26,9 @@ func TestClauses(t *testing.T) {
 		"SELECT a FROM t GROUP BY b": "",
 		"":                           "",
 	} {
-		source, refused := Scan(sql)
-		if refused != nil {
-			t.Fatal(refused)
+		source, refusal := Scan(sql)
+		if refusal != nil {
+			t.Fatal(refusal)
 		}
 		c, ok := source.Clauses()
 		got := ""
@@ -52,8 +52,8 @@ func FuzzClauses(f *testing.F) {
 		f.Add(sql)
 	}
 	f.Fuzz(func(t *testing.T, sql string) {
-		source, refused := Scan(sql)
-		if refused != nil {
+		source, refusal := Scan(sql)
+		if refusal != nil {
 			return
 		}
 		c, ok := source.Clauses()
@@ -84,13 +84,13 @@ func TestJoined(t *testing.T) {
 		"DELETE FROM t WHERE substring(a FROM 1 FOR 2) = 'b' AND t.where AND (c, d) = (1, 2)":        "substring(a FROM 1 FOR 2) = 'b'|t.where|(c, d) = (1, 2)",
 		"SELECT a AS where FROM t WHERE CAST(a AS int) BETWEEN 1 AND 2 AND date 'x' < c FOR UPDATE;": "CAST(a AS int) BETWEEN 1 AND 2|date 'x' < c",
 	} {
-		source, refused := Scan(sql)
-		if refused != nil {
-			t.Fatal(refused)
+		source, refusal := Scan(sql)
+		if refusal != nil {
+			t.Fatal(refusal)
 		}
-		tree, refused := source.Parse()
-		if refused != nil {
-			t.Fatal(refused)
+		tree, refusal := source.Parse()
+		if refusal != nil {
+			t.Fatal(refusal)
 		}
 		where := whereOf(tree.ProtoReflect())
 		spans, ok := source.WhereConditions(where)

@@ -101,12 +101,12 @@ func TestDepthBound(t *testing.T) {
 	for _, s := range shapes {
 		for _, n := range []int{1, 90, 900, 24_000, 200_000} {
 			text := shape{s.head, s.open, s.middle, s.close}.text(n)
-			source, refused := Scan(text)
-			if refused != nil {
+			source, refusal := Scan(text)
+			if refusal != nil {
 				continue
 			}
-			tree, refused := source.Parse()
-			if refused != nil {
+			tree, refusal := source.Parse()
+			if refusal != nil {
 				continue
 			}
 			bound := maxTreeDepth(source.Tokens)
@@ -163,7 +163,7 @@ func TestDepthOfRandomText(t *testing.T) {
 	words := strings.Fields("( ) ( ) [ ] , ; 1 a 'x' + - * :: int NOT AND OR BETWEEN CASE WHEN THEN ELSE END " +
 		"SELECT FROM WHERE UNION JOIN ON t IN IS NULL AS . f( ARRAY[ LEFT GROUP BY COLLATE LIKE ESCAPE AT TIME ZONE INTERVAL DISTINCT")
 	random := rand.New(rand.NewPCG(1, 2))
-	parsed := 0
+	parsedCount := 0
 	for range 20_000 {
 		var b strings.Builder
 		b.WriteString("SELECT ")
@@ -176,20 +176,20 @@ func TestDepthOfRandomText(t *testing.T) {
 		if random.IntN(3) == 0 {
 			text += strings.Repeat(strings.TrimPrefix(b.String(), "SELECT "), 1+random.IntN(40))
 		}
-		source, refused := Scan(text)
-		if refused != nil {
+		source, refusal := Scan(text)
+		if refusal != nil {
 			continue
 		}
-		tree, refused := source.Parse()
-		if refused != nil {
+		tree, refusal := source.Parse()
+		if refusal != nil {
 			continue
 		}
-		parsed++
+		parsedCount++
 		if depth, bound := treeDepth(tree), maxTreeDepth(source.Tokens); depth > messagesPerLevel*bound+20 {
 			t.Fatalf("%s: the tree is %d deep, the bound says %d", text, depth, bound)
 		}
 	}
-	if parsed < 100 {
-		t.Errorf("only %d random texts parsed", parsed)
+	if parsedCount < 100 {
+		t.Errorf("only %d random texts parsed", parsedCount)
 	}
 }

@@ -13,8 +13,8 @@ func TestNestedCopiesAreRefused(t *testing.T) {
 	nested := func(n int, of string) string { return strings.Repeat("(", n) + "x" + strings.Repeat(of+")", n) }
 	list := func(n int) string { return "(a" + strings.Repeat(", a", n-1) + ")" }
 	for _, c := range []struct {
-		is      string
-		refused bool
+		condition string
+		isRefused bool
 	}{
 		{nested(24, " BETWEEN a AND b"), true},
 		{nested(24, " NOT BETWEEN a AND b"), true},
@@ -29,9 +29,9 @@ func TestNestedCopiesAreRefused(t *testing.T) {
 		{nested(4, " BETWEEN a AND b"), false},
 		{"x BETWEEN a AND b" + strings.Repeat(" AND x BETWEEN a AND b", 2000), false},
 	} {
-		_, err := Parse("SELECT " + c.is)
-		if got := err != nil && err.Code == sqlstate.ProgramLimitExceeded; got != c.refused || err != nil && !got {
-			t.Errorf("%.60s: %v", c.is, err)
+		_, err := Parse("SELECT " + c.condition)
+		if got := err != nil && err.Code == sqlstate.ProgramLimitExceeded; got != c.isRefused || err != nil && !got {
+			t.Errorf("%.60s: %v", c.condition, err)
 		}
 	}
 }

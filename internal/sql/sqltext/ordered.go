@@ -20,26 +20,26 @@ func RelationsOrderedBy(m proto.Message, operators []string) map[*RangeVar]bool 
 	return out
 }
 
-func relationsOrderedBy(m proto.Message, operators []string, inFrom bool) (found []*RangeVar, has bool) {
-	inner := false
+func relationsOrderedBy(m proto.Message, operators []string, inFrom bool) (found []*RangeVar, hasOperator bool) {
+	childInFrom := false
 	switch n := m.(type) {
 	case *RangeVar:
 		if inFrom {
 			return []*RangeVar{n}, false
 		}
 	case *Node, *JoinExpr:
-		inner = inFrom
+		childInFrom = inFrom
 	case *String:
 		// A name that reads like an operator cannot be told from one here, and is taken for one.
-		has = slices.Contains(operators, n.Sval)
+		hasOperator = slices.Contains(operators, n.Sval)
 	}
 	_, isSelect := m.(*SelectStmt)
 	EachMessage(m, func(field string, child proto.Message) {
-		below, belowHas := relationsOrderedBy(child, operators, inner || isSelect && field == "from_clause")
-		found, has = append(found, below...), has || belowHas
+		childRelations, childHas := relationsOrderedBy(child, operators, childInFrom || isSelect && field == "from_clause")
+		found, hasOperator = append(found, childRelations...), hasOperator || childHas
 	})
-	if _, isSublink := m.(*SubLink); isSublink && !has {
+	if _, isSublink := m.(*SubLink); isSublink && !hasOperator {
 		return nil, false
 	}
-	return found, has
+	return found, hasOperator
 }

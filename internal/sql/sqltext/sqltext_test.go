@@ -62,8 +62,9 @@ func TestLiteralsAreLeftOut(t *testing.T) {
 				}
 				continue
 			}
-			if bare := source.WithoutLiterals(); strings.Contains(bare, "711") || strings.Contains(bare, "0100111") {
-				t.Errorf("%s: without literals %q", text, bare)
+			if withoutLiterals := source.WithoutLiterals(); strings.Contains(withoutLiterals, "711") ||
+				strings.Contains(withoutLiterals, "0100111") {
+				t.Errorf("%s: without literals %q", text, withoutLiterals)
 			}
 			if _, err = source.Parse(); err != nil && (strings.Contains(err.Message+err.Detail+err.Hint, "711") || strings.Contains(err.Message, "0100111")) {
 				t.Errorf("%s: %v", text, err)
@@ -147,12 +148,12 @@ func TestTextWithoutLiterals(t *testing.T) {
 
 func TestSplice(t *testing.T) {
 	text := "SELECT ä, b FROM t WHERE é = 1"
-	at := func(part string) int32 { return int32(strings.Index(text, part)) }
+	offsetOf := func(part string) int32 { return int32(strings.Index(text, part)) }
 	edits := []Edit{
-		{at(" WHERE"), at(" WHERE"), " AS t"},
-		{at("t WHERE"), at("t WHERE") + 1, "(€€)"},
-		{at("b FROM"), at("b FROM"), "first "},
-		{at("b FROM"), at("b FROM") + 1, "B"},
+		{offsetOf(" WHERE"), offsetOf(" WHERE"), " AS t"},
+		{offsetOf("t WHERE"), offsetOf("t WHERE") + 1, "(€€)"},
+		{offsetOf("b FROM"), offsetOf("b FROM"), "first "},
+		{offsetOf("b FROM"), offsetOf("b FROM") + 1, "B"},
 	}
 	s, err := ApplyEdits(text, edits)
 	if err != nil {
@@ -197,47 +198,47 @@ func TestSpliceAgreesWithTheModel(t *testing.T) {
 	}
 	for range 3000 {
 		text := word(60)
-		places := []int{}
+		offsets := []int{}
 		for offset := range text {
-			places = append(places, offset)
+			offsets = append(offsets, offset)
 		}
-		places = append(places, len(text))
+		offsets = append(offsets, len(text))
 		var edits []Edit
 		var want []rune
-		var from []int // of each character of the new text, counted from 1 in the old one
-		keep := func(until int, start *int) {
+		var origins []int // of each character of the new text, counted from 1 in the old one
+		copyUntil := func(until int, start *int) {
 			for _, r := range text[*start:until] {
-				want, from = append(want, r), append(from, len([]rune(text[:*start]))+1)
+				want, origins = append(want, r), append(origins, len([]rune(text[:*start]))+1)
 				*start += len(string(r))
 			}
 		}
-		put := func(s string, at int) {
+		insertText := func(s string, at int) {
 			for _, r := range s {
-				want, from = append(want, r), append(from, len([]rune(text[:at]))+1)
+				want, origins = append(want, r), append(origins, len([]rune(text[:at]))+1)
 			}
 		}
 		at := 0
-		for i := 0; i < len(places); i++ {
-			var here []Edit
+		for i := 0; i < len(offsets); i++ {
+			var insertions []Edit
 			for range random.IntN(3) * random.IntN(2) {
-				here = append(here, Edit{int32(places[i]), int32(places[i]), word(3)})
+				insertions = append(insertions, Edit{int32(offsets[i]), int32(offsets[i]), word(3)})
 			}
-			last := min(len(places)-1, i+random.IntN(3)*random.IntN(2))
-			keep(places[i], &at)
-			for _, e := range here {
-				put(e.Text, places[i])
+			endIndex := min(len(offsets)-1, i+random.IntN(3)*random.IntN(2))
+			copyUntil(offsets[i], &at)
+			for _, e := range insertions {
+				insertText(e.Text, offsets[i])
 			}
-			edits = append(edits, here...)
-			if last > i { // a replacement, asked for at any place among the others
-				e := Edit{int32(places[i]), int32(places[last]), word(4)}
-				put(e.Text, places[i])
-				at = places[last]
-				n := len(edits) - random.IntN(len(here)+1)
+			edits = append(edits, insertions...)
+			if endIndex > i { // a replacement, asked for at any place among the others
+				e := Edit{int32(offsets[i]), int32(offsets[endIndex]), word(4)}
+				insertText(e.Text, offsets[i])
+				at = offsets[endIndex]
+				n := len(edits) - random.IntN(len(insertions)+1)
 				edits = slices.Insert(edits, n, e)
-				i = last - 1
+				i = endIndex - 1
 			}
 		}
-		keep(len(text), &at)
+		copyUntil(len(text), &at)
 		for i := len(edits) - 1; i > 0; i-- { // insertions at one place keep their order
 			if j := random.IntN(i + 1); edits[i].Start != edits[i].End {
 				e := edits[i]
@@ -248,9 +249,9 @@ func TestSpliceAgreesWithTheModel(t *testing.T) {
 		if err != nil || got.Text != string(want) {
 			t.Fatalf("%q with %v is %q, want %q: %v", text, edits, got.Text, string(want), err)
 		}
-		for i, origin := range from {
-			if is := got.Position(i + 1); is != origin {
-				t.Fatalf("%q with %v is %q: the character %d comes from %d, want %d", text, edits, got.Text, i+1, is, origin)
+		for i, origin := range origins {
+			if gotOrigin := got.Position(i + 1); gotOrigin != origin {
+				t.Fatalf("%q with %v is %q: the character %d comes from %d, want %d", text, edits, got.Text, i+1, gotOrigin, origin)
 			}
 		}
 	}
@@ -422,8 +423,8 @@ func TestCommentsBetweenPairsOfWords(t *testing.T) {
 // A literal that UESCAPE follows directly is read as it is.
 func TestEscapedLiterals(t *testing.T) {
 	for _, sql := range []string{"SELECT U&'d!0061t' UESCAPE '!'", "SELECT U&'d!0061t''' UESCAPE '!'", "SELECT U&'d!0061t'/* ' */UESCAPE '!'"} {
-		if tree, refused := Parse(sql); refused != nil || !strings.Contains(tree.String(), "dat") {
-			t.Errorf("%s: %v, %v", sql, tree, refused)
+		if tree, refusal := Parse(sql); refusal != nil || !strings.Contains(tree.String(), "dat") {
+			t.Errorf("%s: %v, %v", sql, tree, refusal)
 		}
 	}
 }

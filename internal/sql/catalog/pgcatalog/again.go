@@ -59,12 +59,12 @@ func (r *Reader) addDependents(ctx context.Context, source catalogReader, found 
 		}
 	}
 	var (
-		oid  uint32
-		more bool
+		oid           uint32
+		othersChanged bool
 	)
-	return source.each(ctx, dependentsQuery, []any{&oid, &more}, func() error {
+	return source.each(ctx, dependentsQuery, []any{&oid, &othersChanged}, func() error {
 		found.relations[oid] = true
-		found.readAll = found.readAll || more
+		found.readAll = found.readAll || othersChanged
 		return nil
 	}, sortedKeys(found.relations))
 }
@@ -86,19 +86,19 @@ func (r *catalogReader) ownersRenamed(ctx context.Context, f *catalogFacts) (ren
 
 // readChanged reads the facts about changed relations again. It returns f where they are as before.
 func (f *catalogFacts) readChanged(ctx context.Context, source catalogReader, found *changes) (*catalogFacts, error) {
-	next := *f
+	newFacts := *f
 	oids := sortedKeys(found.relations)
-	relations := relationReader{catalogReader: source, oids: oids, objects: &next.objects}
+	relations := relationReader{catalogReader: source, oids: oids, objects: &newFacts.objects}
 	if err := relations.read(ctx); err != nil {
 		return nil, err
 	}
-	l := &loader{catalogReader: source, catalogFacts: &next}
+	l := &loader{catalogReader: source, catalogFacts: &newFacts}
 	if err := l.readPolicies(ctx); err != nil {
 		return nil, err
 	}
-	same := reflect.DeepEqual(f.policies, next.policies)
+	isUnchanged := reflect.DeepEqual(f.policies, newFacts.policies)
 	for _, oid := range oids {
-		same = same && reflect.DeepEqual(f.relations[oid], relations.facts[oid])
+		isUnchanged = isUnchanged && reflect.DeepEqual(f.relations[oid], relations.facts[oid])
 	}
 	if len(found.types)+len(found.droppedTypes) > 0 {
 		types := maps.Clone(f.objects.types)
@@ -109,19 +109,19 @@ func (f *catalogFacts) readChanged(ctx context.Context, source catalogReader, fo
 			return nil, err
 		}
 		if !reflect.DeepEqual(types, f.objects.types) {
-			next.objects.setTypes(types)
-			same = false
+			newFacts.objects.setTypes(types)
+			isUnchanged = false
 		}
 	}
-	if same {
+	if isUnchanged {
 		return f, nil
 	}
-	next.relations = maps.Clone(f.relations)
+	newFacts.relations = maps.Clone(f.relations)
 	for _, oid := range oids {
-		delete(next.relations, oid)
+		delete(newFacts.relations, oid)
 	}
-	maps.Copy(next.relations, relations.facts)
-	return &next, newLoader(source, &next).readCalledFunctions(ctx)
+	maps.Copy(newFacts.relations, relations.facts)
+	return &newFacts, newLoader(source, &newFacts).readCalledFunctions(ctx)
 }
 
 // sortedKeys are the keys of a map by OID.

@@ -55,23 +55,23 @@ func (l *loader) readRangeTypes(ctx context.Context) error {
 // setTypeCollations works out which collations the values of types bring along. Of pg_catalog's types only name does,
 // which the rewriter knows.
 func (l *loader) setTypeCollations(ctx context.Context) error {
-	brings, wholes := map[uint32]map[uint32]bool{}, map[uint32][]uint32{}
-	var more []uint32 // types that have been found to bring a collation, and whose wholes bring it too
+	collationsOf, containingTypes := map[uint32]map[uint32]bool{}, map[uint32][]uint32{}
+	var pending []uint32 // types that have been found to bring a collation, and whose wholes bring it too
 	add := func(oid, collation uint32) {
-		if collation == 0 || collation == defaultCollation || brings[oid][collation] {
+		if collation == 0 || collation == defaultCollation || collationsOf[oid][collation] {
 			return
 		}
-		if brings[oid] == nil {
-			brings[oid] = map[uint32]bool{}
+		if collationsOf[oid] == nil {
+			collationsOf[oid] = map[uint32]bool{}
 		}
-		brings[oid][collation] = true
-		more = append(more, oid)
+		collationsOf[oid][collation] = true
+		pending = append(pending, oid)
 	}
 	for oid, t := range l.objects.types {
 		add(oid, t.collation)
 		for _, part := range append([]uint32{t.element, t.base}, l.rangeTypes[oid]...) {
 			if part != 0 {
-				wholes[part] = append(wholes[part], oid)
+				containingTypes[part] = append(containingTypes[part], oid)
 			}
 		}
 	}
@@ -85,25 +85,25 @@ func (l *loader) setTypeCollations(ctx context.Context) error {
 		}
 		for i, c := range relation.Columns {
 			add(row, l.attributes[oid][i].collation)
-			wholes[c.TypeOID] = append(wholes[c.TypeOID], row)
+			containingTypes[c.TypeOID] = append(containingTypes[c.TypeOID], row)
 		}
 	}
-	used := map[uint32]bool{}
-	for len(more) > 0 {
-		oid := more[len(more)-1]
-		more = more[:len(more)-1]
-		for collation := range brings[oid] {
-			used[collation] = true
-			for _, whole := range wholes[oid] {
+	usedCollations := map[uint32]bool{}
+	for len(pending) > 0 {
+		oid := pending[len(pending)-1]
+		pending = pending[:len(pending)-1]
+		for collation := range collationsOf[oid] {
+			usedCollations[collation] = true
+			for _, whole := range containingTypes[oid] {
 				add(whole, collation)
 			}
 		}
 	}
-	if err := l.readCollationNames(ctx, used); err != nil {
+	if err := l.readCollationNames(ctx, usedCollations); err != nil {
 		return err
 	}
 	l.spec.Collations = map[uint32][]string{}
-	for oid, collations := range brings {
+	for oid, collations := range collationsOf {
 		if t := l.objects.types[oid]; t == nil || t.inCatalog {
 			continue
 		}

@@ -194,10 +194,10 @@ func (r *relationReader) readEqualKeys(ctx context.Context) error {
 	if len(excluding) == 0 {
 		return nil
 	}
-	others := []uint32{}
+	partialOIDs := []uint32{}
 	for _, c := range r.objects.classes {
 		if r.objects.extensionOf("pg_opclass", c.oid) != "btree_gist" {
-			others = append(others, c.oid)
+			partialOIDs = append(partialOIDs, c.oid)
 		}
 	}
 	var (
@@ -219,5 +219,5 @@ func (r *relationReader) readEqualKeys(ctx context.Context) error {
 			setInMap(&r.factsOf(relation).equalKeys, oid, keys)
 			keys = nil
 			return nil
-		}, excluding, others)
+		}, excluding, partialOIDs)
 }

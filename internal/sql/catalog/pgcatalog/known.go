@@ -279,13 +279,13 @@ func (l *loader) readUserCodeObjects(ctx context.Context) error {
 		}
 	}
 	var (
-		others        []uint32
-		use           string
-		oid, function uint32
+		foreignFunctions []uint32
+		use              string
+		oid, function    uint32
 	)
 	for _, f := range k.functions {
 		if k.isForeign(f) {
-			others = append(others, f.oid)
+			foreignFunctions = append(foreignFunctions, f.oid)
 		}
 	}
 	return l.each(ctx, `WITH others (oid) AS (SELECT unnest($1::oid[])),
@@ -302,24 +302,24 @@ func (l *loader) readUserCodeObjects(ctx context.Context) error {
 		UNION SELECT 'type', r.rngtypid, s.function FROM supports AS s JOIN pg_range AS r ON r.rngsubopc = s.class`,
 		[]any{&use, &oid, &function},
 		func() error {
-			anybodys := k.isCallableByAnybody(k.functions[function])
+			isCallableByAnybody := k.isCallableByAnybody(k.functions[function])
 			switch use {
 			case "operator":
 				k.userCode.operators = append(k.userCode.operators, oid)
 			case "class":
 				k.userCode.classes = append(k.userCode.classes, oid)
-				if anybodys {
+				if isCallableByAnybody {
 					k.userCode.classesCallableByAnybody = append(k.userCode.classesCallableByAnybody, oid)
 				}
 			case "cast":
 				k.userCode.casts = append(k.userCode.casts, oid)
 			case "type":
-				if anybodys {
+				if isCallableByAnybody {
 					k.typesRunningUserCode[oid] = true
 				}
 			}
 			return nil
-		}, others)
+		}, foreignFunctions)
 }
 
 // hasOnlyNativeOrder tells whether all casts between PostgreSQL's types, and all operator classes that order or hash
@@ -335,9 +335,9 @@ func (k *objectFacts) mayRunOperator(text string) bool {
 	if len(k.operatorNames) == 0 {
 		return false
 	}
-	written := operatorPattern.FindAllString(text, -1)
+	operators := operatorPattern.FindAllString(text, -1)
 	return slices.ContainsFunc(k.operatorNames, func(name string) bool {
 		return slices.Contains(keywordOperators, name) ||
-			slices.ContainsFunc(written, func(w string) bool { return strings.Contains(w, name) })
+			slices.ContainsFunc(operators, func(w string) bool { return strings.Contains(w, name) })
 	})
 }

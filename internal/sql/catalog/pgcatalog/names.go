@@ -79,12 +79,12 @@ func (l *loader) readFunctions(ctx context.Context) error {
 func (l *loader) setMayBeReplaced(context.Context) error {
 	functions := slices.Clone(l.spec.Functions)
 	for i, f := range functions {
-		replaced := f.Extension != "" && f.Language != "c" && f.Language != "internal" &&
+		isReplaceable := f.Extension != "" && f.Language != "c" && f.Language != "internal" &&
 			!(f.Language == "sql" && l.objects.isHarmlessExtensionBody(l.objects.functions[f.OID]))
-		if replaced != f.MayBeReplaced {
-			changed := *f
-			changed.MayBeReplaced = replaced
-			functions[i] = &changed
+		if isReplaceable != f.MayBeReplaced {
+			copied := *f
+			copied.MayBeReplaced = isReplaceable
+			functions[i] = &copied
 		}
 	}
 	l.spec.Functions = functions
@@ -103,15 +103,15 @@ func (r *catalogReader) readAggregates(ctx context.Context) (map[uint32]aggregat
 		of         aggregateFacts
 		volatility string
 	)
-	made := map[uint32]aggregateFacts{}
-	return made, r.each(ctx, `SELECT a.aggfnoid::oid, bool_or(f.prosecdef), max(f.provolatile::text COLLATE "C")
+	aggregates := map[uint32]aggregateFacts{}
+	return aggregates, r.each(ctx, `SELECT a.aggfnoid::oid, bool_or(f.prosecdef), max(f.provolatile::text COLLATE "C")
 		FROM pg_aggregate AS a JOIN pg_proc AS p ON p.oid = a.aggfnoid AND p.pronamespace <> 'pg_catalog'::regnamespace
 		JOIN pg_proc AS f ON f.oid = ANY (ARRAY[a.aggtransfn, a.aggfinalfn, a.aggcombinefn, a.aggserialfn, a.aggdeserialfn, a.aggmtransfn,
 			a.aggminvtransfn, a.aggmfinalfn]::oid[]) GROUP BY 1`,
 		[]any{&oid, &of.securityDefiner, &volatility},
 		func() error {
 			of.volatility = volatility[0]
-			made[oid] = of
+			aggregates[oid] = of
 			return nil
 		})
 }
@@ -157,7 +157,7 @@ func (r *catalogReader) readArgTypes(ctx context.Context) (map[uint32]string, er
 }
 
 func (l *loader) readTypes(ctx context.Context) error {
-	under, err := l.readDomainBaseTypes(ctx)
+	baseTypes, err := l.readDomainBaseTypes(ctx)
 	if err != nil {
 		return err
 	}
@@ -192,7 +192,7 @@ func (l *loader) readTypes(ctx context.Context) error {
 		func() error {
 			found := t
 			found.Kind = kind[0]
-			found.BaseName = under[t.OID]
+			found.BaseName = baseTypes[t.OID]
 			found.Extension = l.objects.extensionOf("pg_type", cmp.Or(t.Element, t.OID))
 			found.RunsUserCode = l.objects.typesRunningUserCode[t.OID]
 			found.Labels = append([]string{}, labels[t.OID]...)
@@ -210,14 +210,14 @@ func (r *catalogReader) readDomainBaseTypes(ctx context.Context) (map[uint32]str
 		domain uint32
 		name   string
 	)
-	under := map[uint32]string{}
-	return under, r.each(ctx, `WITH RECURSIVE base (domain, oid, modifier) AS (
+	baseTypes := map[uint32]string{}
+	return baseTypes, r.each(ctx, `WITH RECURSIVE base (domain, oid, modifier) AS (
 		    SELECT t.oid, t.typbasetype, t.typtypmod FROM pg_type AS t WHERE t.typtype = 'd'
 		    UNION ALL SELECT b.domain, d.typbasetype, d.typtypmod FROM base AS b JOIN pg_type AS d ON d.oid = b.oid WHERE d.typtype = 'd')
 		SELECT b.domain, format_type(b.oid, b.modifier) FROM base AS b JOIN pg_type AS f ON f.oid = b.oid WHERE f.typtype <> 'd'`,
 		[]any{&domain, &name},
 		func() error {
-			under[domain] = name
+			baseTypes[domain] = name
 			return nil
 		})
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// agree fails where a reader that has read before finds something else than one that has not.
-func agree(t *testing.T, r *pgcatalog.Reader, conn *pgx.Conn, after string) *catalog.Snapshot {
+// checkSameAsFullRead fails where a reader that has read before finds something else than one that has not.
+func checkSameAsFullRead(t *testing.T, r *pgcatalog.Reader, conn *pgx.Conn, after string) *catalog.Snapshot {
 	t.Helper()
 	got, err := r.Read(t.Context(), conn)
 	if err != nil {
@@ -42,34 +42,35 @@ func agree(t *testing.T, r *pgcatalog.Reader, conn *pgx.Conn, after string) *cat
 func TestIncrementalReadsAgreeWithFullOnes(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Database(t)
-	conn, old := db.Connect(t, "postgres"), db.Connect(t, "postgres")
+	conn, olderConn := db.Connect(t, "postgres"), db.Connect(t, "postgres")
 	roles := strings.NewReplacer("one_role", conn.Config().Database+"_one", "other_role", conn.Config().Database+"_other")
-	exec(t, conn, roles.Replace(stale))
-	each, some, late := pgcatalog.NewReader([]string{"public"}), pgcatalog.NewReader([]string{"public"}), pgcatalog.NewReader([]string{"public"})
-	for _, r := range []*pgcatalog.Reader{each, some, late} {
-		agree(t, r, conn, "nothing")
+	exec(t, conn, roles.Replace(watchedSchema))
+	eachReader, someReader, lateReader := pgcatalog.NewReader([]string{"public"}), pgcatalog.NewReader([]string{"public"}), pgcatalog.NewReader([]string{"public"})
+	for _, r := range []*pgcatalog.Reader{eachReader, someReader, lateReader} {
+		checkSameAsFullRead(t, r, conn, "nothing")
 	}
-	exec(t, old, "BEGIN; SELECT pg_current_xact_id()")
-	alone := 0
-	for i, sql := range changed {
+	exec(t, olderConn, "BEGIN; SELECT pg_current_xact_id()")
+	partialReads := 0
+	for i, sql := range watchedChanges {
 		exec(t, conn, roles.Replace(sql))
-		before := each.WholeReads()
-		now := agree(t, each, conn, sql)
-		if each.WholeReads() == before {
-			alone++
+		before := eachReader.WholeReads()
+		snapshot := checkSameAsFullRead(t, eachReader, conn, sql)
+		if eachReader.WholeReads() == before {
+			partialReads++
 		}
 		if i%7 == 0 {
-			agree(t, some, conn, "seven statements up to "+sql)
+			checkSameAsFullRead(t, someReader, conn, "seven statements up to "+sql)
 		}
-		before = each.WholeReads()
-		if again, err := each.Read(t.Context(), conn); err != nil || again.Version() != now.Version() || each.WholeReads() != before {
+		before = eachReader.WholeReads()
+		if secondSnapshot, err := eachReader.Read(t.Context(), conn); err != nil || secondSnapshot.Version() != snapshot.Version() ||
+			eachReader.WholeReads() != before {
 			t.Errorf("%s: something else is read, or everything again, though nothing more has changed: %v", sql, err)
 		}
 	}
-	exec(t, old, "COMMIT")
-	agree(t, late, conn, "all")
-	if alone < len(changed)/3 {
-		t.Errorf("of %d changes %d were read by themselves", len(changed), alone)
+	exec(t, olderConn, "COMMIT")
+	checkSameAsFullRead(t, lateReader, conn, "all")
+	if partialReads < len(watchedChanges)/3 {
+		t.Errorf("of %d changes %d were read by themselves", len(watchedChanges), partialReads)
 	}
 }
 
@@ -81,8 +82,8 @@ func TestWrittenRowsAreCounted(t *testing.T) {
 	r := pgcatalog.NewReader([]string{"public"})
 	version := ""
 	for _, c := range []struct {
-		sql          string
-		counts, same bool
+		sql                       string
+		isCounted, isSameSnapshot bool
 	}{
 		{"SELECT", true, false}, {"SELECT", false, true}, {"ALTER TABLE t ADD a text", true, false},
 		{"ALTER POLICY pgconsent_select ON t USING (false)", true, true}, {"GRANT SELECT ON t TO PUBLIC", true, true},
@@ -97,15 +98,16 @@ func TestWrittenRowsAreCounted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if counts, same := r.AgentChanges() > before, snap.Version() == version; counts != c.counts || same != c.same {
-			t.Errorf("%s: counted: %t, the same snapshot: %t", c.sql, counts, same)
+		if isCounted, isSameSnapshot := r.AgentChanges() > before, snap.Version() == version; isCounted != c.isCounted ||
+			isSameSnapshot != c.isSameSnapshot {
+			t.Errorf("%s: counted: %t, the same snapshot: %t", c.sql, isCounted, isSameSnapshot)
 		}
 		version = snap.Version()
 	}
 }
 
-// ddl are statements that random histories are made of: %[1]s and %[2]s are names of relations, %[3]d a number.
-var ddl = strings.Split(`CREATE TABLE %[1]s (id serial PRIMARY KEY, a text DEFAULT 'x', b int CHECK (b > %[3]d), c text CHECK (c IN ('a', 'b')))
+// randomDDL are statements that random histories are made of: %[1]s and %[2]s are names of relations, %[3]d a number.
+var randomDDL = strings.Split(`CREATE TABLE %[1]s (id serial PRIMARY KEY, a text DEFAULT 'x', b int CHECK (b > %[3]d), c text CHECK (c IN ('a', 'b')))
 CREATE TABLE %[1]s (id int GENERATED ALWAYS AS IDENTITY, a text UNIQUE, b int GENERATED ALWAYS AS (1) STORED, c varchar(9))
 CREATE TABLE %[1]s (LIKE %[2]s INCLUDING ALL)
 CREATE TABLE %[1]s () INHERITS (%[2]s)
@@ -197,35 +199,35 @@ func TestRandomIncrementalReadsAgreeWithFullOnes(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(tier.Seed(), uint64(history)))
 			db := pgtest.Database(t)
-			conn, old := db.Connect(t, "postgres"), db.Connect(t, "postgres")
+			conn, olderConn := db.Connect(t, "postgres"), db.Connect(t, "postgres")
 			exec(t, conn, `CREATE SCHEMA extra; CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
 				CREATE TABLE one (id serial PRIMARY KEY, a text, b int); CREATE SEQUENCE two;`)
 			r := pgcatalog.NewReader([]string{"public"})
-			agree(t, r, conn, "nothing")
-			var since []string
-			done, open := 0, false
+			checkSameAsFullRead(t, r, conn, "nothing")
+			var statementsSince []string
+			doneCount, inTransaction := 0, false
 			for range tier.Count(75, 300, 300) {
-				one, two := names[random.IntN(len(names))], names[random.IntN(len(names))]
-				sql := fmt.Sprintf(ddl[random.IntN(len(ddl))]+"%.0[4]s", one, two, random.IntN(5), "") // uses all arguments
+				name1, name2 := names[random.IntN(len(names))], names[random.IntN(len(names))]
+				sql := fmt.Sprintf(randomDDL[random.IntN(len(randomDDL))]+"%.0[4]s", name1, name2, random.IntN(5), "") // uses all arguments
 				if _, err := conn.PgConn().Exec(t.Context(), sql).ReadAll(); err == nil {
-					done++
+					doneCount++
 				}
 				exec(t, conn, "ROLLBACK") // of a transaction that has failed
-				since = append(since, sql)
+				statementsSince = append(statementsSince, sql)
 				if random.IntN(3) > 0 {
 					continue
 				}
 				if random.IntN(10) == 0 { // a transaction that holds back what is sure to have ended
-					exec(t, old, map[bool]string{true: "COMMIT", false: "BEGIN; SELECT pg_current_xact_id()"}[open])
-					open = !open
+					exec(t, olderConn, map[bool]string{true: "COMMIT", false: "BEGIN; SELECT pg_current_xact_id()"}[inTransaction])
+					inTransaction = !inTransaction
 				}
-				agree(t, r, conn, strings.Join(since, "\n"))
-				since = nil
+				checkSameAsFullRead(t, r, conn, strings.Join(statementsSince, "\n"))
+				statementsSince = nil
 				if t.Failed() {
 					return
 				}
 			}
-			t.Logf("%d statements succeeded; everything was read %d times", done, r.WholeReads())
+			t.Logf("%d statements succeeded; everything was read %d times", doneCount, r.WholeReads())
 		})
 	}
 }
@@ -237,9 +239,9 @@ func TestRenamedOwnersAreReadAgain(t *testing.T) {
 	owner := conn.Config().Database + "_owner"
 	exec(t, conn, fmt.Sprintf("CREATE ROLE %s; CREATE TABLE owned (id int); CREATE TABLE other (id int); ALTER TABLE owned OWNER TO %[1]s", owner))
 	r := pgcatalog.NewReader([]string{"public"})
-	agree(t, r, conn, "nothing")
+	checkSameAsFullRead(t, r, conn, "nothing")
 	exec(t, conn, fmt.Sprintf("ALTER ROLE %s RENAME TO %[1]s_renamed; ALTER TABLE other ADD more int", owner))
-	got, _ := agree(t, r, conn, "another name of an owner").Relation(public("owned"))
+	got, _ := checkSameAsFullRead(t, r, conn, "another name of an owner").Relation(publicName("owned"))
 	if got.Owner != owner+"_renamed" {
 		t.Errorf("the owner is %s", got.Owner)
 	}
@@ -265,7 +267,7 @@ func TestDependentRelationsAreReadAgain(t *testing.T) {
 		CREATE SCHEMA extra; CREATE FUNCTION plainly(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT abs($1) + 1';
 		CREATE POLICY plain ON other USING (plainly(1) > n)`)
 	r := pgcatalog.NewReader([]string{"public"})
-	before := agree(t, r, conn, "nothing")
+	before := checkSameAsFullRead(t, r, conn, "nothing")
 	for _, sql := range strings.Split(`ALTER TABLE base RENAME a TO c
 ALTER VIEW over_base RENAME a TO d
 ALTER VIEW over_base RENAME TO above
@@ -286,11 +288,11 @@ DROP VIEW over_view
 ALTER TABLE extra.below DROP CONSTRAINT base_pkey CASCADE
 DROP INDEX other_n`, "\n") {
 		exec(t, conn, sql)
-		now := agree(t, r, conn, sql)
-		if now.Version() == before.Version() {
+		after := checkSameAsFullRead(t, r, conn, sql)
+		if after.Version() == before.Version() {
 			t.Errorf("%s changes nothing that is read", sql)
 		}
-		before = now
+		before = after
 	}
 	if n := r.WholeReads(); n != 1 {
 		t.Errorf("everything was read %d times", n)

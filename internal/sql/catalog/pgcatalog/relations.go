@@ -196,8 +196,8 @@ func (l *loader) setColumns(ctx context.Context) error {
 		}
 	}
 	for _, g := range l.generatedColumns {
-		for i, at := range l.attributes[g.relation] {
-			if at.number == g.number {
+		for i, attributes := range l.attributes[g.relation] {
+			if attributes.number == g.number {
 				l.relations[g.relation].Columns[i].ComputedFrom = l.columnsOf(g.relation,
 					func(n int16) bool { return n != g.number && slices.Contains(g.dependencyColumns, n) })
 			}
@@ -208,18 +208,18 @@ func (l *loader) setColumns(ctx context.Context) error {
 
 // setCollations tells columns of their collations, but for the database's own.
 func (l *loader) setCollations(ctx context.Context) error {
-	used := map[uint32]bool{}
+	usedCollations := map[uint32]bool{}
 	for _, columns := range l.attributes {
-		for _, at := range columns {
-			used[at.collation] = true
+		for _, attribute := range columns {
+			usedCollations[attribute.collation] = true
 		}
 	}
-	if err := l.readCollationNames(ctx, used); err != nil {
+	if err := l.readCollationNames(ctx, usedCollations); err != nil {
 		return err
 	}
 	for relation, columns := range l.attributes {
-		for i, at := range columns {
-			c := l.collations[at.collation]
+		for i, attribute := range columns {
+			c := l.collations[attribute.collation]
 			l.relations[relation].Columns[i].Collation, l.relations[relation].Columns[i].Nondeterministic = c.name, c.nondeterministic
 		}
 	}
@@ -302,26 +302,26 @@ func (r *relationReader) readPartitionedBy(ctx context.Context) error {
 
 // setChecked finds which columns the checks read: each column, and the sets of columns that one check reads together.
 func (l *loader) setChecked(context.Context) error {
-	numbers, together := map[uint32][]int16{}, map[uint32][][]string{}
+	checkedNumbers, checkedTogether := map[uint32][]int16{}, map[uint32][][]string{}
 	for _, c := range l.checks {
 		if c.tree == nil || !c.isEnforced {
 			continue
 		}
 		columns := l.columnsOf(c.relation, func(n int16) bool {
-			read := slices.Contains(c.keys, n) || c.tree.readsWholeRow()
-			if read {
-				numbers[c.relation] = append(numbers[c.relation], n)
+			isRead := slices.Contains(c.keys, n) || c.tree.readsWholeRow()
+			if isRead {
+				checkedNumbers[c.relation] = append(checkedNumbers[c.relation], n)
 			}
-			return read
+			return isRead
 		})
 		if len(columns) > 1 {
-			together[c.relation] = append(together[c.relation], columns)
+			checkedTogether[c.relation] = append(checkedTogether[c.relation], columns)
 		}
 	}
-	for oid, read := range numbers {
-		l.relations[oid].CheckedColumns = l.columnsOf(oid, func(n int16) bool { return slices.Contains(read, n) })
+	for oid, isRead := range checkedNumbers {
+		l.relations[oid].CheckedColumns = l.columnsOf(oid, func(n int16) bool { return slices.Contains(isRead, n) })
 	}
-	for oid, lists := range together {
+	for oid, lists := range checkedTogether {
 		slices.SortFunc(lists, func(a, b []string) int { return cmp.Or(cmp.Compare(len(a), len(b)), slices.Compare(a, b)) })
 		l.relations[oid].CheckedTogether = slices.CompactFunc(lists, slices.Equal[[]string])
 	}

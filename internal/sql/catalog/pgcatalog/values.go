@@ -75,12 +75,12 @@ func listedValues(expr string) []string {
 	}
 	var out []string
 	for rest := found[1]; rest != ""; {
-		one := elementPattern.FindStringSubmatch(rest)
-		if one == nil {
+		element := elementPattern.FindStringSubmatch(rest)
+		if element == nil {
 			return nil
 		}
-		out = append(out, strings.ReplaceAll(one[1], "''", "'"))
-		rest = rest[len(one[0]):]
+		out = append(out, strings.ReplaceAll(element[1], "''", "'"))
+		rest = rest[len(element[0]):]
 	}
 	slices.Sort(out)
 	return slices.Compact(out)

@@ -32,7 +32,7 @@ CREATE TABLE v (
 ALTER TABLE v ADD CONSTRAINT later CHECK (w IN ('a', 'b')) NOT VALID;
 CREATE INDEX ON v USING gin (tags, doc);
 CREATE INDEX ON v USING gin (to_tsvector('english', body));`)
-	relation, _ := load(t, conn).Relation(public("v"))
+	relation, _ := load(t, conn).Relation(publicName("v"))
 	want := map[string]string{"a": "a, b|it's|x", "b": "one|two", "u": `back\slash|y`, "c": "one|two", "s": "off|on"}
 	for _, c := range relation.Columns {
 		// One value is printed as an equation, and may be read or not.

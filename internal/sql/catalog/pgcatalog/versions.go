@@ -179,8 +179,8 @@ func (r *catalogReader) changes(ctx context.Context, v *versions) (*changes, err
 	found.newVersions.xmin = uint64(found.newVersions.rowCounts[""])
 	found.readAll = found.newVersions.xmin < v.xmin || found.newVersions.xmin-v.xmin > maxTransactionAge
 	for _, c := range otherCatalogs {
-		news := found.addWrittenCatalog(c.name, written[c.name], v)
-		found.readAll = found.readAll || len(news) > 0 || found.newVersions.rowCounts[c.name] != v.rowCounts[c.name]
+		unknownRows := found.addWrittenCatalog(c.name, written[c.name], v)
+		found.readAll = found.readAll || len(unknownRows) > 0 || found.newVersions.rowCounts[c.name] != v.rowCounts[c.name]
 	}
 	for _, c := range relationCatalogs {
 		rows := v.knownRows[c.name]

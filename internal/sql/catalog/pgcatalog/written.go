@@ -128,8 +128,8 @@ func (l *loader) setRecheckedColumns(context.Context) error {
 			continue
 		}
 		columns := l.columnsOf(c.relation, func(n int16) bool { return slices.Contains(c.keys, n) || c.tree.readsWholeRow() })
-		if !slices.ContainsFunc(relation.RecheckedColumns, func(listed []string) bool {
-			return slices.Equal(listed,
+		if !slices.ContainsFunc(relation.RecheckedColumns, func(listedColumns []string) bool {
+			return slices.Equal(listedColumns,
 				columns)
 		}) {
 			relation.RecheckedColumns = append(relation.RecheckedColumns, columns)
@@ -146,22 +146,22 @@ func (l *loader) setRecheckedColumns(context.Context) error {
 func (l *loader) setComputations(context.Context) error {
 	k := &l.objects
 	for _, i := range l.indexes {
-		fails, unsure := false, false
+		mayFail, mayDiffer := false, false
 		for _, t := range i.storedTrees() {
-			fails, unsure = fails || l.holdsForExpression(k.mayFail, t, i.relation), unsure ||
+			mayFail, mayDiffer = mayFail || l.holdsForExpression(k.mayFail, t, i.relation), mayDiffer ||
 				l.holdsForExpression(k.mayDifferNextTime, t, i.relation)
 		}
-		if fails || unsure {
-			l.addComputation(i.relation, "index", unsure, false, func(n int16) bool {
+		if mayFail || mayDiffer {
+			l.addComputation(i.relation, "index", mayDiffer, false, func(n int16) bool {
 				return i.readsWholeRow() || slices.Contains(i.columns, n) || slices.Contains(i.dependencyColumns, n)
 			})
 		}
 	}
 	for _, t := range l.triggers {
-		fails := l.holdsForExpression(k.mayFail, t.whenTree, t.relation)
+		mayFail := l.holdsForExpression(k.mayFail, t.whenTree, t.relation)
 		if !t.isInternal && t.schema != "pgconsent" && t.schema != "pgconsent_signed" &&
-			(fails || l.holdsForExpression(k.mayDifferNextTime, t.whenTree, t.relation)) {
-			l.addComputation(t.relation, "trigger", len(t.keys) == 0 && t.typeBits&triggerOnUpdate != 0, fails && t.typeBits&triggerOnDelete != 0,
+			(mayFail || l.holdsForExpression(k.mayDifferNextTime, t.whenTree, t.relation)) {
+			l.addComputation(t.relation, "trigger", len(t.keys) == 0 && t.typeBits&triggerOnUpdate != 0, mayFail && t.typeBits&triggerOnDelete != 0,
 				func(n int16) bool {
 					return t.whenTree.readsWholeRow() || slices.Contains(t.keys, n) || slices.Contains(t.dependencyColumns, n)
 				})
