@@ -15,8 +15,8 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// A write that can hide a row that was visible ends snapshots, in whichever way the row is written; no other write
-// does.
+// A write that can hide a visible row is recorded, however the row is written. Such a change ends snapshots. Other
+// writes are not recorded.
 func TestChangesAreNoted(t *testing.T) {
 	w := migrated(t)
 	control := w.db.Connect(t, migrations.DefaultControlRole)
@@ -44,7 +44,7 @@ func TestChangesAreNoted(t *testing.T) {
 		{"BEGIN; SAVEPOINT s; UPDATE people SET consent_status = 'a'; RELEASE s; UPDATE people SET consent_status = 'b'; COMMIT", true},
 		{"BEGIN; UPDATE people SET consent_status = 'x'; ROLLBACK", false},
 		{"SET session_replication_role = replica; UPDATE people SET consent_status = 'z'; RESET session_replication_role", true},
-		// A trigger of the owner's that the statement does not name.
+		// The owner's trigger changes a column that the UPDATE does not name.
 		{`CREATE FUNCTION withdraw() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.consent_status := ''gone''; RETURN NEW; END';
 			CREATE TRIGGER withdraw BEFORE UPDATE ON people FOR EACH ROW WHEN (NEW.name = 'Bob') EXECUTE FUNCTION withdraw()`, false},
 		{"UPDATE people SET name = name WHERE name = 'Bob'", true},
@@ -86,7 +86,7 @@ func TestChangesAreNoted(t *testing.T) {
 	w.wantRefusal(agent, "42501", "SELECT pgconsent.prune_changes()")
 }
 
-// A transaction that is open while a snapshot is taken, and commits after it, is seen.
+// A transaction that is open when a snapshot is taken, and commits afterwards, is recorded as a change.
 func TestCommitsAfterTheSnapshotAreNoted(t *testing.T) {
 	w := migrated(t)
 	control := w.db.Connect(t, migrations.DefaultControlRole)
@@ -112,8 +112,9 @@ func TestCommitsAfterTheSnapshotAreNoted(t *testing.T) {
 	}
 }
 
-// A row written to a child by the child's name is not noticed. Such tables, and those whose rules read them, may not be
-// read under old snapshots. If an attribute is looked up in one, nothing may be.
+// Triggers do not record a row that is written to a child table by the child's name. Such tables, and tables whose
+// rules read them, must not be read under old snapshots. If an attribute is computed from such a table, no table may
+// be.
 func TestTablesWithChildrenAreUntracked(t *testing.T) {
 	w := newWorld(t)
 	if got := w.plan.UntrackedAttributeTable(); got != "" {
@@ -168,7 +169,7 @@ func TestTablesWithChildrenAreUntracked(t *testing.T) {
 	if diff := cmp.Diff(want, w.plan.UntrackedRelations()); diff != "" {
 		t.Errorf("what is not noticed (-want +got):\n%s", diff)
 	}
-	// Neither is the content of a view over them, however many views stand between.
+	// Changes of a view over such tables are not recorded either, through however many other views it reads them.
 	w.exec(w.owner, "CREATE VIEW beneath AS SELECT id, user_id FROM loose; CREATE VIEW seen AS SELECT id FROM "+
 		"beneath; CREATE VIEW names AS SELECT name FROM people")
 	if text, err = os.ReadFile("testdata/children.yaml"); err != nil {
@@ -186,7 +187,7 @@ func TestTablesWithChildrenAreUntracked(t *testing.T) {
 	}
 }
 
-// A change that a subscription applies is noted: it fires no statement triggers.
+// All change triggers are row triggers: a change that a subscription applies fires no statement triggers.
 func TestChangesAreNotedForEachRow(t *testing.T) {
 	w := migrated(t)
 	got, err := query(w.super, `SELECT coalesce(string_agg(tgrelid::regclass || ' ' || tgname, ', '), 'none') FROM pg_trigger
@@ -196,7 +197,7 @@ func TestChangesAreNotedForEachRow(t *testing.T) {
 	}
 }
 
-// While a trigger of pgconsent is switched off, or fires in part, nothing counts as unchanged.
+// While a trigger of pgconsent is disabled, or fires only for some sessions, changed_since returns true.
 func TestTriggersThatDoNotFireAreNoticed(t *testing.T) {
 	w := migrated(t)
 	control := w.db.Connect(t, migrations.DefaultControlRole)
@@ -221,7 +222,7 @@ func TestTriggersThatDoNotFireAreNoticed(t *testing.T) {
 	}
 }
 
-// Its rows would be counted as often.
+// PredicateTables lists a table once, even if several rules read it: otherwise its rows would be counted several times.
 func TestPredicateTablesAreListedOnce(t *testing.T) {
 	w := newWorld(t)
 	seenOIDs := map[uint32]bool{}
@@ -233,8 +234,8 @@ func TestPredicateTablesAreListedOnce(t *testing.T) {
 	}
 }
 
-// The subject of a row that counts in groups only decides which groups are large enough to show. A change of the
-// subject is noted; a change of another column that no rule reads is not.
+// The subject of a row that counts only in groups decides which groups are large enough to be shown. A change of the
+// subject is recorded. A change of another column that no rule reads is not.
 func TestSubjectsOfGroupsAreNoted(t *testing.T) {
 	w := newWorld(t, "SET ROLE app_owner; CREATE TABLE visits (id int PRIMARY KEY, person uuid, user_id uuid, kind text, amount int); RESET ROLE")
 	w.exec(w.super, "INSERT INTO visits SELECT n, '"+uuid(77)+"', '"+user1+"', 'x', n FROM generate_series(1, 3) AS n")
@@ -257,7 +258,7 @@ tables:
 	})
 }
 
-// Time hides what is shown by a rule that goes by the clock, wherever the rule stands, and nothing else.
+// The passing of time can hide rows if some rule reads the clock, in whichever table and block, and only then.
 func TestTimeHidesRowsOfRulesThatReadTheClock(t *testing.T) {
 	w := newWorld(t, "SET ROLE app_owner; CREATE TABLE visits (id int PRIMARY KEY, person uuid, user_id uuid, kind text, until timestamptz);"+
 		"CREATE TABLE desks (user_id uuid, desk int, until timestamptz); CREATE TABLE papers (id int PRIMARY KEY, visit int, desk int); RESET ROLE")
@@ -296,7 +297,7 @@ func TestTimeHidesRowsOfRulesThatReadTheClock(t *testing.T) {
 	}
 }
 
-// compileText makes the plan of a text.
+// compileText compiles a policy from its text.
 func (w *world) compileText(text string) {
 	w.t.Helper()
 	file := filepath.Join(w.t.TempDir(), "policy.yaml")

@@ -60,7 +60,7 @@ func partitionedWorld(t *testing.T) *world {
 	return w.migrate()
 }
 
-// recompile reads the catalogs anew and compiles.
+// recompile reads the catalogs again and compiles the policy.
 func (w *world) recompile() {
 	w.t.Helper()
 	doc, err := policy.Parse("p.yaml", []byte(partitionedPolicy))
@@ -76,7 +76,7 @@ func (w *world) recompile() {
 	w.plan = rls.Generate(w.pol, w.snap, rls.Options{})
 }
 
-// Read through the parent or by name, a partition shows what the parent's rule shows.
+// A partition shows the rows that its parent's rule permits, whether a statement names the parent or the partition.
 func TestPartitionsAndChildren(t *testing.T) {
 	w := partitionedWorld(t)
 	agent := w.agent(user1)
@@ -118,8 +118,8 @@ func TestPartitionsAndChildren(t *testing.T) {
 	w.want(agent, "SELECT count(*) FROM pgconsent_catalog.pg_inherits", "5")
 }
 
-// A partition that comes later shows through its parent alone, and by name once migrate has seen it. A partition that
-// is dropped takes nothing along.
+// A partition that is added later is visible through its parent only, and by its own name after the next migrate.
+// Dropping a partition changes nothing else.
 func TestNewPartitions(t *testing.T) {
 	tier.All(t)
 	w := partitionedWorld(t)
@@ -157,7 +157,7 @@ func TestNewPartitions(t *testing.T) {
 	if !hasWarning {
 		t.Error("doctor does not tell of the new partition")
 	}
-	// Whatever rights PUBLIC has, the rewriter refuses it.
+	// The rewriter refuses the partition even if PUBLIC may read it.
 	w.exec(w.owner, "GRANT SELECT ON events_4 TO PUBLIC")
 	w.recompile()
 	if !isRefused() {

@@ -17,7 +17,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// compileReplaced compiles the policy of testdata with texts replaced.
+// compileReplaced compiles the policy of testdata after replacing some of its texts.
 func (w *world) compileReplaced(o rls.Options, replacements ...string) *world {
 	w.t.Helper()
 	text, err := os.ReadFile("testdata/policy.yaml")
@@ -32,7 +32,7 @@ func (w *world) compileReplaced(o rls.Options, replacements ...string) *world {
 	return w
 }
 
-// migrateAndReport migrates and returns what it says that it has changed.
+// migrateAndReport migrates and returns the changes that migrate reports.
 func (w *world) migrateAndReport() (out migrations.Changed) {
 	w.t.Helper()
 	o := migrations.Options{OnChange: func(c migrations.Changed) { out = c }}
@@ -42,7 +42,7 @@ func (w *world) migrateAndReport() (out migrations.Changed) {
 	return out
 }
 
-// objectOIDs are the OIDs of all that migrate makes, by name.
+// objectOIDs returns the OIDs of all objects that migrate makes, by name.
 func (w *world) objectOIDs() map[string]string {
 	w.t.Helper()
 	results, err := w.super.PgConn().Exec(context.Background(), `
@@ -60,7 +60,7 @@ func (w *world) objectOIDs() map[string]string {
 	return out
 }
 
-// changedNames are the names of what has another OID, is new, or is gone.
+// changedNames returns the names of the objects that are new, were dropped, or have another OID.
 func changedNames(before, after map[string]string) []string {
 	var out []string
 	for name := range before {
@@ -77,7 +77,8 @@ func changedNames(before, after map[string]string) []string {
 	return out
 }
 
-// statusReplacement changes the rule of people, and with it that of the table whose rows show as people do.
+// statusReplacement changes the rule of people, and so the rule of memory_participants, whose rows are visible if those
+// of people are.
 var statusReplacement = []string{"{ status: { column: consent_status, is: granted } }", "{ status: { column: consent_status, is: given } }"}
 
 // A change of one rule leaves the policies, views, triggers and functions of other tables as they are, by their OIDs.
@@ -110,8 +111,8 @@ func TestMigrateChangesOnlyDifferences(t *testing.T) {
 	}
 }
 
-// An object that needs a replaced object is replaced as well. A rule reads one column more of people, and with it the
-// view changes by which the rule of memories reads people.
+// An object that needs a replaced object is replaced as well. Here a rule reads another column of people. So the view
+// of people changes, by which the rule of memories reads people.
 func TestMigrateReplacesDependentObjects(t *testing.T) {
 	w := newWorld(t).compileReplaced(rls.Options{SignedViews: true}).migrate()
 	before := w.objectOIDs()
@@ -132,7 +133,7 @@ func TestMigrateReplacesDependentObjects(t *testing.T) {
 	w.want(w.agent(user1), titlesQuery, visibleTitles)
 }
 
-// A column that is added has the signed view of its table made anew, and nothing else.
+// After a column was added, migrate replaces the signed view of its table, and nothing else.
 func TestMigrateAfterAnotherColumn(t *testing.T) {
 	w := newWorld(t).compileReplaced(rls.Options{SignedViews: true}).migrate()
 	before := w.objectOIDs()
@@ -147,8 +148,8 @@ func TestMigrateAfterAnotherColumn(t *testing.T) {
 	}
 }
 
-// A transaction that locks a table which does not change does not delay migrate. One that locks a table which changes
-// does, and is named.
+// A transaction that locks a table which migrate does not change does not delay migrate. A transaction that locks a
+// changed table does, and migrate reports it.
 func TestMigrateWaitsForNoOtherTable(t *testing.T) {
 	w := newWorld(t).compileReplaced(rls.Options{SignedViews: true}).migrate()
 	ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)
@@ -189,7 +190,7 @@ func TestMigrateWaitsForNoOtherTable(t *testing.T) {
 	}
 }
 
-// The script of a migrate that changes one table is about this table.
+// If only one table has changed, the printed script has statements for this table only.
 func TestDryRunPrintsDifferences(t *testing.T) {
 	w := newWorld(t).compileReplaced(rls.Options{SignedViews: true}).migrate()
 	before := w.state()
@@ -223,7 +224,8 @@ func TestDryRunPrintsDifferences(t *testing.T) {
 	}
 }
 
-// Where something else depends on what has to be dropped and does not say so, all is made anew in the same transaction.
+// If an object cannot be dropped because another depends on it without saying so, migrate replaces all objects in the
+// same transaction.
 func TestMigrateReplacesAllObjectsIfADropFails(t *testing.T) {
 	w := newWorld(t).compileReplaced(rls.Options{SignedViews: true}).migrate()
 	w.compileReplaced(rls.Options{SignedViews: true}, "{ status: { column: consent_status, is: granted } }", "{ status: { column: name, is: Ada } }")
@@ -242,7 +244,7 @@ func TestMigrateReplacesAllObjectsIfADropFails(t *testing.T) {
 	w.want(w.agent(user1), titlesQuery, visibleTitles)
 }
 
-// planWithoutNeeds is a plan whose objects do not say what they need.
+// planWithoutNeeds is a plan whose objects do not say which other objects they need.
 type planWithoutNeeds struct{ *rls.Plan }
 
 func (p planWithoutNeeds) Objects(f migrations.Found) []rls.Object {
@@ -253,7 +255,7 @@ func (p planWithoutNeeds) Objects(f migrations.Found) []rls.Object {
 	return out
 }
 
-// Other roles, another name of the database, and what was altered by hand are reasons to make all anew.
+// Migrate replaces all objects if the roles or the database have other names, or if an object was altered by hand.
 func TestMigrateRecreatesAllObjects(t *testing.T) {
 	tier.All(t)
 	w := newWorld(t).compileReplaced(rls.Options{SignedViews: true}).migrate()
@@ -276,7 +278,8 @@ func TestMigrateRecreatesAllObjects(t *testing.T) {
 	w.want(w.super, "SELECT count(*) FROM pg_policy WHERE 'pgconsent_agent'::regrole = ANY (polroles)", "0")
 }
 
-// Rights that others have given to our roles, before and since, are theirs; rights that PUBLIC had come back.
+// Rights that others have granted to pgconsent's roles, before or after the first migrate, stay. Rights that PUBLIC
+// lost come back.
 func TestPrivilegesAfterPartsWereChanged(t *testing.T) {
 	w := newWorld(t,
 		"GRANT CREATE ON SCHEMA public TO PUBLIC", "DO $$ BEGIN CREATE ROLE pgconsent_agent LOGIN NOINHERIT; EXCEPTION WHEN duplicate_object THEN NULL; END $$",
@@ -314,7 +317,8 @@ func TestPrivilegesAfterPartsWereChanged(t *testing.T) {
 	}
 }
 
-// Row security that was on before stays, also of a table that the policy lists later, and lists no more.
+// Row security that was enabled before the first migrate stays enabled, also on a table that is added to the policy
+// later and removed again.
 func TestRowSecurityAfterPartsWereChanged(t *testing.T) {
 	w := newWorld(t, "ALTER TABLE people ENABLE ROW LEVEL SECURITY", "CREATE POLICY theirs ON people USING (true)",
 		"ALTER TABLE memory_edges ENABLE ROW LEVEL SECURITY")
@@ -342,7 +346,7 @@ func TestRowSecurityAfterPartsWereChanged(t *testing.T) {
 	}
 }
 
-// A partition that came, and one that went, are no reason to change another table.
+// After a partition was added or dropped, migrate changes no other table.
 func TestMigrateAfterAnotherPartition(t *testing.T) {
 	w := newWorld(t)
 	for _, sql := range []string{"CREATE TABLE events (id int, user_id uuid) PARTITION BY RANGE (id)",

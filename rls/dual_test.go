@@ -8,12 +8,13 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
-// The planner makes one of the two forms of a policy's sublinks, and a plan that is kept keeps its own.
+// A hint chooses which of the two forms of a policy's sub-selects the planner uses. A prepared statement keeps the form
+// that it was planned with.
 func TestHintChoosesThePlan(t *testing.T) {
 	w := migrated(t)
 	agent := w.agent(user1)
 	w.exec(agent, "SET plan_cache_mode = force_generic_plan; SET jit = off")
-	// form is what the plan has: a set, or a sub-plan that looks up one memory.
+	// planForm tells which form the plan has: a hashed set, or a sub-plan that looks up one memory.
 	planForm := func(sql string) (hasSet, hasLookup bool) {
 		t.Helper()
 		results, err := agent.PgConn().Exec(context.Background(), sql).ReadAll()
@@ -33,7 +34,7 @@ func TestHintChoosesThePlan(t *testing.T) {
 		}
 	}
 	const explain = "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) "
-	// behind a signature, too
+	// the hint also works behind a signature
 	signedHint := "/*pgconsent:v1:" + strings.Repeat("0", 64) + "*/" + predicate.UseHashHint
 	for _, hint := range []string{predicate.UseHashHint, signedHint} {
 		checkForm(explain+titlesQuery, false)
@@ -49,7 +50,7 @@ func TestHintChoosesThePlan(t *testing.T) {
 			checkForm(hint+explain+"EXECUTE sets", true)
 		}
 	}
-	// In the extended protocol the hint is that of the text that was prepared.
+	// In the extended protocol the hint in the text that was prepared counts.
 	for name, text := range map[string]string{"wire_probes": titlesQuery, "wire_sets": predicate.UseHashHint + titlesQuery} {
 		if _, err := agent.PgConn().Prepare(context.Background(), name, text, nil); err != nil {
 			t.Fatal(err)
@@ -59,7 +60,7 @@ func TestHintChoosesThePlan(t *testing.T) {
 		}
 		checkForm(explain+"EXECUTE "+name, name == "wire_sets")
 	}
-	// It is no security input: an agent that writes it, or half of it, sees the same.
+	// The hint has no effect on security: an agent that writes it, or a part of it, sees the same rows.
 	for _, hint := range []string{predicate.UseHashHint, "/*pgconsent:use_hash", "/*pgconsent:use_hash*/ /*pgconsent:use_hash*/"} {
 		if hint == "/*pgconsent:use_hash" {
 			hint += " */"

@@ -10,7 +10,7 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// A statement that was decided before DDL reads nothing after it. This holds for all that agents may read: tables,
+// A statement that the proxy decided before DDL fails after it. This holds for all that agents may read: tables,
 // partitions, materialised views, pgconsent's views, signed views, and groups.
 func TestNothingIsReadUnderAnOlderCatalog(t *testing.T) {
 	w := newWorld(t, `SET ROLE app_owner;
@@ -43,7 +43,7 @@ views: { titles: {} }
 		t.Fatal(err)
 	}
 	w.setSeal(agent, w.key().Seal(sessionClaims))
-	// The other signed views stand in conditions on the rows of these.
+	// The other signed views are only read by conditions on the rows of these.
 	readableRelations, err := query(w.super, `SELECT c.oid::regclass FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 		WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pgconsent_catalog')
 		  AND has_any_column_privilege('`+migrations.DefaultAgentRole+`', c.oid, 'SELECT') AND has_schema_privilege('`+migrations.DefaultAgentRole+`', n.oid, 'USAGE')

@@ -11,7 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// By the hint no index is read for whose rows they are, behind row security and in a signed view.
+// With the hint, the planner does not use an index on the column that says whose row it is. This holds under row
+// security and for a signed view.
 func TestUseIndexHintAvoidsTheOwnerIndex(t *testing.T) {
 	w := newWorld(t, "CREATE INDEX memories_of ON memories (user_id)")
 	w.compile("testdata/policy.yaml", rls.Options{SignedViews: true})
@@ -40,7 +41,7 @@ func TestUseIndexHintAvoidsTheOwnerIndex(t *testing.T) {
 	w.want(agent, predicate.UseIndexHint+titlesQuery, visibleTitles)
 }
 
-// With the hint that a search finds few rows of a table, the planner expects few in that table's signed view, and in no
+// A hint that a search finds few rows of a table lowers the planner's estimate for that table's signed view, and for no
 // other. The result has the same rows.
 func TestEstimateRowsHintAffectsOneTable(t *testing.T) {
 	w := newWorld(t)

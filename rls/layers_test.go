@@ -24,8 +24,7 @@ func TestAgentSeesWhatThePolicyShows(t *testing.T) {
 	w.want(agent, "SELECT count(*) FROM public.memories WHERE id NOT IN (SELECT memory_id FROM public.memory_participants)", "1")
 	w.want(w.agent(user2), titlesQuery, "of user 2")
 
-	// The consent rule: a person whom the agent cannot see still hides the memory, and withdrawing counts at the next
-	// statement.
+	// A person whom the agent cannot see still hides the memory. Withdrawn consent takes effect for the next statement.
 	w.exec(w.owner, "UPDATE people SET consent_status = 'revoked' WHERE name = 'Ada'")
 	w.want(agent, titlesQuery, "alone")
 	w.exec(w.owner, "UPDATE people SET consent_status = 'granted'")
@@ -49,7 +48,8 @@ func TestAgentWritesNothing(t *testing.T) {
 	w.wantRefusal(agent, "42501", "SELECT pgconsent.empty_public_memory_participants()")
 }
 
-// badSeals are settings that are no valid seal of a session with these claims of its own. other are of another session.
+// badSeals returns values of the seal setting that are not valid for a session with the claims ownClaims. otherClaims
+// are the claims of another session.
 func badSeals(key seal.Key, ownClaims, otherClaims seal.Claims) map[string]string {
 	sealWith := func(change func(*seal.Claims)) string {
 		c := ownClaims
@@ -118,7 +118,8 @@ func TestBadSealsShowNothing(t *testing.T) {
 	w.want(agent, "RESET pgconsent.seal; SELECT count(*) FROM public.memories", "0")
 }
 
-// The clock of a transaction is the one that counts: a report goes on, the next transaction needs a fresh seal.
+// Whether a seal has expired depends on the time at which the transaction began: a long report goes on, and the next
+// transaction needs a new seal.
 func TestSealExpiryIsCheckedAtTransactionStart(t *testing.T) {
 	tier.All(t)
 	w := migrated(t)
@@ -163,7 +164,7 @@ func TestSignedPath(t *testing.T) {
 	w.t = t
 	w.setSeal(agent, "")
 	w.wantRefusal(agent, "42501", signed)
-	// A signed view shows what the predicates need, hidden rows too, and nothing else.
+	// A signed lookup view shows hidden rows too, but only the columns that predicates need.
 	w.setSeal(agent, key.Seal(claims(agent, user1)))
 	w.want(agent, key.Sign("p1", "SELECT count(*) FROM pgconsent_signed.public_people"), "5")
 	w.wantRefusal(agent, "42703", key.Sign("p1", "SELECT name FROM pgconsent_signed.public_people"))
@@ -185,7 +186,8 @@ func TestShadowedTypesDoNotRunInsideVerifiers(t *testing.T) {
 		CREATE DOMAIN pg_temp.int4 AS pg_catalog.int4 CHECK (pg_temp.evil(VALUE::pg_catalog.text));
 		CREATE DOMAIN pg_temp.uuid AS pg_catalog.uuid CHECK (pg_temp.evil(VALUE::pg_catalog.text));
 		CREATE OPERATOR pg_temp.= (LEFTARG = pg_catalog.text, RIGHTARG = pg_catalog.text, FUNCTION = pg_catalog.texteq)`)
-	// Not named in the path, pg_temp is where types are looked for first; named first, operators and functions too.
+	// If search_path does not name pg_temp, PostgreSQL looks there first for types only. If it names pg_temp first,
+	// also for operators and functions.
 	for _, path := range []string{"public", "pg_temp, pg_catalog, public"} {
 		w.exec(agent, "DISCARD PLANS; SET search_path = "+path)
 		w.want(agent, titlesQuery, visibleTitles)
@@ -230,12 +232,12 @@ func TestPlanningRevealsNoHiddenValues(t *testing.T) {
 	if _, err := query(agent, probe); err != nil {
 		t.Errorf("the statistics answer: %v", err)
 	}
-	// Without the reader's policy they would.
+	// Without row security on the table they would reveal it.
 	w.exec(w.owner, "ALTER TABLE people DISABLE ROW LEVEL SECURITY")
 	w.wantRefusal(agent, "22025", probe)
 }
 
-// Workers have another process id: the verifiers stay with the leader.
+// Parallel workers have other process ids, so the functions that verify a seal run in the leader only.
 func TestParallelPlansSeeTheSame(t *testing.T) {
 	w := migrated(t)
 	agent := w.agent(user1)
@@ -247,7 +249,7 @@ func TestParallelPlansSeeTheSame(t *testing.T) {
 	w.want(agent, w.key().Sign("p1", "SELECT count(*) FROM pgconsent_signed.public_people"), "5")
 }
 
-// A cursor that is open when the session loses its seal shows nothing that was not shown before.
+// A cursor that is open when the session loses its seal returns no further rows.
 func TestLosingTheSealHides(t *testing.T) {
 	w := migrated(t)
 	agent := w.agent(user1)

@@ -15,7 +15,8 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// A row more can make an attribute ambiguous, which hides what it showed; where a key allows one row, it cannot.
+// A second row can make an attribute ambiguous, which hides the rows that it showed. If a key permits only one row, it
+// cannot.
 func TestRowsThatMakeAnAttributeAmbiguousAreNoted(t *testing.T) {
 	w := newWorld(t, "SET ROLE app_owner; CREATE TABLE desks (user_id uuid, desk int); CREATE TABLE rooms "+
 		"(user_id uuid PRIMARY KEY, room int); CREATE TABLE papers (desk int, room int); RESET ROLE")

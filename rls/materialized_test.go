@@ -67,8 +67,8 @@ func materializedDatabaseOf(t *testing.T, rules, schema string) (*pgtest.DB, *pg
 	return db, super, plan
 }
 
-// A transaction that changes many people takes few locks, and settles each person. The server has room for some
-// thousands of locks.
+// A transaction that changes many people takes few advisory locks, and still updates the answer of each person's rows.
+// The server has room for some thousands of locks.
 func TestMaterializedManyChangesInOneTransaction(t *testing.T) {
 	tier.All(t)
 	_, super, plan := materializedDatabase(t)
@@ -98,9 +98,8 @@ BEGIN; UPDATE people SET status = 'refused' WHERE id >= 100 AND id % 2 = 0; SET 
 	}
 }
 
-// A transaction may have settled a change and not committed yet. It must not outlast what a transaction with a snapshot
-// of its own has brought. The materialized rows are not filled in again without it, and it does not commit with an
-// outdated answer.
+// A transaction may have settled a change (updated stored answers) without committing yet. Meanwhile a REPEATABLE READ
+// transaction changes consent. Afterwards no stored answer is outdated.
 func TestMaterializedFillBesideAnUncommittedChange(t *testing.T) {
 	tier.All(t)
 	db, super, plan := materializedDatabase(t)
@@ -151,7 +150,7 @@ func TestMaterializedFillBesideAnUncommittedChange(t *testing.T) {
 	}
 }
 
-// A change that settles at once, or in parts that are rolled back, leaves nothing unsettled.
+// If constraints are IMMEDIATE, or some parts of a transaction are rolled back, no change stays unsettled.
 func TestMaterializedWhenSettledAtOnce(t *testing.T) {
 	tier.All(t)
 	_, super, plan := materializedDatabase(t)
@@ -191,7 +190,7 @@ func TestMaterializedWhenSettledAtOnce(t *testing.T) {
 	}
 }
 
-// A row written in a session with other settings than the reader's is settled all the same.
+// A change is settled whatever settings the session has that writes it, such as DateStyle.
 func TestMaterializedUnderAnySettings(t *testing.T) {
 	tier.All(t)
 	_, super, plan := materializedDatabaseOf(t, `version: 1
@@ -213,7 +212,7 @@ INSERT INTO days SELECT unnest('{2020-01-02,0044-03-15 BC,12345-06-07,infinity,-
 			"BEGIN; SET LOCAL datestyle = 'ISO, MDY'; UPDATE days SET d = d + 1, n = n + 1 WHERE n > 2498; INSERT " +
 				"INTO days SELECT DISTINCT d, -1, 2 FROM days; SET LOCAL datestyle = '" + dateStyle + "'; COMMIT",
 			"DELETE FROM days WHERE n < 0; UPDATE people SET status = 'granted'",
-			// Two moments that this zone writes alike.
+			// In this time zone, two different times have the same text.
 			"SET timezone = 'XXX5XXX4,M3.1.0,M6.1.0/2'; UPDATE people SET until = '2099-06-07 05:30:00+00'",
 			"UPDATE people SET until = '2099-06-07 06:30:00+00'", "RESET timezone; UPDATE people SET until = NULL",
 		} {
@@ -229,7 +228,7 @@ INSERT INTO days SELECT unnest('{2020-01-02,0044-03-15 BC,12345-06-07,infinity,-
 	}
 }
 
-// checkStoredAnswers wants what is kept to be what it should be, of as many rows as there are.
+// checkStoredAnswers requires that every row has a stored answer, and that it is what the rule says.
 func checkStoredAnswers(t *testing.T, super *pgx.Conn, plan *rls.Plan, after string) {
 	t.Helper()
 	for _, f := range plan.Fills() {
@@ -241,7 +240,7 @@ func checkStoredAnswers(t *testing.T, super *pgx.Conn, plan *rls.Plan, after str
 	}
 }
 
-// A link may be of a wider integer than what it leads to, or of a narrower one.
+// A column may refer to a column of a wider or narrower integer type.
 func TestMaterializedOverIntegersOfAnyWidth(t *testing.T) {
 	tier.All(t)
 	_, super, plan := materializedDatabaseOf(t, `version: 1
@@ -269,7 +268,7 @@ INSERT INTO notes SELECT g, g FROM generate_series(1, 9) g; INSERT INTO more SEL
 	}
 }
 
-// The owner's columns may have any names: they are not taken for variables of the functions.
+// The owner's columns may have the names of variables of the functions.
 func TestMaterializedWithColumnsOfAnyName(t *testing.T) {
 	columns := ", v text, value text, c text, t text, o text, r text, w text, l text, k bigint, open timestamptz, " +
 		"step int, tx text, name text, changed0 text[], changed1 text[], reached0 text[], reached1 text[], " +
@@ -295,7 +294,7 @@ INSERT INTO notes SELECT g, g FROM generate_series(1, 9) g;`)
 	}
 }
 
-// materializedTable is the table with the stored answers of the given table's rule.
+// materializedTable returns the name of the table with the stored answers for the rule of the given table.
 func materializedTable(t *testing.T, conn *pgx.Conn, table string) (name string) {
 	t.Helper()
 	if err := conn.QueryRow(t.Context(), `SELECT c.oid::regclass::text FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = 'open_until'
@@ -307,8 +306,8 @@ func materializedTable(t *testing.T, conn *pgx.Conn, table string) (name string)
 	return name
 }
 
-// Materialized answers are correct in every snapshot, however writers meet and are killed. This holds while they are
-// filled in, after transactions that could not be settled, and when triggers fire for several tables.
+// Stored answers are correct in every snapshot, whatever concurrent transactions write, and if some are killed. This
+// holds while answers are filled in, after transactions that failed, and when triggers fire for several tables.
 func TestMaterializedUnderConcurrentWriters(t *testing.T) {
 	tier.All(t)
 	db, super, plan := materializedDatabase(t)
@@ -456,8 +455,8 @@ func TestMaterializedUnderConcurrentWriters(t *testing.T) {
 		failures.Load(), kills.Load(), fills.Load(), comparisons.Load(), checks.Load())
 }
 
-// A key may lead to the person who must have agreed. Rows whose person does not exist are kept as hidden. Changes count
-// in whatever way they are replicated.
+// A foreign key may refer to the person who must have agreed. Rows whose person does not exist stay hidden. Changes by
+// replication count as well.
 func TestMaterializedWhereSomebodyMustHaveAgreed(t *testing.T) {
 	_, super, plan := materializedDatabaseOf(t, `version: 1
 attributes: { user: { type: integer, source: credential } }

@@ -20,7 +20,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// state is everything that migrate could change of a database, by name, with default privileges written out.
+// state returns everything that migrate could change in a database, by name, with default privileges written out.
 func (w *world) state() string {
 	w.t.Helper()
 	got, err := query(w.super, `SELECT x FROM (
@@ -107,7 +107,8 @@ func TestMigratingTwiceChangesNothing(t *testing.T) {
 	}
 }
 
-// A copy of a database carries its objects, and not the privileges on the database: migrate repairs what it finds there.
+// A copy of a database has its objects, but not its privileges on the database itself: migrate grants and revokes these
+// again.
 func TestMigrateRepairsPrivilegesOnTheDatabase(t *testing.T) {
 	tier.All(t)
 	w := newWorld(t).migrate()
@@ -125,7 +126,7 @@ func TestMigrateRepairsPrivilegesOnTheDatabase(t *testing.T) {
 	}
 }
 
-// The control role, the owner and a superuser read the same snapshot: what is installed can be compared by its hash.
+// The control role, the owner and a superuser read the same snapshot, so what is installed can be compared by its hash.
 func TestEveryRoleReadsTheSameCatalog(t *testing.T) {
 	w := migrated(t)
 	var versions []string
@@ -179,8 +180,8 @@ func TestDriftIsFoundAndRepaired(t *testing.T) {
 	}
 }
 
-// Migrate also restores every function and trigger of the base. It never takes an object that somebody else created in
-// its place for the installed one.
+// Migrate also restores every function and trigger that the base migrations make. It never takes an object that
+// somebody else created instead for the installed one.
 func TestMigrateRestoresTheBase(t *testing.T) {
 	tier.All(t)
 	w := newWorld(t).migrate()
@@ -223,7 +224,7 @@ func TestMigrateRestoresTheBase(t *testing.T) {
 	}
 }
 
-// A table of pgconsent that loses its rows, or whose values somebody can influence, is found as drift.
+// Drift is reported if a table of pgconsent has lost its rows, or if another role can influence its values.
 func TestDriftOfOurTablesIsFound(t *testing.T) {
 	tier.All(t)
 	w := newWorld(t).migrate()
@@ -290,8 +291,8 @@ func TestDryRunPrintsAndChangesNothing(t *testing.T) {
 	}
 }
 
-// The roles of one database's pgconsent get no rights by name in another database. They are dropped with the last
-// database that has them, whichever made them.
+// The roles of one database get no rights by name in another database. They are dropped with the last database that
+// uses them, whichever database made them.
 func TestRolesOfSeveralDatabases(t *testing.T) {
 	defer pgtest.Lock(t, "roles")()
 	ctx := context.Background()
@@ -330,7 +331,7 @@ func TestRolesOfSeveralDatabases(t *testing.T) {
 	first.want(first.super, countRoles, "0")
 }
 
-// A role that may not do all that is needed is told what to ask for.
+// If a role lacks rights, migrate returns the statements that a superuser has to run.
 func TestMissingRightsAreNamed(t *testing.T) {
 	tier.All(t)
 	w := newWorld(t)
@@ -357,7 +358,8 @@ func TestMissingRightsAreNamed(t *testing.T) {
 	if len(names) != 7 {
 		t.Errorf("statements for the DBA: %q", names)
 	}
-	// The tables are another's, so it still cannot: with the server's word, who needs what, and nothing done.
+	// The tables belong to another role, so migrate still fails. The error names the role and the missing right, and
+	// nothing was changed.
 	var refusal *sqlstate.Error
 	if err := migrations.Up(context.Background(), conn, o, w.plan); !errors.As(err, &refusal) || refusal.Code != sqlstate.InsufficientPrivilege ||
 		!strings.Contains(refusal.Message, `"app_small"`) || !strings.Contains(refusal.Hint, `TO "app_small"`) {
@@ -403,7 +405,7 @@ func TestSealOnlyLeavesTheRowsToTheRewriter(t *testing.T) {
 	w.want(w.agent(""), "SELECT count(*) FROM public.memories", "0")
 }
 
-// The database half of two policies is equal where only what proxies do differs.
+// Two policies have the same plan hash if they differ only in settings of the rewriter.
 func TestPlanHashIgnoresRewriterSettings(t *testing.T) {
 	w := newWorld(t)
 	text, err := os.ReadFile("testdata/policy.yaml")
@@ -430,7 +432,7 @@ func TestPlanHashIgnoresRewriterSettings(t *testing.T) {
 	}
 }
 
-// Databases of one cluster share the roles: migrating them at the same time, or one twice, must not fail.
+// Databases of one cluster share their roles: concurrent migrates of two databases, or of one, must not fail.
 func TestMigratingAtTheSameTime(t *testing.T) {
 	tier.All(t)
 	first, second := newWorld(t), newWorld(t)
@@ -460,7 +462,8 @@ func TestMigratingAtTheSameTime(t *testing.T) {
 	}
 }
 
-// Roles are the whole server's: migrating a second database does not lock out the proxy of the first.
+// Roles belong to the whole server: migrating a second database does not change the passwords that the proxy of the
+// first uses.
 func TestPasswordsOfOthersStay(t *testing.T) {
 	tier.All(t)
 	first, second, third := newWorld(t), newWorld(t), newWorld(t)
@@ -531,7 +534,7 @@ func TestPasswordsOfOthersStay(t *testing.T) {
 	checkPassword("two")
 }
 
-// baseMigrations is how many there are: one file down for each up.
+// baseMigrations returns the number of base migrations: each has one file for down.
 func baseMigrations(t *testing.T) int {
 	files, err := filepath.Glob("../migrations/sql/*.down.sql")
 	if err != nil || len(files) == 0 {

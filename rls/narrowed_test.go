@@ -38,9 +38,9 @@ CREATE VIEW few_slips AS SELECT id, user_id, title FROM slips WHERE title <> '' 
 CREATE VIEW read_beneath AS SELECT * FROM notices; CREATE VIEW read_notices AS SELECT count(*) FROM read_beneath;
 RESET ROLE`
 
-// A write through one of pgconsent's views may change the rows that a write to the table, or through the owner's view,
-// could change. Before and after it, those rows are visible. Nothing is read back, so that the rule for reading plays
-// no part.
+// A write through a view of pgconsent changes the rows that a write to the table, or through the owner's view, could
+// change. The rows are visible to the agent before and after it. The statements have no RETURNING, so the rule for
+// reading has no effect.
 func TestViewsWriteVisibleRows(t *testing.T) {
 	w := newWorld(t, strings.NewReplacer("USER1", user1, "USER2", user2).Replace(narrowedTables))
 	file := filepath.Join(t.TempDir(), "policy.yaml")
@@ -102,7 +102,7 @@ func TestViewsWriteVisibleRows(t *testing.T) {
 	w.want(w.owner, "SELECT string_agg(id || title, ',' ORDER BY id) FROM public.notices WHERE user_id = '"+user2+"'", "3a")
 }
 
-// Nothing of an agent's runs on a row of the catalogs that its view leaves out: an error there would tell of it.
+// No expression of an agent runs on a catalog row that its shadow leaves out: an error would reveal the row.
 func TestNothingRunsOnHiddenRowsOfCatalogs(t *testing.T) {
 	tier.All(t)
 	w := newWorld(t, "CREATE TABLE hidden_table (hidden_column int)",
@@ -135,7 +135,7 @@ func TestNothingRunsOnHiddenRowsOfCatalogs(t *testing.T) {
 	}
 }
 
-// A caller of a fetch function with more keys than the policy allows gets nothing, even past the rewriter.
+// A fetch function that is called with more keys than the policy permits returns no rows, even without the rewriter.
 func TestKeysAreCounted(t *testing.T) {
 	tier.All(t)
 	w := newWorld(t, "SET ROLE app_owner; CREATE TABLE pages (id int PRIMARY KEY, code text UNIQUE, body text); "+

@@ -12,7 +12,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Existing objects of the customer's database change nothing for agents, and agents' rules change nothing for others.
+// Policies and grants that exist in the customer's database change nothing for agents, and the agents' policies change
+// nothing for other roles.
 func TestNeighboursChangeNothing(t *testing.T) {
 	w := newWorld(t,
 		"CREATE POLICY everybody ON memories USING (true)",
@@ -51,8 +52,8 @@ func TestOwnerCanDump(t *testing.T) {
 	}
 }
 
-// The reader sees every row even where a table is FORCEd: policies that read through a role whom row security concerns
-// would show every memory.
+// The reader role sees every row even if row security is FORCEd on a table. Otherwise a policy that reads through the
+// reader's views would find no refusals, and show every memory.
 func TestForceOnLookupTablesHidesNothingFromPredicates(t *testing.T) {
 	w := newWorld(t, // so that pgconsent_open does not help the owner
 		"ALTER TABLE people ENABLE ROW LEVEL SECURITY; CREATE POLICY own ON people TO app_other USING (true)",
@@ -63,7 +64,7 @@ func TestForceOnLookupTablesHidesNothingFromPredicates(t *testing.T) {
 	w.want(w.agent(user1), titlesQuery, visibleTitles)
 }
 
-// Every rule with each lookup table emptied, as a mistake would empty it, shows fewer rows and never more.
+// If a lookup table appears empty by mistake, every rule shows fewer rows and never more.
 func TestEmptiedLookupTablesHide(t *testing.T) {
 	tier.All(t)
 	mistakes := map[string]string{

@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// A table that is only observed shows agents every row. The rows that its rule would show can be compared with that,
-// even if no other rule looks up other tables.
+// Agents see every row of a table that is only observed. The proxy can compare these rows with those that the rule
+// would show, even if no enforced rule needs the lookup views.
 func TestObservedTablesCanBeCompared(t *testing.T) {
 	w := newWorld(t)
 	file := filepath.Join(t.TempDir(), "policy.yaml")

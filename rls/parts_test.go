@@ -63,7 +63,7 @@ func TestPartitionsWithRulesOfTheirOwn(t *testing.T) {
 		}
 	}
 
-	// A partition that leaves and comes back is none of migrate's business.
+	// Migrate is not needed after a partition was detached and attached again.
 	w.exec(w.owner, "ALTER TABLE events DETACH PARTITION parts.events_1; ALTER TABLE events ATTACH PARTITION parts.events_1 FOR VALUES FROM (0) TO (10)")
 	w.migrate()
 	if err := migrations.Down(context.Background(), w.owner, migrations.Options{}); err != nil {

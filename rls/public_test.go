@@ -12,8 +12,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Whatever rights PUBLIC has, agents write nothing that the policy does not let them write. Tried are its tables, those
-// that its predicates read, and their partitions by name.
+// Even if PUBLIC has all rights, agents can only write what the policy permits. The test writes to the policy's tables,
+// the tables that its predicates read, and their partitions by name.
 func TestAgentsWriteNothingThatPublicMay(t *testing.T) {
 	tier.All(t)
 	for name, makeWorld := range map[string]func(t *testing.T) *world{
@@ -42,7 +42,7 @@ func TestAgentsWriteNothingThatPublicMay(t *testing.T) {
 				t.Helper()
 				tag, err := agent.Exec(ctx, sql)
 				var refusal *pgconn.PgError
-				// a partition is looked for first
+				// 23514: PostgreSQL looks for a partition before it checks row security
 				if err == nil && tag.RowsAffected() > 0 || err != nil && (!errors.As(err, &refusal) || refusal.Code != "42501" && refusal.Code != "23514") {
 					t.Errorf("%s: %s, %v", sql, tag, err)
 				}

@@ -39,7 +39,7 @@ INSERT INTO odd SELECT 6, '00000000-0000-0000-0000-000000000002', 'SECRET', 'SEC
   NULL, NULL, NULL, '{"title": "SECRET"}', '{"title": "SECRET"}';
 `
 
-// oddWorld is a database with a table on which every kind of mask has an effect.
+// oddWorld returns a database with a table on which every kind of mask has an effect.
 func oddWorld(t *testing.T, o rls.Options, before ...string) *world {
 	t.Helper()
 	w := newWorld(t, append([]string{
@@ -49,7 +49,8 @@ func oddWorld(t *testing.T, o rls.Options, before ...string) *world {
 	return w
 }
 
-// Every mask gives what it says, for values at the ends of their types as well, and none raises.
+// Every mask returns what the documentation says, also for the smallest and largest values of a type, and raises no
+// error.
 func TestMasks(t *testing.T) {
 	w := oddWorld(t, rls.Options{}).migrate()
 	agent := w.agent(user1)
@@ -165,7 +166,7 @@ func TestNoMaskShowsWithoutItsCondition(t *testing.T) {
 	}
 }
 
-// The database holds it: agents have no right on the table, and the role that has is bound by row security.
+// The database enforces row views: agents have no right on the table, and row security restricts the role that has.
 func TestRowViews(t *testing.T) {
 	w := oddWorld(t, rls.Options{}).migrate()
 	agent := w.agent(user1)
@@ -178,12 +179,12 @@ func TestRowViews(t *testing.T) {
 	// The rule reads columns that are hidden, and tables that agents may not read at all.
 	w.want(agent, "SELECT title || ' ' || body FROM pgconsent_rows.public_memories ORDER BY 1", "alone bod,with Ada bod")
 	w.want(agent, "SELECT title FROM pgconsent_rows.filtered_public_memories ORDER BY 1", visibleTitles)
-	// A column that comes later is hidden, and leaky operators meet visible rows only.
+	// A column that is added later is hidden, and operators that are not leak-proof run on visible rows only.
 	w.exec(w.owner, "ALTER TABLE odd ADD COLUMN later text DEFAULT 'SECRET'")
 	w.wantRefusal(agent, "42703", "SELECT later FROM pgconsent_rows.public_odd")
 	w.want(agent, "SELECT count(*) FROM pgconsent_rows.public_odd WHERE (1 / (id - 6)) IS NOT NULL AND (short || 'x')::text <> 'SEx'", "3")
 
-	// Each enforcement layer holds alone.
+	// Each enforcement layer works without the other.
 	w.exec(w.owner, "ALTER TABLE odd DISABLE ROW LEVEL SECURITY")
 	w.want(agent, "SELECT count(*) FROM pgconsent_rows.public_odd", "6")
 	w.want(agent, "SELECT count(*) FROM pgconsent_rows.filtered_public_odd", "5")
@@ -201,7 +202,7 @@ func TestRowViewsWithoutPolicies(t *testing.T) {
 	w.want(agent, "SELECT title FROM pgconsent_rows.filtered_public_memories ORDER BY 1", visibleTitles)
 }
 
-// The catalogs show the table under its own name, with the columns that show, and nothing of our view.
+// The catalogs show the table under its own name with its visible columns, and do not show pgconsent's view.
 func TestShadowsOfNarrowedTables(t *testing.T) {
 	tier.All(t)
 	w := oddWorld(t, rls.Options{}).migrate()

@@ -35,14 +35,14 @@ func (w *world) prepare(conn *pgx.Conn, statements map[string]string) (checkAnsw
 	}
 }
 
-// ownProcessClaims are the claims of a session that has its server process for itself.
+// ownProcessClaims returns the claims of a session that has a server process of its own.
 func ownProcessClaims(conn *pgx.Conn, user string) seal.Claims {
 	c := claims(conn, user)
 	c.OwnProcess = true
 	return c
 }
 
-// planOf is the plan of a prepared statement with all that is in it.
+// planOf returns the verbose plan of a prepared statement.
 func (w *world) planOf(conn *pgx.Conn, name string) string {
 	w.t.Helper()
 	plan, err := query(conn, "EXPLAIN (VERBOSE, COSTS OFF) EXECUTE "+name)
@@ -52,7 +52,7 @@ func (w *world) planOf(conn *pgx.Conn, name string) string {
 	return plan
 }
 
-// A plan that is kept holds the verified seal, and is worth nothing under any other.
+// A cached plan contains the verified seal as a constant, and returns no rows under any other seal.
 func TestSealInPlan(t *testing.T) {
 	w := migrated(t)
 	agent, other := w.agent(""), w.agent("")
@@ -89,17 +89,17 @@ func TestSealInPlan(t *testing.T) {
 	w.t = t
 	w.setSeal(agent, validSeal)
 	checkShown()
-	// Another identity, and the first again.
+	// The user changes, and changes back.
 	w.setSeal(agent, key.Seal(ownProcessClaims(agent, user2)))
 	checkAnswer("titles", "of user 2")
 	checkAnswer("found", "")
 	w.setSeal(agent, key.Seal(claims(agent, user1)))
 	checkShown()
-	// Whose consent counts is no part of the plan.
+	// The rows that consent permits are not part of the plan.
 	w.exec(w.owner, "UPDATE people SET consent_status = 'revoked' WHERE name = 'Ada'")
 	checkAnswer("titles", "alone")
 	w.exec(w.owner, "UPDATE people SET consent_status = 'granted' WHERE name = 'Ada'")
-	// A new seal is in the plan once plans are made anew.
+	// A new seal is in the plan after DISCARD PLANS.
 	renewedSeal := key.Seal(ownProcessClaims(agent, user2))
 	w.setSeal(agent, renewedSeal)
 	w.exec(agent, "DISCARD PLANS")
@@ -163,7 +163,7 @@ func TestSealInPlanOfRuleWithoutAttributes(t *testing.T) {
 	checkAnswer("count", peopleCount)
 }
 
-// A seal in a plan expires, and counts no longer than a seal may be valid, should the clock be moved back.
+// A seal in a plan expires. If the clock is moved back, it is not valid for longer than the lifetime of a seal.
 func TestSealInPlanExpires(t *testing.T) {
 	w := migrated(t)
 	agent := w.agent("")
@@ -183,7 +183,7 @@ func TestSealInPlanExpires(t *testing.T) {
 
 func unix(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }
 
-// A key that is deleted is worth nothing at once, in a plan either.
+// When a key is deleted, seals made with it become invalid at once, also in a cached plan.
 func TestSealInPlanOfDeletedKey(t *testing.T) {
 	w := migrated(t)
 	agent := w.agent("")
@@ -207,7 +207,7 @@ func TestSealInPlanOfDeletedKey(t *testing.T) {
 	}
 }
 
-// The seal stays out of a plan that other sessions of the server process may run, and of one that is not kept.
+// A plan contains no seal if other sessions of the server process may run it, or if it is not cached.
 func TestSealIsInNoOtherPlan(t *testing.T) {
 	w := migrated(t)
 	agent := w.agent("")

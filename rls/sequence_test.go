@@ -24,8 +24,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// installedStateQuery is everything that migrate makes or changes, without numbers: two databases that differ in it nowhere have the
-// same installed.
+// installedStateQuery reads everything that migrate makes or changes, without OIDs. If two databases return the same,
+// the same policy is installed in both.
 const installedStateQuery = `SELECT string_agg(x, E'\n' ORDER BY x COLLATE "C") FROM (
 	SELECT concat('schema ', n.nspname, pg_get_userbyid(n.nspowner),
 	  ARRAY(SELECT a::text FROM aclexplode(COALESCE(n.nspacl, acldefault('n', n.nspowner))) AS a ORDER BY 1))
@@ -52,7 +52,7 @@ const installedStateQuery = `SELECT string_agg(x, E'\n' ORDER BY x COLLATE "C") 
 	UNION ALL SELECT concat('member ', m.roleid::regrole, m.member::regrole) FROM pg_auth_members AS m
 ) AS y (x)`
 
-// recordedPlanQuery is what migrate remembers.
+// recordedPlanQuery reads what migrate has recorded about the installed plan.
 const recordedPlanQuery = `SELECT string_agg(x, E'\n' ORDER BY x COLLATE "C") FROM (
 	SELECT concat('plan ', p.identity, CASE WHEN p.identity !~ 'DATABASE' THEN p.made END, p.tables, p.revokes) FROM pgconsent.installed_plan AS p
 	UNION ALL SELECT concat('undo ', u.object, u.sql) FROM pgconsent.installed_undo AS u
@@ -63,7 +63,7 @@ const recordedPlanQuery = `SELECT string_agg(x, E'\n' ORDER BY x COLLATE "C") FR
 	UNION ALL SELECT concat('installed ', i.hash, i.policy_version) FROM pgconsent.installed AS i
 ) AS y (x)`
 
-// sequence is a database that several policies are installed in, one after the other.
+// sequence is a database in which several policies are installed one after the other.
 type sequence struct {
 	t      *testing.T
 	conn   *pgx.Conn
@@ -100,7 +100,7 @@ func (q sequence) dump(sql string) []string {
 	return strings.Split(strings.ReplaceAll(got, q.conn.Config().Database, "DATABASE"), "\n")
 }
 
-// plan is that of a policy, if it compiles.
+// plan returns the plan of a policy, or the error if the policy does not compile.
 func (q sequence) plan(doc map[string]any, o rls.Options) (*rls.Plan, error) {
 	q.t.Helper()
 	text, err := yaml.Marshal(doc)
@@ -131,7 +131,7 @@ func (q sequence) migrate(plan *rls.Plan) (c migrations.Changed) {
 	return c
 }
 
-// withoutSomePart takes something out of a policy: a table, a view or a function, a part of a table, a condition.
+// withoutSomePart returns the policy without some part: a table, a view, a function, a part of a table, or a condition.
 func withoutSomePart(r *rand.Rand, doc map[string]any) map[string]any {
 	out := maps.Clone(doc)
 	pickKey := func(m map[string]any) string {
@@ -249,7 +249,7 @@ func TestStepwiseMigratesEqualASingleOne(t *testing.T) {
 	}
 }
 
-// listedTable is a table of the policy, and no partition.
+// listedTable returns a table of the policy that is no partition.
 func (q sequence) listedTable(r *rand.Rand, doc map[string]any) string {
 	q.t.Helper()
 	plan, err := q.plan(doc, rls.Options{})

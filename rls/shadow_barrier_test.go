@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// An agent's expression that fails for a hidden name fails nowhere, and its message contains no such name. No shadow
-// lets it run on a row that the shadow leaves out, or reads only for a join.
+// An expression of an agent that fails for hidden names does not fail: no shadow runs it on a row that the shadow
+// leaves out, or reads only for a join. So no error message contains a hidden name.
 func TestShadowsKeepExpressionsFromHiddenNames(t *testing.T) {
 	w := newWorld(t,
 		"CREATE TABLE hidden_table (hidden_column int PRIMARY KEY DEFAULT 42 REFERENCES hidden_table, CONSTRAINT hidden_check CHECK (hidden_column > 0))",

@@ -2,7 +2,7 @@ package rls_test
 
 import "testing"
 
-// Drivers find the key that a foreign key leads to by pg_depend. A dependency shows only where both sides are visible
+// Drivers find the key to which a foreign key refers in pg_depend. A dependency is shown only if both sides are visible
 // relations, columns or constraints.
 func TestDependenciesShowIfBothSidesAreVisible(t *testing.T) {
 	w := newWorld(t,

@@ -43,7 +43,7 @@ func (f shownObjects) objects() []Object {
 	view(narrowed, "narrowed", f.narrowedColumns()+`
 UNION ALL
 SELECT w.attrelid, w.attnum, true FROM pgconsent.waiting AS w`)
-	// In views these names are not in the text of a function, where a proxy takes them for calls.
+	// The names are in views and not in the text of a function, where a proxy would take them for calls.
 	view(why, "listed_table", "SELECT c.oid, n.nspname, c.relname FROM "+tables.fromRelations())
 	view(why, "listed_function", "SELECT p.oid, n.nspname, p.proname FROM "+functions.fromItem("l", "name")+`
 JOIN pg_catalog.pg_namespace AS n ON n.nspname = l.nspname
@@ -289,7 +289,7 @@ func (f shadowViews) shadowStatements(s catalog.Shadow, source *catalog.Relation
 		query = shadowQuery(s, source)
 	}
 	if s.ReadsColumns != nil && len(f.relationsReadByView()) > 0 {
-		// PostgreSQL takes a view apart whose query is a UNION ALL, barrier or not.
+		// PostgreSQL flattens a view whose query is a UNION ALL, even if it is a security barrier.
 		query = "SELECT u.* FROM (" + query + "\nUNION ALL\n" + readsQuery(s, source) + ") AS u"
 	}
 	barrier := ""

@@ -15,12 +15,12 @@ import (
 // refusedCatalogs are the catalog relations that agents do not get at all: credentials, statistics, files of the server,
 // activity. A relation that is neither here nor has a shadow fails the test below.
 var refusedCatalogs = map[string]bool{
-	// of 16 to 18
+	// of PostgreSQL 16 to 18
 	"pg_catalog.pg_aios": true, "pg_catalog.pg_shmem_allocations_numa": true, "pg_catalog.pg_stat_checkpointer": true,
 	"pg_catalog.pg_stat_io": true, "pg_catalog.pg_wait_events": true,
 }
 
-// catalogsSince16 is how many of them 15 does not have.
+// catalogsSince16 is the number of refused catalogs that PostgreSQL 15 does not have.
 const catalogsSince16 = 5
 
 func init() {
@@ -90,7 +90,7 @@ func TestEveryCatalogRelationIsClassified(t *testing.T) {
 	}
 }
 
-// columnTypes describes what SELECT * gives, in order.
+// columnTypes returns the names and types of a relation's columns, in order.
 func columnTypes(t *testing.T, conn *pgx.Conn, relation string) []string {
 	t.Helper()
 	rows, err := conn.Query(context.Background(),
@@ -135,8 +135,8 @@ func TestShadowsHaveTheColumnsOfTheOriginals(t *testing.T) {
 	}
 }
 
-// Nothing that an agent reads of the catalogs mentions a relation, function or role setting that is not its own. Nor
-// does it contain free text, or mention pgconsent.
+// The shadows contain no name of a relation, function or role setting that agents may not see. They contain no free
+// text, and no name of pgconsent's objects.
 func TestShadowsRevealNoHiddenNames(t *testing.T) {
 	w := newWorld(t,
 		"CREATE TABLE hidden_table (hidden_column int DEFAULT 42); CREATE INDEX hidden_index ON hidden_table (hidden_column)",
@@ -229,7 +229,7 @@ func TestShadowsRevealNoHiddenNames(t *testing.T) {
 	} {
 		w.want(agent, sql, want)
 	}
-	// A hidden name is as absent whatever follows it, also in what the planner looks at.
+	// A hidden name looks like a name that does not exist, whatever follows it, also while the planner evaluates it.
 	names := "'hidden_table', '_memory_edges', 'hidden_table(5)', 'hidden_table (5) []', '_memory_edges(5)', " +
 		"'public.hidden_table(5)', '\"hidden_table\"(\"a\")', 'hidden_table(''a'')', 'hidden_table((5))', " +
 		"'hidden_table/*\"*/(5)/*\"*/', '\"nothing(5)\"', 'nothing(5)'"

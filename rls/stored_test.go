@@ -27,12 +27,11 @@ tables:
   far: { rows: [ { own: { column: user_id, is: user } } ], columns: { id: allow, name: { mask: { generalise: 1 } } } }
 `
 
-// Materialised views and foreign tables have no row security. The view in their place contains the rule, and no
+// Materialised views and foreign tables have no row security. Agents read a view that contains the rule instead, and no
 // expression of an agent runs on a row before the rule.
 func TestMaterializedViewsAndForeignTables(t *testing.T) {
 	tier.All(t)
-	// The packages of npm for other majors have postgres_fdw, and not the libpq that it is made for where the system
-	// has another.
+	// The npm packages for other major versions contain postgres_fdw, but need a libpq that the system may not have.
 	if _, err := pgtest.Database(t).Connect(t, "postgres").Exec(context.Background(),
 		"LOAD 'postgres_fdw'"); err != nil && strings.Contains(err.Error(), "could not load library") {
 		t.Skipf("NOT TESTED: this server cannot load postgres_fdw: %v", err)
@@ -55,8 +54,8 @@ func TestMaterializedViewsAndForeignTables(t *testing.T) {
 		digestView, farView := "pgconsent_rows."+prefix+"public_digest", "pgconsent_rows."+prefix+"public_far"
 		w.want(agent, "SELECT title FROM "+digestView+" ORDER BY id", visibleTitles)
 		w.want(agent, "SELECT count(*) FROM "+digestView+" WHERE 1 / (size - 6) IS NOT NULL", "2") // hidden rows have the size 6
-		// The compared value does not depend on the row. PostgreSQL takes the condition into the view, and computes it
-		// for the rows that come so far.
+		// The compared value does not depend on the row. PostgreSQL pushes the condition into the view, and computes
+		// the value if some row is left.
 		w.want(agent,
 			"SELECT count(*) FROM "+digestView+" WHERE size = 6 AND title = (SELECT (1 / (count(*) - count(*)))::text FROM "+farView+")", "0")
 		w.want(agent, "SELECT name FROM "+farView+" ORDER BY 1", "A,B,C,D")

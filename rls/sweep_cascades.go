@@ -96,8 +96,8 @@ func rowVariables(n, o, i string) string {
 		"pg_catalog.unnest(pgconsent_own.%s)) AS g (n, o, i)", n, o, i)
 }
 
-// dependentRows returns the query of the rows that are deleted with rows of g. Its columns are those in carried, the
-// table, the row, whether it was made from others, and whether it is itself deleted.
+// dependentRows returns the query of the rows that are deleted with rows of g. Its columns are extraColumns, the table,
+// the row, whether it was made from others, and whether it is itself deleted.
 func (k *cascades) dependentRows(extraColumns string) string {
 	const isDeleted = "true"
 	var out []string

@@ -6,7 +6,8 @@ import (
 	"github.com/pgconsent/pgconsent/migrations"
 )
 
-// The rows of a person who was erased go, and nobody else's, be the person's id a short number or one of 18 digits.
+// The sweeper deletes the rows of an erased person, and nobody else's, whether the person's id is a short number or has
+// 19 digits.
 func TestErasedPersonsMayHaveLongNumbers(t *testing.T) {
 	db, super, _ := materializedDatabaseOf(t, `version: 1
 attributes: { user: { type: bigint, source: credential } }
@@ -34,7 +35,7 @@ tables: { notes: { rows: [ consent: { subject: about, registry: {} } ], lifecycl
 			t.Errorf("%s: rows of %q are left (%v)", number, got, err)
 		}
 	}
-	// An id that no row can have is nobody's.
+	// An id outside the range of bigint matches no row.
 	for _, id := range []string{"9223372036854775808", "-9223372036854775809", "9999999999999999999", "10000000000000000000", "ada"} {
 		got, err := query(control, "SELECT count(*) FROM pgconsent.sweep_rows('public.notes', '"+id+"', 9)")
 		if err != nil || got != "0" {

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// Roles that can connect to the database keep by name the rights that PUBLIC loses. A role that cannot connect gets
-// nothing there by name.
+// Roles that can connect to the database get by name the rights that PUBLIC loses. Roles that cannot connect get none.
 func TestRolesThatCannotConnectGetNothing(t *testing.T) {
 	const granteesQuery = `SELECT string_agg(DISTINCT x.grantee::regrole::text, ',' ORDER BY x.grantee::regrole::text) FROM pg_database AS d
 		CROSS JOIN LATERAL aclexplode(d.datacl) AS x WHERE d.datname = current_database() AND x.privilege_type = 'TEMPORARY'`

@@ -50,7 +50,8 @@ func viewWorld(t *testing.T, o rls.Options) *world {
 	return w.migrate()
 }
 
-// A listed view shows what its query gives over the visible rows and columns, also through views that are not listed.
+// A listed view shows the result of its query over the visible rows and columns, also if it reads views that are not
+// listed.
 func TestViews(t *testing.T) {
 	w := viewWorld(t, rls.Options{})
 	agent := w.agent(user1)
@@ -67,7 +68,7 @@ func TestViews(t *testing.T) {
 	w.want(agent, "SELECT title || matches FROM pgconsent_rows.public_top ORDER BY 1", "alone1")
 	w.want(agent, "SELECT count(*) FROM pgconsent_rows.filtered_public_names", "0")
 
-	// Each enforcement layer holds alone.
+	// Each enforcement layer works without the other.
 	w.exec(w.owner, "ALTER TABLE memories DISABLE ROW LEVEL SECURITY; ALTER TABLE people DISABLE ROW LEVEL "+
 		"SECURITY; ALTER TABLE memory_participants DISABLE ROW LEVEL SECURITY")
 	w.want(agent, "SELECT title FROM pgconsent_rows.filtered_public_top ORDER BY 1", "alone")
@@ -115,7 +116,7 @@ func TestShadowsOfViews(t *testing.T) {
 	}
 }
 
-// A view that reads or calls what agents may not is refused with its place.
+// A view that reads or calls something agents may not use is refused, with its position in the policy.
 func TestViewsThatAgentsMayNotRead(t *testing.T) {
 	w := newWorld(t, viewSchema+`;
 		CREATE VIEW edges AS SELECT * FROM memory_edges; CREATE VIEW over_edges AS SELECT 1 AS a FROM edges;
@@ -158,7 +159,7 @@ func TestViewsThatAgentsMayNotRead(t *testing.T) {
 	}
 }
 
-// PostgreSQL has views without columns: they say how many rows there are.
+// A view without columns still tells how many rows there are.
 func TestViewsWithoutColumns(t *testing.T) {
 	w := newWorld(t, viewSchema+`; CREATE VIEW many AS SELECT FROM people`)
 	file := filepath.Join(t.TempDir(), "policy.yaml")

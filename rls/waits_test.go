@@ -10,8 +10,9 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// TestMigrateMakesNobodyQueue: a transaction holds a lock that migrate needs. Meanwhile others read the table, and
-// migrate says whom it waits for. It goes on when that has ended; interrupted, it has changed nothing.
+// TestMigrateMakesNobodyQueue: a transaction holds a lock that migrate needs. Meanwhile other sessions read the table,
+// and migrate reports the transaction it waits for. Migrate continues when that transaction ends. If migrate is
+// interrupted, it has changed nothing.
 func TestMigrateMakesNobodyQueue(t *testing.T) {
 	w := newWorld(t).migrate()
 	before := w.state()

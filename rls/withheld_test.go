@@ -33,8 +33,8 @@ func TestRightsAreWithheldWithoutRowSecurity(t *testing.T) {
 	}
 }
 
-// A superuser who migrates creates no event trigger with a function of another role, which could run anything. The
-// table of withheld rights contains no text that is run as a statement.
+// A superuser's migrate creates no event trigger whose function belongs to another role: that role could change it to
+// run anything. The table of withheld rights contains no text that is run as a statement.
 func TestNobodyElsesFunctionRunsAtDDL(t *testing.T) {
 	w := newWorld(t)
 	migrate := func() {

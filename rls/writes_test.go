@@ -61,7 +61,7 @@ func writtenWorld(t *testing.T, before ...string) *world {
 	return w.migrate()
 }
 
-// Agents see all topics and drafts of everybody, and change and delete their own.
+// Agents see all topics and all drafts, and update and delete only their own.
 func TestCommandsHaveRulesOfTheirOwn(t *testing.T) {
 	w := newWorld(t, writeTables)
 	file := filepath.Join(t.TempDir(), "policy.yaml")
@@ -114,7 +114,7 @@ func TestAgentWritesWhatThePolicyAllows(t *testing.T) {
 				"', 'final') RETURNING user_id || state || body || seen_by || n", user1+"newempty"+user1+"2")
 			w.want(agent, "SELECT count(*) FROM public.drafts", "1")
 			w.want(w.owner, "SELECT count(*) FROM public.drafts", "2")
-			// The agent sees none of the others' rows, in any command.
+			// No command of the agent sees rows of other users.
 			w.want(agent, "WITH u AS (UPDATE public.drafts SET title = 'x' RETURNING 1) SELECT count(*) FROM u", "1")
 			w.want(agent, "WITH u AS (DELETE FROM public.drafts WHERE title <> 'x' RETURNING 1) SELECT count(*) FROM u", "0")
 			w.want(w.owner, "SELECT string_agg(title, ',' ORDER BY title) FROM public.drafts", "of user 2,x")
@@ -125,20 +125,21 @@ func TestAgentWritesWhatThePolicyAllows(t *testing.T) {
 			w.want(agent, "INSERT INTO public.drafts (title, made) VALUES ('made', 7) RETURNING made", "7")
 			w.wantRefusal(agent, "42501", "INSERT INTO public.drafts (id) VALUES (gen_random_uuid())")
 			w.wantRefusal(agent, "42501", "INSERT INTO public.drafts (seen_by) VALUES ('"+user1+"')")
-			// A stamp that a trigger changes afterwards is not accepted.
+			// A row is refused if a trigger of the owner changes a stamped value.
 			w.wantRefusal(agent, "42501", "INSERT INTO public.drafts (title) VALUES ('spoil')")
-			// The check, for new and for changed rows.
+			// The check applies to inserted and updated rows.
 			w.wantRefusal(agent, "42501", "INSERT INTO public.drafts (body) VALUES ('other')")
 			w.wantRefusal(agent, "42501", "INSERT INTO public.drafts (body) VALUES (NULL)")
 			w.wantRefusal(agent, "42501", "UPDATE public.drafts SET body = 'other'")
 			w.want(agent, "INSERT INTO public.drafts (body, note) VALUES ('other', 'kept') RETURNING body", "other")
-			// A foreign key: visible, hidden and missing.
+			// Foreign keys to a visible, a hidden and a missing row.
 			w.want(agent, "INSERT INTO public.drafts (topic) VALUES (1) RETURNING topic", "1")
 			for _, topic := range []string{"2", "3"} {
 				w.wantRefusal(agent, "42501", "INSERT INTO public.drafts (topic) VALUES ("+topic+")")
 				w.wantRefusal(agent, "42501", "UPDATE public.drafts SET topic = "+topic)
 			}
-			// A key that stays leads where it led; nobody learns where another one would.
+			// A foreign key that an UPDATE does not change may refer to a hidden row. Setting another value is refused
+			// in the same way whether or not the row exists.
 			id, err := query(w.owner,
 				"UPDATE public.drafts SET topic = 2 WHERE id = (SELECT id FROM public.drafts WHERE user_id = '"+user1+"' LIMIT 1) RETURNING id::text")
 			if err != nil {
@@ -152,19 +153,20 @@ func TestAgentWritesWhatThePolicyAllows(t *testing.T) {
 			w.wantRefusal(agent, "42501", "UPDATE public.drafts SET topic = 2 WHERE id = '"+id+"'")
 			w.wantRefusal(agent, "42501", "INSERT INTO public.topics VALUES (9)")
 			w.wantRefusal(agent, "42501", "TRUNCATE public.drafts")
-			// Without a seal nothing.
+			// Without a seal an agent writes nothing.
 			stranger := w.agent("")
 			w.wantRefusal(stranger, "42501", "INSERT INTO public.drafts (title) VALUES ('a')")
 			w.want(stranger, "WITH u AS (UPDATE public.drafts SET title = 'y' RETURNING 1) SELECT count(*) FROM u", "0")
 			w.want(stranger, "WITH u AS (DELETE FROM public.drafts RETURNING 1) SELECT count(*) FROM u", "0")
-			// Others are not stamped.
+			// Rows of other roles are not stamped.
 			w.want(w.owner, "INSERT INTO public.drafts (title, user_id, state) VALUES ('o', '"+user2+"', 'spoil') RETURNING state", "spoil")
 			w.want(agent, "WITH u AS (DELETE FROM public.drafts RETURNING 1) SELECT count(*) FROM u", "4")
 		})
 	}
 }
 
-// A column may have any word of SQL's or PL/pgSQL's as its name: what migrate makes of it reads it as that column.
+// A column may have any word of SQL or PL/pgSQL as its name. The functions and triggers that migrate makes read it as
+// that column.
 func TestColumnsNamedByAnyWord(t *testing.T) {
 	tier.All(t)
 	w := newWorld(t, `DO $$ BEGIN EXECUTE (SELECT 'CREATE TABLE words ("by" uuid, "loop" text[], ' || string_agg('"' || word || '" text', ', ') || ')'
@@ -197,7 +199,7 @@ tables:
 	w.wantRefusal(agent, "42501", `UPDATE words SET "loop" = '{z}'`)
 }
 
-// Objects that migrate adds to let agents write are removed again, and others' rights stay.
+// Migrate --down removes the objects by which agents write, and the rights of other roles stay.
 func TestWritesAreTakenAway(t *testing.T) {
 	tier.All(t)
 	w := newWorld(t, writeTables)
@@ -240,7 +242,7 @@ func TestWritesAreTakenAway(t *testing.T) {
 	w.want(w.super, rightsQuery, foundRights)
 }
 
-// A write that was decided before DDL does not run after it, whether or not the command reads. The same holds for
+// A write that the proxy decided before DDL fails after it, whether or not the command reads rows. The same holds for
 // reads.
 func TestNothingIsWrittenUnderAnOlderCatalog(t *testing.T) {
 	tier.All(t)
@@ -276,8 +278,8 @@ func TestNothingIsWrittenUnderAnOlderCatalog(t *testing.T) {
 	}
 }
 
-// A key with a column that decides visibility collides with visible rows only. Where it would collide with a hidden
-// row, the new row is refused before, with the same error as without a collision.
+// If a unique key contains a column that decides visibility, an INSERT conflicts with visible rows only. Where it would
+// conflict with a hidden row, the policy refuses the new row first, with the same error as without a conflict.
 func TestKeysWithColumnsThatDecideVisibility(t *testing.T) {
 	w := newWorld(t, writeTables, `CREATE TABLE links (topic int REFERENCES topics, sku text, PRIMARY KEY (topic, sku));
 INSERT INTO links VALUES (1, 'a'), (2, 'a'); ALTER TABLE links OWNER TO app_owner;`)
@@ -307,8 +309,8 @@ tables:
 	w.want(w.owner, "SELECT string_agg(topic || sku, ',' ORDER BY topic, sku) FROM public.links", "1a,1b,2a")
 }
 
-// Where agents may not read a column of a row, a key that may stay unchanged could be guessed. It is checked like any
-// other.
+// A foreign key that an UPDATE leaves unchanged is not checked. If agents cannot read every column of the row, they
+// could guess the key, so it is checked like any other.
 func TestKeysStayOnlyInRowsThatAgentsReadWhole(t *testing.T) {
 	tier.All(t)
 	const rowsText = "rows: [ own: { column: user_id, is: user } ]"

@@ -382,7 +382,7 @@ func (f demoFolder) claimFolder() error {
 	return nil
 }
 
-// makeSecrets makes the missing passwords. fresh is true if the superuser's password is new: then an existing cluster,
+// makeSecrets makes the missing passwords. isNew is true if the superuser's password is new: then an existing cluster,
 // which a deleted folder has left under /var/tmp, is not used.
 func (f demoFolder) makeSecrets() (isNew bool, err error) {
 	if err := os.MkdirAll(f.filePath("secrets"), 0o700); err != nil {

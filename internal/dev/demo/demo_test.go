@@ -40,13 +40,13 @@ func exec(t *testing.T, conn *pgx.Conn, statements ...string) {
 	}
 }
 
-// dsn is by TCP, where the test server asks for passwords.
+// dsn returns a connection string for TCP, where the test server asks for passwords.
 func dsn(user, password string) string {
 	return fmt.Sprintf("postgres://%s:%s@127.0.0.1:%d/postgres", user, password, pgtest.TCPPort())
 }
 
-// freeAddress is an address that nobody listens on, another one each time. (Package test/demos has the same; it imports this
-// one.)
+// freeAddress returns an address on which nobody listens, a different one each time. (Package test/demos has the same
+// function; it imports this package.)
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	for {
@@ -62,7 +62,8 @@ func freeAddress(t *testing.T) string {
 	}
 }
 
-// givenAddresses are the addresses that free has returned: the kernel may name one again as soon as its listener is closed.
+// givenAddresses are the addresses that freeAddress has returned: the kernel may return one again as soon as its
+// listener is closed.
 var givenAddresses sync.Map
 
 func queryNumber(t *testing.T, dsn, sql string) (n int) {
@@ -78,7 +79,7 @@ func queryNumber(t *testing.T, dsn, sql string) (n int) {
 	return n
 }
 
-// describeServer are the databases and roles of the server, and what is in the others' database.
+// describeServer returns the server's databases and roles with their rights, to compare them before and after a test.
 func describeServer(t *testing.T, conn *pgx.Conn) string {
 	t.Helper()
 	var out string
@@ -90,7 +91,8 @@ func describeServer(t *testing.T, conn *pgx.Conn) string {
 	return out
 }
 
-// A folder of the user's, on a server that runs, by a role that is no superuser: what it made it reuses, and takes away.
+// A world in a folder of the user runs on an existing server, as a role that is no superuser. The demo uses again what
+// it has made, and removes it when asked to.
 func TestDemoOnExistingServer(t *testing.T) {
 	tier.All(t)
 	admin := superuser(t)
@@ -137,8 +139,8 @@ func TestDemoOnExistingServer(t *testing.T) {
 			t.Errorf("the configuration knows the role of the DSN: %s %v", config, err)
 		}
 	}
-	// Another folder has other passwords, which are given to the roles, also if somebody who migrated another database has
-	// given them rights in it.
+	// Another demo folder has other passwords. The roles get them even if a migration of another database has given
+	// them rights there.
 	dir = t.TempDir()
 	exec(t, admin, "CREATE DATABASE elsewhere", "GRANT CONNECT ON DATABASE elsewhere TO pgconsent_demo_my_app_agent, pgconsent_demo_my_app_control")
 	r, _, err := start("guest", "guest-password")
@@ -165,7 +167,8 @@ func TestDemoOnExistingServer(t *testing.T) {
 	}
 }
 
-// What the demo did not make it leaves alone, and says so; what it cannot do it says before it makes anything.
+// The demo does not touch objects that it did not make, and reports them. It reports missing rights before it makes
+// anything.
 func TestDemoLeavesForeignObjects(t *testing.T) {
 	tier.All(t)
 	admin := superuser(t)
@@ -209,7 +212,7 @@ func TestDemoLeavesForeignObjects(t *testing.T) {
 	if err := start("rich", "rich-password"); err != nil {
 		t.Error(err)
 	}
-	// A load that was interrupted starts over.
+	// An interrupted load starts again.
 	exec(t, admin, "COMMENT ON DATABASE pgconsent_demo_my_app IS 'pgconsent demo of world my_app: not loaded yet'")
 	if err := start("rich", "rich-password"); err != nil {
 		t.Error(err)
@@ -222,7 +225,7 @@ func TestDemoLeavesForeignObjects(t *testing.T) {
 	}
 }
 
-// A folder that is not a world says what it lacks, before a server is started.
+// A folder that is not a valid world is refused with the reason before a server is started.
 func TestInvalidWorldFolders(t *testing.T) {
 	readError := func(name string) string {
 		text, err := os.ReadFile(filepath.Join("testdata", "My-App", name))
@@ -271,7 +274,7 @@ func TestInvalidWorldFolders(t *testing.T) {
 	}
 }
 
-// Mistakes that only the server finds are told with their place, and those in attributes with the agent's name.
+// Errors that only the server finds are reported with their position, and errors in attributes with the agent's name.
 func TestFolderOnTheServer(t *testing.T) {
 	tier.All(t)
 	admin := superuser(t)

@@ -25,7 +25,7 @@ type retrySchedule struct {
 	progress           func(string)
 }
 
-// retryUntilReady calls try until it succeeds, or fails for another reason than that the machine is slow.
+// retryUntilReady calls attempt until it succeeds, or fails for another reason than that the machine is slow.
 func (p retrySchedule) retryUntilReady(ctx context.Context, isSlow func(error) bool, attempt func() error) error {
 	startedAt := time.Now()
 	reportedAt := startedAt

@@ -18,7 +18,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// A slow machine is waited for, and it is said; what will not become right ends it at once.
+// An operation is retried, with a message, while the machine is slow. Any other error ends it at once.
 func TestRetryPatience(t *testing.T) {
 	slowError := sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonUpstream, "it does not answer in time")
 	staleError := sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonStale, "the policy is not installed")
@@ -26,7 +26,7 @@ func TestRetryPatience(t *testing.T) {
 	p := retrySchedule{limit: time.Hour, reportEvery: 0, progress: func(message string) { messages = append(messages, message) }}
 	for _, c := range []struct {
 		slowError func(error) bool
-		answers   []error // one after the other; the last stays
+		answers   []error // the results of the attempts; the last one repeats
 		attempts  int
 	}{
 		{isNotReady, []error{nil}, 1},
@@ -53,12 +53,12 @@ func TestRetryPatience(t *testing.T) {
 	}
 }
 
-// Demos of two worlds run side by side, without a word about ports.
+// Demos of two worlds run at the same time: the second chooses free ports.
 func TestTwoDemosAtOnce(t *testing.T) {
 	admin := superuser(t)
 	exec(t, admin, "CREATE ROLE host LOGIN SUPERUSER PASSWORD 'host-password'")
 	t.Cleanup(func() { exec(t, admin, "DROP ROLE host") })
-	if listener, err := net.Listen("tcp", DefaultHTTP); err == nil { // else somebody else has it
+	if listener, err := net.Listen("tcp", DefaultHTTP); err == nil { // if it fails, another program listens there already
 		defer listener.Close()
 	}
 	worldByAddress := map[string]string{}

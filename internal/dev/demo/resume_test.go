@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/dev/world"
 )
 
-// A policy follows the world's until somebody changes it in the demo's folder.
+// The demo's copy of a policy follows the world's policy until somebody changes the copy.
 func TestResume(t *testing.T) {
 	files, dir := t.TempDir(), t.TempDir()
 	if err := os.CopyFS(files, os.DirFS("testdata/My-App")); err != nil {
@@ -40,8 +40,8 @@ func TestResume(t *testing.T) {
 	for _, c := range []struct {
 		name         string
 		change       func()
-		messages     []string // parts of what is told
-		policySuffix string   // the policy of the folder, at its end
+		messages     []string // texts that the messages contain
+		policySuffix string   // how the folder's policy ends
 	}{
 		{"nothing", func() {}, nil, ""},
 		{"the world's", func() { write(worldPolicy, "# one\n") }, []string{"the world's policy has changed: taking it"}, "# one\n"},

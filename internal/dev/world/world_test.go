@@ -91,7 +91,7 @@ func TestArciveMarksExactlyTheHiddenRows(t *testing.T) {
 			t.Errorf("%s: %d rows are marked wrongly", name, got)
 		}
 	}
-	// Each way to be hidden, and each that looks like one but is not, must occur.
+	// The data contain each reason for which a row is hidden, and visible rows that are similar to each.
 	for name, sql := range map[string]string{
 		"a dangling link alone": `SELECT count(*) FROM memories m WHERE EXISTS (SELECT FROM memory_participants l LEFT JOIN people q ON q.id = l.person_id ` +
 			`WHERE l.memory_id = m.id AND q.id IS NULL) AND NOT EXISTS (SELECT FROM memory_participants l JOIN people q ON q.id = l.person_id ` +
@@ -199,7 +199,7 @@ func TestOpenWorld(t *testing.T) {
 	}
 }
 
-// A mistake in a world's SQL is told with its file, line and column, as an editor counts them.
+// An error in a world's SQL is reported with file, line and column, as an editor counts them.
 func TestErrorsHavePositions(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	for _, c := range []struct{ schema, data, want string }{

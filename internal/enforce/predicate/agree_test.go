@@ -25,7 +25,8 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// testDatabase is a database with the lookup and signed views of testdata and one connection that may read them all.
+// testDatabase is a database with the schema of testdata and its lookup and signed views. Its only connection may read
+// them all.
 type testDatabase struct {
 	conn *pgx.Conn
 	key  seal.Key
@@ -70,7 +71,7 @@ func (b *testDatabase) relation(name string) *catalog.Relation {
 	return r
 }
 
-// queryIDs runs one message and returns its first column. Failures are answers too.
+// queryIDs runs one message and returns the first column of its rows, sorted, or the text of the error.
 func (b *testDatabase) queryIDs(sql string) string {
 	results, err := b.conn.PgConn().Exec(context.Background(), sql).ReadAll()
 	if err != nil {
@@ -84,7 +85,7 @@ func (b *testDatabase) queryIDs(sql string) string {
 	return strings.Join(out, ",")
 }
 
-// drawRule draws a predicate over items (or, inside, parents) of at most the given depth.
+// drawRule draws a predicate over a table, items or parents, of at most the given depth.
 func (b *testDatabase) drawRule(t *rapid.T, depth int, table string) predicate.Node {
 	kinds := []string{"own", "own", "status", "links", "open"}
 	if table == "items" {
@@ -157,7 +158,7 @@ func (b *testDatabase) drawRule(t *rapid.T, depth int, table string) predicate.N
 	}
 }
 
-// drawRows draws rows, with NULLs, dangling links and empty tables among them.
+// drawRows draws rows of all tables, with NULLs, references to missing rows and empty tables among them.
 func (b *testDatabase) drawRows(t *rapid.T) map[catalog.Name][]predicate.Row {
 	numberGenerator := rapid.SampledFrom([]string{"", "1", "2", "3"})
 	valueGenerators := map[string]*rapid.Generator[string]{
@@ -191,7 +192,7 @@ func (b *testDatabase) drawRows(t *rapid.T) map[catalog.Name][]predicate.Row {
 	return out
 }
 
-// load replaces the content of the tables.
+// load replaces the rows of all tables, and returns the text of an error.
 func (b *testDatabase) load(tables map[catalog.Name][]predicate.Row) string {
 	sql := "TRUNCATE subjects, items, links, parents, parent_links;"
 	for name, rows := range tables {
@@ -224,7 +225,7 @@ func (b *testDatabase) setSeal(w predicate.World) error {
 	return err
 }
 
-// Both SQL forms and the model give the same rows, whatever the data; and without an attribute, rows only vanish.
+// All SQL forms of a rule and predicate.Eval select the same rows, whatever the data are.
 func TestFormsAgree(t *testing.T) {
 	b := newTestDatabase(t)
 	items := b.relation("items")
@@ -252,7 +253,7 @@ func TestFormsAgree(t *testing.T) {
 		want := strings.Join(modelIDs, ",")
 
 		policySQL := predicate.RowPolicySQL(node, items)
-		for _, hint := range []string{"", predicate.UseHashHint, predicate.UseIndexHint} { // which choose the two forms of sublinks
+		for _, hint := range []string{"", predicate.UseHashHint, predicate.UseIndexHint} { // they choose the form of sub-selects
 			if got := b.queryIDs(hint + "SELECT id FROM public.items WHERE " + policySQL); got != want {
 				t.Fatalf("policy form%s: got %q, the model says %q\n%s", hint, got, want, policySQL)
 			}
@@ -265,7 +266,7 @@ func TestFormsAgree(t *testing.T) {
 			}
 		}
 		if !w.Sealed {
-			return // the injected form leaves it to the policy, or raises
+			return // the injected form does not check the seal
 		}
 		injectedSQL, needsSignature := predicate.InjectedCondition(node, "pgconsent_row")
 		text := "SELECT id FROM public.items AS pgconsent_row WHERE " + injectedSQL
@@ -281,7 +282,7 @@ func TestFormsAgree(t *testing.T) {
 	})
 }
 
-// The SQL of the arcive world, for reading.
+// The SQL of the rule in the arcive world, written out so that people can read it.
 func TestSQLOfTheArciveWorld(t *testing.T) {
 	b := newTestDatabase(t)
 	consent := predicate.Consent{
@@ -319,7 +320,7 @@ func TestSQLOfTheArciveWorld(t *testing.T) {
 	}
 }
 
-// Derived names stay apart and within 63 bytes.
+// Derived names are distinct and at most 63 bytes long.
 func TestLookupViewNames(t *testing.T) {
 	long := strings.Repeat("x", 60)
 	names := []catalog.Name{

@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Where a link may lead to several rows all of them must agree, so that one that has is not enough: the sets and the
-// signed views look for it only where a key keeps it to one.
+// If a link may lead to several rows, all of them must agree. So the hashed sets and the signed views test a single row
+// only if a unique key guarantees that there is at most one.
 func TestLinksByKeyLeadToOneRow(t *testing.T) {
 	column := func(name string, oid uint32) catalog.Column { return catalog.Column{Name: name, TypeOID: oid} }
 	subjectsWith := func(change func(*catalog.Relation)) *catalog.Relation {

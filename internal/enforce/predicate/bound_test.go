@@ -7,7 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
-// A list that COPY leaves out is told from every list, and from NULL, that it writes, whatever type the column has.
+// If COPY leaves a list out, the column gets a special default. This default differs from NULL and from every list that
+// COPY can write, for each type of the column.
 func TestOmittedListsAreRecognised(t *testing.T) {
 	b := &testDatabase{conn: pgtest.Database(t).Connect(t, "postgres")}
 	for _, c := range []struct {

@@ -14,15 +14,15 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Whatever a rule says, a new row hides no row but in a table that [predicate.TablesWhereInsertHides] names, and time
-// hides none unless [predicate.TimeCanHide] says so: what snapshots see too long is judged by these.
+// A new row hides rows only if [predicate.TablesWhereInsertHides] names its table, and time hides rows only if
+// [predicate.TimeCanHide] is true. These two functions decide for how long a snapshot may be used.
 func TestInsertsThatHideRows(t *testing.T) {
 	r := newTriples(t)
 	var all []*schema
 	for number := range tier.Count(6, 16, 64) {
 		s := newSchema(11, number, 24)
 		savedRows := make([][]predicate.Row, len(s.tables))
-		for i, table := range s.tables { // the database has the tables only
+		for i, table := range s.tables { // the database gets the tables without rows
 			savedRows[i], table.rows = table.rows, nil
 		}
 		r.run(r.super, s.sql())
@@ -106,7 +106,7 @@ func TestInsertsThatHideRows(t *testing.T) {
 	}
 }
 
-// keyColumns is what no two rows of a table share.
+// keyColumns returns the columns of a table's primary key.
 func keyColumns(snap *catalog.Snapshot, table catalog.Name) []string {
 	if table == predicate.CurrentConsents {
 		return predicate.RegistryRelation().PrimaryKey
@@ -115,7 +115,7 @@ func keyColumns(snap *catalog.Snapshot, table catalog.Name) []string {
 	return r.PrimaryKey
 }
 
-// drawSimilarRows draws rows like those that are there, made of parts of several, with keys of their own.
+// drawSimilarRows draws new rows that combine values of existing rows and have keys of their own.
 func drawSimilarRows(r *rand.Rand, existingRows []predicate.Row, key []string) []predicate.Row {
 	var out []predicate.Row
 	id := func(row predicate.Row) string {

@@ -10,7 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// derivedBlock draws a row made from rows of tables before it, so that there are no circles between tables.
+// derivedBlock draws a block derived for a table. The rows are made from rows of tables before it, so there are no
+// circles between tables.
 func (s *schema) derivedBlock(t *table, i int) object {
 	b := object{}
 	target := s.tables[s.IntN(i)]
@@ -57,8 +58,8 @@ func (s *schema) derivedBlock(t *table, i int) object {
 	return b
 }
 
-// Rows made from each other, in each form that says so: chains, branches that meet again, circles, chains that are too
-// long, sources that are gone, malformed lists. The emptied lookup tables are part of it.
+// Rows that are made from each other, in each form of the block derived. There are chains, branches that join again,
+// circles, chains that are too long, missing sources and malformed lists. Lookup tables are emptied, too.
 func TestDerivedFromEachOther(t *testing.T) {
 	tier.All(t)
 	r := newTriples(t)
@@ -126,7 +127,7 @@ tables:
 	}
 }
 
-// derivedForm is a way to say what rows are made from.
+// derivedForm is one way to state in a policy which rows a row was made from.
 type derivedForm struct{ name, sqlType, key, block string }
 
 var derivedForms = []derivedForm{
@@ -149,7 +150,8 @@ func (f derivedForm) id(n int) string {
 	return fmt.Sprintf("n %d", n)
 }
 
-// schema has a chain of more than predicate.MaxDepth notes, and others that are made from any.
+// schema returns tables with a chain of notes that may be longer than predicate.MaxDepth, and other notes with random
+// sources.
 func (f derivedForm) schema(number int) *schema {
 	s := &schema{Rand: rand.New(rand.NewPCG(5, uint64(number))), name: "made_" + f.name}
 	column := func(name, sqlType string) *tableColumn { return &tableColumn{name: name, sqlType: sqlType} }
@@ -187,9 +189,9 @@ func (f derivedForm) schema(number int) *schema {
 			row["kind"] = "raw"
 		default:
 			for range 1 + s.IntN(2) {
-				sources = append(sources, chainLength+s.IntN(i-chainLength+1)) // itself as well
+				sources = append(sources, chainLength+s.IntN(i-chainLength+1)) // may be the note itself
 				if s.chance(8) {
-					sources[len(sources)-1] = chainLength + s.IntN(64) // a circle, or nobody
+					sources[len(sources)-1] = chainLength + s.IntN(64) // a circle, or a missing note
 				}
 			}
 			if s.chance(3) {
@@ -212,7 +214,7 @@ func (f derivedForm) schema(number int) *schema {
 	return s
 }
 
-// addSources writes down what a note is made from.
+// addSources stores in a row, or in rows of links, which notes it was made from.
 func (f derivedForm) addSources(s *schema, row predicate.Row, sources []int, links *table) {
 	var ids []string
 	for _, n := range sources {

@@ -18,8 +18,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// docs/reference/policy.md says what is built: each policy in it compiles and installs, and each rule becomes the SQL
-// below it.
+// The examples of docs/reference/policy.md are correct: each policy compiles and installs, and each rule becomes the
+// SQL that the page shows below it.
 func TestPolicyDocument(t *testing.T) {
 	tier.All(t)
 	if ruleCount, comparedCount := checkDocument(t, "policy.md", "notes"); ruleCount < 10 || comparedCount < 10 {
@@ -27,7 +27,7 @@ func TestPolicyDocument(t *testing.T) {
 	}
 }
 
-// So does docs/reference/policy-derived.md.
+// The same for docs/reference/policy-derived.md.
 func TestDerivedDocument(t *testing.T) {
 	tier.All(t)
 	if ruleCount, comparedCount := checkDocument(t, "policy-derived.md", "summaries"); ruleCount < 4 || comparedCount < 4 {
@@ -35,7 +35,8 @@ func TestDerivedDocument(t *testing.T) {
 	}
 }
 
-// checkDocument goes through a page whose rules are those of one table.
+// checkDocument checks the examples of a page, whose rules are those of one table. It returns how many rules there are,
+// and how many have SQL below them.
 func checkDocument(t *testing.T, page, table string) (ruleCount, comparedCount int) {
 	t.Helper()
 	ctx := context.Background()
@@ -92,8 +93,8 @@ func checkDocument(t *testing.T, page, table string) (ruleCount, comparedCount i
 	return ruleCount, comparedCount
 }
 
-// simplifiedSQL leaves out what docs/reference/policy.md leaves out, and the questions whether the session has a seal and
-// attributes.
+// simplifiedSQL removes from a condition what docs/reference/policy.md leaves out: schemas, operator syntax, and the
+// conditions that the session has a seal and attributes.
 func simplifiedSQL(sql string) string {
 	sql = regexp.MustCompile(`OPERATOR\(pg_catalog\.([^)]+)\)`).ReplaceAllString(sql, "$1")
 	sql = strings.NewReplacer("pg_catalog.", "", "pgconsent_signed.", "").Replace(sql)

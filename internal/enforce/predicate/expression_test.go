@@ -64,7 +64,8 @@ attributes:
   level: { type: integer, source: credential }
 tables: { t: { rows: [ sql: '%s' ] } }`
 
-// oddValues are at the ends of the columns' types. The model does not read those behind the line.
+// oddValues has values for each column, many at the limits of its type. Those in unreadableValues are values that the
+// model does not read.
 var oddValues = map[string][]string{
 	"id":      {"00000000-0000-0000-0000-000000000001", "ffffffff-ffff-ffff-ffff-ffffffffffff"},
 	"a":       {"x", "", "X", " x ", "it's", `\`, `_`, "y", "é", "😀x", "xs", "5", "true", "bad", "00000000-0000-0000-0000-000000000001"},
@@ -100,7 +101,7 @@ var unreadableValues = map[string][]string{
 	"a":     {strings.Repeat("xé", 5000)},
 }
 
-// Every construct of an expression gives what the model gives, and none raises on any row, whatever the session's
+// Each expression has the same result in SQL as in the model, and raises no error for any row, whatever the session's
 // settings are.
 func TestExpressionsAgree(t *testing.T) {
 	b := newTestDatabase(t)
@@ -112,7 +113,7 @@ func TestExpressionsAgree(t *testing.T) {
 		}
 	}
 	run(expressionTable)
-	// Near the clock: the session's time zone would change what is said of these.
+	// Times close to now: with another time zone of the session, comparisons with them would change.
 	now := time.Now().UTC()
 	oddValues := maps.Clone(oddValues)
 	for _, offset := range []time.Duration{-time.Hour, time.Hour} {
@@ -131,7 +132,7 @@ func TestExpressionsAgree(t *testing.T) {
 		}
 		run("INSERT INTO t (" + columns + ") VALUES (" + values + ")")
 	}
-	for i := range 60 { // each value meets several others
+	for i := range 60 { // each value is combined with several others
 		row := predicate.Row{"row_id": fmt.Sprint(i)}
 		for k, column := range slices.Sorted(maps.Keys(oddValues)) {
 			if values := oddValues[column]; (i+k)%7 > 0 {

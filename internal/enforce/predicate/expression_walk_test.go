@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
-// What an expression reads is found wherever it stands: a change of a column that is not hides rows, and no snapshot
-// ends.
+// ColumnsOf finds every column of an expression, at any depth. If it missed one, a change of that column would hide
+// rows without ending a snapshot.
 func TestColumnsOfExpressions(t *testing.T) {
 	column := func(name string) predicate.Expr { return predicate.Column{Name: name} }
 	a, b, c, d, e := column("a"), column("b"), column("c"), column("d"), column("e")

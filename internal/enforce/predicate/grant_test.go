@@ -16,15 +16,15 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// oddWords are what ids and contexts may be made of.
+// oddWords are unusual elements of lists of ids and contexts.
 var oddWords = []string{
 	"a", "work", "", " ", "NULL", "null", "a,b", `"`, `say "hi"`, `\`, `a\b`, `\"`, "{}", "{a}",
 	"}{", "|", "a|b=c#d%e", "%7C", "%25", "%", "#", "=", "é 世界", "😀",
 	"'", "a'b", "$1", "*", "[1,2]", "/* x */", "--", ";",
 }
 
-// A list comes out of the database as it went in, whatever its elements are; a value that passes the check is read by the
-// type's input function without an error.
+// A list attribute has the same elements in the database as in Go. A value that Check accepts is read by the input
+// function of text[] without an error.
 func TestListsRoundTrip(t *testing.T) {
 	b := newTestDatabase(t)
 	attribute := policy.Attribute{Name: "words", Type: "text[]"}
@@ -55,8 +55,8 @@ func TestListsRoundTrip(t *testing.T) {
 	}
 }
 
-// What is read as a list, the server reads as the same list: NULL in any letters is none of its words, and is one in
-// quotes.
+// If ParseArray accepts a text, PostgreSQL reads the same list from it. NULL without quotes, in any letter case, is not
+// a word; in quotes it is.
 func TestListsAreParsedAsByPostgreSQL(t *testing.T) {
 	tier.All(t)
 	b := newTestDatabase(t)
@@ -83,7 +83,7 @@ func TestListsAreParsedAsByPostgreSQL(t *testing.T) {
 	}
 }
 
-// FuzzParseArray is the Go half: what is parsed is written again as the same list.
+// FuzzParseArray tests that WriteArray and ParseArray are inverse.
 func FuzzParseArray(f *testing.F) {
 	for _, word := range oddWords {
 		f.Add(predicate.WriteArray([]string{word, "x"}))
@@ -113,7 +113,7 @@ func FuzzParseArray(f *testing.F) {
 	})
 }
 
-// oddJSON is what applications leave in a column of grants.
+// oddJSON are texts that applications may store in a column of grants: valid, unusual and invalid JSON.
 var oddJSON = []string{
 	`[]`, `["a"]`, `["b","a"]`, ` [ "a" , 1 ] `, "\t[\r\n\"a\"]\n", `["*"]`, `["A"]`, `["ab"]`, `["a "]`,
 	`["\u0061"]`, `["\u0000a","a"]`, `["\ud83d\ude00"]`, `["\ud83d","a"]`,
@@ -129,7 +129,7 @@ var oddJSON = []string{
 		`","a"]`, strings.Repeat("[", 5000), `["a` + strings.Repeat(`\\`, 1000) + `"]`,
 }
 
-// JSON in a text grants what the model says and raises nothing, at either polarity.
+// A grant that is JSON in a text column gives the same result as the model and raises no error, also under NOT.
 func TestJSONGrants(t *testing.T) {
 	tier.All(t)
 	b := newTestDatabase(t)
@@ -203,7 +203,7 @@ func TestJSONGrants(t *testing.T) {
 	}
 }
 
-// The three representations say the same of every grant, with NULLs in and around the list.
+// The SQL forms and the model agree on every kind of grant, with NULLs in the list and in its place.
 func TestGrantForms(t *testing.T) {
 	tier.All(t)
 	b := newTestDatabase(t)

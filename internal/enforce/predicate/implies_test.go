@@ -7,7 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// A condition asks for all of another only where each part of that is one of its own.
+// A condition implies another if each conjunct of the other is one of its own conjuncts.
 func TestImplies(t *testing.T) {
 	ownRule, otherRule := predicate.Own{Column: "a", Attribute: "user"}, predicate.Own{Column: "b", Attribute: "user"}
 	statusRule := predicate.Status{Column: "state", Value: "done"}
@@ -23,7 +23,7 @@ func TestImplies(t *testing.T) {
 		{predicate.All{statusRule, ownRule}, predicate.All{ownRule, statusRule}, true},
 		{predicate.All{predicate.All{statusRule}, predicate.All{ownRule, otherRule}}, predicate.All{ownRule, statusRule}, true},
 		{predicate.All{ownRule, otherRule}, predicate.All{ownRule, statusRule}, false},
-		{eitherRule, ownRule, false}, // one of several is not asked
+		{eitherRule, ownRule, false}, // one alternative of several need not hold
 		{ownRule, eitherRule, false},
 		{predicate.All{ownRule, eitherRule}, predicate.All{eitherRule}, true},
 		{predicate.Not{Node: ownRule}, ownRule, false},
@@ -34,7 +34,7 @@ func TestImplies(t *testing.T) {
 	}
 }
 
-// Signed views are of tables: what is written to a partition by its own name, a view and what another server has get none.
+// Only tables have signed views: partitions, views and foreign tables have none.
 func TestTablesWithSignedViews(t *testing.T) {
 	ownRule := predicate.Own{Column: "a", Attribute: "user"}
 	for _, c := range []struct {
@@ -53,7 +53,7 @@ func TestTablesWithSignedViews(t *testing.T) {
 		if got := predicate.HasSignedView(ownRule, &c.relation); got != c.want {
 			t.Errorf("%+v: %t", c.relation, got)
 		}
-		// what has no such form
+		// predicates that have no form for signed views
 		for _, node := range []predicate.Node{predicate.Any{}, predicate.Not{Node: predicate.Any{}},
 			predicate.All{ownRule, predicate.Not{Node: predicate.Derived{}}}, predicate.Reference{}, predicate.Open{}} {
 			if predicate.HasSignedView(node, &c.relation) {

@@ -6,7 +6,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
-// What asks for the seal is replaced, and nothing in quotes: a constant of the policy may look like it.
+// The calls that verify the seal are replaced, but not the same text inside quotes, which may be a constant of the
+// policy.
 func TestSealInPlan(t *testing.T) {
 	const (
 		timeCondition = "CASE WHEN pgconsent_signed.plan_time() OPERATOR(pg_catalog.@>) pg_catalog.transaction_timestamp()"

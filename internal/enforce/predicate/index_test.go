@@ -7,7 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The blocks over a row's own columns are written so that an index on the column serves, under row security.
+// Under row security PostgreSQL can use an index on a column for the blocks that compare this column.
 func TestBlocksUseIndexes(t *testing.T) {
 	tier.All(t)
 	r := newTriples(t)

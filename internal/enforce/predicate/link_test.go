@@ -9,7 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// A link leads to one row where the key is one inside any transaction, and no child's rows are among the table's.
+// A link leads to at most one row if the key is unique at all times (not deferred), and the table has no inheritance
+// children.
 func TestLinksToAtMostOneRow(t *testing.T) {
 	key := []string{"a", "b"}
 	uniqueIndex, plainIndex := catalog.BTree{Columns: key, IsUnique: true}, catalog.BTree{Columns: key}
@@ -60,8 +61,7 @@ func TestLinksToAtMostOneRow(t *testing.T) {
 	}
 }
 
-// A new row hides others wherever a rule goes through its table to several: to people, to those who are asked by
-// records, to what a row was made from, and to what that was made from again.
+// A new row of a table can hide other rows if a rule requires something of all linked rows of this table.
 func TestTablesWhereInsertHides(t *testing.T) {
 	table := func(name string) *catalog.Relation {
 		return &catalog.Relation{Name: catalog.Name{Schema: "public", Name: name}, Kind: catalog.Table,
@@ -99,7 +99,7 @@ func TestTablesWhereInsertHides(t *testing.T) {
 	}
 }
 
-// What is kept is looked up by the whole key of the row, in every form.
+// Every form of a rule finds a materialized answer by the whole primary key of the row.
 func TestMaterializedLookupByWholeKey(t *testing.T) {
 	people := &catalog.Relation{Name: catalog.Name{Schema: "public", Name: "people"}, Kind: catalog.Table,
 		PrimaryKey: []string{"id"}, Columns: []catalog.Column{{Name: "id", TypeOID: 23, NotNull: true}, {Name: "agreed", TypeOID: 25}}}
@@ -125,7 +125,7 @@ func TestMaterializedLookupByWholeKey(t *testing.T) {
 	}
 }
 
-// TestPairsAreHashed: a link by several columns has a form that PostgreSQL hashes.
+// TestPairsAreHashed: a link by several columns has a form that PostgreSQL evaluates with a hashed sub-plan.
 func TestPairsAreHashed(t *testing.T) {
 	b := newTestDatabase(t)
 	pairs := []predicate.ColumnPair{{Column: "owner", FromColumn: "owner"}}

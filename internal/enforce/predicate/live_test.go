@@ -1,6 +1,6 @@
 package predicate_test
 
-// liveAttribute draws an attribute that the session claims, or that is looked up.
+// liveAttribute draws a live attribute: one that the session claims, or that is computed from a table.
 func (s *schema) liveAttribute(family string, optional bool) object {
 	out := object{"type": attributeTypes["one_"+family], "optional": optional}
 	t := s.tables[s.IntN(len(s.tables))]
@@ -39,7 +39,8 @@ func (s *schema) liveAttribute(family string, optional bool) object {
 	return out
 }
 
-// lookupRules draws the rows that count, by rules that speak of the credential alone: others could go round in a circle.
+// lookupRules draws the rules for the rows of a live attribute's table. They read attributes of the credential only,
+// since other attributes could depend on this one.
 func (s *schema) lookupRules(t *table) any {
 	s.credentialOnly = true
 	defer func() { s.credentialOnly = false }()

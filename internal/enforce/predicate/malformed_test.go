@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// A node that lacks what it needs hides every row, in every form and under Not as well; and so does, under Not,
-// whatever reads other tables. No policy makes such a node: it is the last thing that holds if one ever does.
+// A node with missing fields hides every row, in every form and under Not. A valid node that reads other tables does so
+// under Not. Policies do not compile to such nodes; this is a second safeguard.
 func TestInvalidNodesHideRows(t *testing.T) {
 	relation := func(name string, key ...string) *catalog.Relation {
 		return &catalog.Relation{Name: catalog.Name{Schema: "public", Name: name}, Kind: catalog.Table, PrimaryKey: key, Columns: []catalog.Column{
@@ -101,7 +101,8 @@ func checkHides(t *testing.T, name string, node predicate.Node, of *catalog.Rela
 	}
 }
 
-// An attribute is replaced where it is asked for, and nowhere else: a constant of the policy may look like it.
+// ReplaceByConstants replaces calls for an attribute, but not the same text inside quotes, which may be a constant of
+// the policy.
 func TestConstantsReplaceNothingInQuotes(t *testing.T) {
 	const attributeCall = "pgconsent_signed.attr('user')"
 	for sql, want := range map[string]string{

@@ -26,8 +26,8 @@ CREATE VIEW pgconsent.h_public_person AS SELECT * FROM person;
 CREATE VIEW pgconsent.h_public_guardian AS SELECT * FROM guardian;
 CREATE FUNCTION pgconsent.empty_public_guardian() RETURNS boolean LANGUAGE sql STABLE AS 'SELECT NOT EXISTS (SELECT FROM guardian)';`
 
-// The planner is not far from how many rows a status shows, also of an enum and a boolean, and how many a link to one
-// row: on that rests by which plan the latest of them are found, and what is joined first.
+// The planner's estimates for a status, also of an enum or boolean type, and for a link to one row are wrong by a
+// factor of four at most. The choice of plans and the order of joins depend on them.
 func TestRowEstimates(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	if _, err := conn.PgConn().Exec(t.Context(), estimateSchema).ReadAll(); err != nil {

@@ -10,11 +10,11 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// similarIDs are ids that must not be taken for one another.
+// similarIDs are different ids that careless comparisons would take for equal.
 var similarIDs = []string{"si:ash", "si:ashley", "SI:ash", "si:ash ", "si:a%", "si:_sh", "si:аsh", "si:ash'", `si:"ash"`, "ash", ""}
 
-// Consent by records, in every form that a list can have, against the model: subjects, guardians, scopes, callers that
-// are subjects themselves, and rows whose list is none. The emptied lookup tables are part of it.
+// Consent by records agrees with the model, for every type of the list of subjects: with subjects, guardians, scopes,
+// callers who are subjects, and malformed lists. Lookup tables are emptied, too.
 func TestConsentByRecords(t *testing.T) {
 	tier.All(t)
 	r := newTriples(t)

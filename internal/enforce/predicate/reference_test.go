@@ -36,8 +36,8 @@ tables:
 `
 )
 
-// TestReferences holds what a new and a changed row's foreign keys are asked against the model: random rows, hidden
-// ones among them, and random changes of each.
+// TestReferences compares the SQL condition on foreign keys of new and changed rows with the model, for random rows,
+// some of them hidden.
 func TestReferences(t *testing.T) {
 	tier.All(t)
 	ctx, random := context.Background(), tier.Rand(1)
@@ -56,7 +56,7 @@ func TestReferences(t *testing.T) {
 	world := predicate.World{Tables: map[catalog.Name][]predicate.Row{}, Attributes: map[string]string{"user": users[0]}, Sealed: true, Now: time.Now()}
 
 	run(referenceSchema + "ALTER TABLE public.drafts ADD FOREIGN KEY (topic, part) REFERENCES public.topics")
-	run("SET session_replication_role = replica") // rows may point to none
+	run("SET session_replication_role = replica") // keys may refer to missing rows
 	for id := range 4 {
 		for _, part := range []string{"a", "b"} {
 			if random.IntN(4) > 0 {
@@ -71,7 +71,7 @@ func TestReferences(t *testing.T) {
 				delete(row, column)
 			}
 		}
-		switch id { // in each world some key leads to a hidden row
+		switch id { // so that some key refers to a hidden row
 		case 0:
 			row["owner"], row["up"] = users[0], "3"
 		case 3:
@@ -154,7 +154,7 @@ func insertSQL(table string, row predicate.Row) string {
 	return fmt.Sprintf("INSERT INTO public.%s (%s) VALUES (%s)", table, strings.Join(columns, ", "), strings.Join(values, ", "))
 }
 
-// rowQuery is a sub-select of one row.
+// rowQuery returns a sub-select of one row.
 func rowQuery(of *catalog.Relation, row predicate.Row) string {
 	var values []string
 	for _, c := range of.Columns {

@@ -17,8 +17,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// docs/reference/policy-registry.md says what is built: its policies compile and install, and its rule becomes the SQL
-// below it.
+// The examples of docs/reference/policy-registry.md are correct: its policies compile and install, and its rule becomes
+// the SQL that the page shows below it.
 func TestRegistryDocument(t *testing.T) {
 	tier.All(t)
 	ctx := context.Background()

@@ -13,7 +13,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// addRegistry draws records of those whom the tables' ids name, about everything, rows and contexts.
+// addRegistry draws records of the consent registry. Their subjects are ids that occur in the tables; their scopes are
+// everything, a row, a table or a context.
 func (s *schema) addRegistry(rows int) {
 	var subjects []string
 	for _, family := range families {
@@ -26,7 +27,7 @@ func (s *schema) addRegistry(rows int) {
 			"row:" + s.name + "." + s.tables[0].name + ":1", "table:" + s.name + "." + s.tables[0].name, "ctx:a"})
 }
 
-// drawRecords are the last ones of each subject, grantee and scope.
+// drawRecords draws the current record of each subject, grantee and scope.
 func (s *schema) drawRecords(n int, subjects, grantees, scopes []string) []predicate.Row {
 	var out []predicate.Row
 	seenKeys := map[string]bool{}
@@ -67,7 +68,8 @@ func (s *schema) drawRecords(n int, subjects, grantees, scopes []string) []predi
 	return out
 }
 
-// addCountdowns makes the relationships of some subjects countdowns, close to the days at which something ends.
+// addCountdowns replaces the records of some subjects by running countdowns, close to a day on which data are hidden or
+// deleted.
 func (s *schema) addCountdowns(subjects []string) {
 	for i, subject := range subjects {
 		if s.chance(40) {
@@ -83,7 +85,7 @@ func (s *schema) addCountdowns(subjects []string) {
 	}
 }
 
-// registrySQL fills the registry with the records of this schema.
+// registrySQL returns the statements that fill the registry with the records of this schema.
 func (s *schema) registrySQL() string {
 	var b strings.Builder
 	b.WriteString("DELETE FROM pgconsent.consent_current;\n")
@@ -97,7 +99,7 @@ func (s *schema) registrySQL() string {
 	return b.String()
 }
 
-// registryBlock draws consent by the registry.
+// registryBlock draws a block for consent by the registry.
 func (s *schema) registryBlock(t *table) object {
 	b := object{}
 	subjectTable := t
@@ -165,8 +167,8 @@ func (s *schema) registryBlock(t *table) object {
 	return b
 }
 
-// Consent by the registry against the model, where subjects are asked for in each way that there is, with everything that
-// a record can say; emptied lookup tables show nothing more.
+// Consent by the registry agrees with the model, for each way to name the subjects and for records with all kinds of
+// values. Emptied lookup tables show no further rows.
 func TestConsentByRegistry(t *testing.T) {
 	tier.All(t)
 	r := newTriples(t)

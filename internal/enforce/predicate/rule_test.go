@@ -10,7 +10,7 @@ import (
 
 type object map[string]any
 
-// policy draws a policy in which every table is listed. What it says is JSON, which is YAML as well.
+// policy draws a policy that lists every table. Its text is JSON, which is valid YAML.
 func (s *schema) policy() string {
 	attributes := object{}
 	for name, t := range attributeTypes {
@@ -34,7 +34,8 @@ func (s *schema) policy() string {
 
 func (s *schema) qualifiedName(t *table) string { return s.name + "." + t.name }
 
-// block draws a block for rows of the i-th table; visible leads to tables before it.
+// block draws a block for rows of the i-th table. The block visible refers to tables before it, so there are no
+// circles.
 func (s *schema) block(t *table, i, depth int) any {
 	kinds := []string{"shared", "own", "tenant", "grant", "grant", "status", "sql", "sql", "consent", "consent",
 		"consent", "not", "recorded", "recorded", "registered", "registered"}
@@ -130,7 +131,7 @@ func (s *schema) ownBlock(t *table, depth int) any {
 	return object{"status": object{"column": column.name, "is": statusValue}}
 }
 
-// attribute draws the beginning of an attribute's name: first come those of the credential.
+// attribute draws a prefix of an attribute's name. The first two prefixes are those of the credential's attributes.
 func (s *schema) attribute(prefixes ...string) string {
 	if s.credentialOnly {
 		prefixes = prefixes[:2]
@@ -166,7 +167,8 @@ func (s *schema) grantBlock(c *tableColumn) object {
 	return b
 }
 
-// link finds a column of t and one of target that compare, by preference a reference and its key.
+// link finds a column of t and a column of target that can be compared. It prefers a foreign key and the key to which
+// that refers.
 func (s *schema) link(t, target *table) (from, to *tableColumn) {
 	type pair struct{ from, to *tableColumn }
 	var preferred, matching []pair
@@ -184,7 +186,7 @@ func (s *schema) link(t, target *table) (from, to *tableColumn) {
 	switch {
 	case len(preferred) > 0 && s.chance(93):
 		matching = preferred
-	case s.chance(70): // joins of few values with few values grow fast
+	case s.chance(70): // joins over columns with few values have many rows
 		matching = nil
 	}
 	if len(matching) == 0 {
@@ -194,7 +196,7 @@ func (s *schema) link(t, target *table) (from, to *tableColumn) {
 	return p.from, p.to
 }
 
-// pairs are the columns of a link; sometimes two.
+// pairs returns the columns of a link, sometimes two pairs.
 func (s *schema) pairs(t, target *table, from, to *tableColumn) object {
 	out := object{to.name: from.name}
 	if target.composite && s.chance(70) || s.chance(25) {
@@ -248,7 +250,7 @@ func (s *schema) consentBlock(t *table) object {
 	return b
 }
 
-// hasTrackedTypes tells whether the columns of a link have types whose changes triggers can note.
+// hasTrackedTypes tells whether the columns of a link have types whose changes triggers can record.
 func (s *schema) hasTrackedTypes(t, target *table, pairs object) bool {
 	column := func(of *table, name string) *tableColumn {
 		return of.columnsWhere(func(c *tableColumn) bool { return c.name == name })[0]
@@ -263,7 +265,8 @@ func (s *schema) hasTrackedTypes(t, target *table, pairs object) bool {
 	return true
 }
 
-// recordBlock draws consent by records. Everything is a record to it: what matters is that ids meet.
+// recordBlock draws a block for consent by records. Any table may serve as the table of records, as long as its ids
+// have the right type.
 func (s *schema) recordBlock(t *table) object {
 	b := object{}
 	subjectTable := t
@@ -427,7 +430,7 @@ func (s *schema) expression(t *table, depth int) string {
 		"'"+s.attribute("one_", "one_", "live_", "calc_")).Replace(s.pick(templates...))
 }
 
-// describe is what a failure prints.
+// describe returns the rows with the given ids, for the message of a failed test.
 func (s *schema) describe(t *table, rids []string) string {
 	var b strings.Builder
 	for _, row := range t.rows {

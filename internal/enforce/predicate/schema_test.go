@@ -13,15 +13,15 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// schema is a random application: tables whose columns are of many types and names, rows with NULLs, dangling links and
-// malformed lists, and a policy over them.
+// schema is a random database with a policy: tables whose columns have many types and names. Their rows have NULLs,
+// references to missing rows and malformed lists.
 type schema struct {
 	*rand.Rand
 	name           string
 	tables         []*table
-	credentialOnly bool // rules speak of what the credential says
+	credentialOnly bool // rules may only use attributes of the credential
 
-	registry []predicate.Row // of the consent registry
+	registry []predicate.Row // the rows of the consent registry
 }
 
 type table struct {
@@ -30,17 +30,17 @@ type table struct {
 	key     *tableColumn
 	primary bool
 
-	composite bool // the primary key is the key with the row's id
+	composite bool // the primary key consists of key and the row's id
 	rows      []predicate.Row
 }
 
-// tableColumn is a column; what it means to the generator is its use.
+// tableColumn is a column; use says for what the generator of rules uses it.
 type tableColumn struct {
 	name    string
 	use     columnUse
-	family  string // uuid, integer, text; of elements, for lists
+	family  string // uuid, integer or text; for lists the family of the elements
 	sqlType string
-	target  *table // of a reference
+	target  *table // the table to which a reference refers
 }
 
 type columnUse int
@@ -58,10 +58,10 @@ const (
 	instant
 	localTime
 	day
-	specialType // links with its like only: families of types that are no attribute's
+	specialType // a type that no attribute has: linked with columns of the same type only
 )
 
-// oddNames are what tables and columns may be called.
+// oddNames are names for tables and columns, most of which must be quoted.
 var oddNames = []string{
 	"plain", "Group", "select", "a b", `with"quote`, "ünï", "x'y", "UPPER", "order", "user", "r", "r1", "r_",
 	"pgconsent_row", "$dollar", "1st", "percent%", `back\slash`, "row", "new", "old",
@@ -91,14 +91,14 @@ var specialValues = map[string][]string{
 
 var families = []string{"uuid", "integer", "text"}
 
-// words and texts are kept few, so that they meet.
+// There are few different texts, so that values of different columns are often equal.
 var textValues = []string{"a", "b", "*", "A", "ab", "it's", `\`, "é", "", "a,b", `"`, "{a}", "x y"}
 
 func (s *schema) pick(from ...string) string { return from[s.IntN(len(from))] }
 
 func (s *schema) chance(percent int) bool { return s.IntN(100) < percent }
 
-// value is one of few values of a family.
+// value draws one of a few values of a family.
 func (s *schema) value(family string) string {
 	switch family {
 	case "uuid":
@@ -115,7 +115,7 @@ func (s *schema) value(family string) string {
 
 func id(n int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012x", n) }
 
-// keyValue is the n-th key of a family.
+// keyValue returns the n-th key of a family.
 func keyValue(family string, n int) string {
 	switch family {
 	case "uuid":
@@ -258,7 +258,7 @@ func (s *schema) addRows(t *table, rows int) {
 	}
 }
 
-// moment is now, give or take: rows expire while the test runs.
+// moment draws a time before or after now, sometimes so close that rows expire while the test runs.
 func (s *schema) moment(now time.Time) time.Time {
 	unit := []time.Duration{time.Millisecond, 100 * time.Millisecond, time.Minute, 24 * time.Hour, 30 * 24 * time.Hour}[s.IntN(5)]
 	return now.Add(time.Duration(s.IntN(41)-15) * unit)
@@ -289,7 +289,7 @@ func (s *schema) json() string {
 	return plainJSON(words)
 }
 
-// plainJSON is JSON that is YAML as well.
+// plainJSON returns a value as JSON that is valid YAML.
 func plainJSON(v any) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -303,7 +303,7 @@ func plainJSON(v any) string {
 	return "[]"
 }
 
-// sql makes the schema and its rows.
+// sql returns the statements that create the tables and insert their rows.
 func (s *schema) sql() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "CREATE SCHEMA %s;\n", catalog.QuoteIdent(s.name))
@@ -340,12 +340,12 @@ func (s *schema) sql() string {
 
 func (s *schema) relation(t *table) catalog.Name { return catalog.Name{Schema: s.name, Name: t.name} }
 
-// attributes of every caller: one and a list of each family.
+// The attributes of each caller: one value and one list for each family.
 var attributeTypes = map[string]string{
 	"one_uuid": "uuid", "one_integer": "bigint", "one_text": "text", "many_uuid": "uuid[]", "many_integer": "bigint[]", "many_text": "text[]",
 }
 
-// caller draws what a credential is worth; an attribute may be missing.
+// caller draws the attributes of a credential, some of which may be missing.
 func (s *schema) caller() map[string]string {
 	out := map[string]string{}
 	for _, family := range families {
@@ -359,7 +359,7 @@ func (s *schema) caller() map[string]string {
 	return out
 }
 
-// claims draws what the caller's session says in its settings, by the names of attributes.
+// claims draws the attributes that the caller's session claims in its settings.
 func (s *schema) claims() map[string]string {
 	out := map[string]string{}
 	for _, family := range families {

@@ -2,7 +2,7 @@ package predicate_test
 
 import "slices"
 
-// sharedBlock draws what is shared by a record; nil where no column of t leads to a key.
+// sharedBlock draws a block for rows that a record shares; nil: no column of t refers to a key.
 func (s *schema) sharedBlock(t *table) object {
 	for _, target := range s.tables {
 		if !target.primary || target.composite || s.chance(30) {

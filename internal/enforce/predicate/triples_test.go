@@ -21,18 +21,19 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Each random schema has at most so many rows in a table, and policies.
+// The sizes of each random schema: rows in a table, and policies.
 const (
 	schemaRows     = 40
 	schemaPolicies = 2
 )
 
-// schemaCallers is larger in a long run: making a schema costs more than asking it.
+// schemaCallers is how many callers use each policy. It is larger in the nightly run, since creating a schema costs
+// more than querying it.
 var schemaCallers = 8
 
-// TestTriples holds both SQL forms against the model on random schemas: for each (row, caller, clock) the row shows
-// under row security as the agent's own role, in either form of sublinks, under the injected condition and that of
-// signed views, exactly if predicate.Eval says so. "make triples N=1000000" runs more.
+// TestTriples compares all SQL forms of rules with the model on random schemas. For each (row, caller, clock), a form
+// must show the row exactly if predicate.Eval does. The forms are row security as the agent's role (with both forms of
+// sub-selects), the injected condition, and that of signed views. "make triples N=1000000" runs more.
 func TestTriples(t *testing.T) {
 	wantedCount, seed := tier.Count(2_000, 10_000, 1_000_000), tier.Seed()
 	if tier.IsNightly() {
@@ -42,7 +43,7 @@ func TestTriples(t *testing.T) {
 	r := newTriples(t)
 	startedAt, reportedAt := time.Now(), time.Now()
 	for number := 0; r.rowCount < wantedCount; number++ {
-		if number > 0 && number%10 == 0 { // what sessions and catalogs keep of schemas that are gone makes each next one slower
+		if number > 0 && number%10 == 0 { // dropped schemas leave bloat in catalogs and caches, which slows down later ones
 			r.openDatabase()
 		}
 		r.checkSchema(newSchema(seed, number, schemaRows))
@@ -68,7 +69,8 @@ func TestTriples(t *testing.T) {
 	}
 }
 
-// triples is a database with a connection of the agent's role and one that row security does not concern.
+// triples is a database with two connections: one of the agent's role, and one of a superuser, to whom row security
+// does not apply.
 type triples struct {
 	*testing.T
 	super, agent                       *pgx.Conn
@@ -76,8 +78,8 @@ type triples struct {
 	lastSchema                         string // schema
 	key                                seal.Key
 	rowCount, shownCount, emptiedCount int
-	flatCount                          int // statements
-	materializedCount                  int // consents whose answers are
+	flatCount                          int // comparisons with the form of signed views
+	materializedCount                  int // consents whose answers are stored
 	attributeCount, knownCount         int // live attributes
 }
 
@@ -87,7 +89,7 @@ func newTriples(t *testing.T) *triples {
 	return r
 }
 
-// openDatabase makes a new database.
+// openDatabase creates a new database and connects to it.
 func (r *triples) openDatabase() {
 	for _, conn := range []*pgx.Conn{r.super, r.agent} {
 		if conn != nil {
@@ -119,7 +121,7 @@ func (r *triples) checkSchema(s *schema) {
 	}
 }
 
-// migrate installs a policy, which takes the objects of the last one away.
+// migrate installs a policy, and removes the objects of the previous one.
 func (r *triples) migrate(s *schema, text string) *policy.Policy {
 	ctx := context.Background()
 	doc, err := policy.Parse("policy.yaml", []byte(text))
@@ -163,7 +165,7 @@ func (r *triples) migrate(s *schema, text string) *policy.Policy {
 	return pol
 }
 
-// form is one way in which a rule is evaluated.
+// form is one way to evaluate a rule in SQL.
 type form struct {
 	name, sql string
 	conn      *pgx.Conn
@@ -236,14 +238,15 @@ func (r *triples) world(s *schema, attributes map[string]string) predicate.World
 	return w
 }
 
-// checkLiveAttributes compares every live attribute with the model, asked for by the session and by the proxy.
+// checkLiveAttributes compares the value of every live attribute with the model, as the session gets it and as the
+// proxy does.
 func (r *triples) checkLiveAttributes(pol *policy.Policy, w predicate.World, claims map[string]string) {
 	r.Helper()
 	claimFields := []string{}
 	for name, value := range claims {
 		claimFields = append(claimFields, seal.AttributeField(name, value))
 	}
-	attributeFields := seal.AttributeFields(w.Attributes) // more than the credential says, and no claim among it counts
+	attributeFields := seal.AttributeFields(w.Attributes) // has claims too, which the function must ignore
 	for _, l := range pol.LiveAttributes() {
 		want, exists := w.Attributes[l.Name]
 		var sessionValue, liveValue *string
@@ -267,13 +270,13 @@ func (r *triples) checkLiveAttributes(pol *policy.Policy, w predicate.World, cla
 	}
 }
 
-// checkEmptiedViews runs a rule with each of its lookup views emptied: rows may only vanish.
+// checkEmptiedViews evaluates a rule with each of its lookup views emptied, one at a time. No further rows may show.
 func (r *triples) checkEmptiedViews(s *schema, t *table, compiled *policy.Table, selects string, w predicate.World) {
 	for _, h := range predicate.LookupTables(compiled.Rows) {
 		view := predicate.LookupView(h.Relation.Name).SQL()
 		r.run(r.super, "ALTER VIEW "+view+" RENAME TO hidden_view; CREATE VIEW "+view+
 			" AS SELECT * FROM pgconsent.hidden_view WHERE false; GRANT SELECT ON "+view+" TO pgconsent_agent, pgconsent_reader")
-		// Policies go by OID: the rule is made anew over the emptied view.
+		// A policy refers to its views by OID, so it is altered to use the emptied view.
 		rule := predicate.RowPolicySQL(compiled.Rows, compiled.Relation)
 		r.run(r.super, "ALTER POLICY pgconsent_select ON "+s.relation(t).SQL()+" USING ("+rule+")")
 		for _, hint := range []string{"", predicate.UseHashHint, predicate.UseIndexHint} {
@@ -293,7 +296,7 @@ func (r *triples) checkEmptiedViews(s *schema, t *table, compiled *policy.Table,
 	}
 }
 
-// queryRows runs one statement and returns its row ids and the clock it ran at.
+// queryRows runs one statement and returns the ids of its rows and the time at which it ran.
 func (r *triples) queryRows(conn *pgx.Conn, hint, sql string, signed bool) ([]string, time.Time) {
 	text := hint + "SELECT pg_catalog.to_char(pg_catalog.timezone('UTC', pg_catalog.statement_timestamp()), 'YYYY-MM-DD HH24:MI:SS.US'); " + sql
 	if signed {

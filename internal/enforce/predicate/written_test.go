@@ -19,9 +19,9 @@ import (
 
 var update = flags.Bool("update", false, "write testdata/written.txt as it comes out")
 
-// The triples draw policies and say whether each form is right, of the rows that they draw. Here the same policies are
-// drawn every time, and every form of each rule, and all that is asked about it, is held to digests that are committed:
-// no word changes unseen, nor what is read.
+// TestTriples checks on random policies that each form is correct. This test draws the same policies each time, and
+// compares digests of all forms of each rule, and of the functions about rules, with testdata/written.txt. So no change
+// of the SQL goes unnoticed.
 func TestSQLFormsAreUnchanged(t *testing.T) {
 	const file, schemas, policies = "testdata/written.txt", 6, 10
 	conn := pgtest.Database(t).Connect(t, "postgres")
@@ -85,7 +85,7 @@ func TestSQLFormsAreUnchanged(t *testing.T) {
 	}
 }
 
-// formsOf are what a rule becomes, and what is asked about it.
+// formsOf returns the SQL forms of a rule, and the results of the functions about rules.
 func formsOf(node predicate.Node, of *catalog.Relation) [][2]string {
 	injectedSQL, signed := predicate.InjectedCondition(node, "r")
 	flatSQL, hasSignedView := predicate.SignedViewCondition(node, of, "t")

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What another function of a name is to those who call that name: calls of it are suspended, and everybody is refused
-// where calls of other names, or of other schemas, or the name of a column, may now mean it.
+// If a function is added or replaced, calls of its name are suspended. If calls of other names, of other schemas, or of
+// a column's name may now mean it, all statements are refused (OtherObjectsDiffer).
 func TestDifferencesOfFunctions(t *testing.T) {
 	newFunction := func(schema, name string, oid uint32, args ...string) *Function {
 		return &Function{OID: oid, Name: Name{schema, name}, Kind: 'f', ArgTypes: args}

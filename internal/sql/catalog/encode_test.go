@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// JSON leaves out fields that are not exported, and cannot tell what is behind an interface.
+// JSON leaves out unexported fields, and cannot decode a value into an interface. So Spec and its parts have neither.
 func TestEverythingIsEncoded(t *testing.T) {
 	seenTypes := map[reflect.Type]bool{}
 	var inspect func(reflect.Type)

@@ -33,7 +33,7 @@ func (s *Snapshot) TypeRunsUserCode(oid uint32) bool {
 }
 
 // ReadRunsUserCode tells whether PostgreSQL may run a function of another role when a statement reads a relation,
-// whichever columns it names. The result by says, for people, for what.
+// whichever columns it names. The result source tells people for which object.
 func (s *Snapshot) ReadRunsUserCode(r *Relation) (source string, runs bool) {
 	if r.PlannerRunsUserCode {
 		return r.UserCodeSource, true

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Two errors on one code, or a code that is none, would mislead every driver.
+// Each code is a valid SQLSTATE and is used once: otherwise drivers would take one error for another.
 func TestCodesAreDistinctSQLSTATEs(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "sqlstate.go", nil, 0)
 	if err != nil {

@@ -45,7 +45,7 @@ func TestClauses(t *testing.T) {
 	}
 }
 
-// Whatever a text is, its clauses lie within it, one behind the other.
+// The clauses that are found in any text lie within it, one after the other.
 func FuzzClauses(f *testing.F) {
 	for _, sql := range []string{"SELECT a FROM t WHERE (b AND c) AND d", "FROM WHERE AND", "FROM ( WHERE ) AND",
 		"FROM a WHERE (AND)", "FROM a WHERE CASE END AND b)"} {
@@ -72,7 +72,7 @@ func FuzzClauses(f *testing.F) {
 	})
 }
 
-// The conditions of a query are found wherever it stands.
+// The conditions of a query's WHERE are found wherever the query is in the text.
 func TestJoined(t *testing.T) {
 	for sql, want := range map[string]string{
 		"SELECT a FROM t WHERE b = 1":                                                                "b = 1",
@@ -104,7 +104,7 @@ func TestJoined(t *testing.T) {
 	}
 }
 
-// whereOf is the first WHERE of a tree.
+// whereOf returns the first WHERE of a tree.
 func whereOf(m protoreflect.Message) (where *Node) {
 	if f := m.Descriptor().Fields().ByName("where_clause"); f != nil && m.Has(f) {
 		return m.Get(f).Message().Interface().(*Node)

@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// What PostgreSQL makes copies of is refused where copies hold copies, however few of them a text has; what people
-// write is not.
+// PostgreSQL copies operands of IN and BETWEEN. A text in which copies contain copies is refused, however short it is;
+// texts that people write are not.
 func TestNestedCopiesAreRefused(t *testing.T) {
 	nested := func(n int, of string) string { return strings.Repeat("(", n) + "x" + strings.Repeat(of+")", n) }
 	list := func(n int) string { return "(a" + strings.Repeat(", a", n-1) + ")" }
@@ -36,7 +36,7 @@ func TestNestedCopiesAreRefused(t *testing.T) {
 	}
 }
 
-// A run has all the characters that PostgreSQL's scanner takes for those of operators, and ends with any other.
+// A run consists of the characters that PostgreSQL's scanner accepts in operators, and ends at any other.
 func TestRunsOfOperators(t *testing.T) {
 	const operators = "~!@#^&|`?+-*/%<>="
 	for c := range byte(128) {

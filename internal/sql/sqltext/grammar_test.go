@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// messageTypes are all kinds of message that a tree can have.
+// messageTypes returns all types of messages that a tree can contain.
 func messageTypes() (all []protoreflect.MessageType) {
 	file := (&ParseResult{}).ProtoReflect().Descriptor().ParentFile()
 	types := file.Messages()
@@ -28,7 +28,7 @@ func messageTypes() (all []protoreflect.MessageType) {
 	return all
 }
 
-// sampleValue is a value of a field that is not its default, and of a message field the one that is given.
+// sampleValue returns a value for a field that is not its default; for a field of messages it returns m.
 func sampleValue(f protoreflect.FieldDescriptor, m protoreflect.Message) protoreflect.Value {
 	switch f.Kind() {
 	case protoreflect.MessageKind:
@@ -53,8 +53,8 @@ func sampleValue(f protoreflect.FieldDescriptor, m protoreflect.Message) protore
 	panic(f.Kind().String())
 }
 
-// The proof compares trees without the places of their nodes, and with all else: whatever a field says, of whatever
-// kind of message and however deep, two trees that differ in it are not equal.
+// equalTrees ignores the positions of nodes and nothing else. For every field of every kind of message, two trees that
+// differ in that field are not equal.
 func TestTreesAreComparedWithoutPositions(t *testing.T) {
 	positionFields := map[protoreflect.Name]bool{"location": true, "stmt_location": true, "stmt_len": true}
 	comparedCount, ignoredCount := 0, 0
@@ -65,7 +65,7 @@ func TestTreesAreComparedWithoutPositions(t *testing.T) {
 			if f.Message() != nil && f.Message().ParentFile() != kind.Descriptor().ParentFile() {
 				continue
 			}
-			nonEmptyMessage := func() protoreflect.Message { // which has something to lose
+			nonEmptyMessage := func() protoreflect.Message { // some fields of it are set
 				m, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName(string(f.Message().FullName())))
 				if err != nil {
 					t.Fatal(err)
@@ -95,7 +95,7 @@ func TestTreesAreComparedWithoutPositions(t *testing.T) {
 			default:
 				m.Set(f, sampleValue(f, nil))
 			}
-			isPosition := positionFields[f.Name()] && f.Kind() == protoreflect.Int32Kind // the folder of a tablespace is called so, too
+			isPosition := positionFields[f.Name()] && f.Kind() == protoreflect.Int32Kind // the folder of a tablespace is called location, too
 			switch isEqual := equalTrees(kind.New().Interface(), m.Interface()); {
 			case !equalTrees(m.Interface(), proto.Clone(m.Interface())):
 				t.Errorf("%s of %s is not as it is", f.Name(), kind.Descriptor().Name())
@@ -127,7 +127,8 @@ func hasValue(m protoreflect.Message) (yes bool) {
 	return yes
 }
 
-// messageOfEmpties is a message of a kind that has empty messages, as many as the test makes, in a field, and nothing else.
+// messageOfEmpties returns a message whose field f contains empty messages, as many as the test uses, and whose other
+// fields are not set.
 func messageOfEmpties(kind protoreflect.MessageType, f protoreflect.FieldDescriptor) proto.Message {
 	m := kind.New()
 	if f.IsList() {
@@ -140,8 +141,8 @@ func messageOfEmpties(kind protoreflect.MessageType, f protoreflect.FieldDescrip
 	return m.Interface()
 }
 
-// TestWalkVisitsEveryField: what stands in any field of any kind of message, first or last of a list, is counted, found
-// and looked at for what this parser does not know.
+// TestWalkVisitsEveryField: a message in any field of any kind of message, and at any index of a list, is found and
+// counted. Unknown fields in it are noticed.
 func TestWalkVisitsEveryField(t *testing.T) {
 	table := func(name string) *Node {
 		return &Node{Node: &Node_RangeVar{RangeVar: &RangeVar{Relname: name}}}
@@ -164,7 +165,7 @@ func TestWalkVisitsEveryField(t *testing.T) {
 				}
 			case "RangeVar":
 				list = append(list, (&RangeVar{Relname: "a"}).ProtoReflect())
-			case "SelectStmt": // any other message that is a field by itself
+			case "SelectStmt": // a message that is a field without a Node around it
 				list = append(list, (&SelectStmt{FromClause: []*Node{table("a")}}).ProtoReflect())
 			case "WithClause":
 				list = append(list, (&WithClause{Ctes: []*Node{table("a")}}).ProtoReflect())
@@ -217,7 +218,7 @@ func TestWalkVisitsEveryField(t *testing.T) {
 	}
 }
 
-// Each of the parser's names that is given on is given on under its own name.
+// The constants and types of the parser that this package exports have the parser's own names.
 func TestNamesOfTheParser(t *testing.T) {
 	values := []struct {
 		constant fmt.Stringer
@@ -369,7 +370,7 @@ func TestNamesOfTheParser(t *testing.T) {
 			t.Errorf("%s is %s", v.name, constant)
 		}
 	}
-	// None is missing here.
+	// The lists above contain every exported constant.
 	constantCounts := map[string]int{}
 	for _, file := range []string{"ast.go", "ast_expression.go", "tokens.go"} {
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
@@ -393,8 +394,8 @@ func TestNamesOfTheParser(t *testing.T) {
 	}
 }
 
-// TestConditionsOfGroups: what is put where a SELECT keeps its HAVING, or could, is its HAVING, and changes nothing
-// else of it.
+// TestConditionsOfGroups: a condition that is inserted where HavingClause says becomes the HAVING of the SELECT, and
+// changes nothing else.
 func TestConditionsOfGroups(t *testing.T) {
 	textCount := 0
 	for _, from := range []string{"t", "t x (a, b)", "(SELECT a FROM t GROUP BY a HAVING a > 1 ORDER BY a LIMIT 1) x",

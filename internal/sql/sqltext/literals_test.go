@@ -50,7 +50,7 @@ func TestShape(t *testing.T) {
 	}
 }
 
-// What looks like a literal within a comment or a name is none.
+// Characters inside a comment or a quoted name are no literal, even if they look like one.
 func TestHasLiterals(t *testing.T) {
 	for text, want := range map[string]bool{
 		"SELECT * FROM t WHERE id = 12 AND name = 'a'":      true,
@@ -71,7 +71,7 @@ func TestHasLiterals(t *testing.T) {
 	}
 }
 
-// Texts of one shape have the same tokens, but for the literals, if those of one of them are tokens.
+// Two texts of one shape have the same tokens, except for the literals, if the literals of one of them are tokens.
 func TestTextsOfOneShape(t *testing.T) {
 	pieces := []string{"SELECT", " ", " a", "=", "(", ")", ",", ";", "12", "7", "'x'", "'a b'", "''", "'", `"`, `\`, "--", "/*", "*/", "\n",
 		"E'", "U&'", "x.5", "1e5", "<", ">", "-", "::text", "é", "'é'"}

@@ -99,7 +99,7 @@ type userCodeObjects struct {
 	casts                    []uint32 // types with an implicit cast by a function of other roles
 }
 
-// extensionSQL is the extension that an object belongs to, or "".
+// extensionOf returns the extension to which an object belongs, or "".
 func (k *objectFacts) extensionOf(catalog string, oid uint32) string {
 	return k.extensions[object{catalog, oid}]
 }
@@ -215,7 +215,7 @@ func (l *loader) readTypeFacts(ctx context.Context, into map[uint32]*typeFacts, 
 		}, args...)
 }
 
-// setTypes takes over types.
+// setTypes replaces the known types.
 func (k *objectFacts) setTypes(types map[uint32]*typeFacts) {
 	k.types, k.elements, k.typeNames = types, map[uint32]*typeFacts{}, map[string][]*typeFacts{}
 	for _, t := range types {

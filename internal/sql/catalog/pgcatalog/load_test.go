@@ -222,7 +222,7 @@ func TestLoad(t *testing.T) {
 			calledNames[f.Name.Name] = true
 		}
 	}
-	if !calledNames["unnamed"] { // the operator's is PostgreSQL's own
+	if !calledNames["unnamed"] { // the function of the operator is PostgreSQL's own, so it is not listed
 		t.Errorf("the check calls %v", calledNames)
 	}
 	if array := snap.TypeByOID(checked[0].Base); array == nil || snap.TypeByOID(array.Element) == nil || snap.TypeByOID(array.Element).Name != publicName("short") {
@@ -250,7 +250,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// The fingerprint changes with everything that Load reads, and with nothing else.
+// The fingerprint changes if something changes that Load reads, and only then.
 func TestFingerprint(t *testing.T) {
 	db := pgtest.Database(t)
 	conn := db.Connect(t, "postgres")
@@ -290,7 +290,7 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
-// An aggregate is as volatile as the most volatile of what it is made of, and a definer if one of these is.
+// An aggregate has the highest volatility of its functions, and is SECURITY DEFINER if one of them is.
 func TestVolatilityOfAggregates(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	exec(t, conn, `
@@ -315,8 +315,8 @@ func TestVolatilityOfAggregates(t *testing.T) {
 	}
 }
 
-// What a call leaves out is worked out by functions that it does not name: those that run with their owner's rights are
-// told.
+// If a call leaves out arguments, PostgreSQL evaluates their defaults, which call functions that the call does not
+// name. The snapshot tells which functions have a SECURITY DEFINER function in a default.
 func TestDefaultsOfArguments(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	exec(t, conn, `
@@ -339,7 +339,7 @@ func TestDefaultsOfArguments(t *testing.T) {
 	}
 }
 
-// Types bring the collations of what they are made of, however deep.
+// A type has the collations of all types that it contains, at any depth.
 func TestCollationsOfTypes(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	exec(t, conn, `
@@ -358,7 +358,7 @@ func TestCollationsOfTypes(t *testing.T) {
 	}
 }
 
-// What is NOT ENFORCED holds no row to anything, and what is computed as it is read is no value that is there.
+// A constraint that is NOT ENFORCED restricts no row, and a virtual generated column has no stored value.
 func TestNewerConstraintsAndColumns(t *testing.T) {
 	if pgtest.Binaries().Major < 18 {
 		t.Skip("NOT TESTED: PostgreSQL 18 has it (make matrix)")
@@ -393,7 +393,7 @@ func TestNewerConstraintsAndColumns(t *testing.T) {
 	}
 }
 
-// A snapshot that was encoded and decoded is the same: proxies compare it with what they read.
+// A decoded snapshot has the same version as before, since proxies compare it with the one that they read.
 func TestEncodedSnapshotsAreTheSame(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	if _, err := conn.PgConn().Exec(t.Context(), schema).ReadAll(); err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// What values of a type run when they are checked, compared, rounded or cast; what a function gives; what a name can
-// mean.
+// The facts about types and functions: which functions check, compare or cast values of a type, what a function
+// returns, and what a name can mean.
 func TestTypesThatRunUserCode(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Database(t).Connect(t, "postgres")

@@ -16,7 +16,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// checkSameAsFullRead fails where a reader that has read before finds something else than one that has not.
+// checkSameAsFullRead fails if a reader that reads only changes gets another snapshot than a full read.
 func checkSameAsFullRead(t *testing.T, r *pgcatalog.Reader, conn *pgx.Conn, after string) *catalog.Snapshot {
 	t.Helper()
 	got, err := r.Read(t.Context(), conn)
@@ -37,8 +37,8 @@ func checkSameAsFullRead(t *testing.T, r *pgcatalog.Reader, conn *pgx.Conn, afte
 	return want
 }
 
-// Whatever changes, what a reader reads of the changes makes the same snapshot as reading everything. One reader looks
-// after each statement, one after some, and one while a transaction is under way that began before all of them.
+// After any change, reading only what has changed gives the same snapshot as reading everything. One reader reads after
+// each statement, and one after some. The third reads at the end; an older transaction is open meanwhile.
 func TestIncrementalReadsAgreeWithFullOnes(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Database(t)
@@ -74,7 +74,7 @@ func TestIncrementalReadsAgreeWithFullOnes(t *testing.T) {
 	}
 }
 
-// Changes counts what was written, whether a snapshot tells of it or not, and no temporary tables.
+// AgentChanges counts writes to the catalogs, also those that do not affect the snapshot, except for temporary tables.
 func TestWrittenRowsAreCounted(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Database(t).Connect(t, "postgres")
@@ -106,7 +106,7 @@ func TestWrittenRowsAreCounted(t *testing.T) {
 	}
 }
 
-// randomDDL are statements that random histories are made of: %[1]s and %[2]s are names of relations, %[3]d a number.
+// randomDDL are the statements of random histories: %[1]s and %[2]s are names of relations, %[3]d is a number.
 var randomDDL = strings.Split(`CREATE TABLE %[1]s (id serial PRIMARY KEY, a text DEFAULT 'x', b int CHECK (b > %[3]d), c text CHECK (c IN ('a', 'b')))
 CREATE TABLE %[1]s (id int GENERATED ALWAYS AS IDENTITY, a text UNIQUE, b int GENERATED ALWAYS AS (1) STORED, c varchar(9))
 CREATE TABLE %[1]s (LIKE %[2]s INCLUDING ALL)
@@ -190,7 +190,7 @@ BEGIN; SAVEPOINT a; CREATE TABLE %[1]s (id int, a text, b int); SAVEPOINT b; ALT
 BEGIN; CREATE TABLE %[1]s (id int PRIMARY KEY); ALTER TABLE %[2]s ADD f int REFERENCES %[1]s; COMMIT
 BEGIN; DROP TABLE %[1]s CASCADE; CREATE TABLE %[1]s (id int PRIMARY KEY, a text, b int); ROLLBACK`, "\n")
 
-// Of random histories of DDL, whose statements may fail, what is read of the changes is what a whole reading finds.
+// After random DDL, some of which fails, reading only what has changed gives the same snapshot as reading everything.
 func TestRandomIncrementalReadsAgreeWithFullOnes(t *testing.T) {
 	t.Parallel()
 	names := []string{"one", "two", "three", "four", "five"}
@@ -212,12 +212,12 @@ func TestRandomIncrementalReadsAgreeWithFullOnes(t *testing.T) {
 				if _, err := conn.PgConn().Exec(t.Context(), sql).ReadAll(); err == nil {
 					doneCount++
 				}
-				exec(t, conn, "ROLLBACK") // of a transaction that has failed
+				exec(t, conn, "ROLLBACK") // ends a transaction that has failed
 				statementsSince = append(statementsSince, sql)
 				if random.IntN(3) > 0 {
 					continue
 				}
-				if random.IntN(10) == 0 { // a transaction that holds back what is sure to have ended
+				if random.IntN(10) == 0 { // an open transaction: later ones cannot be known to have ended
 					exec(t, olderConn, map[bool]string{true: "COMMIT", false: "BEGIN; SELECT pg_current_xact_id()"}[inTransaction])
 					inTransaction = !inTransaction
 				}
@@ -232,7 +232,7 @@ func TestRandomIncrementalReadsAgreeWithFullOnes(t *testing.T) {
 	}
 }
 
-// A role's name is in no catalog of the database: it is looked at besides, whatever else has changed.
+// The names of roles are in no catalog of the database, so the reader also checks the names of the relations' owners.
 func TestRenamedOwnersAreReadAgain(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Database(t).Connect(t, "postgres")
@@ -246,7 +246,7 @@ func TestRenamedOwnersAreReadAgain(t *testing.T) {
 		t.Errorf("the owner is %s", got.Owner)
 	}
 	exec(t, conn, "DROP TABLE owned")
-	for startedAt := time.Now(); ; time.Sleep(50 * time.Millisecond) { // tests beside this one may use every role for a moment
+	for startedAt := time.Now(); ; time.Sleep(50 * time.Millisecond) { // concurrent tests may hold references to every role for a moment
 		if _, err := conn.Exec(t.Context(), fmt.Sprintf("DROP ROLE %s_renamed", owner)); err == nil {
 			return
 		} else if time.Since(startedAt) > tier.Patience {
@@ -255,7 +255,8 @@ func TestRenamedOwnersAreReadAgain(t *testing.T) {
 	}
 }
 
-// What is read of a relation has the names of others in it: it is read again with them, and nothing else is.
+// The facts about a relation contain names of others. If one of these is renamed, the relation is read again, and
+// nothing else.
 func TestDependentRelationsAreReadAgain(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Database(t).Connect(t, "postgres")

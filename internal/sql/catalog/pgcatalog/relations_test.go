@@ -51,9 +51,9 @@ CREATE VIEW barrier WITH (security_barrier) AS SELECT a FROM one;
 CREATE FOREIGN DATA WRAPPER nothing; CREATE SERVER nowhere FOREIGN DATA WRAPPER nothing; CREATE FOREIGN TABLE foreigner (a int) SERVER nowhere;
 CREATE MATERIALIZED VIEW stored AS SELECT a FROM one; CREATE SEQUENCE numbers; CREATE TYPE pair AS (a int);`
 
-// What of a relation the policy, the rewriter and what writes ask rests on: checks and keys of whole rows, columns that
-// are computed from later ones, keys of other collations, indexes that are deferred, broken or over some rows, views
-// that PostgreSQL does not write through by itself.
+// The facts about relations on which the policy, the rewriter and the checks of writes depend. There are checks and
+// keys of whole rows, generated columns, keys with other collations, and views that PostgreSQL does not write through
+// by itself. Some indexes are deferred, invalid or partial.
 func TestRelations(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Database(t).Connect(t, "postgres")
@@ -136,8 +136,8 @@ func TestRelations(t *testing.T) {
 	}
 }
 
-// What may refuse an update of a row though it leaves the columns that it reads as they are, and what indexes compare
-// by.
+// checkWriteFacts checks which constraints may refuse an update that does not change their columns, and with which
+// functions indexes compare.
 func checkWriteFacts(t *testing.T, conn *pgx.Conn) {
 	exec(t, conn, `
 		CREATE SCHEMA w; SET search_path = w, public; CREATE EXTENSION btree_gist;
@@ -167,7 +167,7 @@ func checkWriteFacts(t *testing.T, conn *pgx.Conn) {
 		CREATE INDEX ON compares (a, h); CREATE INDEX ON compares USING gist (box(b[0], b[1]));
 		CREATE INDEX ON compares USING brin (a int4_minmax_multi_ops); CREATE INDEX ON compares USING gist (g);
 		CREATE INDEX ON compares USING hash (e); CREATE INDEX ON compares (d, a) INCLUDE (b);`)
-	for _, check := range []string{ // those that are asked anew, and then those that are not
+	for _, check := range []string{ // first those that PostgreSQL must check again, then the others
 		"b::date > '2020-01-01'", "d > now()", "d::date > j", "d > current_timestamp", "d::text <> b", "k::text <> b",
 		"to_day(b) > j", "l::text <> b", "i::word <> 'x'::word AND (i || 'x')::word <> 'y'", "concat(b, c) <> ''", "whole_row(checks)",
 		"b IN ('x', 'y')", "c IN ('x', 'y')", "e <> 'sad'", "e::text <> 'sad'", "a::text <> b", "f > 0", "g <> '{}'",

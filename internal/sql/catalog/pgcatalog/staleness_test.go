@@ -12,7 +12,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// watchedSchema is what each statement of changed is about.
+// watchedSchema creates the objects that the statements of watchedChanges change.
 const watchedSchema = `
 CREATE EXTENSION cube;
 CREATE TABLE t (id int PRIMARY KEY, a text, b text, n int, g text GENERATED ALWAYS AS (a || b) STORED);
@@ -48,7 +48,7 @@ CREATE ROLE one_role;
 INSERT INTO t SELECT i, 'a', 'b', i FROM generate_series(1, 9) AS i;
 CREATE UNIQUE INDEX doubled ON t (n); CREATE INDEX vector ON t USING gin (to_tsvector('english', a));`
 
-// watchedChanges is DDL of every kind of object that agents' statements can lead to.
+// watchedChanges is DDL for every kind of object to which agents' statements can lead.
 var watchedChanges = strings.Split(`ALTER TABLE t ADD c int
 ALTER TABLE t RENAME c TO d
 ALTER TABLE t ALTER n SET NOT NULL
@@ -166,13 +166,14 @@ ALTER TYPE mood RENAME TO temper
 ALTER ROLE one_role RENAME TO other_role
 ALTER SCHEMA public RENAME TO elsewhere`, "\n")
 
-// Whatever changes what is loaded changes the fingerprint, and the count of writes that the session has reported: nobody
-// loads again while these stay.
+// Every change that affects a snapshot also changes the fingerprint and the number of catalog writes. The proxy does
+// not load a snapshot again while both are unchanged.
 func TestFingerprintCoversEverythingLoaded(t *testing.T) {
 	tier.All(t)
 	t.Parallel()
 	conn := pgtest.Database(t).Connect(t, "postgres")
-	roles := strings.NewReplacer("one_role", conn.Config().Database+"_one", "other_role", conn.Config().Database+"_other") // these are the cluster's
+	// Roles are shared by all databases of the cluster.
+	roles := strings.NewReplacer("one_role", conn.Config().Database+"_one", "other_role", conn.Config().Database+"_other")
 	exec(t, conn, roles.Replace(watchedSchema))
 	readVersions := func() (string, string) {
 		t.Helper()

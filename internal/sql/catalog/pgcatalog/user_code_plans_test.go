@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// What PostgreSQL runs by itself, to compare or convert values of a type, is told where it is somebody else's.
+// Types are marked if PostgreSQL by itself runs functions of other roles to compare or convert their values.
 func TestTypesThatCompareByUserCode(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Database(t).Connect(t, "postgres")
@@ -57,7 +57,8 @@ func TestTypesThatCompareByUserCode(t *testing.T) {
 	}
 }
 
-// So it is of tables: what a plan works out, and by what rows are found.
+// Tables are marked if the planner runs functions of other roles for them: to evaluate expressions, or to find rows and
+// partitions.
 func TestTablesThatPlanWithUserCode(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Database(t).Connect(t, "postgres")
@@ -179,7 +180,7 @@ func TestTablesThatPlanWithUserCode(t *testing.T) {
 	}
 }
 
-// A function of an extension that is not in C may have been replaced.
+// A function of an extension that is not in C counts as replaceable by the extension's owner.
 func TestReplacedFunctionsOfExtensions(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Database(t).Connect(t, "postgres")
@@ -211,7 +212,8 @@ func TestReplacedFunctionsOfExtensions(t *testing.T) {
 	}
 }
 
-// A function in SQL runs nothing of anybody's where its text says so; what it does not say is looked at, too.
+// An SQL function is harmless if its body shows that it runs no function of other roles. Argument defaults and types,
+// which the body does not show, count as well.
 func TestPlainFunctionsInSQL(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Database(t).Connect(t, "postgres")

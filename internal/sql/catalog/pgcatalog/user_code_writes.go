@@ -33,10 +33,10 @@ func (k *objectFacts) hasOnlyPlainTypes(t *tree) bool {
 	return !slices.ContainsFunc(t.types, func(oid uint32) bool { return !k.isPlainType(oid) })
 }
 
-// otherCatalogs tells whether a function is neither PostgreSQL's own nor the code of an extension that is known. What
-// such an extension has in another language anyone may have replaced, as earth() is made to be, and calls others by
-// name. Only a superuser can have put code in C, or the server's under another name, as citext's operators are, in a
-// function's place.
+// isForeign tells whether a function is neither PostgreSQL's own nor code of a known extension. A function of such an
+// extension counts as foreign if it is in another language than C. Others may have replaced it, as earth() is meant to
+// be, and it calls other functions by name. Only a superuser can replace C code, or a function that is the server's
+// under another name, such as those of citext's operators.
 func (k *objectFacts) isForeign(f *function) bool {
 	return !f.isNative && !(k.isOfKnownExtension("pg_proc", f.oid) && (f.language == "c" || f.language == "internal"))
 }
@@ -146,7 +146,8 @@ func (l *loader) readUserCodeOfWrites(ctx context.Context) error {
 	return nil
 }
 
-// isHarmfulInPolicy tells whether a function that a row policy calls is of others and not idle.
+// isHarmfulInPolicy tells whether a function that a row policy calls belongs to another role and may run when the
+// policy is planned.
 func (k *objectFacts) isHarmfulInPolicy(oid uint32) bool {
 	f := k.functions[oid]
 	return f == nil || k.isForeign(f) && !k.isHarmlessInPolicy(f)

@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// A table is quiet where nothing of others runs as its rows are written.
+// A write to a table counts as running no user code if PostgreSQL runs no function of other roles for it.
 func TestTablesWithoutUserCode(t *testing.T) {
 	tier.All(t)
 	t.Parallel()
@@ -121,14 +121,14 @@ func TestTablesWithoutUserCode(t *testing.T) {
 	}
 }
 
-// A trigger that only writes the time leaves its table quiet; whatever does anything else does not.
+// A trigger that only sets columns to the time does not count as user code; a trigger that does anything else does.
 func TestTriggersThatWriteTheTime(t *testing.T) {
 	tier.All(t)
 	t.Parallel()
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	for _, c := range []struct {
 		name, columns, body, options string
-		trigger, furtherSQL          string // of BEFORE UPDATE, and no more, where empty
+		trigger, furtherSQL          string // "": a trigger BEFORE UPDATE, and no further statements
 		runsNoUserCode               bool
 	}{
 		{name: "an updated_at", body: "BEGIN NEW.u = now(); RETURN NEW; END;", runsNoUserCode: true},
@@ -184,7 +184,7 @@ func TestTriggersThatWriteTheTime(t *testing.T) {
 	}
 }
 
-// So is the extension that writes the time.
+// The trigger function of the extension moddatetime, which sets a column to the time, does not count either.
 func TestTriggersThatWriteTheTimeByAnExtension(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Database(t).Connect(t, "postgres")

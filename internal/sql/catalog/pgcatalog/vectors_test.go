@@ -10,7 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 )
 
-// Vectors are those that have been computed for every row that a statement may look at, by PostgreSQL's own functions.
+// IndexedVectors lists the text search vectors that a valid index holds for every row which a statement may read,
+// computed by functions of PostgreSQL alone.
 func TestVectors(t *testing.T) {
 	db := pgtest.Database(t)
 	conn, olderConn := db.Connect(t, "postgres"), db.Connect(t, "postgres")
@@ -37,7 +38,7 @@ func TestVectors(t *testing.T) {
 		CREATE TABLE whole (k int, a text) PARTITION BY LIST (k); CREATE TABLE part PARTITION OF whole DEFAULT;
 		CREATE INDEX ON whole USING gin (to_tsvector('english', a));
 		CREATE TABLE changed (id int PRIMARY KEY, a text); INSERT INTO changed VALUES (1, 'x');`)
-	// An older snapshot sees the row as it was, which the index does not have.
+	// A session with an older snapshot sees the previous version of the row, which the index does not have.
 	run(olderConn, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM changed")
 	run(conn, "UPDATE changed SET a = 'y'; CREATE INDEX ON changed USING gin (to_tsvector('english', a))")
 	snap := load(t, conn)

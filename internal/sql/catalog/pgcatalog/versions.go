@@ -101,7 +101,7 @@ type versions struct {
 	xmin       uint64                    // the oldest transaction that was under way
 	recentRows map[string]bool           // rows written by transactions since then, as changesQuery returns them
 	rowCounts  map[string]int64          // number of rows of each catalog
-	knownRows  map[string]map[int64]bool // knownRows of each of the relationCatalogs
+	knownRows  map[string]map[int64]bool // the rows of each of the relationCatalogs
 }
 
 // changes is how the catalogs differ from the known rows.
