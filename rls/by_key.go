@@ -51,11 +51,11 @@ func (f rowViews) keyFunctions(t *policy.Table) Object {
 func keyArgumentTypes(t *policy.Table) []string {
 	types := []string{"pg_catalog.bool"}
 	for _, name := range t.Columns.ByKey.Key {
-		of := predicate.KeyType(t.Relation.Column(name))
+		sqlType := predicate.KeyType(t.Relation.Column(name))
 		if t.Columns.ByKey.MaxKeys > 1 {
-			of += "[]"
+			sqlType += "[]"
 		}
-		types = append(types, of)
+		types = append(types, sqlType)
 	}
 	return types
 }

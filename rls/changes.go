@@ -30,9 +30,9 @@ func trackedTables(p *policy.Policy) []*trackedTable {
 		}
 		return byName[r.Name]
 	}
-	var all predicate.All
+	var allRules predicate.All
 	for _, t := range p.Tables() {
-		all = append(all, t.VisibilityRules())
+		allRules = append(allRules, t.VisibilityRules())
 		w := tableOf(t.Relation)
 		columns, columnsKnown := predicate.RowColumns(t.VisibilityRules())
 		if t.Aggregate != nil {
@@ -43,15 +43,15 @@ func trackedTables(p *policy.Policy) []*trackedTable {
 			w.columns[c] = true
 		}
 	}
-	all = append(all, liveNodes(p)...)
-	for _, h := range predicate.LookupTables(all) {
+	allRules = append(allRules, liveNodes(p)...)
+	for _, h := range predicate.LookupTables(allRules) {
 		w := tableOf(h.Relation)
 		w.isLookupTable = true
 		for _, c := range h.Columns {
 			w.columns[c] = true
 		}
 	}
-	for _, r := range predicate.TablesWhereInsertHides(all) {
+	for _, r := range predicate.TablesWhereInsertHides(allRules) {
 		w := tableOf(r)
 		w.insertCanHide, w.isLookupTable = true, true
 	}
@@ -94,13 +94,13 @@ func RuleTables(t *policy.Table) []*catalog.Relation {
 
 // firstUntrackedTable returns the name of a table that conditions read and whose changes no trigger records; "": there
 // is none.
-func firstUntrackedTable(of predicate.Node) string {
-	for _, h := range predicate.LookupTables(of) {
+func firstUntrackedTable(conditions predicate.Node) string {
+	for _, h := range predicate.LookupTables(conditions) {
 		if isUntracked(h.Relation) {
 			return h.Relation.Name.String()
 		}
 	}
-	for _, r := range predicate.TablesWhereInsertHides(of) {
+	for _, r := range predicate.TablesWhereInsertHides(conditions) {
 		if isUntracked(r) {
 			return r.Name.String()
 		}

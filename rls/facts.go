@@ -18,10 +18,10 @@ type roles struct {
 // planFacts are the input of all features of a plan: the policy, the catalog, the roles, and what follows from them.
 type planFacts struct {
 	roles
-	policy *policy.Policy
-	snap   *catalog.Snapshot
-	mode   Mode
-	found  migrations.Found
+	policy     *policy.Policy
+	snap       *catalog.Snapshot
+	mode       Mode
+	foundState migrations.Found
 
 	lookupTables       []predicate.LookupTable
 	policyLookupTables map[catalog.Name]bool // the lookup tables that row policies read, not only live attributes
@@ -143,15 +143,15 @@ const catalogIsCurrent = predicate.CurrentCatalog
 
 // objectsRead returns the identities of the plan's objects that conditions read.
 func (f *planFacts) objectsRead(nodes ...predicate.Node) []string {
-	all := predicate.All(nodes)
+	conditions := predicate.All(nodes)
 	var out []string
-	for _, h := range predicate.LookupTables(all) {
+	for _, h := range predicate.LookupTables(conditions) {
 		out = append(out, lookupViewsIdentity(h.Relation))
 	}
-	for _, r := range predicate.TablesThatShowWhenEmpty(all) {
+	for _, r := range predicate.TablesThatShowWhenEmpty(conditions) {
 		out = append(out, emptyIdentity(r))
 	}
-	for _, n := range predicate.MaterializedConsents(all) {
+	for _, n := range predicate.MaterializedConsents(conditions) {
 		out = append(out, newMaterialized(n).identity())
 	}
 	return out

@@ -16,14 +16,14 @@ type revocations struct{ *planFacts }
 
 func (f revocations) objects() []Object {
 	var out []Object
-	for _, privilege := range f.found.PublicOnDatabase {
-		out = append(out, f.revocation(privilege, "DATABASE", f.found.Database))
+	for _, privilege := range f.foundState.PublicOnDatabase {
+		out = append(out, f.revocation(privilege, "DATABASE", f.foundState.Database))
 	}
-	for _, schema := range f.found.PublicCreate {
+	for _, schema := range f.foundState.PublicCreate {
 		out = append(out, f.revocation("CREATE", "SCHEMA", schema))
 	}
-	if !f.found.PublicConnect && f.found.Database != "" {
-		out = append(out, rightsObject("CONNECT", rightsOn("DATABASE", listOf(catalog.QuoteIdent(f.found.Database)),
+	if !f.foundState.PublicConnect && f.foundState.Database != "" {
+		out = append(out, rightsObject("CONNECT", rightsOn("DATABASE", listOf(catalog.QuoteIdent(f.foundState.Database)),
 			[]string{f.agent, f.control}, "PUBLIC may not connect here.", "CONNECT")))
 	}
 	return out
@@ -37,7 +37,7 @@ func (f revocations) revocation(privilege, kind, name string) Object {
 			"there are keep it by name, and a role made later needs a grant.")
 	name = catalog.QuoteIdent(name)
 	o.create(fmt.Sprintf("REVOKE %s ON %s %s FROM PUBLIC", privilege, kind, name))
-	if keepRoles := quoteAll(f.found.KeepRoles); len(keepRoles) > 0 {
+	if keepRoles := quoteAll(f.foundState.KeepRoles); len(keepRoles) > 0 {
 		o.grant(rightsOn(kind, listOf(name), keepRoles, "The roles that had the right through PUBLIC keep it.", privilege))
 	}
 	return o.Object
@@ -101,7 +101,7 @@ var policyFunctions = []string{
 func (f schemaRights) schemaUsage(schemas map[string]bool, role, why string) []Object {
 	var out []Object
 	for _, s := range sortedKeys(schemas) {
-		if !f.found.PublicUsage[s] {
+		if !f.foundState.PublicUsage[s] {
 			out = append(out, rightsObject("USAGE on schema "+s+" for "+role,
 				rightsOn("SCHEMA", listOf(catalog.QuoteIdent(s)), listOf(role), why, "USAGE")))
 		}

@@ -210,8 +210,9 @@ func CountedSubject(t *policy.Table, row string) string {
 	if b == nil {
 		return column
 	}
-	of := "(" + row + "." + catalog.QuoteIdent(t.Lifecycle.Subject) + `::pg_catalog.text COLLATE pg_catalog."default")`
-	return "COALESCE(" + pseudonymAs(b.Type, pseudonym(of, column)) + ", " + column + ")"
+	subject := "(" + row + "." + catalog.QuoteIdent(t.Lifecycle.Subject) +
+		`::pg_catalog.text COLLATE pg_catalog."default")`
+	return "COALESCE(" + pseudonymAs(b.Type, pseudonym(subject, column)) + ", " + column + ")"
 }
 
 // pseudonymColumn returns the subject's column if the sweeper replaces it by a pseudonym; else nil.

@@ -45,11 +45,11 @@ func changeText(r *catalog.Relation, row string, columns []string) string {
 func equalsRecorded(r *catalog.Relation, row string, columns []string, recorded string) string {
 	var parts []string
 	for i, c := range columns {
-		of := predicate.KeyType(r.Column(c))
-		if of == "pg_catalog.int2" || of == "pg_catalog.int4" {
-			of = "pg_catalog.int8"
+		sqlType := predicate.KeyType(r.Column(c))
+		if sqlType == "pg_catalog.int2" || sqlType == "pg_catalog.int4" {
+			sqlType = "pg_catalog.int8"
 		}
-		parts = append(parts, fmt.Sprintf("%s.%s = (%s::jsonb->>%d)::%s", row, catalog.QuoteIdent(c), recorded, i, of))
+		parts = append(parts, fmt.Sprintf("%s.%s = (%s::jsonb->>%d)::%s", row, catalog.QuoteIdent(c), recorded, i, sqlType))
 	}
 	return strings.Join(parts, " AND ")
 }
@@ -120,8 +120,8 @@ const lockBuckets = 512
 
 // lockKey returns the key of the advisory lock for the bucket of a value, among the buckets of a step.
 func lockKey(name string, step int, value string) string {
-	of := catalog.QuoteLiteral(fmt.Sprintf("pgconsent materialized %s %d", name, step))
-	return fmt.Sprintf("hashtextextended(%s, 0) & ~%d::int8 | hashtextextended(%s, 0) & %d::int8", of, lockBuckets-1,
+	stepText := catalog.QuoteLiteral(fmt.Sprintf("pgconsent materialized %s %d", name, step))
+	return fmt.Sprintf("hashtextextended(%s, 0) & ~%d::int8 | hashtextextended(%s, 0) & %d::int8", stepText, lockBuckets-1,
 		value, lockBuckets-1)
 }
 

@@ -243,12 +243,12 @@ func TestDriftOfOurTablesIsFound(t *testing.T) {
 	} {
 		for _, sql := range []string{change.do, change.undo} {
 			w.exec(w.super, sql)
-			found, err := migrations.Drift(ctx, control)
+			drift, err := migrations.Drift(ctx, control)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if altered := len(found) > 0; altered != (sql == change.do) {
-				t.Errorf("%s: %v", sql, found)
+			if hasDrift := len(drift) > 0; hasDrift != (sql == change.do) {
+				t.Errorf("%s: %v", sql, drift)
 			}
 		}
 	}

@@ -171,9 +171,9 @@ func (f privacyFeature) functions(s *policy.Privacy) Object {
 	} {
 		o.create(sql)
 	}
-	all := strings.Join(privacyFunctions, ", ")
-	o.create(fmt.Sprintf("REVOKE ALL ON FUNCTION %s FROM PUBLIC", all))
-	o.create(fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s TO %s", all, f.control))
+	functionList := strings.Join(privacyFunctions, ", ")
+	o.create(fmt.Sprintf("REVOKE ALL ON FUNCTION %s FROM PUBLIC", functionList))
+	o.create(fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s TO %s", functionList, f.control))
 	o.grant(rightsOn("TABLE", listOf("pgconsent.privacy_event"), listOf(f.control), "", "SELECT"))
 	return o.Object
 }

@@ -15,7 +15,7 @@ import (
 // row security applies as it does to agents, and that may read these tables and nothing else.
 type rowViews struct{ *planFacts }
 
-func rowViewIdentity(of catalog.Name) string { return "view " + predicate.RowView(of).String() }
+func rowViewIdentity(name catalog.Name) string { return "view " + predicate.RowView(name).String() }
 
 func (f rowViews) objects() []Object {
 	var out []Object

@@ -73,11 +73,11 @@ CROSS JOIN LATERAL (VALUES (k.conrelid), (k.confrelid)) AS e (oid)
 WHERE k.confrelid IN (SELECT r.oid FROM listed AS r)`)
 	function(why, "listed_functions", "TABLE (oid pg_catalog.oid, nspname pg_catalog.name, proname pg_catalog.name)",
 		"SELECT l.oid, l.nspname, l.proname FROM pgconsent.listed_function AS l")
-	of := strings.Join(signatures, ", ")
+	signatureList := strings.Join(signatures, ", ")
 	o.why = why
-	o.create("REVOKE ALL ON FUNCTION " + of + " FROM PUBLIC")
-	o.create("GRANT EXECUTE ON FUNCTION " + of + " TO " + f.agent)
-	o.drop("Take the shadows away.", "DROP FUNCTION IF EXISTS "+of)
+	o.create("REVOKE ALL ON FUNCTION " + signatureList + " FROM PUBLIC")
+	o.create("GRANT EXECUTE ON FUNCTION " + signatureList + " TO " + f.agent)
+	o.drop("Take the shadows away.", "DROP FUNCTION IF EXISTS "+signatureList)
 	o.drop("Take the shadows away.", "DROP VIEW IF EXISTS pgconsent.listed_function, pgconsent.listed_table, "+
 		"pgconsent.narrowed, pgconsent.waiting, pgconsent.reads")
 	return []Object{o.Object}

@@ -124,14 +124,14 @@ func TestShadowsHaveTheColumnsOfTheOriginals(t *testing.T) {
 		if f.Name == "currval" && f.Args[0] == "pg_catalog.text" { // an argument more than the original, so that no name is looked up
 			continue
 		}
-		args, original := strings.ReplaceAll(strings.Join(f.Args, ","), "pg_catalog.", ""), "pg_catalog."+f.Name
-		of := args
+		args, originalName := strings.ReplaceAll(strings.Join(f.Args, ","), "pg_catalog.", ""), "pg_catalog."+f.Name
+		originalArgs := args
 		if f.InformationSchema { // it takes rows of the catalogs, its replacement rows of the shadows
-			original, of = "information_schema."+f.Name, strings.ReplaceAll(args, "pgconsent_catalog.", "pg_catalog.")
+			originalName, originalArgs = "information_schema."+f.Name, strings.ReplaceAll(args, "pgconsent_catalog.", "pg_catalog.")
 		}
 		w.want(w.super, fmt.Sprintf(
 			"SELECT p.prorettype = s.prorettype FROM pg_proc AS p, pg_proc AS s WHERE p.oid = "+
-				"'%s(%s)'::regprocedure AND s.oid = 'pgconsent_catalog.%s(%s)'::regprocedure", original, of, f.Name, args), "t")
+				"'%s(%s)'::regprocedure AND s.oid = 'pgconsent_catalog.%s(%s)'::regprocedure", originalName, originalArgs, f.Name, args), "t")
 	}
 }
 

@@ -127,9 +127,9 @@ func TestDemoOnExistingServer(t *testing.T) {
 		if round == 0 {
 			queryNumber(t, r.Access.OwnerDSN, "INSERT INTO notes VALUES (99, 's', 'kept') RETURNING id")
 		}
-		if all := strings.Join(messages, "\n"); !strings.Contains(all, "pgconsent_demo_my_app_reader") ||
-			strings.Contains(all, "is loaded already") != (round == 1) {
-			t.Errorf("round %d: told %s", round, all)
+		if text := strings.Join(messages, "\n"); !strings.Contains(text, "pgconsent_demo_my_app_reader") ||
+			strings.Contains(text, "is loaded already") != (round == 1) {
+			t.Errorf("round %d: told %s", round, text)
 		}
 		if err := r.Stop(); err != nil {
 			t.Error(err)

@@ -18,7 +18,7 @@ import (
 // [predicate.TimeCanHide] is true. These two functions decide for how long a snapshot may be used.
 func TestInsertsThatHideRows(t *testing.T) {
 	r := newTriples(t)
-	var all []*schema
+	var schemas []*schema
 	for number := range tier.Count(6, 16, 64) {
 		s := newSchema(11, number, 24)
 		savedRows := make([][]predicate.Row, len(s.tables))
@@ -29,14 +29,14 @@ func TestInsertsThatHideRows(t *testing.T) {
 		for i, table := range s.tables {
 			table.rows = savedRows[i]
 		}
-		all = append(all, s)
+		schemas = append(schemas, s)
 	}
 	snap, err := pgcatalog.Load(t.Context(), r.super, []string{"public"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	insertChecks, timeChecks, hidingInserts := 0, 0, 0
-	for _, s := range all {
+	for _, s := range schemas {
 		for range 24 {
 			text := s.policy()
 			doc, err := policy.Parse("policy.yaml", []byte(text))
@@ -101,7 +101,7 @@ func TestInsertsThatHideRows(t *testing.T) {
 		}
 	}
 	t.Logf("%d times new rows, which hid some %d times, and %d times later", insertChecks, hidingInserts, timeChecks)
-	if hidingInserts < 3*len(all) || timeChecks < 12*len(all) {
+	if hidingInserts < 3*len(schemas) || timeChecks < 12*len(schemas) {
 		t.Errorf("the sample says little")
 	}
 }

@@ -244,13 +244,13 @@ func TestGrantForms(t *testing.T) {
 	}
 	var rules []predicate.Node
 	for _, grantees := range [][]predicate.Grantee{{user}, {teams}, {user, teams}, {teams, user, teams}} {
-		for _, all := range []string{"", "*"} {
+		for _, everybodyWord := range []string{"", "*"} {
 			rules = append(rules,
-				predicate.Grant{Column: "list", Grantees: grantees, EverybodyWord: all},
-				predicate.Grant{Column: "words", NeedsCast: true, Grantees: grantees, EverybodyWord: all},
-				predicate.Grant{Column: "doc", Form: predicate.GrantJSONB, Grantees: grantees, EverybodyWord: all}, predicate.Grant{
-					Column: "raw", Form: predicate.GrantJSON, Grantees: grantees, EverybodyWord: all},
-				predicate.Grant{Column: "word", Form: predicate.GrantJSON, Grantees: grantees, EverybodyWord: all})
+				predicate.Grant{Column: "list", Grantees: grantees, EverybodyWord: everybodyWord},
+				predicate.Grant{Column: "words", NeedsCast: true, Grantees: grantees, EverybodyWord: everybodyWord},
+				predicate.Grant{Column: "doc", Form: predicate.GrantJSONB, Grantees: grantees, EverybodyWord: everybodyWord}, predicate.Grant{
+					Column: "raw", Form: predicate.GrantJSON, Grantees: grantees, EverybodyWord: everybodyWord},
+				predicate.Grant{Column: "word", Form: predicate.GrantJSON, Grantees: grantees, EverybodyWord: everybodyWord})
 		}
 	}
 	for _, grantees := range [][]predicate.Grantee{{id}, {ids}, {id, ids}} {

@@ -13,8 +13,8 @@ func TestImplies(t *testing.T) {
 	statusRule := predicate.Status{Column: "state", Value: "done"}
 	eitherRule := predicate.Any{ownRule, statusRule}
 	for _, c := range []struct {
-		n, of predicate.Node
-		want  bool
+		n, implied predicate.Node
+		want       bool
 	}{
 		{ownRule, ownRule, true},
 		{ownRule, otherRule, false},
@@ -28,8 +28,8 @@ func TestImplies(t *testing.T) {
 		{predicate.All{ownRule, eitherRule}, predicate.All{eitherRule}, true},
 		{predicate.Not{Node: ownRule}, ownRule, false},
 	} {
-		if got := predicate.Implies(c.n, c.of); got != c.want {
-			t.Errorf("%#v asks for all of %#v: %t", c.n, c.of, got)
+		if got := predicate.Implies(c.n, c.implied); got != c.want {
+			t.Errorf("%#v asks for all of %#v: %t", c.n, c.implied, got)
 		}
 	}
 }

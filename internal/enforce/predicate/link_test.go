@@ -117,8 +117,8 @@ func TestMaterializedLookupByWholeKey(t *testing.T) {
 				t.Errorf("%v: what is kept is not looked up: %s", key, text)
 			}
 			for _, name := range key {
-				if asked := strings.Count(text, `."`+name+`"`) + strings.Count(text, "."+name+" "); asked < 2*lookupCount {
-					t.Errorf("%v: %d times looked up, and %q named %d times: %s", key, lookupCount, name, asked, text)
+				if columnCount := strings.Count(text, `."`+name+`"`) + strings.Count(text, "."+name+" "); columnCount < 2*lookupCount {
+					t.Errorf("%v: %d times looked up, and %q named %d times: %s", key, lookupCount, name, columnCount, text)
 				}
 			}
 		}

@@ -83,11 +83,11 @@ func TestInvalidNodesHideRows(t *testing.T) {
 	}
 }
 
-func checkHides(t *testing.T, name string, node predicate.Node, of *catalog.Relation, want string) {
+func checkHides(t *testing.T, name string, node predicate.Node, relation *catalog.Relation, want string) {
 	t.Helper()
 	injectedSQL, _ := predicate.InjectedCondition(node, "r")
 	for form, sql := range map[string]string{
-		"policy": predicate.RowPolicySQL(node, of), "check": predicate.CheckSQL(node, of), "new": predicate.NewRowCondition(node),
+		"policy": predicate.RowPolicySQL(node, relation), "check": predicate.CheckSQL(node, relation), "new": predicate.NewRowCondition(node),
 		"inject": strings.TrimSuffix(strings.TrimPrefix(injectedSQL, "(CASE WHEN "), " THEN true END) IS NOT NULL"),
 		"direct": strings.TrimSuffix(strings.TrimPrefix(predicate.DirectCondition(node, "t", nil), "("), ") IS TRUE"),
 	} {

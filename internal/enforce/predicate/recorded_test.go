@@ -54,8 +54,8 @@ tables:
 				memories, _ := pol.Table(s.relation(s.tables[0]))
 				r.checkEmptiedViews(s, s.tables[0], memories, "SELECT rid FROM "+s.relation(s.tables[0]).SQL(), r.world(s, attributes))
 			}
-			if shown := r.shownCount - before; shown < 30 {
-				t.Errorf("%s: %d rows shown: the sample says little", form.name, shown)
+			if shownCount := r.shownCount - before; shownCount < 30 {
+				t.Errorf("%s: %d rows shown: the sample says little", form.name, shownCount)
 			}
 		}()
 	}

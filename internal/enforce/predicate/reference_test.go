@@ -155,9 +155,9 @@ func insertSQL(table string, row predicate.Row) string {
 }
 
 // rowQuery returns a sub-select of one row.
-func rowQuery(of *catalog.Relation, row predicate.Row) string {
+func rowQuery(relation *catalog.Relation, row predicate.Row) string {
 	var values []string
-	for _, c := range of.Columns {
+	for _, c := range relation.Columns {
 		v, isSet := row[c.Name]
 		values = append(values, literal(v, isSet)+"::"+c.Type+" AS "+catalog.QuoteIdent(c.Name))
 	}

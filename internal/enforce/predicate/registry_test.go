@@ -173,7 +173,8 @@ func TestConsentByRegistry(t *testing.T) {
 	tier.All(t)
 	r := newTriples(t)
 	people := []string{"si:ash", "si:ashley", "SI:ash", "si:bob", "5", id(1)}
-	sessions, asked := [][]string{{"a", "ESSENTIAL"}, {"ESSENTIALS"}, {"ctx:a", "ESSENTIAL/x"}, {}, {"ESSENTIAL/x"}, {"ESSENTIAL"}, {"xy"}}, 0
+	sessionContexts, askedCount := [][]string{{"a", "ESSENTIAL"}, {"ESSENTIALS"}, {"ctx:a", "ESSENTIAL/x"}, {}, {"ESSENTIAL/x"},
+		{"ESSENTIAL"}, {"xy"}}, 0
 	for i, rule := range []string{
 		`{ subject: who, registry: {} }`,
 		`{ subject: who, registry: { category: ESSENTIAL } }`,
@@ -241,8 +242,9 @@ tables:
   SCHEMA.about: { rows: open }
 `))
 			for range 2 {
-				attributes := map[string]string{"user": s.pick(people...), "contexts": predicate.WriteArray(sessions[asked%len(sessions)])}
-				asked++
+				attributes := map[string]string{"user": s.pick(people...),
+					"contexts": predicate.WriteArray(sessionContexts[askedCount%len(sessionContexts)])}
+				askedCount++
 				if s.chance(5) {
 					delete(attributes, s.pick("user", "contexts"))
 				}
@@ -254,8 +256,8 @@ tables:
 				t.Fatalf("rule %s\nregistry %v", rule, s.registry)
 			}
 		}
-		if shown := r.shownCount - before; shown < 15 {
-			t.Errorf("%s: %d rows shown: the sample says little", rule, shown)
+		if shownCount := r.shownCount - before; shownCount < 15 {
+			t.Errorf("%s: %d rows shown: the sample says little", rule, shownCount)
 		}
 	}
 }

@@ -252,8 +252,8 @@ func (s *schema) consentBlock(t *table) object {
 
 // hasTrackedTypes tells whether the columns of a link have types whose changes triggers can record.
 func (s *schema) hasTrackedTypes(t, target *table, pairs object) bool {
-	column := func(of *table, name string) *tableColumn {
-		return of.columnsWhere(func(c *tableColumn) bool { return c.name == name })[0]
+	column := func(ofTable *table, name string) *tableColumn {
+		return ofTable.columnsWhere(func(c *tableColumn) bool { return c.name == name })[0]
 	}
 	for to, from := range pairs {
 		for _, c := range []*tableColumn{column(target, to), column(t, from.(string))} {
@@ -287,9 +287,9 @@ func (s *schema) recordBlock(t *table) object {
 		subject = comparableColumns[s.IntN(len(comparableColumns))]
 		b["subject"] = subject.name
 	}
-	comparableColumn := func(r *table, of *tableColumn) *tableColumn {
+	comparableColumn := func(r *table, column *tableColumn) *tableColumn {
 		columns := r.columnsWhere(func(c *tableColumn) bool {
-			return c.isComparable() && c.family == of.family && (collation(c) == collation(of))
+			return c.isComparable() && c.family == column.family && (collation(c) == collation(column))
 		})
 		if len(columns) == 0 {
 			return nil

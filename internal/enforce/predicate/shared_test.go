@@ -8,17 +8,17 @@ func (s *schema) sharedBlock(t *table) object {
 		if !target.primary || target.composite || s.chance(30) {
 			continue
 		}
-		from := t.columnsWhere(func(c *tableColumn) bool {
+		fromColumns := t.columnsWhere(func(c *tableColumn) bool {
 			return c.isComparable() && c.family == target.key.family && collation(c) == collation(target.key)
 		})
-		if i := slices.IndexFunc(from, func(c *tableColumn) bool { return c.target == target }); i > 0 {
-			from = from[i:]
+		if i := slices.IndexFunc(fromColumns, func(c *tableColumn) bool { return c.target == target }); i > 0 {
+			fromColumns = fromColumns[i:]
 		}
-		if len(from) == 0 {
+		if len(fromColumns) == 0 {
 			continue
 		}
 		column := target.columnsWhere(func(c *tableColumn) bool { return c.use == statusSQL })[0]
-		b := object{"record": object{s.qualifiedName(target): object{target.key.name: from[0].name}}, "granted": object{"column": column.name, "is": "granted"}}
+		b := object{"record": object{s.qualifiedName(target): object{target.key.name: fromColumns[0].name}}, "granted": object{"column": column.name, "is": "granted"}}
 		if column.sqlType == "boolean" {
 			b["granted"] = object{"column": column.name, "is": "true"}
 		}

@@ -86,9 +86,9 @@ func TestSQLFormsAreUnchanged(t *testing.T) {
 }
 
 // formsOf returns the SQL forms of a rule, and the results of the functions about rules.
-func formsOf(node predicate.Node, of *catalog.Relation) [][2]string {
+func formsOf(node predicate.Node, relation *catalog.Relation) [][2]string {
 	injectedSQL, signed := predicate.InjectedCondition(node, "r")
-	flatSQL, hasSignedView := predicate.SignedViewCondition(node, of, "t")
+	flatSQL, hasSignedView := predicate.SignedViewCondition(node, relation, "t")
 	numbered := predicate.Parameters{FirstNumber: 2}
 	direct := numbered.Condition(node, "t")
 	columns, columnsKnown := predicate.RowColumns(node)
@@ -99,16 +99,17 @@ func formsOf(node predicate.Node, of *catalog.Relation) [][2]string {
 		return out
 	}
 	var setTexts, lookupTexts []string
-	for _, s := range predicate.HashedSets(node, of) {
+	for _, s := range predicate.HashedSets(node, relation) {
 		setTexts = append(setTexts, fmt.Sprint(s.Relation.Name, strings.Join(s.Columns, ","), names(s.SourceTables)))
 	}
 	for _, h := range predicate.LookupTables(node) {
 		lookupTexts = append(lookupTexts, fmt.Sprint(h.Relation.Name, h.Columns))
 	}
 	out := [][2]string{
-		{"policy", predicate.RowPolicySQL(node, of)}, {"check", predicate.CheckSQL(node, of)}, {"new", predicate.NewRowCondition(node)},
+		{"policy", predicate.RowPolicySQL(node, relation)}, {"check", predicate.CheckSQL(node, relation)}, {"new",
+			predicate.NewRowCondition(node)},
 		{"inject", fmt.Sprint(injectedSQL, signed)},
-		{"flat", fmt.Sprint(flatSQL, hasSignedView, predicate.HasSignedView(node, of))}, {
+		{"flat", fmt.Sprint(flatSQL, hasSignedView, predicate.HasSignedView(node, relation))}, {
 			"direct", predicate.DirectCondition(node, "t", map[string]string{"one_text": "it's", "many_integer": "{1,2}"})},
 		{"numbered", fmt.Sprint(direct, numbered.AttributeNames)},
 		{"about", fmt.Sprintf("%q %q %v %v grows %q empty %q sets %q reads %q", predicate.AttributesOf(node), columns,

@@ -93,8 +93,8 @@ func (s *Snapshot) attributeTypes(t *Type) []uint32 {
 	if t.Kind != 'c' {
 		return nil
 	}
-	relation, found := s.Relation(t.Name)
-	if !found {
+	relation, exists := s.Relation(t.Name)
+	if !exists {
 		return nil
 	}
 	var out []uint32

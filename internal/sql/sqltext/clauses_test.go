@@ -114,13 +114,13 @@ func whereOf(m protoreflect.Message) (where *Node) {
 		case f.Message() == nil:
 		case f.IsList():
 			for i := range v.List().Len() {
-				if found := whereOf(v.List().Get(i).Message()); found != nil {
-					where = found
+				if inner := whereOf(v.List().Get(i).Message()); inner != nil {
+					where = inner
 				}
 			}
 		default:
-			if found := whereOf(v.Message()); found != nil {
-				where = found
+			if inner := whereOf(v.Message()); inner != nil {
+				where = inner
 			}
 		}
 		return where == nil

@@ -10,7 +10,9 @@ import (
 // PostgreSQL copies operands of IN and BETWEEN. A text in which copies contain copies is refused, however short it is;
 // texts that people write are not.
 func TestNestedCopiesAreRefused(t *testing.T) {
-	nested := func(n int, of string) string { return strings.Repeat("(", n) + "x" + strings.Repeat(of+")", n) }
+	nested := func(n int, repeated string) string {
+		return strings.Repeat("(", n) + "x" + strings.Repeat(repeated+")", n)
+	}
 	list := func(n int) string { return "(a" + strings.Repeat(", a", n-1) + ")" }
 	for _, c := range []struct {
 		condition string

@@ -15,17 +15,17 @@ import (
 )
 
 // messageTypes returns all types of messages that a tree can contain.
-func messageTypes() (all []protoreflect.MessageType) {
+func messageTypes() (out []protoreflect.MessageType) {
 	file := (&ParseResult{}).ProtoReflect().Descriptor().ParentFile()
 	types := file.Messages()
 	for i := range types.Len() {
 		if name := string(types.Get(i).FullName()); !strings.HasPrefix(string(types.Get(i).Name()), "Scan") {
 			if m, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName(name)); err == nil {
-				all = append(all, m)
+				out = append(out, m)
 			}
 		}
 	}
-	return all
+	return out
 }
 
 // sampleValue returns a value for a field that is not its default; for a field of messages it returns m.
@@ -192,14 +192,14 @@ func TestWalkVisitsEveryField(t *testing.T) {
 			if strings.Join(got, " ") != strings.Join(want, " ") {
 				t.Errorf("%s: the relations %q, want %q", fieldName, got, want)
 			}
-			counts, known := CountNodeKinds(m.Interface())
-			if ownCount := map[bool]int{true: 1}[kind.Descriptor().Name() == "RangeVar"]; counts["RangeVar"] != len(want)+ownCount || !known {
-				t.Errorf("%s: %d relations of %d, %t", fieldName, counts["RangeVar"], len(want), known)
+			counts, isComplete := CountNodeKinds(m.Interface())
+			if ownCount := map[bool]int{true: 1}[kind.Descriptor().Name() == "RangeVar"]; counts["RangeVar"] != len(want)+ownCount || !isComplete {
+				t.Errorf("%s: %d relations of %d, %t", fieldName, counts["RangeVar"], len(want), isComplete)
 			}
 			for n := range want {
 				element := list[n]
 				element.SetUnknown([]byte{0xf8, 0xff, 0xff, 0xff, 0x0f, 1})
-				if _, known := CountNodeKinds(m.Interface()); known {
+				if _, isComplete := CountNodeKinds(m.Interface()); isComplete {
 					t.Errorf("%s: what is not known goes unnoticed at %d", fieldName, n)
 				}
 				element.SetUnknown(nil)
@@ -382,8 +382,8 @@ func TestNamesOfTheParser(t *testing.T) {
 				if call, ok := v.Values[0].(*ast.CallExpr); ok && len(call.Args) == 1 {
 					v.Values[0] = call.Args[0]
 				}
-				if of, ok := v.Values[0].(*ast.SelectorExpr); ok {
-					constantCounts[map[bool]string{true: "tokens", false: "values"}[strings.HasPrefix(of.Sel.Name, "Token_")]]++
+				if selector, ok := v.Values[0].(*ast.SelectorExpr); ok {
+					constantCounts[map[bool]string{true: "tokens", false: "values"}[strings.HasPrefix(selector.Sel.Name, "Token_")]]++
 				}
 			}
 			return true
@@ -398,22 +398,22 @@ func TestNamesOfTheParser(t *testing.T) {
 // changes nothing else.
 func TestConditionsOfGroups(t *testing.T) {
 	textCount := 0
-	for _, from := range []string{"t", "t x (a, b)", "(SELECT a FROM t GROUP BY a HAVING a > 1 ORDER BY a LIMIT 1) x",
+	for _, fromItem := range []string{"t", "t x (a, b)", "(SELECT a FROM t GROUP BY a HAVING a > 1 ORDER BY a LIMIT 1) x",
 		"t, f(ARRAY[1, 2]) WITH ORDINALITY", "t JOIN u ON t.having = u.order"} {
-		for _, where := range []string{"", " WHERE a IN (SELECT b FROM u GROUP BY b HAVING b > 1)", " WHERE t.limit > ARRAY[(SELECT 1 LIMIT 1)]"} {
-			for _, group := range []string{"", " GROUP BY a", " GROUP BY (t.window), t.fetch", " GROUP BY a[(SELECT 1 ORDER BY 1)]"} {
-				for _, having := range []string{"", " HAVING a > 1", " HAVING t.order > (SELECT 1 LIMIT 1) OR a = ANY (ARRAY[1])"} {
-					for _, after := range []string{
+		for _, whereClause := range []string{"", " WHERE a IN (SELECT b FROM u GROUP BY b HAVING b > 1)", " WHERE t.limit > ARRAY[(SELECT 1 LIMIT 1)]"} {
+			for _, groupClause := range []string{"", " GROUP BY a", " GROUP BY (t.window), t.fetch", " GROUP BY a[(SELECT 1 ORDER BY 1)]"} {
+				for _, havingClause := range []string{"", " HAVING a > 1", " HAVING t.order > (SELECT 1 LIMIT 1) OR a = ANY (ARRAY[1])"} {
+					for _, tail := range []string{
 						"", ";", " WINDOW w AS (ORDER BY a)", " ORDER BY a", " LIMIT 1", " OFFSET 1",
 						" FETCH FIRST ROW ONLY", " FOR UPDATE", " ORDER BY t.limit LIMIT 1;", " -- x"} {
-						text := "SELECT a, (SELECT 1 FROM u HAVING true ORDER BY 1) FROM " + from + where + group + having + after
+						text := "SELECT a, (SELECT 1 FROM u HAVING true ORDER BY 1) FROM " + fromItem + whereClause + groupClause + havingClause + tail
 						source, err := Scan(text)
 						if err != nil {
 							t.Fatal(text, err)
 						}
 						fromToken := source.TokenAt(int32(len("SELECT a, (SELECT 1 FROM u HAVING true ORDER BY 1) ")))
 						keyword, end := source.HavingClause(fromToken + 1)
-						if (keyword >= 0) != (having != "") {
+						if (keyword >= 0) != (havingClause != "") {
 							t.Errorf("%s: HAVING is at token %d", text, keyword)
 							continue
 						}

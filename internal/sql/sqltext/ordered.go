@@ -9,18 +9,18 @@ import (
 // RelationsOrderedBy returns the relations in FROM whose order may depend on one of the operators, or nil if the tree
 // has none. Subqueries in expressions without these operators are left out.
 func RelationsOrderedBy(m proto.Message, operators []string) map[*RangeVar]bool {
-	found, hasRelation := relationsOrderedBy(m, operators, false)
+	relations, hasRelation := relationsOrderedBy(m, operators, false)
 	if !hasRelation {
 		return nil
 	}
 	out := map[*RangeVar]bool{}
-	for _, r := range found {
+	for _, r := range relations {
 		out[r] = true
 	}
 	return out
 }
 
-func relationsOrderedBy(m proto.Message, operators []string, inFrom bool) (found []*RangeVar, hasOperator bool) {
+func relationsOrderedBy(m proto.Message, operators []string, inFrom bool) (relations []*RangeVar, hasOperator bool) {
 	childInFrom := false
 	switch n := m.(type) {
 	case *RangeVar:
@@ -36,10 +36,10 @@ func relationsOrderedBy(m proto.Message, operators []string, inFrom bool) (found
 	_, isSelect := m.(*SelectStmt)
 	EachMessage(m, func(field string, child proto.Message) {
 		childRelations, childHas := relationsOrderedBy(child, operators, childInFrom || isSelect && field == "from_clause")
-		found, hasOperator = append(found, childRelations...), hasOperator || childHas
+		relations, hasOperator = append(relations, childRelations...), hasOperator || childHas
 	})
 	if _, isSublink := m.(*SubLink); isSublink && !hasOperator {
 		return nil, false
 	}
-	return found, hasOperator
+	return relations, hasOperator
 }

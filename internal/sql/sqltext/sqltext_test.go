@@ -38,9 +38,9 @@ func TestScanRefuses(t *testing.T) {
 func TestInvalidUTF8Anywhere(t *testing.T) {
 	for _, broken := range []string{"\x00", "\xff", "\xc3", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\xc0\x80"} {
 		for _, text := range []string{"", "SELECT 1", "SELECT 'ä', \"é\" -- €", strings.Repeat("SELECT 1;", 10_000)} {
-			for _, at := range []int{0, len(text) / 2, len(text)} {
-				if _, err := Scan(text[:at] + broken + text[at:]); err == nil || err.Code != sqlstate.CharacterNotInRepertoire {
-					t.Errorf("%q at %d of %.20q: %v", broken, at, text, err)
+			for _, offset := range []int{0, len(text) / 2, len(text)} {
+				if _, err := Scan(text[:offset] + broken + text[offset:]); err == nil || err.Code != sqlstate.CharacterNotInRepertoire {
+					t.Errorf("%q at %d of %.20q: %v", broken, offset, text, err)
 				}
 			}
 		}
@@ -212,19 +212,19 @@ func TestSpliceAgreesWithTheModel(t *testing.T) {
 				*start += len(string(r))
 			}
 		}
-		insertText := func(s string, at int) {
+		insertText := func(s string, oldOffset int) {
 			for _, r := range s {
-				want, origins = append(want, r), append(origins, len([]rune(text[:at]))+1)
+				want, origins = append(want, r), append(origins, len([]rune(text[:oldOffset]))+1)
 			}
 		}
-		at := 0
+		oldOffset := 0
 		for i := 0; i < len(offsets); i++ {
 			var insertions []Edit
 			for range random.IntN(3) * random.IntN(2) {
 				insertions = append(insertions, Edit{int32(offsets[i]), int32(offsets[i]), word(3)})
 			}
 			endIndex := min(len(offsets)-1, i+random.IntN(3)*random.IntN(2))
-			copyUntil(offsets[i], &at)
+			copyUntil(offsets[i], &oldOffset)
 			for _, e := range insertions {
 				insertText(e.Text, offsets[i])
 			}
@@ -232,13 +232,13 @@ func TestSpliceAgreesWithTheModel(t *testing.T) {
 			if endIndex > i { // a replacement, given at a random position in the list of edits
 				e := Edit{int32(offsets[i]), int32(offsets[endIndex]), word(4)}
 				insertText(e.Text, offsets[i])
-				at = offsets[endIndex]
+				oldOffset = offsets[endIndex]
 				n := len(edits) - random.IntN(len(insertions)+1)
 				edits = slices.Insert(edits, n, e)
 				i = endIndex - 1
 			}
 		}
-		copyUntil(len(text), &at)
+		copyUntil(len(text), &oldOffset)
 		for i := len(edits) - 1; i > 0; i-- { // insertions at one offset keep their order
 			if j := random.IntN(i + 1); edits[i].Start != edits[i].End {
 				e := edits[i]
@@ -301,12 +301,12 @@ func TestCount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	counts, known := CountNodeKinds(tree)
-	if !known || counts["RangeVar"] != 4 || counts["SelectStmt"] != 3 || counts["FuncCall"] != 1 || counts["SubLink"] != 2 {
-		t.Errorf("%v %v", known, counts)
+	counts, isComplete := CountNodeKinds(tree)
+	if !isComplete || counts["RangeVar"] != 4 || counts["SelectStmt"] != 3 || counts["FuncCall"] != 1 || counts["SubLink"] != 2 {
+		t.Errorf("%v %v", isComplete, counts)
 	}
 	tree.ProtoReflect().SetUnknown([]byte{0xf8, 0xff, 0xff, 0xff, 0x0f, 1})
-	if _, known := CountNodeKinds(tree); known {
+	if _, isComplete := CountNodeKinds(tree); isComplete {
 		t.Error("an unknown field went unnoticed")
 	}
 }
@@ -394,20 +394,20 @@ func TestCommentsBetweenPairsOfWords(t *testing.T) {
 	} {
 		first, second, _ := strings.Cut(pairs, " ")
 		for _, gap := range []string{"/**/", " /* x */ ", "/* /* ' */ */\n", " -- '\n", "\n--\n-- b\n", "/*ä*/", " "} {
-			for _, of := range []string{text, strings.ToLower(text)} {
+			for _, plainText := range []string{text, strings.ToLower(text)} {
 				a, b := first, second
-				if of != text {
+				if plainText != text {
 					a, b = strings.ToLower(a), strings.ToLower(b)
 				}
-				commented := strings.Replace(of, a+" "+b, a+gap+b, 1)
+				commented := strings.Replace(plainText, a+" "+b, a+gap+b, 1)
 				tree, err := Parse(commented)
 				if err != nil {
 					t.Errorf("%q: %v", commented, err)
 					continue
 				}
-				plain, err := Parse(of)
+				plain, err := Parse(plainText)
 				if err != nil {
-					t.Fatal(of, err)
+					t.Fatal(plainText, err)
 				}
 				if !equalTrees(tree, plain) {
 					t.Errorf("%q: another tree than without the comment", commented)

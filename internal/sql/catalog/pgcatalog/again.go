@@ -48,13 +48,13 @@ UNION ALL SELECT d.of, true FROM dependent AS d WHERE d.classid NOT IN ('pg_attr
   'pg_statistic_ext'::regclass, 'pg_trigger'::regclass, 'pg_type'::regclass)`
 
 // addDependents adds the relations that depend on those that have changed.
-func (r *Reader) addDependents(ctx context.Context, source catalogReader, found *changes) error {
-	if found.readAll {
+func (r *Reader) addDependents(ctx context.Context, source catalogReader, catalogChanges *changes) error {
+	if catalogChanges.readAll {
 		return nil
 	}
-	for oid := range found.relations {
+	for oid := range catalogChanges.relations {
 		if f := r.facts.relations[oid]; f != nil && f.row.Kind == catalog.Composite {
-			found.readAll = true
+			catalogChanges.readAll = true
 			return nil
 		}
 	}
@@ -63,17 +63,17 @@ func (r *Reader) addDependents(ctx context.Context, source catalogReader, found 
 		othersChanged bool
 	)
 	return source.each(ctx, dependentsQuery, []any{&oid, &othersChanged}, func() error {
-		found.relations[oid] = true
-		found.readAll = found.readAll || othersChanged
+		catalogChanges.relations[oid] = true
+		catalogChanges.readAll = catalogChanges.readAll || othersChanged
 		return nil
-	}, sortedKeys(found.relations))
+	}, sortedKeys(catalogChanges.relations))
 }
 
 // ownersRenamed tells whether roles that own relations have other names.
 func (r *catalogReader) ownersRenamed(ctx context.Context, f *catalogFacts) (renamed bool, err error) {
 	owners := map[uint32]string{}
-	for _, of := range f.relations {
-		owners[of.row.owner] = of.row.Owner
+	for _, facts := range f.relations {
+		owners[facts.row.owner] = facts.row.Owner
 	}
 	var names []string
 	oids := sortedKeys(owners)
@@ -85,9 +85,10 @@ func (r *catalogReader) ownersRenamed(ctx context.Context, f *catalogFacts) (ren
 }
 
 // readChanged reads the facts about changed relations again. It returns f where they are as before.
-func (f *catalogFacts) readChanged(ctx context.Context, source catalogReader, found *changes) (*catalogFacts, error) {
+func (f *catalogFacts) readChanged(ctx context.Context, source catalogReader,
+	catalogChanges *changes) (*catalogFacts, error) {
 	newFacts := *f
-	oids := sortedKeys(found.relations)
+	oids := sortedKeys(catalogChanges.relations)
 	relations := relationReader{catalogReader: source, oids: oids, objects: &newFacts.objects}
 	if err := relations.read(ctx); err != nil {
 		return nil, err
@@ -100,12 +101,12 @@ func (f *catalogFacts) readChanged(ctx context.Context, source catalogReader, fo
 	for _, oid := range oids {
 		isUnchanged = isUnchanged && reflect.DeepEqual(f.relations[oid], relations.facts[oid])
 	}
-	if len(found.types)+len(found.droppedTypes) > 0 {
+	if len(catalogChanges.types)+len(catalogChanges.droppedTypes) > 0 {
 		types := maps.Clone(f.objects.types)
-		for _, oid := range slices.Concat(found.droppedTypes, found.types) {
+		for _, oid := range slices.Concat(catalogChanges.droppedTypes, catalogChanges.types) {
 			delete(types, oid)
 		}
-		if err := l.readTypeFacts(ctx, types, "t.oid = ANY ($1::oid[])", found.types); err != nil {
+		if err := l.readTypeFacts(ctx, types, "t.oid = ANY ($1::oid[])", catalogChanges.types); err != nil {
 			return nil, err
 		}
 		if !reflect.DeepEqual(types, f.objects.types) {

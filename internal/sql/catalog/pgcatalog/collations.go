@@ -15,10 +15,10 @@ type collation struct {
 }
 
 // readCollationNames reads the names of collations that are not known yet, other than the database's own.
-func (l *loader) readCollationNames(ctx context.Context, of map[uint32]bool) error {
-	unknown := slices.DeleteFunc(slices.Sorted(maps.Keys(of)), func(oid uint32) bool {
-		_, known := l.collations[oid]
-		return known || oid == 0 || oid == defaultCollation
+func (l *loader) readCollationNames(ctx context.Context, oids map[uint32]bool) error {
+	unknown := slices.DeleteFunc(slices.Sorted(maps.Keys(oids)), func(oid uint32) bool {
+		_, isKnown := l.collations[oid]
+		return isKnown || oid == 0 || oid == defaultCollation
 	})
 	if len(unknown) == 0 {
 		return nil
@@ -39,14 +39,14 @@ func (l *loader) readCollationNames(ctx context.Context, of map[uint32]bool) err
 // readRangeTypes reads which types ranges and multiranges are made of, and the collations of ranges.
 func (l *loader) readRangeTypes(ctx context.Context) error {
 	l.rangeTypes, l.rangeCollation = map[uint32][]uint32{}, map[uint32]uint32{}
-	var rangeType, memberType, of uint32
+	var rangeType, memberType, collationOID uint32
 	return l.each(ctx, `SELECT r.rngtypid, r.rngsubtype, r.rngcollation FROM pg_range AS r
 		UNION ALL SELECT r.rngmultitypid, r.rngtypid, 0::oid FROM pg_range AS r`,
-		[]any{&rangeType, &memberType, &of},
+		[]any{&rangeType, &memberType, &collationOID},
 		func() error {
 			l.rangeTypes[rangeType] = append(l.rangeTypes[rangeType], memberType)
-			if of != 0 {
-				l.rangeCollation[rangeType] = of
+			if collationOID != 0 {
+				l.rangeCollation[rangeType] = collationOID
 			}
 			return nil
 		})
@@ -69,9 +69,9 @@ func (l *loader) setTypeCollations(ctx context.Context) error {
 	}
 	for oid, t := range l.objects.types {
 		add(oid, t.collation)
-		for _, part := range append([]uint32{t.element, t.base}, l.rangeTypes[oid]...) {
-			if part != 0 {
-				containingTypes[part] = append(containingTypes[part], oid)
+		for _, contained := range append([]uint32{t.element, t.base}, l.rangeTypes[oid]...) {
+			if contained != 0 {
+				containingTypes[contained] = append(containingTypes[contained], oid)
 			}
 		}
 	}
@@ -94,8 +94,8 @@ func (l *loader) setTypeCollations(ctx context.Context) error {
 		pending = pending[:len(pending)-1]
 		for collation := range collationsOf[oid] {
 			usedCollations[collation] = true
-			for _, whole := range containingTypes[oid] {
-				add(whole, collation)
+			for _, container := range containingTypes[oid] {
+				add(container, collation)
 			}
 		}
 	}

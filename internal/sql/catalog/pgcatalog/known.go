@@ -150,17 +150,17 @@ func (l *loader) readOtherFunctions(ctx context.Context) error {
 		[]any{&f.oid, &f.name, &f.isImmutable, &f.mayFail, &f.inOwnSchema, &f.language, &f.securityDefiner, &f.hasSettings,
 			&f.hasOtherSettings, &f.hasDefaults, &source, &f.hasParsedBody, &body, &f.types},
 		func() error {
-			found := f
-			found.source = string(source)
-			if l.objects.extensionOf("pg_proc", found.oid) != "" {
-				found.body = newTree(body)
+			functionRow := f
+			functionRow.source = string(source)
+			if l.objects.extensionOf("pg_proc", functionRow.oid) != "" {
+				functionRow.body = newTree(body)
 			}
-			l.objects.functions[found.oid] = &found
-			if !found.inOwnSchema {
-				l.objects.functionNames[found.name] = append(l.objects.functionNames[found.name], &found)
+			l.objects.functions[functionRow.oid] = &functionRow
+			if !functionRow.inOwnSchema {
+				l.objects.functionNames[functionRow.name] = append(l.objects.functionNames[functionRow.name], &functionRow)
 			}
 			l.objects.hasForeignTimeFunction = l.objects.hasForeignTimeFunction ||
-				found.oid >= firstNormalOID && slices.Contains(statementTimeFunctions, found.name)
+				functionRow.oid >= firstNormalOID && slices.Contains(statementTimeFunctions, functionRow.name)
 			f.types, source, body = nil, nil, nil
 			return nil
 		})
@@ -190,9 +190,9 @@ func (l *loader) readCalledFunctions(ctx context.Context) error {
 		WHERE p.oid = ANY ($1::oid[]) AND p.oid < 16384 AND p.pronamespace = 'pg_catalog'::regnamespace`,
 		[]any{&f.oid, &f.name, &f.isImmutable, &f.mayFail},
 		func() error {
-			found := f
-			found.isNative = true
-			l.objects.functions[found.oid] = &found
+			functionRow := f
+			functionRow.isNative = true
+			l.objects.functions[functionRow.oid] = &functionRow
 			return nil
 		}, slices.Sorted(maps.Keys(called)))
 }
@@ -208,9 +208,9 @@ func (l *loader) readTypeFacts(ctx context.Context, into map[uint32]*typeFacts, 
 		FROM pg_type AS t JOIN pg_namespace AS n ON n.oid = t.typnamespace WHERE n.nspname !~ '^pg_(toast|temp)' AND `+where,
 		[]any{&t.oid, &t.name, &kind, &t.array, &t.base, &t.inOwnSchema, &t.element, &t.collation, &t.inCatalog},
 		func() error {
-			found := t
-			found.kind = kind[0]
-			into[found.oid] = &found
+			typeRow := t
+			typeRow.kind = kind[0]
+			into[typeRow.oid] = &typeRow
 			return nil
 		}, args...)
 }

@@ -87,23 +87,23 @@ func (r *Reader) read(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.PgConn().Exec(ctx, strings.Join(transactionSettings, "; ")).ReadAll(); err != nil {
 		return err
 	}
-	of := catalogReader{tx: tx}
-	var found *changes
+	reader := catalogReader{tx: tx}
+	var catalogChanges *changes
 	if r.lastSnapshot != nil {
-		of.serverVersion = r.facts.spec.ServerVersion
-		if found, err = of.changes(ctx, r.versions); err != nil {
+		reader.serverVersion = r.facts.spec.ServerVersion
+		if catalogChanges, err = reader.changes(ctx, r.versions); err != nil {
 			return err
 		}
-		isRenamed, err := of.ownersRenamed(ctx, r.facts)
+		isRenamed, err := reader.ownersRenamed(ctx, r.facts)
 		if err != nil {
 			return err
 		}
-		found.readAll = found.readAll || isRenamed
-		if found.isEmpty() {
-			r.versions.update(found)
+		catalogChanges.readAll = catalogChanges.readAll || isRenamed
+		if catalogChanges.isEmpty() {
+			r.versions.update(catalogChanges)
 			return tx.Commit(ctx)
 		}
-		if err := r.addDependents(ctx, of, found); err != nil {
+		if err := r.addDependents(ctx, reader, catalogChanges); err != nil {
 			return err
 		}
 	}
@@ -113,35 +113,35 @@ func (r *Reader) read(ctx context.Context, conn *pgx.Conn) error {
 		newVersions *versions
 		fullReadAt  = r.lastFullRead
 	)
-	if found == nil || found.readAll || len(found.relations) > maxRelations ||
+	if catalogChanges == nil || catalogChanges.readAll || len(catalogChanges.relations) > maxRelations ||
 		time.Since(r.lastFullRead) > fullReadInterval {
-		fullReadAt, found = time.Now(), nil
-		if newVersions, err = of.readVersions(ctx); err != nil {
+		fullReadAt, catalogChanges = time.Now(), nil
+		if newVersions, err = reader.readVersions(ctx); err != nil {
 			return err
 		}
-		if newFacts, err = readAll(ctx, &of, r.searchPath); err != nil {
+		if newFacts, err = readAll(ctx, &reader, r.searchPath); err != nil {
 			return err
 		}
-	} else if newFacts, err = r.facts.readChanged(ctx, of, found); err != nil {
+	} else if newFacts, err = r.facts.readChanged(ctx, reader, catalogChanges); err != nil {
 		return err
 	}
 	if newFacts == r.facts {
 		newSnapshot = r.lastSnapshot
-	} else if newSnapshot, err = newLoader(of, newFacts).snapshot(ctx); err != nil {
+	} else if newSnapshot, err = newLoader(reader, newFacts).snapshot(ctx); err != nil {
 		return err
 	}
 	if r.lastSnapshot != nil && newSnapshot.Version() == r.lastSnapshot.Version() {
 		newSnapshot = r.lastSnapshot
 	}
-	hasWrites := found == nil || found.concerns(r.facts) || found.concerns(newFacts)
+	hasWrites := catalogChanges == nil || catalogChanges.concerns(r.facts) || catalogChanges.concerns(newFacts)
 	if err := tx.Commit(ctx); err != nil {
 		return err
 	}
 	if hasWrites {
 		r.agentChanges++
 	}
-	if found != nil {
-		r.versions.update(found)
+	if catalogChanges != nil {
+		r.versions.update(catalogChanges)
 	} else {
 		r.versions = newVersions
 		r.fullReads++

@@ -59,9 +59,9 @@ func (r *relationReader) readRelations(ctx context.Context) error {
 			&row.HasChildren, &row.HasRules, &row.Definition, &row.HasOurPolicy, &row.AllowedCommands, &row.CheckOption,
 			&row.isHeapTable, &row.rowType, &row.owner},
 		func() error {
-			found := row
-			found.Kind = catalog.RelKind(kind[0])
-			r.factsOf(row.OID).row = &found
+			relation := row
+			relation.Kind = catalog.RelKind(kind[0])
+			r.factsOf(row.OID).row = &relation
 			return nil
 		}, r.conditionArgs()...)
 }
@@ -85,8 +85,8 @@ const isForeignRelationSQL = `n.nspname NOT IN ('pg_catalog', 'information_schem
 // readViews reads which relations each view reads.
 func (r *relationReader) readViews(ctx context.Context) error {
 	var (
-		view, reads uint32
-		columns     []string
+		view, readOID uint32
+		columns       []string
 	)
 	return r.each(ctx, `SELECT c.oid, d.refobjid, array_remove(array_agg(DISTINCT a.attname::text ORDER BY a.attname::text), NULL)
 		FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -97,10 +97,10 @@ func (r *relationReader) readViews(ctx context.Context) error {
 		  AND NOT EXISTS (SELECT FROM pg_class AS t WHERE t.oid = d.refobjid AND t.relkind = 'c')
 		LEFT JOIN pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid AND a.attnum > 0
 		WHERE c.relkind = 'v' AND `+isForeignRelationSQL+" AND "+r.relationCondition("c.oid")+" GROUP BY 1, 2 ORDER BY 1, 2",
-		[]any{&view, &reads, &columns},
+		[]any{&view, &readOID, &columns},
 		func() error {
 			v := r.factsOf(view)
-			v.reads = append(v.reads, viewRead{reads, columns})
+			v.reads = append(v.reads, viewRead{readOID, columns})
 			columns = nil
 			return nil
 		}, r.conditionArgs()...)
@@ -137,11 +137,11 @@ func (r *relationReader) readColumns(ctx context.Context) error {
 		WHERE a.attnum > 0 AND NOT a.attisdropped AND `+r.relationCondition("a.attrelid"),
 		[]any{&oid, &c.number, &c.collation, &c.Name, &c.Type, &c.TypeOID, &c.NotNull, &c.Generated, &c.Virtual, &c.Identity},
 		func() error {
-			of := r.factsOf(oid)
+			facts := r.factsOf(oid)
 			// The rows come in no order, which is seldom another than that of the columns.
-			i, _ := slices.BinarySearchFunc(of.columns, c.number,
+			i, _ := slices.BinarySearchFunc(facts.columns, c.number,
 				func(c columnRow, n int16) int { return cmp.Compare(c.number, n) })
-			of.columns = slices.Insert(of.columns, i, c)
+			facts.columns = slices.Insert(facts.columns, i, c)
 			return nil
 		}, r.conditionArgs()...)
 }
@@ -150,14 +150,14 @@ func (r *relationReader) readColumns(ctx context.Context) error {
 // written.
 func (r *relationReader) readDefaults(ctx context.Context) error {
 	var (
-		of   column
-		expr string
+		ofColumn column
+		expr     string
 	)
 	return r.each(ctx, `SELECT f.adrelid, f.adnum, pg_get_expr(f.adbin, 0) FROM pg_attrdef AS f
 		JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum WHERE a.attgenerated = '' AND `+r.relationCondition("f.adrelid"),
-		[]any{&of.relation, &of.number, &expr},
+		[]any{&ofColumn.relation, &ofColumn.number, &expr},
 		func() error {
-			setInMap(&r.factsOf(of.relation).defaults, of.number, expr)
+			setInMap(&r.factsOf(ofColumn.relation).defaults, ofColumn.number, expr)
 			return nil
 		}, r.conditionArgs()...)
 }
@@ -236,16 +236,16 @@ type column struct {
 // the first made of several. That of an identity column depends on the column.
 func (r *relationReader) readSequences(ctx context.Context) error {
 	var (
-		of       column
+		ofColumn column
 		sequence uint32
 	)
 	if err := r.each(ctx, `SELECT f.adrelid, f.adnum, d.refobjid FROM pg_depend AS d JOIN pg_attrdef AS f ON f.oid = d.objid
 		WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjsubid = 0
 		AND `+r.relationCondition("f.adrelid")+" ORDER BY d.refobjid",
-		[]any{&of.relation, &of.number, &sequence},
+		[]any{&ofColumn.relation, &ofColumn.number, &sequence},
 		func() error {
-			t := r.factsOf(of.relation)
-			setInMap(&t.defaultSequences, of.number, append(t.defaultSequences[of.number], sequence))
+			t := r.factsOf(ofColumn.relation)
+			setInMap(&t.defaultSequences, ofColumn.number, append(t.defaultSequences[ofColumn.number], sequence))
 			return nil
 		}, r.conditionArgs()...); err != nil {
 		return err
@@ -253,10 +253,10 @@ func (r *relationReader) readSequences(ctx context.Context) error {
 	return r.each(ctx, `SELECT d.refobjid, d.refobjsubid::int2, d.objid FROM pg_class AS s JOIN pg_depend AS d ON d.objid = s.oid
 		WHERE s.relkind = 'S' AND d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
 		AND d.refobjsubid > 0 AND d.deptype = 'i' AND `+r.relationCondition("d.refobjid")+" ORDER BY d.objid",
-		[]any{&of.relation, &of.number, &sequence},
+		[]any{&ofColumn.relation, &ofColumn.number, &sequence},
 		func() error {
-			t := r.factsOf(of.relation)
-			setInMap(&t.identitySequences, of.number, append(t.identitySequences[of.number], sequence))
+			t := r.factsOf(ofColumn.relation)
+			setInMap(&t.identitySequences, ofColumn.number, append(t.identitySequences[ofColumn.number], sequence))
 			return nil
 		}, r.conditionArgs()...)
 }
@@ -274,8 +274,8 @@ func (l *loader) firstSequence(sequences []uint32) catalog.Name {
 // columnsOf are the names of the columns of a relation for whose numbers isWanted returns true.
 func (l *loader) columnsOf(relation uint32, isWanted func(number int16) bool) []string {
 	names := []string{}
-	for i, at := range l.attributes[relation] {
-		if isWanted(at.number) {
+	for i, attr := range l.attributes[relation] {
+		if isWanted(attr.number) {
 			names = append(names, l.relations[relation].Columns[i].Name)
 		}
 	}
@@ -380,8 +380,9 @@ func (l *loader) setKeys(context.Context) error {
 func (l *loader) columnNames(relation uint32, numbers []int16) []string {
 	out := []string{}
 	for _, number := range numbers {
-		if at := slices.IndexFunc(l.attributes[relation], func(a attribute) bool { return a.number == number }); at >= 0 {
-			out = append(out, l.relations[relation].Columns[at].Name)
+		if position := slices.IndexFunc(l.attributes[relation],
+			func(a attribute) bool { return a.number == number }); position >= 0 {
+			out = append(out, l.relations[relation].Columns[position].Name)
 		}
 	}
 	return out

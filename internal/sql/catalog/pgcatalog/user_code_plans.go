@@ -64,7 +64,7 @@ func (l *loader) readPlannerUserCode(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var found []plannedExpression
+	var expressions []plannedExpression
 	signatures := map[uint32]string{}
 	for _, x := range l.plannedExpressions() {
 		for _, oid := range x.tree.types {
@@ -73,7 +73,7 @@ func (l *loader) readPlannerUserCode(ctx context.Context) error {
 			}
 		}
 		if x.foreignCalls = k.callsWhilePlanning(x); len(x.foreignCalls) > 0 {
-			found = append(found, x)
+			expressions = append(expressions, x)
 			for _, oid := range x.foreignCalls {
 				signatures[oid] = ""
 			}
@@ -82,7 +82,7 @@ func (l *loader) readPlannerUserCode(ctx context.Context) error {
 	if err := l.readSignatures(ctx, signatures); err != nil {
 		return err
 	}
-	for _, x := range found {
+	for _, x := range expressions {
 		var names []string
 		for _, oid := range x.foreignCalls {
 			names = append(names, signatures[oid])

@@ -156,7 +156,7 @@ func TestTablesThatPlanWithUserCode(t *testing.T) {
 		runsUserCode bool
 	}{{"parted", "", true}, {"part", "", true}, {"folded", "", true}, {"plainly", "", false}, {
 		"other_part", "", false}, {"heir_of_above", "", true}}...) {
-		if relation, found := snapshot.Relation(catalog.Name{Schema: "public", Name: table.name}); !found || relation.PlannerRunsUserCode != table.runsUserCode {
+		if relation, exists := snapshot.Relation(catalog.Name{Schema: "public", Name: table.name}); !exists || relation.PlannerRunsUserCode != table.runsUserCode {
 			t.Errorf("%s: %t, want %t", table.name, !table.runsUserCode, table.runsUserCode)
 		} else if relation.PlannerRunsUserCode != (relation.UserCodeSource != "") {
 			t.Errorf("%s: it is said to be by %q", table.name, relation.UserCodeSource)

@@ -69,12 +69,12 @@ var (
 
 // listedValues returns the values of a check that is a plain list of strings, sorted; nil for every other check.
 func listedValues(expr string) []string {
-	found := membershipPattern.FindStringSubmatch(expr)
-	if found == nil {
+	match := membershipPattern.FindStringSubmatch(expr)
+	if match == nil {
 		return nil
 	}
 	var out []string
-	for rest := found[1]; rest != ""; {
+	for rest := match[1]; rest != ""; {
 		element := elementPattern.FindStringSubmatch(rest)
 		if element == nil {
 			return nil
