@@ -51,26 +51,26 @@ func (f rowViews) keyFunctions(t *policy.Table) Object {
 func keyArgumentTypes(t *policy.Table) []string {
 	types := []string{"pg_catalog.bool"}
 	for _, name := range t.Columns.ByKey.Key {
-		of := predicate.KeyType(t.Relation.Column(name))
+		sqlType := predicate.KeyType(t.Relation.Column(name))
 		if t.Columns.ByKey.MaxKeys > 1 {
-			of += "[]"
+			sqlType += "[]"
 		}
-		types = append(types, of)
+		types = append(types, sqlType)
 	}
 	return types
 }
 
 // keyCondition returns the condition on the function's rows. For more keys than at_most it holds for no row.
 func keyCondition(t *policy.Table) string {
-	parts := make([]string, len(t.Columns.ByKey.Key))
+	conditions := make([]string, len(t.Columns.ByKey.Key))
 	for i, name := range t.Columns.ByKey.Key {
 		column := "k." + catalog.QuoteIdent(name)
-		parts[i] = fmt.Sprintf("%s OPERATOR(pg_catalog.=) $%d", column, i+2)
+		conditions[i] = fmt.Sprintf("%s OPERATOR(pg_catalog.=) $%d", column, i+2)
 		if n := t.Columns.ByKey.MaxKeys; n > 1 {
-			parts[i] = fmt.Sprintf(
+			conditions[i] = fmt.Sprintf(
 				"%s OPERATOR(pg_catalog.=) ANY ($%d) AND pg_catalog.cardinality($%[2]d) OPERATOR(pg_catalog.<=) %[3]d",
 				column, i+2, n)
 		}
 	}
-	return strings.Join(parts, " AND ")
+	return strings.Join(conditions, " AND ")
 }

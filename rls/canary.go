@@ -36,8 +36,8 @@ type canaryFeature struct{ *planFacts }
 func (f canaryFeature) objects() []Object {
 	const why = "The probes try on the canary whether row security works on this server."
 	o := newObject("what is over the canary", why, canary)
-	read := f.readerAccess(canary)
-	o.MakeStatements, o.Grants = read.MakeStatements, read.Grants
+	access := f.readerAccess(canary)
+	o.MakeStatements, o.Grants = access.MakeStatements, access.Grants
 	for _, h := range predicate.LookupTables(canaryRule) {
 		f.addView(o, predicate.LookupView(canary.Name).SQL(), h, f.agent, "", why)
 	}

@@ -23,44 +23,44 @@ type trackedTable struct {
 // trackedTables returns the tables whose changes end snapshots, sorted by name: the tables of the policy, and other
 // tables that its predicates read.
 func trackedTables(p *policy.Policy) []*trackedTable {
-	found := map[catalog.Name]*trackedTable{}
-	at := func(r *catalog.Relation) *trackedTable {
-		if found[r.Name] == nil {
-			found[r.Name] = &trackedTable{relation: r, columns: map[string]bool{}}
+	byName := map[catalog.Name]*trackedTable{}
+	tableOf := func(r *catalog.Relation) *trackedTable {
+		if byName[r.Name] == nil {
+			byName[r.Name] = &trackedTable{relation: r, columns: map[string]bool{}}
 		}
-		return found[r.Name]
+		return byName[r.Name]
 	}
-	var all predicate.All
+	var allRules predicate.All
 	for _, t := range p.Tables() {
-		all = append(all, t.VisibilityRules())
-		w := at(t.Relation)
-		columns, known := predicate.RowColumns(t.VisibilityRules())
+		allRules = append(allRules, t.VisibilityRules())
+		w := tableOf(t.Relation)
+		columns, columnsKnown := predicate.RowColumns(t.VisibilityRules())
 		if t.Aggregate != nil {
 			columns = append(columns, t.Aggregate.Subject)
 		}
-		w.anyColumn = w.anyColumn || !known
+		w.anyColumn = w.anyColumn || !columnsKnown
 		for _, c := range columns {
 			w.columns[c] = true
 		}
 	}
-	all = append(all, liveNodes(p)...)
-	for _, h := range predicate.LookupTables(all) {
-		w := at(h.Relation)
+	allRules = append(allRules, liveNodes(p)...)
+	for _, h := range predicate.LookupTables(allRules) {
+		w := tableOf(h.Relation)
 		w.isLookupTable = true
 		for _, c := range h.Columns {
 			w.columns[c] = true
 		}
 	}
-	for _, r := range predicate.TablesWhereInsertHides(all) {
-		w := at(r)
+	for _, r := range predicate.TablesWhereInsertHides(allRules) {
+		w := tableOf(r)
 		w.insertCanHide, w.isLookupTable = true, true
 	}
 	for _, l := range p.LiveAttributes() {
 		if !l.IsFromOneRow() { // a second row would make the value ambiguous
-			at(l.Table).insertCanHide = true
+			tableOf(l.Table).insertCanHide = true
 		}
 	}
-	out := slices.Collect(maps.Values(found))
+	out := slices.Collect(maps.Values(byName))
 	slices.SortFunc(out, func(a, b *trackedTable) int {
 		return strings.Compare(a.relation.Name.String(), b.relation.Name.String())
 	})
@@ -94,13 +94,13 @@ func RuleTables(t *policy.Table) []*catalog.Relation {
 
 // firstUntrackedTable returns the name of a table that conditions read and whose changes no trigger records; "": there
 // is none.
-func firstUntrackedTable(of predicate.Node) string {
-	for _, h := range predicate.LookupTables(of) {
+func firstUntrackedTable(conditions predicate.Node) string {
+	for _, h := range predicate.LookupTables(conditions) {
 		if isUntracked(h.Relation) {
 			return h.Relation.Name.String()
 		}
 	}
-	for _, r := range predicate.TablesWhereInsertHides(of) {
+	for _, r := range predicate.TablesWhereInsertHides(conditions) {
 		if isUntracked(r) {
 			return r.Name.String()
 		}
@@ -136,14 +136,14 @@ func untrackedRelations(p *policy.Policy) map[catalog.Name]bool {
 			out[t.Relation.Name] = true
 		}
 	}
-	for more := true; more; { // the loop reaches the children of children
-		more = false
+	for changed := true; changed; { // the loop reaches the children of children
+		changed = false
 		for _, c := range p.Children() {
-			if _, listed := p.Table(c.Relation.Name); listed || out[c.Relation.Name] {
+			if _, isListed := p.Table(c.Relation.Name); isListed || out[c.Relation.Name] {
 				continue
 			}
 			if slices.ContainsFunc(c.Relation.Parents, func(n catalog.Name) bool { return out[n] }) {
-				out[c.Relation.Name], more = true, true
+				out[c.Relation.Name], changed = true, true
 			}
 		}
 	}

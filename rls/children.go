@@ -13,9 +13,9 @@ func (f childPolicies) objects() []Object {
 	for _, c := range f.children {
 		table := c.Relation.Name.SQL()
 		out = append(out, f.rowSecurity(c.Relation, f.agent, false))
-		add := func(name, sql string, needs []string) {
+		add := func(name, sql string, neededObjects []string) {
 			o := newObject(policyIdentity(name, c.Relation), why, c.Relation)
-			o.NeededObjects = needs
+			o.NeededObjects = neededObjects
 			o.create(sql)
 			o.drop(dropPoliciesReason, dropPolicy(name, c.Relation))
 			out = append(out, o.Object)

@@ -15,7 +15,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-const partedSchema = `
+const partitionedSchema = `
 SET ROLE app_owner;
 CREATE SCHEMA parts;
 CREATE TABLE events (id int, user_id uuid, text text) PARTITION BY RANGE (id);
@@ -39,7 +39,7 @@ INSERT INTO narrow VALUES (1, '00000000-0000-0000-0000-000000000001', 'SECRET'),
 GRANT SELECT ON ALL TABLES IN SCHEMA public TO app_other;
 RESET ROLE`
 
-const partedPolicy = `
+const partitionedPolicy = `
 version: 1
 attributes: { user: { type: uuid, source: credential } }
 tables:
@@ -49,21 +49,21 @@ tables:
 views: { kittens: {} }
 `
 
-func partedWorld(t *testing.T) *world {
+func partitionedWorld(t *testing.T) *world {
 	t.Helper()
-	w := newWorld(t, partedSchema)
+	w := newWorld(t, partitionedSchema)
 	file := filepath.Join(t.TempDir(), "policy.yaml")
-	if err := os.WriteFile(file, []byte(partedPolicy), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(partitionedPolicy), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	w.compile(file, rls.Options{})
 	return w.migrate()
 }
 
-// again reads the catalogs anew and compiles.
-func (w *world) again() {
+// recompile reads the catalogs again and compiles the policy.
+func (w *world) recompile() {
 	w.t.Helper()
-	doc, err := policy.Parse("p.yaml", []byte(partedPolicy))
+	doc, err := policy.Parse("p.yaml", []byte(partitionedPolicy))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -76,9 +76,9 @@ func (w *world) again() {
 	w.plan = rls.Generate(w.pol, w.snap, rls.Options{})
 }
 
-// Read through the parent or by name, a partition shows what the parent's rule shows.
+// A partition shows the rows that its parent's rule permits, whether a statement names the parent or the partition.
 func TestPartitionsAndChildren(t *testing.T) {
-	w := partedWorld(t)
+	w := partitionedWorld(t)
 	agent := w.agent(user1)
 	for table, want := range map[string]string{
 		"events": "15", "ONLY events": "0", "parts.events_1": "5", "events_2": "5", "events_3": "5", "events_31": "5",
@@ -90,24 +90,24 @@ func TestPartitionsAndChildren(t *testing.T) {
 	}
 	w.want(agent, "SELECT DISTINCT text FROM events", "mine")
 	for _, table := range []string{"dogs", "narrow", "narrow_1"} {
-		w.refused(agent, "42501", "SELECT count(*) FROM "+table)
+		w.wantRefusal(agent, "42501", "SELECT count(*) FROM "+table)
 	}
 	w.want(w.db.Connect(t, "app_other"), "SELECT count(*) FROM events_2", "10")
 	w.want(w.owner, "SELECT count(*) FROM events_2", "10")
 
-	w.again()
+	w.recompile()
 	r := rewrite.New(w.snap, w.pol, rewrite.InjectedMode)
-	for sql, allowed := range map[string]bool{
+	for sql, isAllowed := range map[string]bool{
 		"SELECT * FROM events": true, "SELECT * FROM parts.events_1 e": true, "SELECT * FROM events_2": true,
 		"SELECT id FROM ONLY events_3": true, "SELECT cats FROM cats": true,
 		"SELECT * FROM dogs": false, "SELECT * FROM narrow_1": false, "SELECT * FROM ONLY narrow": false, "UPDATE cats SET id = 1": false,
 	} {
-		result, refused := r.Rewrite(sql, false)
-		if (refused == nil) != allowed {
-			t.Errorf("%s: %v", sql, refused)
-		} else if allowed && result.NeedsSignature {
+		result, refusal := r.Rewrite(sql, false)
+		if (refusal == nil) != isAllowed {
+			t.Errorf("%s: %v", sql, refusal)
+		} else if isAllowed && result.NeedsSignature {
 			t.Errorf("%s: needs a signature", sql)
-		} else if allowed {
+		} else if isAllowed {
 			if _, err := query(agent, result.Text); err != nil {
 				t.Errorf("%s: %v", result.Text, err)
 			}
@@ -118,70 +118,70 @@ func TestPartitionsAndChildren(t *testing.T) {
 	w.want(agent, "SELECT count(*) FROM pgconsent_catalog.pg_inherits", "5")
 }
 
-// A partition that comes later shows through its parent alone, and by name once migrate has seen it. A partition that
-// is dropped takes nothing along.
+// A partition that is added later is visible through its parent only, and by its own name after the next migrate.
+// Dropping a partition changes nothing else.
 func TestNewPartitions(t *testing.T) {
 	tier.All(t)
-	w := partedWorld(t)
+	w := partitionedWorld(t)
 	hash := w.plan.Hash()
 	w.exec(w.owner, "CREATE TABLE events_4 PARTITION OF events FOR VALUES FROM (30) TO (40); INSERT INTO events "+
 		"VALUES (31, '"+user1+"', 'mine'), (32, '"+user2+"', 'SECRET')")
 	agent := w.agent(user1)
 	w.want(agent, "SELECT count(*) FROM events", "16")
-	w.refused(agent, "42501", "SELECT * FROM events_4")
-	w.again()
+	w.wantRefusal(agent, "42501", "SELECT * FROM events_4")
+	w.recompile()
 	if w.plan.Hash() != hash {
 		t.Error("a new partition makes the installed policy another")
 	}
-	refusedBy := func() bool {
-		_, refused := rewrite.New(w.snap, w.pol, rewrite.InjectedMode).Rewrite("SELECT * FROM events_4", false)
-		return refused != nil
+	isRefused := func() bool {
+		_, refusal := rewrite.New(w.snap, w.pol, rewrite.InjectedMode).Rewrite("SELECT * FROM events_4", false)
+		return refusal != nil
 	}
-	if !refusedBy() {
+	if !isRefused() {
 		t.Error("a partition that migrate has not seen can be named")
 	}
-	examine := func() []doctor.Finding {
-		found, err := doctor.RunChecks(context.Background(), w.super, doctor.Target{Policy: w.pol, Snapshot: w.snap, Plan: w.plan})
+	runDoctor := func() []doctor.Finding {
+		findings, err := doctor.RunChecks(context.Background(), w.super, doctor.Target{Policy: w.pol, Snapshot: w.snap, Plan: w.plan})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := doctor.UnsafeError(found); err != nil {
+		if err := doctor.UnsafeError(findings); err != nil {
 			t.Error(err)
 		}
-		return found
+		return findings
 	}
-	warned := false
-	for _, f := range examine() {
-		warned = warned || f.ID == "new_part"
+	hasWarning := false
+	for _, f := range runDoctor() {
+		hasWarning = hasWarning || f.ID == "new_part"
 	}
-	if !warned {
+	if !hasWarning {
 		t.Error("doctor does not tell of the new partition")
 	}
-	// Whatever rights PUBLIC has, the rewriter refuses it.
+	// The rewriter refuses the partition even if PUBLIC may read it.
 	w.exec(w.owner, "GRANT SELECT ON events_4 TO PUBLIC")
-	w.again()
-	if !refusedBy() {
+	w.recompile()
+	if !isRefused() {
 		t.Error("a partition that migrate has not seen can be named")
 	}
 	w.migrate()
 	w.want(agent, "SELECT count(*) FROM events_4", "1")
-	w.again()
-	if refusedBy() {
+	w.recompile()
+	if isRefused() {
 		t.Error("a partition cannot be named after migrate")
 	}
 
 	w.exec(w.owner, "DROP TABLE events_4; ALTER TABLE events DETACH PARTITION events_2; DROP TABLE parts.events_1")
-	w.again()
+	w.recompile()
 	if w.plan.Hash() != hash {
 		t.Error("a partition that is gone makes the installed policy another")
 	}
-	examine()
-	if _, refused := rewrite.New(w.snap, w.pol, rewrite.InjectedMode).Rewrite("SELECT * FROM events_2",
-		false); refused == nil {
+	runDoctor()
+	if _, refusal := rewrite.New(w.snap, w.pol, rewrite.InjectedMode).Rewrite("SELECT * FROM events_2",
+		false); refusal == nil {
 		t.Error("a detached partition can be named")
 	}
 	w.migrate()
-	w.refused(agent, "42501", "SELECT * FROM events_2")
+	w.wantRefusal(agent, "42501", "SELECT * FROM events_2")
 	if err := migrations.Down(context.Background(), w.owner, migrations.Options{}); err != nil {
 		t.Fatal(err)
 	}

@@ -18,10 +18,10 @@ type roles struct {
 // planFacts are the input of all features of a plan: the policy, the catalog, the roles, and what follows from them.
 type planFacts struct {
 	roles
-	policy *policy.Policy
-	snap   *catalog.Snapshot
-	mode   Mode
-	found  migrations.Found
+	policy     *policy.Policy
+	snap       *catalog.Snapshot
+	mode       Mode
+	foundState migrations.Found
 
 	lookupTables       []predicate.LookupTable
 	policyLookupTables map[catalog.Name]bool // the lookup tables that row policies read, not only live attributes
@@ -36,30 +36,30 @@ type planFacts struct {
 
 func newFacts(p *policy.Policy, snap *catalog.Snapshot, mode Mode, roles roles) *planFacts {
 	f := &planFacts{roles: roles, policy: p, snap: snap, mode: mode, policyLookupTables: map[catalog.Name]bool{}}
-	var all predicate.All
+	var allRules predicate.All
 	for _, t := range p.Tables() {
-		all = append(all, t.Rows)
-		all = append(all, t.ColumnConditions()...)
+		allRules = append(allRules, t.Rows)
+		allRules = append(allRules, t.ColumnConditions()...)
 		if t.Observed != nil { // comparisons use the rule that enforcement would apply
-			all = append(all, t.Observed.Rows)
+			allRules = append(allRules, t.Observed.Rows)
 		}
 		if t.Aggregate != nil {
-			all = append(all, t.Aggregate.Rows)
+			allRules = append(allRules, t.Aggregate.Rows)
 		}
 		if t.Write != nil {
-			all = append(all, t.Write.Conditions()...)
-			all = append(all, triggerConditions(t.Write)...)
+			allRules = append(allRules, t.Write.Conditions()...)
+			allRules = append(allRules, triggerConditions(t.Write)...)
 		}
 	}
-	for _, h := range predicate.LookupTables(all) {
+	for _, h := range predicate.LookupTables(allRules) {
 		f.policyLookupTables[h.Relation.Name] = true
 	}
-	all = append(all, liveNodes(p)...)
-	f.lookupTables = predicate.LookupTables(all)
-	for _, n := range predicate.MaterializedConsents(all) {
+	allRules = append(allRules, liveNodes(p)...)
+	f.lookupTables = predicate.LookupTables(allRules)
+	for _, n := range predicate.MaterializedConsents(allRules) {
 		f.materialized = append(f.materialized, newMaterialized(n))
 	}
-	f.links = predicate.TablesThatShowWhenEmpty(all)
+	f.links = predicate.TablesThatShowWhenEmpty(allRules)
 	return f
 }
 
@@ -143,15 +143,15 @@ const catalogIsCurrent = predicate.CurrentCatalog
 
 // objectsRead returns the identities of the plan's objects that conditions read.
 func (f *planFacts) objectsRead(nodes ...predicate.Node) []string {
-	all := predicate.All(nodes)
+	conditions := predicate.All(nodes)
 	var out []string
-	for _, h := range predicate.LookupTables(all) {
+	for _, h := range predicate.LookupTables(conditions) {
 		out = append(out, lookupViewsIdentity(h.Relation))
 	}
-	for _, r := range predicate.TablesThatShowWhenEmpty(all) {
+	for _, r := range predicate.TablesThatShowWhenEmpty(conditions) {
 		out = append(out, emptyIdentity(r))
 	}
-	for _, n := range predicate.MaterializedConsents(all) {
+	for _, n := range predicate.MaterializedConsents(conditions) {
 		out = append(out, newMaterialized(n).identity())
 	}
 	return out

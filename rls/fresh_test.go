@@ -10,7 +10,7 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// A statement that was decided before DDL reads nothing after it. This holds for all that agents may read: tables,
+// A statement that the proxy decided before DDL fails after it. This holds for all that agents may read: tables,
 // partitions, materialised views, pgconsent's views, signed views, and groups.
 func TestNothingIsReadUnderAnOlderCatalog(t *testing.T) {
 	w := newWorld(t, `SET ROLE app_owner;
@@ -37,14 +37,14 @@ views: { titles: {} }
 	w.compile(file, rls.Options{SignedViews: true})
 	w.migrate()
 	agent := w.agent("")
-	seen := claims(agent, user1)
+	sessionClaims := claims(agent, user1)
 	var err error
-	if seen.Catalog, err = query(w.super, "SELECT pgconsent.catalog_version()"); err != nil {
+	if sessionClaims.Catalog, err = query(w.super, "SELECT pgconsent.catalog_version()"); err != nil {
 		t.Fatal(err)
 	}
-	w.setSeal(agent, w.key().Seal(seen))
-	// The other signed views stand in conditions on the rows of these.
-	all, err := query(w.super, `SELECT c.oid::regclass FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+	w.setSeal(agent, w.key().Seal(sessionClaims))
+	// The other signed views are only read by conditions on the rows of these.
+	readableRelations, err := query(w.super, `SELECT c.oid::regclass FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
 		WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pgconsent_catalog')
 		  AND has_any_column_privilege('`+migrations.DefaultAgentRole+`', c.oid, 'SELECT') AND has_schema_privilege('`+migrations.DefaultAgentRole+`', n.oid, 'USAGE')
 		  AND (n.nspname <> 'pgconsent_signed' OR c.relname ~ '^(visible|group)_') ORDER BY 1`)
@@ -53,16 +53,16 @@ views: { titles: {} }
 	}
 	for _, name := range []string{"public.memories", "public.events_1", "pgconsent_rows.public_digest",
 		"pgconsent_rows.filtered_public_narrow", "pgconsent_rows.public_titles", "pgconsent_signed.visible_public_memories", "pgconsent_signed.group_public_visits"} {
-		if !strings.Contains(","+all+",", ","+strings.TrimPrefix(name, "public.")+",") {
-			t.Errorf("agents cannot read %s, of %s", name, all)
+		if !strings.Contains(","+readableRelations+",", ","+strings.TrimPrefix(name, "public.")+",") {
+			t.Errorf("agents cannot read %s, of %s", name, readableRelations)
 		}
 	}
-	ask := func(relation string) string { return w.key().Sign("p1", "SELECT count(*) FROM "+relation) }
-	for _, relation := range strings.Split(all, ",") {
-		w.exec(agent, ask(relation))
+	signedCount := func(relation string) string { return w.key().Sign("p1", "SELECT count(*) FROM "+relation) }
+	for _, relation := range strings.Split(readableRelations, ",") {
+		w.exec(agent, signedCount(relation))
 	}
 	w.exec(w.super, "INSERT INTO pgconsent.catalog_change (xid) VALUES (pg_current_xact_id())") // as the event trigger does
-	for _, relation := range strings.Split(all, ",") {
-		w.refused(agent, "40001", ask(relation))
+	for _, relation := range strings.Split(readableRelations, ",") {
+		w.wantRefusal(agent, "40001", signedCount(relation))
 	}
 }

@@ -16,14 +16,14 @@ type revocations struct{ *planFacts }
 
 func (f revocations) objects() []Object {
 	var out []Object
-	for _, privilege := range f.found.PublicOnDatabase {
-		out = append(out, f.revocation(privilege, "DATABASE", f.found.Database))
+	for _, privilege := range f.foundState.PublicOnDatabase {
+		out = append(out, f.revocation(privilege, "DATABASE", f.foundState.Database))
 	}
-	for _, schema := range f.found.PublicCreate {
+	for _, schema := range f.foundState.PublicCreate {
 		out = append(out, f.revocation("CREATE", "SCHEMA", schema))
 	}
-	if !f.found.PublicConnect && f.found.Database != "" {
-		out = append(out, rightsObject("CONNECT", rightsOn("DATABASE", listOf(catalog.QuoteIdent(f.found.Database)),
+	if !f.foundState.PublicConnect && f.foundState.Database != "" {
+		out = append(out, rightsObject("CONNECT", rightsOn("DATABASE", listOf(catalog.QuoteIdent(f.foundState.Database)),
 			[]string{f.agent, f.control}, "PUBLIC may not connect here.", "CONNECT")))
 	}
 	return out
@@ -37,8 +37,8 @@ func (f revocations) revocation(privilege, kind, name string) Object {
 			"there are keep it by name, and a role made later needs a grant.")
 	name = catalog.QuoteIdent(name)
 	o.create(fmt.Sprintf("REVOKE %s ON %s %s FROM PUBLIC", privilege, kind, name))
-	if keep := quoteAll(f.found.KeepRoles); len(keep) > 0 {
-		o.grant(rightsOn(kind, listOf(name), keep, "The roles that had the right through PUBLIC keep it.", privilege))
+	if keepRoles := quoteAll(f.foundState.KeepRoles); len(keepRoles) > 0 {
+		o.grant(rightsOn(kind, listOf(name), keepRoles, "The roles that had the right through PUBLIC keep it.", privilege))
 	}
 	return o.Object
 }
@@ -47,32 +47,33 @@ func (f revocations) revocation(privilege, kind, name string) Object {
 type schemaRights struct{ *planFacts }
 
 func (f schemaRights) objects() []Object {
-	agent, reader := map[string]bool{}, map[string]bool{}
+	agentSchemas, readerSchemas := map[string]bool{}, map[string]bool{}
 	for _, s := range f.snap.SearchPath() {
 		if f.isSchema(s) {
-			agent[s] = true
+			agentSchemas[s] = true
 		}
 	}
 	for _, t := range f.policy.Tables() {
-		agent[t.Relation.Name.Schema] = true
+		agentSchemas[t.Relation.Name.Schema] = true
 	}
 	for _, c := range f.children {
 		if c.ReadableByName {
-			agent[c.Relation.Name.Schema] = true
+			agentSchemas[c.Relation.Name.Schema] = true
 		}
 	}
 	for _, fn := range f.policy.Functions() {
-		agent[fn.Name.Schema] = true
+		agentSchemas[fn.Name.Schema] = true
 	}
 	for _, h := range f.lookupTables {
-		reader[h.Relation.Name.Schema] = true
+		readerSchemas[h.Relation.Name.Schema] = true
 	}
-	reader[predicate.SignedSchema] = true
+	readerSchemas[predicate.SignedSchema] = true
 	for _, s := range f.signedTables {
-		reader[s.table.Relation.Name.Schema] = true
+		readerSchemas[s.table.Relation.Name.Schema] = true
 	}
-	out := f.schemaUsage(agent, f.agent, "The agent's role names the tables and functions of the policy.")
-	out = append(out, f.schemaUsage(reader, f.reader, "The reader's views read the tables that predicates need.")...)
+	out := f.schemaUsage(agentSchemas, f.agent, "The agent's role names the tables and functions of the policy.")
+	out = append(out, f.schemaUsage(readerSchemas, f.reader,
+		"The reader's views read the tables that predicates need.")...)
 	return append(out,
 		rightsObject("schemas of ours", rightsOn("SCHEMA", []string{predicate.SignedSchema, catalog.ShadowSchema},
 			listOf(f.agent),
@@ -100,7 +101,7 @@ var policyFunctions = []string{
 func (f schemaRights) schemaUsage(schemas map[string]bool, role, why string) []Object {
 	var out []Object
 	for _, s := range sortedKeys(schemas) {
-		if !f.found.PublicUsage[s] {
+		if !f.foundState.PublicUsage[s] {
 			out = append(out, rightsObject("USAGE on schema "+s+" for "+role,
 				rightsOn("SCHEMA", listOf(catalog.QuoteIdent(s)), listOf(role), why, "USAGE")))
 		}

@@ -56,17 +56,18 @@ const innerPrefix = "pgconsent_"
 // groupViewQuery returns the query of a group view.
 func groupViewQuery(t *policy.Table) string {
 	q := newGroupQuery(t)
-	each, all, enough := q.cellCounts()
-	shown, counts := q.rowConditions()
-	list := strings.Join(q.names, ", ")
-	return "SELECT " + list + " FROM (SELECT " + strings.Join(q.visibleValues, ",\n  ") + "\n" + q.fromClause +
-		"\nWHERE (SELECT pgconsent_signed.text_is_signed()) AND " + shown + "\nUNION ALL\nSELECT " + list +
-		" FROM (SELECT " + strings.Join(all, ",\n    ") +
-		"\n  FROM (SELECT " + strings.Join(each, ",\n      ") +
+	rowExpressions, cellExpressions, cellConditions := q.cellCounts()
+	visibleCondition, countedConditions := q.rowConditions()
+	columnNames := strings.Join(q.names, ", ")
+	return "SELECT " + columnNames + " FROM (SELECT " + strings.Join(q.visibleValues, ",\n  ") + "\n" + q.fromClause +
+		"\nWHERE (SELECT pgconsent_signed.text_is_signed()) AND " + visibleCondition + "\nUNION ALL\nSELECT " + columnNames +
+		" FROM (SELECT " + strings.Join(cellExpressions, ",\n    ") +
+		"\n  FROM (SELECT " + strings.Join(rowExpressions, ",\n      ") +
 		"\n    FROM (SELECT " + strings.Join(q.groupValues, ",\n        ") + "\n     " + q.fromClause +
-		"\n      WHERE " + strings.Join(counts, "\n        AND ") +
+		"\n      WHERE " + strings.Join(countedConditions, "\n        AND ") +
 		") AS " + innerPrefix + "1) AS " + innerPrefix + "2) AS " + innerPrefix + "3" +
-		"\nWHERE " + strings.Join(enough, "\n  AND ") + ") AS " + innerPrefix + "4\nWHERE " + catalogIsCurrent + " OFFSET 0"
+		"\nWHERE " + strings.Join(cellConditions, "\n  AND ") + ") AS " + innerPrefix + "4\nWHERE " + catalogIsCurrent +
+		" OFFSET 0"
 }
 
 // groupQuery holds the parts of a group view's query while it is written.
@@ -78,7 +79,7 @@ type groupQuery struct {
 	names         []string // the names of the view's columns
 	visibleValues []string // the values of the columns in visible rows
 	groupValues   []string // the values of the columns in rows that count in groups only
-	cell          []string // the columns by whose values rows that count in groups only are divided into cells
+	cellColumns   []string // the columns by whose values rows that count in groups only are divided into cells
 	conditions    []string // the names of the columns that tell whether a measure counts
 	partlyHidden  []string // the conditions under which some value of a visible row is hidden
 }
@@ -88,14 +89,14 @@ func newGroupQuery(t *policy.Table) *groupQuery {
 	q := &groupQuery{
 		table: t, row: row, subject: catalog.QuoteIdent(a.Subject),
 		fromClause: " FROM " + t.Relation.Name.SQL() + " AS " + row}
-	who := row + "." + q.subject
+	subjectValue := row + "." + q.subject
 	if pseudonymColumn(t) != nil {
 		// a sub-select that depends on the subject alone is computed once for each subject
-		who = innerPrefix + "0.who"
+		subjectValue = innerPrefix + "0.who"
 		q.fromClause += ", LATERAL (SELECT " + CountedSubject(t, row) + " AS who OFFSET 0) AS " + innerPrefix + "0"
 	}
 	q.names = listOf(q.subject)
-	q.visibleValues = listOf(who + " AS " + q.subject)
+	q.visibleValues = listOf(subjectValue + " AS " + q.subject)
 	q.groupValues = slices.Clone(q.visibleValues)
 	for _, d := range a.Dimensions {
 		name := catalog.QuoteIdent(d.Column)
@@ -104,17 +105,17 @@ func newGroupQuery(t *policy.Table) *groupQuery {
 			value = truncateMask(policy.VisibleColumn{Type: d.Type, Unit: d.Unit}, value)
 		}
 		q.add(d.Column, name, value)
-		q.cell = append(q.cell, name)
+		q.cellColumns = append(q.cellColumns, name)
 	}
 	for i, m := range a.Measures {
 		name := catalog.QuoteIdent(m.Column)
 		q.add(m.Column, name, boundedMeasure(m, row+"."+name))
 		// Subjects who consent to a measure are in other cells than those who do not. Otherwise a sum over a cell of
 		// five people could be the value of one of them.
-		if s, needs := t.ConditionalColumn(m.Column); needs {
+		if s, isConditional := t.ConditionalColumn(m.Column); isConditional {
 			condition := fmt.Sprintf("%sneeds%d", innerPrefix, i)
 			q.groupValues = append(q.groupValues, "("+predicate.CheckSQL(s.GroupCondition, t.Relation)+") IS TRUE AS "+condition)
-			q.cell, q.conditions = append(q.cell, condition), append(q.conditions, condition)
+			q.cellColumns, q.conditions = append(q.cellColumns, condition), append(q.conditions, condition)
 		}
 	}
 	return q
@@ -123,81 +124,81 @@ func newGroupQuery(t *policy.Table) *groupQuery {
 // add adds a column of the view with its value.
 func (q *groupQuery) add(column, name, value string) {
 	q.names = append(q.names, name)
-	s, needs := q.table.ConditionalColumn(column)
-	if !needs {
+	s, isConditional := q.table.ConditionalColumn(column)
+	if !isConditional {
 		q.visibleValues, q.groupValues = append(q.visibleValues, value+" AS "+name), append(q.groupValues, value+" AS "+name)
 		return
 	}
-	when := predicate.CheckSQL(s.Condition, q.table.Relation)
-	q.visibleValues = append(q.visibleValues, "CASE WHEN "+when+" THEN "+value+" END AS "+name)
-	q.partlyHidden = append(q.partlyHidden, "("+when+") IS NOT TRUE")
+	condition := predicate.CheckSQL(s.Condition, q.table.Relation)
+	q.visibleValues = append(q.visibleValues, "CASE WHEN "+condition+" THEN "+value+" END AS "+name)
+	q.partlyHidden = append(q.partlyHidden, "("+condition+") IS NOT TRUE")
 	q.groupValues = append(q.groupValues, "CASE WHEN "+predicate.CheckSQL(s.GroupCondition,
 		q.table.Relation)+" THEN "+value+" END AS "+name)
 }
 
 // rowConditions returns the condition on visible rows, and the conditions on rows that count in groups only.
-func (q *groupQuery) rowConditions() (shown string, counts []string) {
+func (q *groupQuery) rowConditions() (visibleCondition string, countedConditions []string) {
 	a := q.table.Aggregate
-	visible := predicate.RowPolicySQL(q.table.Rows, q.table.Relation)
-	grouped := "(" + predicate.RowPolicySQL(a.Rows, q.table.Relation) + ")"
-	hides := "(" + visible + ") IS NOT TRUE"
-	shown = "(" + visible + ")"
+	visibleRule := predicate.RowPolicySQL(q.table.Rows, q.table.Relation)
+	groupRule := "(" + predicate.RowPolicySQL(a.Rows, q.table.Relation) + ")"
+	isHidden := "(" + visibleRule + ") IS NOT TRUE"
+	visibleCondition = "(" + visibleRule + ")"
 	if len(q.partlyHidden) > 0 {
 		// A visible row with a hidden value counts in groups with that value if the rule of groups lets it count. Otherwise
 		// the row shows without the value.
-		some := strings.Join(q.partlyHidden, " OR ")
-		hides = "(" + hides + " OR " + some + ")"
-		shown += " AND (" + grouped + " AND (" + some + ")) IS NOT TRUE"
+		isPartlyHidden := strings.Join(q.partlyHidden, " OR ")
+		isHidden = "(" + isHidden + " OR " + isPartlyHidden + ")"
+		visibleCondition += " AND (" + groupRule + " AND (" + isPartlyHidden + ")) IS NOT TRUE"
 	}
-	counts = []string{"(SELECT pgconsent_signed.text_is_signed())", grouped, hides, q.row + "." + q.subject + " IS NOT NULL"}
+	countedConditions = []string{"(SELECT pgconsent_signed.text_is_signed())", groupRule, isHidden, q.row + "." + q.subject + " IS NOT NULL"}
 	for _, d := range a.Dimensions {
 		if d.OnlyPastPeriods {
-			counts = append(counts, periodIsOverCondition(d, q.row+"."+catalog.QuoteIdent(d.Column)))
+			countedConditions = append(countedConditions, periodIsOverCondition(d, q.row+"."+catalog.QuoteIdent(d.Column)))
 		}
 	}
-	return shown, counts
+	return visibleCondition, countedConditions
 }
 
 // cellWindow returns the window of all rows of a cell, divided further by the columns more.
-func (q *groupQuery) cellWindow(more ...string) string {
-	if all := append(slices.Clone(q.cell), more...); len(all) > 0 {
-		return "PARTITION BY " + strings.Join(all, ", ")
+func (q *groupQuery) cellWindow(furtherColumns ...string) string {
+	if columns := append(slices.Clone(q.cellColumns), furtherColumns...); len(columns) > 0 {
+		return "PARTITION BY " + strings.Join(columns, ", ")
 	}
 	return ""
 }
 
 // cellCounts returns expressions that count the subjects of each cell, and the largest share of one subject. There are
 // columns of each row, columns over the whole cell, and the conditions on these.
-func (q *groupQuery) cellCounts() (each, all, enough []string) {
+func (q *groupQuery) cellCounts() (rowExpressions, cellExpressions, cellConditions []string) {
 	a := q.table.Aggregate
 	columns := strings.Join(append(slices.Clone(q.names), q.conditions...), ", ")
-	each = []string{columns,
+	rowExpressions = []string{columns,
 		fmt.Sprintf("pg_catalog.dense_rank() OVER (%s ORDER BY %s) AS %ssubject", q.cellWindow(), q.subject, innerPrefix)}
-	all = []string{columns,
+	cellExpressions = []string{columns,
 		fmt.Sprintf("pg_catalog.max(%ssubject) OVER (%s) AS %[1]ssubjects", innerPrefix, q.cellWindow())}
-	enough = []string{fmt.Sprintf("%ssubjects OPERATOR(pg_catalog.>=) %d", innerPrefix, a.MinSubjects)}
+	cellConditions = []string{fmt.Sprintf("%ssubjects OPERATOR(pg_catalog.>=) %d", innerPrefix, a.MinSubjects)}
 	if a.MaxSharePercent <= 0 {
-		return each, all, enough
+		return rowExpressions, cellExpressions, cellConditions
 	}
-	share := func(n int, value string) {
-		each = append(each,
+	addShare := func(n int, value string) {
+		rowExpressions = append(rowExpressions,
 			fmt.Sprintf("%s OVER (%s) AS %sone%d", value, q.cellWindow(q.subject), innerPrefix, n),
 			fmt.Sprintf("%s OVER (%s) AS %sall%d", value, q.cellWindow(), innerPrefix, n))
-		all = append(all,
+		cellExpressions = append(cellExpressions,
 			fmt.Sprintf("pg_catalog.max(%sone%d) OVER (%s) AS %[1]sone%[2]d", innerPrefix, n, q.cellWindow()),
 			fmt.Sprintf("%sall%d", innerPrefix, n))
-		enough = append(enough, fmt.Sprintf(
+		cellConditions = append(cellConditions, fmt.Sprintf(
 			"(COALESCE(%[1]sone%[2]d::pg_catalog.numeric, 0::pg_catalog.numeric) OPERATOR(pg_catalog.*) "+
 				"100::pg_catalog.numeric) OPERATOR(pg_catalog.<=) "+
 				"(COALESCE(%[1]sall%[2]d::pg_catalog.numeric, 0::pg_catalog.numeric) OPERATOR(pg_catalog.*) "+
 				"%[3]d::pg_catalog.numeric)",
 			innerPrefix, n, a.MaxSharePercent))
 	}
-	share(0, "pg_catalog.count(*)")
+	addShare(0, "pg_catalog.count(*)")
 	for i, m := range a.Measures {
-		share(i+1, "pg_catalog.sum(pg_catalog.abs("+catalog.QuoteIdent(m.Column)+"::pg_catalog.numeric))")
+		addShare(i+1, "pg_catalog.sum(pg_catalog.abs("+catalog.QuoteIdent(m.Column)+"::pg_catalog.numeric))")
 	}
-	return each, all, enough
+	return rowExpressions, cellExpressions, cellConditions
 }
 
 // CountedSubject returns the expression of the subject for whom a row of the table counts in groups. If the sweeper
@@ -209,8 +210,9 @@ func CountedSubject(t *policy.Table, row string) string {
 	if b == nil {
 		return column
 	}
-	of := "(" + row + "." + catalog.QuoteIdent(t.Lifecycle.Subject) + `::pg_catalog.text COLLATE pg_catalog."default")`
-	return "COALESCE(" + pseudonymAs(b.Type, pseudonym(of, column)) + ", " + column + ")"
+	subject := "(" + row + "." + catalog.QuoteIdent(t.Lifecycle.Subject) +
+		`::pg_catalog.text COLLATE pg_catalog."default")`
+	return "COALESCE(" + pseudonymAs(b.Type, pseudonym(subject, column)) + ", " + column + ")"
 }
 
 // pseudonymColumn returns the subject's column if the sweeper replaces it by a pseudonym; else nil.
@@ -229,15 +231,15 @@ func pseudonymColumn(t *policy.Table) *policy.LifecycleColumn {
 // CellExpressions returns the expressions over a row by which rows are divided into groups: the values of the
 // dimensions, truncated to their units. It also returns the conditions, apart from the rules, for a row to count. known
 // is false for a table some of whose columns have conditions.
-func CellExpressions(t *policy.Table, row string) (dimensions, counts []string, known bool) {
-	counts = []string{row + "." + catalog.QuoteIdent(t.Aggregate.Subject) + " IS NOT NULL"}
+func CellExpressions(t *policy.Table, row string) (dimensions, conditions []string, known bool) {
+	conditions = []string{row + "." + catalog.QuoteIdent(t.Aggregate.Subject) + " IS NOT NULL"}
 	for _, d := range t.Aggregate.Dimensions {
-		if _, needs := t.ConditionalColumn(d.Column); needs {
+		if _, isConditional := t.ConditionalColumn(d.Column); isConditional {
 			return nil, nil, false
 		}
 		value := row + "." + catalog.QuoteIdent(d.Column)
 		if d.OnlyPastPeriods {
-			counts = append(counts, periodIsOverCondition(d, value))
+			conditions = append(conditions, periodIsOverCondition(d, value))
 		}
 		if d.Unit != "" {
 			value = truncateMask(policy.VisibleColumn{Type: d.Type, Unit: d.Unit}, value)
@@ -245,42 +247,43 @@ func CellExpressions(t *policy.Table, row string) (dimensions, counts []string, 
 		dimensions = append(dimensions, value)
 	}
 	for _, m := range t.Aggregate.Measures {
-		if _, needs := t.ConditionalColumn(m.Column); needs {
+		if _, isConditional := t.ConditionalColumn(m.Column); isConditional {
 			return nil, nil, false
 		}
 	}
-	return dimensions, counts, true
+	return dimensions, conditions, true
 }
 
 // boundedMeasure returns the expression of a measure's value, within its bounds and finite. It has a fixed scale, since
 // the scale of a sum would tell the largest scale of a value. Integers keep their type, in which sums are exact.
 func boundedMeasure(m policy.Measure, column string) string {
-	at := func(bound, as string) string { return catalog.QuoteLiteral(bound) + "::" + as }
-	if integer := m.Type == "smallint" || m.Type == "integer" || m.Type == "bigint"; integer {
+	literal := func(bound, sqlType string) string { return catalog.QuoteLiteral(bound) + "::" + sqlType }
+	if isInteger := m.Type == "smallint" || m.Type == "integer" || m.Type == "bigint"; isInteger {
 		return fmt.Sprintf("CASE WHEN %[1]s OPERATOR(pg_catalog.>) %[2]s THEN %[2]s WHEN %[1]s "+
 			"OPERATOR(pg_catalog.<) %[3]s THEN %[3]s ELSE %[1]s END",
-			column, at(m.High, m.Type), at(m.Low, m.Type))
+			column, literal(m.High, m.Type), literal(m.Low, m.Type))
 	}
-	kind := "pg_catalog.numeric"
-	compared := kind
+	resultType := "pg_catalog.numeric"
+	comparedType := resultType
 	if m.Type == "real" || m.Type == "double precision" {
-		compared = "pg_catalog.float8"
+		comparedType = "pg_catalog.float8"
 	}
 	return fmt.Sprintf("pg_catalog.round(CASE WHEN %[1]s OPERATOR(pg_catalog.>) %[2]s THEN %[3]s WHEN %[1]s "+
 		"OPERATOR(pg_catalog.<) %[4]s THEN %[5]s ELSE %[1]s::%[6]s END, 6)",
-		column, at(m.High, compared), at(m.High, kind), at(m.Low, compared), at(m.Low, kind), kind)
+		column, literal(m.High, comparedType), literal(m.High, resultType), literal(m.Low, comparedType),
+		literal(m.Low, resultType), resultType)
 }
 
 // periodIsOverCondition returns the condition that the period of a time is over.
 func periodIsOverCondition(d policy.Dimension, column string) string {
-	now := fmt.Sprintf("pg_catalog.date_trunc('%s', pg_catalog.statement_timestamp(), 'UTC')", d.Unit)
-	local := fmt.Sprintf("pg_catalog.timezone('UTC', %s)", now)
+	periodStart := fmt.Sprintf("pg_catalog.date_trunc('%s', pg_catalog.statement_timestamp(), 'UTC')", d.Unit)
+	localPeriodStart := fmt.Sprintf("pg_catalog.timezone('UTC', %s)", periodStart)
 	switch {
 	case strings.HasSuffix(d.Type, "with time zone"):
-		return column + " OPERATOR(pg_catalog.<) " + now
+		return column + " OPERATOR(pg_catalog.<) " + periodStart
 	case strings.HasPrefix(d.Type, "timestamp"):
-		return column + " OPERATOR(pg_catalog.<) " + local
+		return column + " OPERATOR(pg_catalog.<) " + localPeriodStart
 	default:
-		return column + " OPERATOR(pg_catalog.<) " + local + "::pg_catalog.date"
+		return column + " OPERATOR(pg_catalog.<) " + localPeriodStart + "::pg_catalog.date"
 	}
 }

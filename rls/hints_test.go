@@ -11,45 +11,46 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// By the hint no index is read for whose rows they are, behind row security and in a signed view.
-func TestUseIndexHintSparesAnIndex(t *testing.T) {
+// With the hint, the planner does not use an index on the column that says whose row it is. This holds under row
+// security and for a signed view.
+func TestUseIndexHintAvoidsTheOwnerIndex(t *testing.T) {
 	w := newWorld(t, "CREATE INDEX memories_of ON memories (user_id)")
 	w.compile("testdata/policy.yaml", rls.Options{SignedViews: true})
 	w.migrate()
 	agent := w.agent(user1)
 	w.exec(agent, "SET jit = off; SET enable_seqscan = off")
-	for _, from := range []string{"memories", "pgconsent_signed.visible_public_memories"} {
+	for _, relation := range []string{"memories", "pgconsent_signed.visible_public_memories"} {
 		for _, hint := range []string{"", predicate.UseHashHint, predicate.UseIndexHint} {
-			text := hint + "EXPLAIN (COSTS OFF) SELECT title FROM " + from
-			signed := w.key().Sign("", text)
-			for _, sql := range []string{text, signed} {
+			text := hint + "EXPLAIN (COSTS OFF) SELECT title FROM " + relation
+			signedText := w.key().Sign("", text)
+			for _, sql := range []string{text, signedText} {
 				results, err := agent.PgConn().Exec(context.Background(), sql).ReadAll()
 				if err != nil {
 					t.Fatal(err)
 				}
-				read := false
+				readsIndex := false
 				for _, line := range results[0].Rows {
-					read = read || strings.Contains(string(line[0]), "memories_of")
+					readsIndex = readsIndex || strings.Contains(string(line[0]), "memories_of")
 				}
-				if read != (hint != predicate.UseIndexHint) {
-					t.Errorf("%.90s: the index is read: %v", sql, read)
+				if readsIndex != (hint != predicate.UseIndexHint) {
+					t.Errorf("%.90s: the index is read: %v", sql, readsIndex)
 				}
 			}
 		}
 	}
-	w.want(agent, predicate.UseIndexHint+titles, visible)
+	w.want(agent, predicate.UseIndexHint+titlesQuery, visibleTitles)
 }
 
-// With the hint that a search finds few rows of a table, the planner expects few in that table's signed view, and in no
+// A hint that a search finds few rows of a table lowers the planner's estimate for that table's signed view, and for no
 // other. The result has the same rows.
-func TestEstimateRowsHintIsForOnePath(t *testing.T) {
+func TestEstimateRowsHintAffectsOneTable(t *testing.T) {
 	w := newWorld(t)
 	w.compile("testdata/policy.yaml", rls.Options{SignedViews: true})
 	w.migrate()
 	agent := w.agent(user1)
 	memories, people := catalog.Name{Schema: "public", Name: "memories"}, catalog.Name{Schema: "public", Name: "people"}
 	sign := func(sql string) string { return w.key().Sign("p1", sql) }
-	asked := func(hint string, table catalog.Name) bool {
+	hasRowEstimate := func(hint string, table catalog.Name) bool {
 		results, err := agent.PgConn().Exec(context.Background(),
 			sign(hint+"EXPLAIN (COSTS OFF) SELECT id FROM "+predicate.SignedView(table).SQL())).ReadAll()
 		if err != nil {
@@ -63,9 +64,9 @@ func TestEstimateRowsHintIsForOnePath(t *testing.T) {
 		predicate.EstimateRowsHint(memories):                             {true, false}, predicate.EstimateRowsHint(people): {false, true}, predicate.UseIndexHint +
 			predicate.EstimateRowsHint(memories) + predicate.EstimateRowsHint(people): {true, true},
 	} {
-		if got := [2]bool{asked(hint, memories), asked(hint, people)}; got != want {
+		if got := [2]bool{hasRowEstimate(hint, memories), hasRowEstimate(hint, people)}; got != want {
 			t.Errorf("%.60q: few of memories and people: %v", hint, got)
 		}
-		w.want(agent, sign(hint+strings.Replace(titles, "public.memories", "pgconsent_signed.visible_public_memories", 1)), visible)
+		w.want(agent, sign(hint+strings.Replace(titlesQuery, "public.memories", "pgconsent_signed.visible_public_memories", 1)), visibleTitles)
 	}
 }

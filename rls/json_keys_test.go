@@ -8,7 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// Keys may be lists and objects of keys: what is of another type is null, what is not listed is not there, at any depth.
+// A mask may list keys whose values are lists or objects of keys. At any depth, a value of another type becomes null,
+// and a key that is not listed is left out.
 func TestKeysThatAreListsAndObjects(t *testing.T) {
 	w := newWorld(t, `SET ROLE app_owner;
 		CREATE TABLE cards (id int PRIMARY KEY, b jsonb, j json);

@@ -118,14 +118,14 @@ func (f writePolicies) writeInsertedList(insert *strings.Builder, b predicate.Li
 		fmt.Fprintf(insert, "    told := (%s)::pg_catalog.text;\n", b.ChainIntersectionSQL())
 	}
 	if b.PermittedIDs != nil {
-		given := textCast(b.DefaultListSQL())
+		defaultList := textCast(b.DefaultListSQL())
 		if b.Chain != nil {
-			given = textCast(b.LimitToChainSQL(b.DefaultListSQL(), arrayAllowedByChain(b)))
+			defaultList = textCast(b.LimitToChainSQL(b.DefaultListSQL(), arrayAllowedByChain(b)))
 		}
 		fmt.Fprintf(insert,
 			"    allowed := %s;\n    IF %s OR COALESCE(pg_catalog.cardinality(%s), 0) OPERATOR(pg_catalog.=) "+
 				"0 AND %s THEN\n      NEW.%s := %s;\n    END IF;\n",
-			given, b.IsOmittedDefaultSQL(), b.ElementsSQL(false), predicate.IsColumnOmittedSQL(f.Relation.Name, b.Column),
+			defaultList, b.IsOmittedDefaultSQL(), b.ElementsSQL(false), predicate.IsColumnOmittedSQL(f.Relation.Name, b.Column),
 			column,
 			b.ColumnValueSQL(allowedArray(b)))
 	}

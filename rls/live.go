@@ -17,8 +17,8 @@ const liveSignature = predicate.LiveFunction + "(pg_catalog.text, pg_catalog.tex
 type liveAttributes struct{ *planFacts }
 
 func (f liveAttributes) objects() []Object {
-	lives := f.policy.LiveAttributes()
-	if len(lives) == 0 {
+	attributes := f.policy.LiveAttributes()
+	if len(attributes) == 0 {
 		return nil
 	}
 	o := newObject("function "+liveSignature,
@@ -27,7 +27,7 @@ func (f liveAttributes) objects() []Object {
 	o.create(fmt.Sprintf("CREATE FUNCTION %s(name pg_catalog.text, claims pg_catalog.text[], settings pg_catalog.text[]) "+
 		`RETURNS pg_catalog.text
 LANGUAGE plpgsql STABLE SECURITY DEFINER PARALLEL RESTRICTED SET search_path = pg_catalog, pg_temp AS $pgconsent_live$
-%s $pgconsent_live$`, predicate.LiveFunction, predicate.LiveFunctionBody(lives)))
+%s $pgconsent_live$`, predicate.LiveFunction, predicate.LiveFunctionBody(attributes)))
 	o.create("REVOKE ALL ON FUNCTION " + liveSignature + " FROM PUBLIC")
 	o.grant(rightsOn("SCHEMA", listOf(predicate.OwnSchema), listOf(f.reader), "", "USAGE"))
 	o.grant(rightsOn("FUNCTION", []string{

@@ -15,7 +15,8 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// A row more can make an attribute ambiguous, which hides what it showed; where a key allows one row, it cannot.
+// A second row can make an attribute ambiguous, which hides the rows that it showed. If a key permits only one row, it
+// cannot.
 func TestRowsThatMakeAnAttributeAmbiguousAreNoted(t *testing.T) {
 	w := newWorld(t, "SET ROLE app_owner; CREATE TABLE desks (user_id uuid, desk int); CREATE TABLE rooms "+
 		"(user_id uuid PRIMARY KEY, room int); CREATE TABLE papers (desk int, room int); RESET ROLE")
@@ -31,7 +32,7 @@ tables: { papers: { rows: [ own: { column: desk, is: desk }, own: { column: room
 	}
 	w.compile(file, rls.Options{})
 	w.migrate()
-	w.notes([]noting{
+	w.checkRecorded([]recordedCase{
 		{"INSERT INTO desks VALUES ('" + user1 + "', 2)", true},
 		{"INSERT INTO rooms VALUES ('" + user1 + "', 2)", false},
 		{"UPDATE rooms SET room = 3", true},
@@ -51,7 +52,7 @@ func TestLiveFunction(t *testing.T) {
 			t.Fatalf("%s: %v", sql, err)
 		}
 	}
-	one := func(conn *pgx.Conn, sql string) (out string) {
+	queryText := func(conn *pgx.Conn, sql string) (out string) {
 		if err := conn.QueryRow(ctx, sql).Scan(&out); err != nil {
 			return err.Error()
 		}
@@ -63,7 +64,7 @@ func TestLiveFunction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	up := func(attributes, rows string) {
+	installPolicy := func(attributes, rows string) {
 		t.Helper()
 		doc, err := policy.Parse("policy.yaml",
 			[]byte("version: 1\nattributes: { user: { type: integer, source: credential }"+attributes+" }\ntables: { notes: { rows: [ "+rows+" ] } }"))
@@ -81,25 +82,25 @@ func TestLiveFunction(t *testing.T) {
 			t.Fatalf("drift after migrate: %v, %v", drift, err)
 		}
 	}
-	const asks = "SELECT COALESCE(pgconsent.live('stage', '{user=1}', NULL), 'missing')"
-	up(", stage: { type: integer, source: query, query: { table: sessions, column: stage, match: { id: user } } }",
+	const liveQuery = "SELECT COALESCE(pgconsent.live('stage', '{user=1}', NULL), 'missing')"
+	installPolicy(", stage: { type: integer, source: query, query: { table: sessions, column: stage, match: { id: user } } }",
 		"own: { column: session, is: stage }")
-	if got := one(conn, asks); got != "3" {
+	if got := queryText(conn, liveQuery); got != "3" {
 		t.Errorf("stage is %s", got)
 	}
-	if got := one(conn, "SELECT pg_get_userbyid(proowner)::text FROM pg_proc WHERE proname = 'live' AND "+
+	if got := queryText(conn, "SELECT pg_get_userbyid(proowner)::text FROM pg_proc WHERE proname = 'live' AND "+
 		"pronamespace = 'pgconsent'::regnamespace"); got != "pgconsent_reader" {
 		t.Errorf("the function is %s's", got)
 	}
 	agent := db.Connect(t, migrations.DefaultAgentRole)
-	for _, sql := range []string{asks, "SELECT pgconsent.claim('a', '{a=b}')",
+	for _, sql := range []string{liveQuery, "SELECT pgconsent.claim('a', '{a=b}')",
 		"SELECT stage::text FROM pgconsent.h_public_sessions", "SELECT stage::text FROM public.sessions"} {
-		if got := one(agent, sql); got == "3" || got == "b" || got == "missing" {
+		if got := queryText(agent, sql); got == "3" || got == "b" || got == "missing" {
 			t.Errorf("the agent's role gets %s by %s", got, sql)
 		}
 	}
 	for _, user := range []string{"'{user=2}'", "'{}'", "NULL"} {
-		if got := one(conn, "SELECT COALESCE(pgconsent.live('stage', "+user+", NULL), 'missing')"); got != "missing" {
+		if got := queryText(conn, "SELECT COALESCE(pgconsent.live('stage', "+user+", NULL), 'missing')"); got != "missing" {
 			t.Errorf("stage of %s is %s", user, got)
 		}
 	}
@@ -107,16 +108,16 @@ func TestLiveFunction(t *testing.T) {
 	if drift, err := migrations.Drift(ctx, conn); err != nil || len(drift) != 1 {
 		t.Errorf("drift: %v, %v", drift, err)
 	}
-	up("", "own: { column: session, is: user }")
-	if got := one(conn, asks); got != "missing" {
+	installPolicy("", "own: { column: session, is: user }")
+	if got := queryText(conn, liveQuery); got != "missing" {
 		t.Errorf("without the attribute it is %s", got)
 	}
-	up(", stage: { type: integer, source: query, query: { table: sessions, column: stage, match: { id: user } } }",
+	installPolicy(", stage: { type: integer, source: query, query: { table: sessions, column: stage, match: { id: user } } }",
 		"own: { column: session, is: stage }")
 	if err := migrations.Down(ctx, conn, migrations.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if got := one(conn, "SELECT count(*)::text FROM pg_namespace WHERE nspname LIKE 'pgconsent%'"); got != "0" {
+	if got := queryText(conn, "SELECT count(*)::text FROM pg_namespace WHERE nspname LIKE 'pgconsent%'"); got != "0" {
 		t.Errorf("%s schemas are left", got)
 	}
 }

@@ -33,8 +33,8 @@ func maskedColumn(c policy.VisibleColumn, column string) string {
 }
 
 // conditionalValue returns an expression for a column's value if the row meets the column's condition, else NULL.
-func conditionalValue(when predicate.Node, r *catalog.Relation, c policy.VisibleColumn, value string) string {
-	if when == nil {
+func conditionalValue(condition predicate.Node, r *catalog.Relation, c policy.VisibleColumn, value string) string {
+	if condition == nil {
 		return value
 	}
 	cast := ""
@@ -42,26 +42,26 @@ func conditionalValue(when predicate.Node, r *catalog.Relation, c policy.Visible
 	if strings.Contains(c.Type, "(") && c.Mask != policy.Step {
 		cast = "::" + c.Type
 	}
-	return "(CASE WHEN " + predicate.CheckSQL(when, r) + " THEN " + value + " END)" + cast
+	return "(CASE WHEN " + predicate.CheckSQL(condition, r) + " THEN " + value + " END)" + cast
 }
 
 // truncateMask returns the expression of the mask Truncate. It is NULL before the year 1 and after 9999, where
 // date_trunc and casts may raise errors.
 func truncateMask(c policy.VisibleColumn, column string) string {
-	trunc := fmt.Sprintf("pg_catalog.date_trunc('%s', %s::pg_catalog.timestamp)", c.Unit, column)
+	truncated := fmt.Sprintf("pg_catalog.date_trunc('%s', %s::pg_catalog.timestamp)", c.Unit, column)
 	if strings.HasSuffix(c.Type, "with time zone") {
-		trunc = fmt.Sprintf("pg_catalog.date_trunc('%s', %s, 'UTC')", c.Unit, column)
+		truncated = fmt.Sprintf("pg_catalog.date_trunc('%s', %s, 'UTC')", c.Unit, column)
 	}
-	cast, low, high := "pg_catalog.date", "0001-01-02", "9999-12-30"
+	boundType, low, high := "pg_catalog.date", "0001-01-02", "9999-12-30"
 	switch {
 	case strings.HasSuffix(c.Type, "with time zone"):
-		cast, low, high = "pg_catalog.timestamptz", low+" 00:00:00+00", high+" 00:00:00+00"
+		boundType, low, high = "pg_catalog.timestamptz", low+" 00:00:00+00", high+" 00:00:00+00"
 	case strings.HasPrefix(c.Type, "timestamp"):
-		cast = "pg_catalog.timestamp"
+		boundType = "pg_catalog.timestamp"
 	}
 	return fmt.Sprintf("CASE WHEN %[1]s OPERATOR(pg_catalog.>=) '%[2]s'::%[4]s AND %[1]s OPERATOR(pg_catalog.<) "+
 		"'%[3]s'::%[4]s THEN %[5]s::%[6]s END",
-		column, low, high, cast, trunc, c.Type)
+		column, low, high, boundType, truncated, c.Type)
 }
 
 // stepMask returns the expression of the mask Step, which computes in numeric. NaN, infinities and very large values
@@ -70,46 +70,46 @@ func stepMask(c policy.VisibleColumn, column string) string {
 	number := column + "::pg_catalog.numeric"
 	floor, step := "pg_catalog.floor("+number+")", fmt.Sprintf("%d::pg_catalog.numeric", c.Amount)
 	// A quotient would be rounded; remainders are exact.
-	down := fmt.Sprintf("%[1]s OPERATOR(pg_catalog.-) pg_catalog.mod(pg_catalog.mod(%[1]s, %[2]s) "+
+	roundedDown := fmt.Sprintf("%[1]s OPERATOR(pg_catalog.-) pg_catalog.mod(pg_catalog.mod(%[1]s, %[2]s) "+
 		"OPERATOR(pg_catalog.+) %[2]s, %[2]s)", floor, step)
-	least, cast := "", c.Type
+	minimum, cast := "", c.Type
 	switch {
 	case c.Type == "smallint":
-		least = "-32768"
+		minimum = "-32768"
 	case c.Type == "integer":
-		least = "-2147483648"
+		minimum = "-2147483648"
 	case c.Type == "bigint":
-		least = "-9223372036854775808"
+		minimum = "-9223372036854775808"
 	case strings.HasPrefix(c.Type, "numeric"):
 		cast = "pg_catalog.numeric" // the cast leaves the scale out, because the step may not fit into it
 	}
-	if least != "" {
-		down = fmt.Sprintf("GREATEST(%s, '%s'::pg_catalog.numeric)", down, least)
+	if minimum != "" {
+		roundedDown = fmt.Sprintf("GREATEST(%s, '%s'::pg_catalog.numeric)", roundedDown, minimum)
 	}
 	return fmt.Sprintf("CASE WHEN pg_catalog.abs(%s) OPERATOR(pg_catalog.<) '1e30'::pg_catalog.numeric THEN "+
-		"(%s)::%s END", number, down, cast)
+		"(%s)::%s END", number, roundedDown, cast)
 }
 
 // keysMask returns the expression of the mask Keys: an object with the listed keys only. Each key has its value if the
 // value has the listed type, else null. The result is NULL for anything but an object.
 func keysMask(c policy.VisibleColumn, column string) string {
-	kind := "json"
+	jsonType := "json"
 	if c.Type == "jsonb" {
-		kind = "jsonb"
+		jsonType = "jsonb"
 	}
-	object := fmt.Sprintf("pg_catalog.%[1]s_typeof(%[2]s) OPERATOR(pg_catalog.=) 'object'", kind, column)
-	if kind == "json" {
+	isObject := fmt.Sprintf("pg_catalog.%[1]s_typeof(%[2]s) OPERATOR(pg_catalog.=) 'object'", jsonType, column)
+	if jsonType == "json" {
 		// json may contain escapes that no text can hold: they would raise an error.
-		object = fmt.Sprintf("CASE WHEN %s THEN pg_catalog.regexp_replace(%s::pg_catalog.text, "+
+		isObject = fmt.Sprintf("CASE WHEN %s THEN pg_catalog.regexp_replace(%s::pg_catalog.text, "+
 			`E'\\\\u[dD][89abAB][0-9a-fA-F]{2}\\\\u[dD][c-fC-F][0-9a-fA-F]{2}', '', 'g') `+
-			`OPERATOR(pg_catalog.!~) E'\\\\u(0000|[dD][89a-fA-F])' END`, object, column)
+			`OPERATOR(pg_catalog.!~) E'\\\\u(0000|[dD][89a-fA-F])' END`, isObject, column)
 	}
 	if slices.ContainsFunc(c.Keys, func(k policy.Key) bool { return !k.IsScalar() }) {
-		return fmt.Sprintf("CASE WHEN %s THEN %s END", object, maskedKeys(kind, column, c.Keys, 1))
+		return fmt.Sprintf("CASE WHEN %s THEN %s END", isObject, maskedKeys(jsonType, column, c.Keys, 1))
 	}
-	pairs := make([]string, len(c.Keys))
+	keyTypes := make([]string, len(c.Keys))
 	for i, k := range c.Keys {
-		pairs[i] = "(" + catalog.QuoteLiteral(k.Name) + "::pg_catalog.text, " + catalog.QuoteLiteral(k.Type) +
+		keyTypes[i] = "(" + catalog.QuoteLiteral(k.Name) + "::pg_catalog.text, " + catalog.QuoteLiteral(k.Type) +
 			"::pg_catalog.text)"
 	}
 	return fmt.Sprintf("CASE WHEN %[2]s THEN COALESCE((SELECT pg_catalog.%[1]s_object_agg(e.key, "+
@@ -117,39 +117,40 @@ func keysMask(c policy.VisibleColumn, column string) string {
 		`ELSE 'null'::pg_catalog.%[1]s END)
     FROM pg_catalog.%[1]s_each(%[3]s) AS e (key, value) JOIN (VALUES %[4]s) AS k (key, type) `+
 		"ON k.key OPERATOR(pg_catalog.=) e.key), '{}'::pg_catalog.%[1]s) END",
-		kind, object, column, strings.Join(pairs, ", "))
+		jsonType, isObject, column, strings.Join(keyTypes, ", "))
 }
 
 // maskedKeys returns the expression of an object with the listed keys, some of which are lists or objects, made from
 // the expression object. Each level names its keys and values by its depth.
-func maskedKeys(kind, object string, keys []policy.Key, depth int) string {
+func maskedKeys(jsonType, object string, keys []policy.Key, depth int) string {
 	level := fmt.Sprintf("e%d", depth)
 	value := level + ".value"
-	var names, arms []string
+	var names, branches []string
 	for _, k := range keys {
 		names = append(names, catalog.QuoteLiteral(k.Name))
-		arms = append(arms, fmt.Sprintf("WHEN %s THEN %s", catalog.QuoteLiteral(k.Name), maskedValue(kind, value, k, depth)))
+		branches = append(branches, fmt.Sprintf("WHEN %s THEN %s", catalog.QuoteLiteral(k.Name),
+			maskedValue(jsonType, value, k, depth)))
 	}
 	return fmt.Sprintf("COALESCE((SELECT pg_catalog.%[1]s_object_agg(%[2]s.key, "+
 		"COALESCE(CASE %[2]s.key %[3]s END, 'null'::pg_catalog.%[1]s))\n"+
 		"    FROM pg_catalog.%[1]s_each(%[4]s) AS %[2]s (key, value) WHERE %[2]s.key OPERATOR(pg_catalog.=) ANY "+
 		"(ARRAY[%[5]s]::pg_catalog.text[])), '{}'::pg_catalog.%[1]s)",
-		kind, level, strings.Join(arms, " "), object, strings.Join(names, ", "))
+		jsonType, level, strings.Join(branches, " "), object, strings.Join(names, ", "))
 }
 
 // maskedValue returns the expression of a key's value if the value has the key's type, else NULL.
-func maskedValue(kind, value string, k policy.Key, depth int) string {
-	is := func(value, typ string) string {
-		return fmt.Sprintf("pg_catalog.%s_typeof(%s) OPERATOR(pg_catalog.=) '%s'", kind, value, typ)
+func maskedValue(jsonType, value string, k policy.Key, depth int) string {
+	hasType := func(value, typeName string) string {
+		return fmt.Sprintf("pg_catalog.%s_typeof(%s) OPERATOR(pg_catalog.=) '%s'", jsonType, value, typeName)
 	}
 	if k.Keys != nil {
-		return fmt.Sprintf("CASE WHEN %s THEN %s END", is(value, "object"), maskedKeys(kind, value, k.Keys, depth+1))
+		return fmt.Sprintf("CASE WHEN %s THEN %s END", hasType(value, "object"), maskedKeys(jsonType, value, k.Keys, depth+1))
 	}
 	// elements are read from arrays only, since from any other value that raises an error
-	if item, list := k.ItemType(); list {
+	if itemType, isList := k.ItemType(); isList {
 		return fmt.Sprintf("CASE WHEN %[1]s THEN CASE WHEN NOT EXISTS "+
 			"(SELECT FROM pg_catalog.%[2]s_array_elements(%[3]s) AS i%[4]d (item) WHERE NOT %[5]s) THEN %[3]s END END",
-			is(value, "array"), kind, value, depth, is(fmt.Sprintf("i%d.item", depth), item))
+			hasType(value, "array"), jsonType, value, depth, hasType(fmt.Sprintf("i%d.item", depth), itemType))
 	}
-	return fmt.Sprintf("CASE WHEN %s THEN %s END", is(value, k.Type), value)
+	return fmt.Sprintf("CASE WHEN %s THEN %s END", hasType(value, k.Type), value)
 }

@@ -42,14 +42,14 @@ func changeText(r *catalog.Relation, row string, columns []string) string {
 
 // equalsRecorded returns the condition that columns of a row equal a recorded value. A reference to an integer column
 // may have a wider type.
-func equalsRecorded(r *catalog.Relation, row string, columns []string, noted string) string {
+func equalsRecorded(r *catalog.Relation, row string, columns []string, recorded string) string {
 	var parts []string
 	for i, c := range columns {
-		of := predicate.KeyType(r.Column(c))
-		if of == "pg_catalog.int2" || of == "pg_catalog.int4" {
-			of = "pg_catalog.int8"
+		sqlType := predicate.KeyType(r.Column(c))
+		if sqlType == "pg_catalog.int2" || sqlType == "pg_catalog.int4" {
+			sqlType = "pg_catalog.int8"
 		}
-		parts = append(parts, fmt.Sprintf("%s.%s = (%s::jsonb->>%d)::%s", row, catalog.QuoteIdent(c), noted, i, of))
+		parts = append(parts, fmt.Sprintf("%s.%s = (%s::jsonb->>%d)::%s", row, catalog.QuoteIdent(c), recorded, i, sqlType))
 	}
 	return strings.Join(parts, " AND ")
 }
@@ -79,37 +79,38 @@ func (m materializedConsent) relationAt(step int) (*catalog.Relation, []string) 
 
 // openUntil returns the expression of the time until which everybody has agreed about the row called t.
 func (m materializedConsent) openUntil() string {
-	from, last := "", ""
+	fromClause, firstCondition := "", ""
 	for i, s := range m.steps {
-		alias, before := "s"+strconv.Itoa(i+1), "s"+strconv.Itoa(i)
-		var on []string
+		alias, previousAlias := "s"+strconv.Itoa(i+1), "s"+strconv.Itoa(i)
+		var joinConditions []string
 		for _, p := range s.Pairs() {
 			if i == 0 {
-				before = "t"
+				previousAlias = "t"
 			}
-			on = append(on, alias+"."+catalog.QuoteIdent(p.Column)+" = "+before+"."+catalog.QuoteIdent(p.FromColumn))
+			joinConditions = append(joinConditions,
+				alias+"."+catalog.QuoteIdent(p.Column)+" = "+previousAlias+"."+catalog.QuoteIdent(p.FromColumn))
 		}
 		if i == 0 {
-			from, last = s.Relation.Name.SQL()+" AS s1 WHERETHIS", strings.Join(on, " AND ")
+			fromClause, firstCondition = s.Relation.Name.SQL()+" AS s1 WHERETHIS", strings.Join(joinConditions, " AND ")
 			continue
 		}
-		from = strings.Replace(from, " WHERETHIS",
-			" LEFT JOIN "+s.Relation.Name.SQL()+" AS "+alias+" ON "+strings.Join(on, " AND ")+" WHERETHIS", 1)
+		fromClause = strings.Replace(fromClause, " WHERETHIS",
+			" LEFT JOIN "+s.Relation.Name.SQL()+" AS "+alias+" ON "+strings.Join(joinConditions, " AND ")+" WHERETHIS", 1)
 	}
-	end := "s" + strconv.Itoa(len(m.steps)) + "."
-	agreed := "'infinity'"
+	lastAlias := "s" + strconv.Itoa(len(m.steps)) + "."
+	expiry := "'infinity'"
 	if m.ExpiryColumn != "" {
-		agreed = "COALESCE(" + end + catalog.QuoteIdent(m.ExpiryColumn) + ", 'infinity')"
+		expiry = "COALESCE(" + lastAlias + catalog.QuoteIdent(m.ExpiryColumn) + ", 'infinity')"
 	}
-	none := "infinity"
+	ifNobody := "infinity"
 	if m.FirstRequired {
-		none = "-infinity"
+		ifNobody = "-infinity"
 	}
 	return fmt.Sprintf("CASE WHEN %s THEN COALESCE((SELECT min(CASE WHEN %s::text = %s THEN %s ELSE '-infinity' "+
 		"END::timestamptz) FROM %s), '%s'::timestamptz) ELSE '-infinity'::timestamptz END",
-		allNotNull("t", m.steps[0].StartColumns()), end+catalog.QuoteIdent(m.StatusColumn),
-		catalog.QuoteLiteral(m.AgreedStatus), agreed,
-		strings.Replace(from, "WHERETHIS", "WHERE "+last, 1), none)
+		allNotNull("t", m.steps[0].StartColumns()), lastAlias+catalog.QuoteIdent(m.StatusColumn),
+		catalog.QuoteLiteral(m.AgreedStatus), expiry,
+		strings.Replace(fromClause, "WHERETHIS", "WHERE "+firstCondition, 1), ifNobody)
 }
 
 // lockBuckets bounds how many locks a transaction takes for a step. The server has room for some thousands, for all
@@ -119,8 +120,8 @@ const lockBuckets = 512
 
 // lockKey returns the key of the advisory lock for the bucket of a value, among the buckets of a step.
 func lockKey(name string, step int, value string) string {
-	of := catalog.QuoteLiteral(fmt.Sprintf("pgconsent materialized %s %d", name, step))
-	return fmt.Sprintf("hashtextextended(%s, 0) & ~%d::int8 | hashtextextended(%s, 0) & %d::int8", of, lockBuckets-1,
+	stepText := catalog.QuoteLiteral(fmt.Sprintf("pgconsent materialized %s %d", name, step))
+	return fmt.Sprintf("hashtextextended(%s, 0) & ~%d::int8 | hashtextextended(%s, 0) & %d::int8", stepText, lockBuckets-1,
 		value, lockBuckets-1)
 }
 
@@ -129,13 +130,13 @@ func lockKey(name string, step int, value string) string {
 func (m materializedConsent) createSettleFunction() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, "  "+format+"\n", args...) }
-	noted := func(step int) string {
+	changedValues := func(step int) string {
 		return fmt.Sprintf("ARRAY(SELECT DISTINCT c.value FROM pgconsent.materialized_change AS c WHERE c.tx = "+
 			"pg_current_xact_id() AND c.name = %s AND c.step = %d)", catalog.QuoteLiteral(m.name), step)
 	}
 	n := len(m.steps)
 	for i := 0; i <= n; i++ {
-		line("changed%d := %s;", i, noted(i))
+		line("changed%d := %s;", i, changedValues(i))
 	}
 	line("-- what was changed is this transaction's until it commits")
 	for i := 1; i <= n; i++ {
@@ -159,42 +160,42 @@ func (m materializedConsent) createSettleFunction() string {
 	line("concerned%d := changed%d;", n, n)
 	for i := n; i >= 1; i-- {
 		r, columns := m.relationAt(i - 1)
-		from := m.steps[i-1].StartColumns()
+		startColumns := m.steps[i-1].StartColumns()
 		line("concerned%d := changed%d || ARRAY(SELECT DISTINCT %s FROM unnest(concerned%d) AS v (value) JOIN %s "+
-			"AS r ON %s WHERE %s);", i-1, i-1, changeText(r, "r", columns), i, r.Name.SQL(), equalsRecorded(r, "r", from,
+			"AS r ON %s WHERE %s);", i-1, i-1, changeText(r, "r", columns), i, r.Name.SQL(), equalsRecorded(r, "r", startColumns,
 			"v.value"), allNotNull("r", columns))
 	}
 	r := m.relation
 	line("DELETE FROM %s AS o USING unnest(changed0) AS v (value) WHERE %s AND NOT EXISTS (SELECT FROM %s AS t "+
 		"WHERE %s);", m.table(), equalsRecorded(r, "o", m.key(), "v.value"), r.Name.SQL(), equalsRecorded(r, "t", m.key(),
 		"v.value"))
-	var keys, quoted []string
+	var keys, keyNames []string
 	for _, k := range m.key() {
-		quoted = append(quoted, catalog.QuoteIdent(k))
+		keyNames = append(keyNames, catalog.QuoteIdent(k))
 		keys = append(keys, "t."+catalog.QuoteIdent(k))
 	}
 	line("INSERT INTO %s (%s, open_until) SELECT DISTINCT %s, '-infinity'::timestamptz FROM unnest(changed0) AS v "+
 		"(value) JOIN %s AS t ON %s ORDER BY %s ON CONFLICT DO NOTHING;",
-		m.table(), strings.Join(quoted, ", "), strings.Join(keys, ", "), r.Name.SQL(), equalsRecorded(r, "t", m.key(),
+		m.table(), strings.Join(keyNames, ", "), strings.Join(keys, ", "), r.Name.SQL(), equalsRecorded(r, "t", m.key(),
 			"v.value"), strings.Join(keys, ", "))
 	line("PERFORM FROM %s AS t WHERE EXISTS (SELECT FROM unnest(concerned0) AS v (value) WHERE %s) ORDER BY %s "+
 		"FOR UPDATE;", m.table(), equalsRecorded(r, "t", m.key(), "v.value"), strings.Join(keys, ", "))
-	var same []string
+	var keyConditions []string
 	for _, k := range m.key() {
-		same = append(same, "o."+catalog.QuoteIdent(k)+" = t."+catalog.QuoteIdent(k))
+		keyConditions = append(keyConditions, "o."+catalog.QuoteIdent(k)+" = t."+catalog.QuoteIdent(k))
 	}
 	line("UPDATE %s AS o SET open_until = w.open FROM (SELECT %s, %s AS open FROM (SELECT DISTINCT c.value FROM "+
 		"unnest(concerned0) AS c (value)) AS v JOIN %s AS t ON %s) AS w WHERE %s AND o.open_until IS DISTINCT FROM w.open;",
 		m.table(), strings.Join(keys, ", "), m.openUntil(), r.Name.SQL(), equalsRecorded(r, "t",
-			m.key(), "v.value"), strings.ReplaceAll(strings.Join(same, " AND "), "= t.", "= w."))
-	var declare strings.Builder
+			m.key(), "v.value"), strings.ReplaceAll(strings.Join(keyConditions, " AND "), "= t.", "= w."))
+	var declarations strings.Builder
 	for i := 0; i <= n; i++ {
-		fmt.Fprintf(&declare, "  changed%[1]d text[]; reached%[1]d text[]; concerned%[1]d text[];\n", i)
+		fmt.Fprintf(&declarations, "  changed%[1]d text[]; reached%[1]d text[]; concerned%[1]d text[];\n", i)
 	}
 	return fmt.Sprintf("CREATE FUNCTION %s() RETURNS pg_catalog.void LANGUAGE plpgsql SECURITY DEFINER SET "+
 		"search_path = pg_catalog, pg_temp AS $pgconsent$\n#variable_conflict use_variable\nDECLARE\n%sBEGIN\n%s"+
 		"END $pgconsent$",
-		m.function("settle"), declare.String(), b.String())
+		m.function("settle"), declarations.String(), b.String())
 }
 
 // materializations makes the tables with materialized answers, and the functions and triggers that fill them.
@@ -227,16 +228,16 @@ func (m materializedConsent) identity() string {
 
 // makeTable adds the statements that create the table with the answers.
 func (f materializations) makeTable(m materializedConsent, o *objectBuilder) {
-	var columns, quoted []string
+	var columns, keyNames []string
 	for _, k := range m.key() {
 		columns = append(columns, catalog.QuoteIdent(k)+" "+predicate.KeyType(m.relation.Column(k))+" NOT NULL")
-		quoted = append(quoted, catalog.QuoteIdent(k))
+		keyNames = append(keyNames, catalog.QuoteIdent(k))
 	}
 	callers := []string{f.agent, f.rowsRole, f.reader}
 	o.create(fmt.Sprintf("INSERT INTO pgconsent.materialized (name, relation) VALUES (%s, %s)", catalog.QuoteLiteral(m.name),
 		catalog.QuoteLiteral(m.relation.Name.String())))
 	o.create(fmt.Sprintf("CREATE TABLE %s (%s, open_until pg_catalog.timestamptz NOT NULL, PRIMARY KEY (%s))", m.table(),
-		strings.Join(columns, ", "), strings.Join(quoted, ", ")))
+		strings.Join(columns, ", "), strings.Join(keyNames, ", ")))
 	o.create(fmt.Sprintf("GRANT SELECT ON TABLE %s TO %s", m.table(), strings.Join(callers, ", ")))
 	o.grant(rightsOn("FUNCTION", listOf(predicate.MaterializedReady+"(pg_catalog.text)"), callers, "", "EXECUTE"))
 	o.create(fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON TABLE %s TO %s", m.table(), f.reader))
@@ -247,15 +248,15 @@ func (f materializations) makeTable(m materializedConsent, o *objectBuilder) {
 // makeFunctions adds the function that settles the changes of a transaction, and the function that compares stored
 // answers with the rule.
 func (f materializations) makeFunctions(m materializedConsent, o *objectBuilder) {
-	settle, differs := m.function("settle"), m.function("differs")
+	settleFunction, differsFunction := m.function("settle"), m.function("differs")
 	o.create(m.createSettleFunction())
 	o.create(fmt.Sprintf("CREATE FUNCTION %s() RETURNS pg_catalog.int8 LANGUAGE sql STABLE SECURITY DEFINER SET "+
-		"search_path = pg_catalog, pg_temp AS $pgconsent$ %s $pgconsent$", differs, m.differsQuery()))
-	for _, function := range []string{settle, differs} {
+		"search_path = pg_catalog, pg_temp AS $pgconsent$ %s $pgconsent$", differsFunction, m.differsQuery()))
+	for _, function := range []string{settleFunction, differsFunction} {
 		o.create(fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", function))
 		o.create(fmt.Sprintf("ALTER FUNCTION %s() OWNER TO %s", function, f.reader))
 	}
-	o.create(fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s() TO %s", differs, f.control))
+	o.create(fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s() TO %s", differsFunction, f.control))
 	o.grant(rightsOn("TABLE", listOf("pgconsent.materialized"), listOf(f.control), "", "SELECT"))
 	o.grant(migrations.Grant{
 		Rights: []migrations.Right{{Name: "SELECT", Columns: listOf("name")}}, Kind: "TABLE",
@@ -264,25 +265,25 @@ func (f materializations) makeFunctions(m materializedConsent, o *objectBuilder)
 	o.create(fmt.Sprintf("DO $$ BEGIN EXECUTE (SELECT pg_catalog.format('GRANT EXECUTE ON FUNCTION %s() TO %%I', "+
 		`pg_catalog.pg_get_userbyid(p.proowner))
   FROM pg_catalog.pg_proc AS p WHERE p.oid OPERATOR(pg_catalog.=) `+
-		`'pgconsent.materialized_settle()'::pg_catalog.regprocedure); END $$`, settle))
+		`'pgconsent.materialized_settle()'::pg_catalog.regprocedure); END $$`, settleFunction))
 }
 
 // makeTriggers adds the triggers that record changes of the relation of a step.
 func (m materializedConsent) makeTriggers(step int, o *objectBuilder) {
-	r, noted := m.relationAt(step)
-	watched := append([]string{}, noted...)
+	r, recordedColumns := m.relationAt(step)
+	watchedColumns := append([]string{}, recordedColumns...)
 	if step < len(m.steps) {
-		watched = append(watched, m.steps[step].StartColumns()...)
+		watchedColumns = append(watchedColumns, m.steps[step].StartColumns()...)
 	} else {
-		watched = append(watched, m.StatusColumn)
+		watchedColumns = append(watchedColumns, m.StatusColumn)
 		if m.ExpiryColumn != "" {
-			watched = append(watched, m.ExpiryColumn)
+			watchedColumns = append(watchedColumns, m.ExpiryColumn)
 		}
 	}
 	function := m.noteFunction(step)
-	note := func(row string) string {
+	recordCall := func(row string) string {
 		return fmt.Sprintf("PERFORM pgconsent.materialized_note(%s, %d, %s);", catalog.QuoteLiteral(m.name), step,
-			changeText(r, row, noted))
+			changeText(r, row, recordedColumns))
 	}
 	o.create(fmt.Sprintf("CREATE FUNCTION %[1]s() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = "+
 		`pg_catalog, pg_temp AS $pgconsent$
@@ -291,8 +292,9 @@ BEGIN
   IF TG_OP <> 'INSERT' THEN IF %[5]s THEN %[3]s END IF; END IF;
   IF TG_OP <> 'DELETE' THEN IF %[6]s THEN %[4]s END IF; END IF;
   RETURN NULL;
-END $pgconsent$`, function, catalog.QuoteLiteral(m.name), note("OLD"), note("NEW"), allNotNull("OLD", noted),
-		allNotNull("NEW", noted)))
+END $pgconsent$`, function, catalog.QuoteLiteral(m.name), recordCall("OLD"), recordCall("NEW"), allNotNull("OLD",
+		recordedColumns),
+		allNotNull("NEW", recordedColumns)))
 	o.create(fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", function))
 	add := func(event, rest string) {
 		o.create(fmt.Sprintf("CREATE TRIGGER %s AFTER %s ON %s %s EXECUTE FUNCTION %s()", m.trigger(step, event), event,
@@ -301,7 +303,7 @@ END $pgconsent$`, function, catalog.QuoteLiteral(m.name), note("OLD"), note("NEW
 	}
 	add("INSERT", "FOR EACH ROW")
 	add("DELETE", "FOR EACH ROW")
-	add("UPDATE", "FOR EACH ROW WHEN ("+rowDiffersCondition(watched)+")")
+	add("UPDATE", "FOR EACH ROW WHEN ("+rowDiffersCondition(watchedColumns)+")")
 	add("TRUNCATE", "FOR EACH STATEMENT")
 }
 
@@ -322,8 +324,8 @@ func (m materializedConsent) drop(o *objectBuilder) {
 	drop("DELETE FROM pgconsent.materialized AS k WHERE k.name OPERATOR(pg_catalog.=) %s", catalog.QuoteLiteral(m.name))
 }
 
-func (m materializedConsent) function(what string) string {
-	return "pgconsent." + catalog.QuoteIdent("materialized_"+what+"_"+m.name)
+func (m materializedConsent) function(action string) string {
+	return "pgconsent." + catalog.QuoteIdent("materialized_"+action+"_"+m.name)
 }
 func (m materializedConsent) noteFunction(step int) string {
 	return m.function("note_" + strconv.Itoa(step))
@@ -348,19 +350,19 @@ func (p *Plan) Fills() []migrations.Fill {
 
 // unfilledCondition returns the condition that the row called t comes after the rows whose answers are stored already.
 func (m materializedConsent) unfilledCondition() string {
-	var keys, last []string
+	var keys, lastKeys []string
 	for i, k := range m.key() {
 		keys = append(keys, "t."+catalog.QuoteIdent(k))
-		last = append(last, fmt.Sprintf("(h.filled_to::pg_catalog.jsonb OPERATOR(pg_catalog.->>) %d)::%s", i,
+		lastKeys = append(lastKeys, fmt.Sprintf("(h.filled_to::pg_catalog.jsonb OPERATOR(pg_catalog.->>) %d)::%s", i,
 			predicate.KeyType(m.relation.Column(k))))
 	}
 	return fmt.Sprintf("h.name OPERATOR(pg_catalog.=) %s AND (h.filled_to IS NULL OR (%s) > (%s))",
-		catalog.QuoteLiteral(m.name), strings.Join(keys, ", "), strings.Join(last, ", "))
+		catalog.QuoteLiteral(m.name), strings.Join(keys, ", "), strings.Join(lastKeys, ", "))
 }
 
 // fillQuery returns the query that records the next rows, in the order of the key, as if they were new. When the change
 // is settled, their answers are stored. The rows are locked, so that none is deleted meanwhile.
-func (m materializedConsent) fillQuery(most int) string {
+func (m materializedConsent) fillQuery(maxRows int) string {
 	var keys []string
 	for _, k := range m.key() {
 		keys = append(keys, "t."+catalog.QuoteIdent(k))
@@ -372,16 +374,16 @@ func (m materializedConsent) fillQuery(most int) string {
 		`WHERE h.name = %[3]s AND EXISTS (SELECT FROM batch) RETURNING 1)
 SELECT count(*) FROM noted`,
 		changeText(m.relation, "t", m.key()), m.relation.Name.SQL(), catalog.QuoteLiteral(m.name), m.unfilledCondition(),
-		strings.Join(keys, ", "), most)
+		strings.Join(keys, ", "), maxRows)
 }
 
 // differsQuery returns the query that counts the rows whose stored answer is wrong, in a consistent snapshot.
 func (m materializedConsent) differsQuery() string {
-	var same []string
+	var keyConditions []string
 	for _, k := range m.key() {
-		same = append(same, "o."+catalog.QuoteIdent(k)+" = t."+catalog.QuoteIdent(k))
+		keyConditions = append(keyConditions, "o."+catalog.QuoteIdent(k)+" = t."+catalog.QuoteIdent(k))
 	}
 	return fmt.Sprintf(
 		"SELECT count(*) FROM %s AS t LEFT JOIN %s AS o ON %s WHERE o.open_until IS DISTINCT FROM (%s)",
-		m.relation.Name.SQL(), m.table(), strings.Join(same, " AND "), m.openUntil())
+		m.relation.Name.SQL(), m.table(), strings.Join(keyConditions, " AND "), m.openUntil())
 }

@@ -30,7 +30,7 @@ tables:
 
 func materializedDatabase(t *testing.T) (*pgtest.DB, *pgx.Conn, *rls.Plan) {
 	t.Helper()
-	return materializedOver(t, materializedPolicy, `
+	return materializedDatabaseOf(t, materializedPolicy, `
 CREATE TABLE people (id int, status text, until timestamptz);
 CREATE TABLE notes (id int PRIMARY KEY, body text);
 CREATE TABLE note_people (note int, person int);
@@ -40,7 +40,7 @@ INSERT INTO note_people SELECT 1 + g % 12, 1 + g % 8 FROM generate_series(1, 20)
 INSERT INTO drafts SELECT 'x' || g % 3, g, g FROM generate_series(1, 10) g;`)
 }
 
-func materializedOver(t *testing.T, rules, schema string) (*pgtest.DB, *pgx.Conn, *rls.Plan) {
+func materializedDatabaseOf(t *testing.T, rules, schema string) (*pgtest.DB, *pgx.Conn, *rls.Plan) {
 	t.Helper()
 	db := pgtest.Database(t)
 	super := db.Connect(t, "postgres")
@@ -67,9 +67,9 @@ func materializedOver(t *testing.T, rules, schema string) (*pgtest.DB, *pgx.Conn
 	return db, super, plan
 }
 
-// A transaction that changes many people takes few locks, and settles each person. The server has room for some
-// thousands of locks.
-func TestMaterializedManyAtOnce(t *testing.T) {
+// A transaction that changes many people takes few advisory locks, and still updates the answer of each person's rows.
+// The server has room for some thousands of locks.
+func TestMaterializedManyChangesInOneTransaction(t *testing.T) {
 	tier.All(t)
 	_, super, plan := materializedDatabase(t)
 	ctx := context.Background()
@@ -82,25 +82,25 @@ INSERT INTO drafts SELECT 'many', g, g FROM generate_series(100, 9099) g; ANALYZ
 BEGIN; UPDATE people SET status = 'refused' WHERE id >= 100 AND id % 2 = 0; SET CONSTRAINTS ALL IMMEDIATE`).ReadAll(); err != nil {
 		t.Fatal(err)
 	}
-	var locks, open, wrong int
+	var lockCount, openCount, wrongCount int
 	if err := super.QueryRow(ctx,
-		"SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory'").Scan(&locks); err != nil || locks < 2 || locks > 2000 {
-		t.Errorf("%d locks, %v", locks, err)
+		"SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory'").Scan(&lockCount); err != nil || lockCount < 2 || lockCount > 2000 {
+		t.Errorf("%d locks, %v", lockCount, err)
 	}
 	if _, err := super.Exec(ctx, "COMMIT"); err != nil {
 		t.Fatal(err)
 	}
 	if err := super.QueryRow(ctx, fmt.Sprintf(`SELECT count(*) FILTER (WHERE o.open_until > now()),
 		count(*) FILTER (WHERE (o.open_until > now()) <> (o.b %% 2 = 1))
-		FROM %s AS o WHERE o.a = 'many'`, materializedTable(t, super, "drafts"))).Scan(&open, &wrong); err != nil || open != 4500 || wrong != 0 {
-		t.Errorf("%d open, %d wrong, %v", open, wrong, err)
+		FROM %s AS o WHERE o.a = 'many'`, materializedTable(t, super, "drafts"))).Scan(&openCount, &wrongCount); err != nil ||
+		openCount != 4500 || wrongCount != 0 {
+		t.Errorf("%d open, %d wrong, %v", openCount, wrongCount, err)
 	}
 }
 
-// A transaction may have settled a change and not committed yet. It must not outlast what a transaction with a snapshot
-// of its own has brought. The materialized rows are not filled in again without it, and it does not commit with an
-// outdated answer.
-func TestMaterializedWithoutOneThatHasSettled(t *testing.T) {
+// A transaction may have settled a change (updated stored answers) without committing yet. Meanwhile a REPEATABLE READ
+// transaction changes consent. Afterwards no stored answer is outdated.
+func TestMaterializedFillBesideAnUncommittedChange(t *testing.T) {
 	tier.All(t)
 	db, super, plan := materializedDatabase(t)
 	ctx := context.Background()
@@ -111,46 +111,46 @@ func TestMaterializedWithoutOneThatHasSettled(t *testing.T) {
 		}
 	}
 	fill()
-	settled, other := db.Connect(t, "postgres"), db.Connect(t, "postgres")
-	if _, err := settled.PgConn().Exec(ctx,
+	settledConn, otherConn := db.Connect(t, "postgres"), db.Connect(t, "postgres")
+	if _, err := settledConn.PgConn().Exec(ctx,
 		"BEGIN; INSERT INTO notes VALUES (100); INSERT INTO note_people VALUES (100, 1); SET CONSTRAINTS ALL IMMEDIATE").ReadAll(); err != nil {
 		t.Fatal(err)
 	}
 	committed := make(chan error, 1)
 	go func() {
-		_, err := other.PgConn().Exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ; UPDATE people SET status = 'refused' WHERE id = 1; COMMIT").ReadAll()
+		_, err := otherConn.PgConn().Exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ; UPDATE people SET status = 'refused' WHERE id = 1; COMMIT").ReadAll()
 		committed <- err
 	}()
 	waits := false
 	for !waits && len(committed) == 0 {
 		if err := super.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_locks WHERE pid = $1 AND NOT granted)",
-			other.PgConn().PID()).Scan(&waits); err != nil {
+			otherConn.PgConn().PID()).Scan(&waits); err != nil {
 			t.Fatal(err)
 		}
 	}
 	fill()
-	if _, err := settled.Exec(ctx, "COMMIT"); err != nil {
+	if _, err := settledConn.Exec(ctx, "COMMIT"); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-committed; err != nil {
 		t.Fatal(err)
 	}
-	for _, again := range []bool{false, true} {
-		if again {
+	for _, isRefilled := range []bool{false, true} {
+		if isRefilled {
 			fill()
 		}
 		for _, f := range plan.Fills() {
 			var ready bool
 			var n int
 			if err := super.QueryRow(ctx, "SELECT (SELECT ready FROM pgconsent.materialized WHERE name = $1), ("+f.CountWrong+
-				")", f.Name).Scan(&ready, &n); err != nil || ready && n != 0 || again && !ready {
+				")", f.Name).Scan(&ready, &n); err != nil || ready && n != 0 || isRefilled && !ready {
 				t.Errorf("%s: ready: %v, %d rows differ, %v", f.Relation, ready, n, err)
 			}
 		}
 	}
 }
 
-// A change that settles at once, or in parts that are rolled back, leaves nothing unsettled.
+// If constraints are IMMEDIATE, or some parts of a transaction are rolled back, no change stays unsettled.
 func TestMaterializedWhenSettledAtOnce(t *testing.T) {
 	tier.All(t)
 	_, super, plan := materializedDatabase(t)
@@ -181,19 +181,19 @@ func TestMaterializedWhenSettledAtOnce(t *testing.T) {
 		}
 		for _, f := range plan.Fills() {
 			var ready bool
-			var n, left int
+			var n, leftCount int
 			if err := super.QueryRow(ctx, "SELECT (SELECT ready FROM pgconsent.materialized WHERE name = $1), ("+f.CountWrong+
-				"), (SELECT count(*) FROM pgconsent.materialized_change)", f.Name).Scan(&ready, &n, &left); err != nil || !ready || n != 0 || left != 0 {
-				t.Errorf("%s: %s: ready: %v, %d rows differ, %d changes are left, %v", sql, f.Relation, ready, n, left, err)
+				"), (SELECT count(*) FROM pgconsent.materialized_change)", f.Name).Scan(&ready, &n, &leftCount); err != nil || !ready || n != 0 || leftCount != 0 {
+				t.Errorf("%s: %s: ready: %v, %d rows differ, %d changes are left, %v", sql, f.Relation, ready, n, leftCount, err)
 			}
 		}
 	}
 }
 
-// A row written in a session with other settings than the reader's is settled all the same.
+// A change is settled whatever settings the session has that writes it, such as DateStyle.
 func TestMaterializedUnderAnySettings(t *testing.T) {
 	tier.All(t)
-	_, super, plan := materializedOver(t, `version: 1
+	_, super, plan := materializedDatabaseOf(t, `version: 1
 attributes: { user: { type: integer, source: credential } }
 tables:
   days: { rows: [ consent: { every: [ people: { id: person } ], status: status, is: granted, expires: until, materialize: true } ] }
@@ -203,47 +203,47 @@ INSERT INTO days SELECT unnest('{2020-01-02,0044-03-15 BC,12345-06-07,infinity,-
 	if err := migrations.FillAll(t.Context(), super, plan.Fills(), func(migrations.Fill, int64) {}); err != nil {
 		t.Fatal(err)
 	}
-	for _, style := range []string{"ISO, DMY", "SQL, DMY", "SQL, MDY", "German", "Postgres, MDY", "Postgres, DMY"} {
+	for _, dateStyle := range []string{"ISO, DMY", "SQL, DMY", "SQL, MDY", "German", "Postgres, MDY", "Postgres, DMY"} {
 		for _, sql := range []string{
-			"SET datestyle = '" + style + "'; SELECT pgconsent.materialized_invalidate(name) FROM pgconsent.materialized",
+			"SET datestyle = '" + dateStyle + "'; SELECT pgconsent.materialized_invalidate(name) FROM pgconsent.materialized",
 			"", // it is filled in
-			"DO $$ BEGIN SET LOCAL datestyle = 'ISO, YMD'; UPDATE people SET status = 'refused' WHERE id = 2; SET LOCAL datestyle = '" + style + "'; END $$",
+			"DO $$ BEGIN SET LOCAL datestyle = 'ISO, YMD'; UPDATE people SET status = 'refused' WHERE id = 2; SET LOCAL datestyle = '" + dateStyle + "'; END $$",
 			"BEGIN; UPDATE days SET person = 10 - person WHERE n < 5; SET LOCAL datestyle = 'ISO, MDY'; COMMIT",
 			"BEGIN; SET LOCAL datestyle = 'ISO, MDY'; UPDATE days SET d = d + 1, n = n + 1 WHERE n > 2498; INSERT " +
-				"INTO days SELECT DISTINCT d, -1, 2 FROM days; SET LOCAL datestyle = '" + style + "'; COMMIT",
+				"INTO days SELECT DISTINCT d, -1, 2 FROM days; SET LOCAL datestyle = '" + dateStyle + "'; COMMIT",
 			"DELETE FROM days WHERE n < 0; UPDATE people SET status = 'granted'",
-			// Two moments that this zone writes alike.
+			// In this time zone, two different times have the same text.
 			"SET timezone = 'XXX5XXX4,M3.1.0,M6.1.0/2'; UPDATE people SET until = '2099-06-07 05:30:00+00'",
 			"UPDATE people SET until = '2099-06-07 06:30:00+00'", "RESET timezone; UPDATE people SET until = NULL",
 		} {
 			if sql == "" {
 				if err := migrations.FillAll(t.Context(), super, plan.Fills(), func(migrations.Fill, int64) {}); err != nil {
-					t.Fatalf("%s: %v", style, err)
+					t.Fatalf("%s: %v", dateStyle, err)
 				}
 			} else if _, err := super.PgConn().Exec(t.Context(), sql).ReadAll(); err != nil {
-				t.Fatalf("%s: %s: %v", style, sql, err)
+				t.Fatalf("%s: %s: %v", dateStyle, sql, err)
 			}
-			alike(t, super, plan, style+": "+sql)
+			checkStoredAnswers(t, super, plan, dateStyle+": "+sql)
 		}
 	}
 }
 
-// alike wants what is kept to be what it should be, of as many rows as there are.
-func alike(t *testing.T, super *pgx.Conn, plan *rls.Plan, after string) {
+// checkStoredAnswers requires that every row has a stored answer, and that it is what the rule says.
+func checkStoredAnswers(t *testing.T, super *pgx.Conn, plan *rls.Plan, after string) {
 	t.Helper()
 	for _, f := range plan.Fills() {
-		var n, rows, kept int
+		var wrongCount, rowCount, storedCount int
 		if err := super.QueryRow(t.Context(), "SELECT ("+f.CountWrong+"), (SELECT count(*) FROM "+f.Relation+
-			"), (SELECT count(*) FROM pgconsent.materialized_"+f.Name+")").Scan(&n, &rows, &kept); err != nil || n != 0 || rows != kept {
-			t.Errorf("%s: %s: %d rows differ, %d are stored of %d, %v", after, f.Relation, n, kept, rows, err)
+			"), (SELECT count(*) FROM pgconsent.materialized_"+f.Name+")").Scan(&wrongCount, &rowCount, &storedCount); err != nil || wrongCount != 0 || rowCount != storedCount {
+			t.Errorf("%s: %s: %d rows differ, %d are stored of %d, %v", after, f.Relation, wrongCount, storedCount, rowCount, err)
 		}
 	}
 }
 
-// A link may be of a wider integer than what it leads to, or of a narrower one.
+// A column may refer to a column of a wider or narrower integer type.
 func TestMaterializedOverIntegersOfAnyWidth(t *testing.T) {
 	tier.All(t)
-	_, super, plan := materializedOver(t, `version: 1
+	_, super, plan := materializedDatabaseOf(t, `version: 1
 attributes: { user: { type: integer, source: credential } }
 tables:
   notes: { rows: [ consent: { every: [ links: { id: link }, people: { id: person } ], status: status, is: granted, materialize: true } ] }
@@ -264,16 +264,16 @@ INSERT INTO notes SELECT g, g FROM generate_series(1, 9) g; INSERT INTO more SEL
 		if _, err := super.PgConn().Exec(t.Context(), sql).ReadAll(); err != nil {
 			t.Errorf("%s: %v", sql, err)
 		}
-		alike(t, super, plan, sql)
+		checkStoredAnswers(t, super, plan, sql)
 	}
 }
 
-// The owner's columns may have any names: they are not taken for variables of the functions.
+// The owner's columns may have the names of variables of the functions.
 func TestMaterializedWithColumnsOfAnyName(t *testing.T) {
 	columns := ", v text, value text, c text, t text, o text, r text, w text, l text, k bigint, open timestamptz, " +
 		"step int, tx text, name text, changed0 text[], changed1 text[], reached0 text[], reached1 text[], " +
 		"concerned0 text[], concerned1 text[], s1 int, new text, old text"
-	_, super, plan := materializedOver(t, `version: 1
+	_, super, plan := materializedDatabaseOf(t, `version: 1
 attributes: { user: { type: integer, source: credential } }
 tables:
   notes: { rows: [ consent: { every: [ links: { id: link }, people: { id: person } ], status: status, is: granted, expires: until, materialize: true } ] }
@@ -290,11 +290,11 @@ INSERT INTO notes SELECT g, g FROM generate_series(1, 9) g;`)
 		if _, err := super.PgConn().Exec(t.Context(), sql).ReadAll(); err != nil {
 			t.Errorf("%s: %v", sql, err)
 		}
-		alike(t, super, plan, sql)
+		checkStoredAnswers(t, super, plan, sql)
 	}
 }
 
-// materializedTable is the table with the stored answers of the given table's rule.
+// materializedTable returns the name of the table with the stored answers for the rule of the given table.
 func materializedTable(t *testing.T, conn *pgx.Conn, table string) (name string) {
 	t.Helper()
 	if err := conn.QueryRow(t.Context(), `SELECT c.oid::regclass::text FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = 'open_until'
@@ -306,17 +306,17 @@ func materializedTable(t *testing.T, conn *pgx.Conn, table string) (name string)
 	return name
 }
 
-// Materialized answers are correct in every snapshot, however writers meet and are killed. This holds while they are
-// filled in, after transactions that could not be settled, and when triggers fire for several tables.
+// Stored answers are correct in every snapshot, whatever concurrent transactions write, and if some are killed. This
+// holds while answers are filled in, after transactions that failed, and when triggers fire for several tables.
 func TestMaterializedUnderConcurrentWriters(t *testing.T) {
 	tier.All(t)
 	db, super, plan := materializedDatabase(t)
 	ctx := context.Background()
-	enough := int64(tier.Count(60, 300, 20_000))
-	var commits, failures, kills, checks, compared, filled atomic.Int64
-	given := time.Now().Add(10 * time.Minute)
-	goesOn := func() bool {
-		return (commits.Load() < enough || compared.Load() < 50 || filled.Load() == 0) && time.Now().Before(given) && !t.Failed()
+	wantedCommits := int64(tier.Count(60, 300, 20_000))
+	var commits, failures, kills, checks, comparisons, fills atomic.Int64
+	deadline := time.Now().Add(10 * time.Minute)
+	mustContinue := func() bool {
+		return (commits.Load() < wantedCommits || comparisons.Load() < 50 || fills.Load() == 0) && time.Now().Before(deadline) && !t.Failed()
 	}
 	var pids sync.Map
 	var wg sync.WaitGroup
@@ -326,7 +326,7 @@ func TestMaterializedUnderConcurrentWriters(t *testing.T) {
 			defer wg.Done()
 			r := rand.New(rand.NewPCG(tier.Seed(), uint64(w)))
 			var conn *pgx.Conn
-			for goesOn() {
+			for mustContinue() {
 				if conn == nil || conn.IsClosed() {
 					c, err := pgx.Connect(ctx, db.DSN("postgres", ""))
 					if err != nil {
@@ -395,7 +395,7 @@ func TestMaterializedUnderConcurrentWriters(t *testing.T) {
 	go func() { // ends server processes
 		defer wg.Done()
 		c, random := db.Connect(t, "postgres"), tier.Rand(10)
-		for goesOn() {
+		for mustContinue() {
 			time.Sleep(time.Duration(50+random.IntN(200)) * time.Millisecond)
 			if pid, ok := pids.Load(random.IntN(6)); ok {
 				if _, err := c.Exec(ctx, "SELECT pg_terminate_backend($1)", pid); err == nil {
@@ -407,13 +407,13 @@ func TestMaterializedUnderConcurrentWriters(t *testing.T) {
 	go func() { // fills in answers, and gives up at random
 		defer wg.Done()
 		random := tier.Rand(11)
-		for attempt := 0; goesOn(); attempt++ {
+		for attempt := 0; mustContinue(); attempt++ {
 			c := db.Connect(t, "postgres")
-			short, cancel := context.WithTimeout(ctx, time.Duration(5+random.IntN(1500+100*attempt))*time.Millisecond)
-			if err := migrations.FillAll(short, c, plan.Fills(), func(migrations.Fill, int64) {}); err == nil {
-				filled.Add(1)
+			shortContext, cancel := context.WithTimeout(ctx, time.Duration(5+random.IntN(1500+100*attempt))*time.Millisecond)
+			if err := migrations.FillAll(shortContext, c, plan.Fills(), func(migrations.Fill, int64) {}); err == nil {
+				fills.Add(1)
 				time.Sleep(20 * time.Millisecond)
-			} else if short.Err() == nil {
+			} else if shortContext.Err() == nil {
 				t.Errorf("fill: %v", err)
 			}
 			cancel()
@@ -423,7 +423,7 @@ func TestMaterializedUnderConcurrentWriters(t *testing.T) {
 	go func() { // compares stored and computed answers in one snapshot
 		defer wg.Done()
 		c := db.Connect(t, "postgres")
-		for goesOn() {
+		for mustContinue() {
 			for _, f := range plan.Fills() {
 				checks.Add(1)
 				var ready bool
@@ -434,7 +434,7 @@ func TestMaterializedUnderConcurrentWriters(t *testing.T) {
 					return
 				}
 				if ready {
-					compared.Add(1)
+					comparisons.Add(1)
 					if n != 0 {
 						t.Errorf("%d rows of %s differ", n, f.Relation)
 						return
@@ -444,21 +444,21 @@ func TestMaterializedUnderConcurrentWriters(t *testing.T) {
 		}
 	}()
 	wg.Wait()
-	var left int
-	if err := super.QueryRow(ctx, "SELECT count(*) FROM pgconsent.materialized_change").Scan(&left); err != nil || left != 0 {
-		t.Errorf("%d changes are left: %v", left, err)
+	var leftCount int
+	if err := super.QueryRow(ctx, "SELECT count(*) FROM pgconsent.materialized_change").Scan(&leftCount); err != nil || leftCount != 0 {
+		t.Errorf("%d changes are left: %v", leftCount, err)
 	}
-	if compared.Load() < 50 || commits.Load() < 50 || filled.Load() == 0 {
+	if comparisons.Load() < 50 || commits.Load() < 50 || fills.Load() == 0 {
 		t.Errorf("the sample says little")
 	}
 	t.Logf("%d commits, %d failures, %d kills, %d fills, %d of %d snapshots compared", commits.Load(),
-		failures.Load(), kills.Load(), filled.Load(), compared.Load(), checks.Load())
+		failures.Load(), kills.Load(), fills.Load(), comparisons.Load(), checks.Load())
 }
 
-// A key may lead to the person who must have agreed. Rows whose person does not exist are kept as hidden. Changes count
-// in whatever way they are replicated.
+// A foreign key may refer to the person who must have agreed. Rows whose person does not exist stay hidden. Changes by
+// replication count as well.
 func TestMaterializedWhereSomebodyMustHaveAgreed(t *testing.T) {
-	_, super, plan := materializedOver(t, `version: 1
+	_, super, plan := materializedDatabaseOf(t, `version: 1
 attributes: { user: { type: integer, source: credential } }
 tables: { notes: { rows: [ consent: { every: [ people: { id: person } ], status: status, is: granted, materialize: true } ] } }
 `, `CREATE TABLE people (id int PRIMARY KEY, status text); CREATE TABLE notes (id int PRIMARY KEY, person int);
@@ -467,23 +467,23 @@ INSERT INTO people VALUES (1, 'granted'), (2, 'refused'); INSERT INTO notes VALU
 	if err := migrations.FillAll(ctx, super, plan.Fills(), func(migrations.Fill, int64) {}); err != nil {
 		t.Fatal(err)
 	}
-	const replicated, done = "SET session_replication_role = replica; ", "; RESET session_replication_role"
-	for _, c := range []struct{ change, open string }{
+	const setReplica, resetReplica = "SET session_replication_role = replica; ", "; RESET session_replication_role"
+	for _, c := range []struct{ change, openIDs string }{
 		{"SELECT 1", "{1}"},
-		{replicated + "UPDATE people SET status = 'granted' WHERE id = 2" + done, "{1,2}"},
-		{replicated + "UPDATE people SET status = 'refused' WHERE id = 1" + done, "{2}"},
-		{replicated + "UPDATE notes SET person = 2 WHERE id = 4" + done, "{2,4}"},
-		{replicated + "DELETE FROM people WHERE id = 2" + done, "{}"},
-		{replicated + "INSERT INTO people VALUES (9, 'granted')" + done, "{3}"},
+		{setReplica + "UPDATE people SET status = 'granted' WHERE id = 2" + resetReplica, "{1,2}"},
+		{setReplica + "UPDATE people SET status = 'refused' WHERE id = 1" + resetReplica, "{2}"},
+		{setReplica + "UPDATE notes SET person = 2 WHERE id = 4" + resetReplica, "{2,4}"},
+		{setReplica + "DELETE FROM people WHERE id = 2" + resetReplica, "{}"},
+		{setReplica + "INSERT INTO people VALUES (9, 'granted')" + resetReplica, "{3}"},
 	} {
 		if _, err := super.PgConn().Exec(ctx, c.change).ReadAll(); err != nil {
 			t.Fatal(err)
 		}
-		var open string
+		var openIDs string
 		if err := super.QueryRow(ctx, fmt.Sprintf(
 			"SELECT COALESCE(array_agg(id ORDER BY id) FILTER (WHERE open_until > now()), '{}')::text FROM %s",
-			materializedTable(t, super, "notes"))).Scan(&open); err != nil || open != c.open {
-			t.Errorf("%s: %s are open, %v, want %s", c.change, open, err, c.open)
+			materializedTable(t, super, "notes"))).Scan(&openIDs); err != nil || openIDs != c.openIDs {
+			t.Errorf("%s: %s are open, %v, want %s", c.change, openIDs, err, c.openIDs)
 		}
 	}
 	for _, table := range []string{"notes", "people"} { // after TRUNCATE no answer is stored until it is filled in again

@@ -20,7 +20,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// state is everything that migrate could change of a database, by name, with default privileges written out.
+// state returns everything that migrate could change in a database, by name, with default privileges written out.
 func (w *world) state() string {
 	w.t.Helper()
 	got, err := query(w.super, `SELECT x FROM (
@@ -76,7 +76,7 @@ func TestDownRestoresTheFoundState(t *testing.T) {
 		t.Errorf("a second down: %v", err)
 	}
 	w.migrate()
-	w.want(w.agent(user1), titles, visible)
+	w.want(w.agent(user1), titlesQuery, visibleTitles)
 }
 
 func TestMigratingTwiceChangesNothing(t *testing.T) {
@@ -94,12 +94,12 @@ func TestMigratingTwiceChangesNothing(t *testing.T) {
 	if after := w.state(); after != before {
 		t.Error(cmp.Diff(before, after))
 	}
-	if again, err := pgcatalog.Fingerprint(context.Background(), w.super); err != nil || again != fingerprint {
-		t.Errorf("the second migrate touched the catalogs: %s, %s, %v", fingerprint, again, err)
+	if secondFingerprint, err := pgcatalog.Fingerprint(context.Background(), w.super); err != nil || secondFingerprint != fingerprint {
+		t.Errorf("the second migrate touched the catalogs: %s, %s, %v", fingerprint, secondFingerprint, err)
 	}
-	in, err := migrations.ReadInstalled(context.Background(), w.db.Connect(t, migrations.DefaultControlRole))
-	if want := (migrations.Installed{Base: baseMigrations(t), Hash: hash, PolicyVersion: w.pol.Version()}); err != nil || in != want {
-		t.Errorf("installed %+v, %v; want %+v", in, err, want)
+	installed, err := migrations.ReadInstalled(context.Background(), w.db.Connect(t, migrations.DefaultControlRole))
+	if want := (migrations.Installed{Base: baseMigrations(t), Hash: hash, PolicyVersion: w.pol.Version()}); err != nil || installed != want {
+		t.Errorf("installed %+v, %v; want %+v", installed, err, want)
 	}
 	drift, err := migrations.Drift(context.Background(), w.db.Connect(t, migrations.DefaultControlRole))
 	if err != nil || len(drift) > 0 {
@@ -107,7 +107,8 @@ func TestMigratingTwiceChangesNothing(t *testing.T) {
 	}
 }
 
-// A copy of a database carries its objects, and not the privileges on the database: migrate repairs what it finds there.
+// A copy of a database has its objects, but not its privileges on the database itself: migrate grants and revokes these
+// again.
 func TestMigrateRepairsPrivilegesOnTheDatabase(t *testing.T) {
 	tier.All(t)
 	w := newWorld(t).migrate()
@@ -125,7 +126,7 @@ func TestMigrateRepairsPrivilegesOnTheDatabase(t *testing.T) {
 	}
 }
 
-// The control role, the owner and a superuser read the same snapshot: what is installed can be compared by its hash.
+// The control role, the owner and a superuser read the same snapshot, so what is installed can be compared by its hash.
 func TestEveryRoleReadsTheSameCatalog(t *testing.T) {
 	w := migrated(t)
 	var versions []string
@@ -168,7 +169,7 @@ func TestDriftIsFoundAndRepaired(t *testing.T) {
 				return // others remove their own objects and grants
 			}
 			w.migrate()
-			w.want(w.agent(user1), titles, visible)
+			w.want(w.agent(user1), titlesQuery, visibleTitles)
 			if name == "view owner" {
 				return
 			}
@@ -179,14 +180,14 @@ func TestDriftIsFoundAndRepaired(t *testing.T) {
 	}
 }
 
-// Migrate also restores every function and trigger of the base. It never takes an object that somebody else created in
-// its place for the installed one.
-func TestMigratePutsTheBaseBack(t *testing.T) {
+// Migrate also restores every function and trigger that the base migrations make. It never takes an object that
+// somebody else created instead for the installed one.
+func TestMigrateRestoresTheBase(t *testing.T) {
 	tier.All(t)
 	w := newWorld(t).migrate()
 	ctx := context.Background()
 	control := w.db.Connect(t, migrations.DefaultControlRole)
-	state := func() string {
+	baseState := func() string {
 		var text string
 		if err := w.super.QueryRow(ctx, `SELECT string_agg(x, E'\n' ORDER BY x) FROM (
 			SELECT pg_get_functiondef(p.oid) || p.proacl::text FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
@@ -197,7 +198,7 @@ func TestMigratePutsTheBaseBack(t *testing.T) {
 		}
 		return text
 	}
-	before := state()
+	before := baseState()
 	for _, sql := range []string{
 		`UPDATE pg_proc SET prosrc = 'BEGIN RETURN true; END', prosqlbody = NULL, prosecdef = false, proconfig = NULL
 			WHERE prolang = (SELECT oid FROM pg_language WHERE lanname = 'plpgsql') AND pronamespace IN ('pgconsent'::regnamespace, 'pgconsent_signed'::regnamespace)`,
@@ -210,11 +211,11 @@ func TestMigratePutsTheBaseBack(t *testing.T) {
 		"SET session_replication_role = replica; TRUNCATE pgconsent.change",
 	} {
 		w.exec(w.super, sql)
-		if state() == before {
+		if baseState() == before {
 			t.Fatalf("it changed nothing: %s", sql)
 		}
 		w.migrate()
-		if diff := cmp.Diff(before, state()); diff != "" {
+		if diff := cmp.Diff(before, baseState()); diff != "" {
 			t.Errorf("%s: not as it was (-before +after):\n%s", sql, diff)
 		}
 		if drift, err := migrations.Drift(ctx, control); err != nil || len(drift) > 0 {
@@ -223,7 +224,7 @@ func TestMigratePutsTheBaseBack(t *testing.T) {
 	}
 }
 
-// A table of pgconsent that loses its rows, or whose values somebody can influence, is found as drift.
+// Drift is reported if a table of pgconsent has lost its rows, or if another role can influence its values.
 func TestDriftOfOurTablesIsFound(t *testing.T) {
 	tier.All(t)
 	w := newWorld(t).migrate()
@@ -242,12 +243,12 @@ func TestDriftOfOurTablesIsFound(t *testing.T) {
 	} {
 		for _, sql := range []string{change.do, change.undo} {
 			w.exec(w.super, sql)
-			found, err := migrations.Drift(ctx, control)
+			drift, err := migrations.Drift(ctx, control)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if altered := len(found) > 0; altered != (sql == change.do) {
-				t.Errorf("%s: %v", sql, found)
+			if hasDrift := len(drift) > 0; hasDrift != (sql == change.do) {
+				t.Errorf("%s: %v", sql, drift)
 			}
 		}
 	}
@@ -270,14 +271,14 @@ func TestDryRunPrintsAndChangesNothing(t *testing.T) {
 			t.Errorf("the script does not have %q", want)
 		}
 	}
-	for _, no := range []string{"secret-password", "SCRAM-SHA-256$4096"} {
-		if strings.Contains(script, no) {
-			t.Errorf("the script has %q", no)
+	for _, unwanted := range []string{"secret-password", "SCRAM-SHA-256$4096"} {
+		if strings.Contains(script, unwanted) {
+			t.Errorf("the script has %q", unwanted)
 		}
 	}
 	// The printed statements work: a DBA may run them.
 	w.exec(w.owner, script)
-	w.want(w.agent(user1), titles, visible)
+	w.want(w.agent(user1), titlesQuery, visibleTitles)
 	w.migrate()
 	if drift, err := migrations.Drift(context.Background(), w.owner); err != nil || len(drift) > 0 {
 		t.Errorf("drift: %v, %v", drift, err)
@@ -290,15 +291,15 @@ func TestDryRunPrintsAndChangesNothing(t *testing.T) {
 	}
 }
 
-// The roles of one database's pgconsent get no rights by name in another database. They are dropped with the last
-// database that has them, whichever made them.
+// The roles of one database get no rights by name in another database. They are dropped with the last database that
+// uses them, whichever database made them.
 func TestRolesOfSeveralDatabases(t *testing.T) {
 	defer pgtest.Lock(t, "roles")()
 	ctx := context.Background()
 	roles := func(prefix string) migrations.Options {
 		return migrations.Options{AgentRole: prefix + "_agent", ControlRole: prefix + "_control", ReaderRole: prefix + "_reader", RowsRole: prefix + "_rows"}
 	}
-	install := func(o migrations.Options) *world {
+	installWith := func(o migrations.Options) *world {
 		w := newWorld(t)
 		w.exec(w.super, "ALTER ROLE app_owner CREATEROLE")
 		w.compile("testdata/policy.yaml", rls.Options{AgentRole: o.AgentRole, ControlRole: o.ControlRole, ReaderRole: o.ReaderRole, RowsRole: o.RowsRole})
@@ -307,30 +308,30 @@ func TestRolesOfSeveralDatabases(t *testing.T) {
 		}
 		return w
 	}
-	down := func(w *world, o migrations.Options) {
+	migrateDown := func(w *world, o migrations.Options) {
 		if err := migrations.Down(ctx, w.owner, o); err != nil {
 			t.Fatal(err)
 		}
 	}
-	one, two := roles("several_one"), roles("several_two")
-	first := install(one)
-	second := install(two)
-	third := install(one)
-	const there = "SELECT count(*) FROM pg_roles WHERE rolname LIKE 'several\\_%'"
+	firstOptions, secondOptions := roles("several_one"), roles("several_two")
+	first := installWith(firstOptions)
+	second := installWith(secondOptions)
+	third := installWith(firstOptions)
+	const countRoles = "SELECT count(*) FROM pg_roles WHERE rolname LIKE 'several\\_%'"
 	first.want(first.super, "SELECT count(*) FROM pg_database, aclexplode(datacl) AS x WHERE datname = current_database() AND "+
 		"x.grantee::regrole::text LIKE 'several\\_%' AND x.privilege_type <> 'CONNECT'", "0")
 	second.want(second.super, "SELECT count(*) FROM pg_database, aclexplode(datacl) AS x WHERE datname = current_database() AND "+
 		"x.grantee::regrole::text LIKE 'several\\_one%'", "0")
-	first.want(first.super, there, "8")
-	down(second, two)
-	first.want(first.super, there, "4")
-	down(first, one)
-	first.want(first.super, there, "4")
-	down(third, one)
-	first.want(first.super, there, "0")
+	first.want(first.super, countRoles, "8")
+	migrateDown(second, secondOptions)
+	first.want(first.super, countRoles, "4")
+	migrateDown(first, firstOptions)
+	first.want(first.super, countRoles, "4")
+	migrateDown(third, firstOptions)
+	first.want(first.super, countRoles, "0")
 }
 
-// A role that may not do all that is needed is told what to ask for.
+// If a role lacks rights, migrate returns the statements that a superuser has to run.
 func TestMissingRightsAreNamed(t *testing.T) {
 	tier.All(t)
 	w := newWorld(t)
@@ -339,12 +340,12 @@ func TestMissingRightsAreNamed(t *testing.T) {
 	o := migrations.Options{AgentRole: "small_agent", ControlRole: "small_control", ReaderRole: "small_reader", RowsRole: "small_rows"}
 	w.compile("testdata/policy.yaml", rls.Options{AgentRole: o.AgentRole, ControlRole: o.ControlRole, ReaderRole: o.ReaderRole, RowsRole: o.RowsRole})
 	err := migrations.Up(context.Background(), conn, o, w.plan)
-	var missing *migrations.MissingRightsError
-	if !errors.As(err, &missing) {
+	var missingRights *migrations.MissingRightsError
+	if !errors.As(err, &missingRights) {
 		t.Fatalf("%v", err)
 	}
 	var names []string
-	for _, s := range missing.Statements {
+	for _, s := range missingRights.Statements {
 		w.exec(w.super, s.SQL)
 		names = append(names, s.SQL)
 	}
@@ -357,13 +358,14 @@ func TestMissingRightsAreNamed(t *testing.T) {
 	if len(names) != 7 {
 		t.Errorf("statements for the DBA: %q", names)
 	}
-	// The tables are another's, so it still cannot: with the server's word, who needs what, and nothing done.
-	var refused *sqlstate.Error
-	if err := migrations.Up(context.Background(), conn, o, w.plan); !errors.As(err, &refused) || refused.Code != sqlstate.InsufficientPrivilege ||
-		!strings.Contains(refused.Message, `"app_small"`) || !strings.Contains(refused.Hint, `TO "app_small"`) {
+	// The tables belong to another role, so migrate still fails. The error names the role and the missing right, and
+	// nothing was changed.
+	var refusal *sqlstate.Error
+	if err := migrations.Up(context.Background(), conn, o, w.plan); !errors.As(err, &refusal) || refusal.Code != sqlstate.InsufficientPrivilege ||
+		!strings.Contains(refusal.Message, `"app_small"`) || !strings.Contains(refusal.Hint, `TO "app_small"`) {
 		t.Errorf("tables of another owner: %v", err)
 	} else {
-		t.Logf("%s\n%s", refused.Message, refused.Hint)
+		t.Logf("%s\n%s", refusal.Message, refusal.Hint)
 	}
 	if _, err := migrations.ReadInstalled(context.Background(), w.super); !errors.Is(err, migrations.ErrNotInstalled) {
 		t.Errorf("%v", err)
@@ -403,34 +405,34 @@ func TestSealOnlyLeavesTheRowsToTheRewriter(t *testing.T) {
 	w.want(w.agent(""), "SELECT count(*) FROM public.memories", "0")
 }
 
-// The database half of two policies is equal where only what proxies do differs.
-func TestHashIsOfTheDatabaseHalf(t *testing.T) {
+// Two policies have the same plan hash if they differ only in settings of the rewriter.
+func TestPlanHashIgnoresRewriterSettings(t *testing.T) {
 	w := newWorld(t)
 	text, err := os.ReadFile("testdata/policy.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	hashes := func(change ...string) (half, whole string) {
+	hashes := func(replacements ...string) (planHash, policyVersion string) {
 		file := filepath.Join(t.TempDir(), "policy.yaml")
-		if err := os.WriteFile(file, []byte(strings.NewReplacer(change...).Replace(string(text))), 0o600); err != nil {
+		if err := os.WriteFile(file, []byte(strings.NewReplacer(replacements...).Replace(string(text))), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		w.compile(file, rls.Options{})
 		return w.plan.Hash(), w.pol.Version()
 	}
-	half, whole := hashes()
-	if h, v := hashes("{ pin: { respect_consent: true } }", "{}"); h != half || v == whole {
+	planHash, policyVersion := hashes()
+	if h, v := hashes("{ pin: { respect_consent: true } }", "{}"); h != planHash || v == policyVersion {
 		t.Error("a pin is the rewriter's alone")
 	}
-	if h, v := hashes("is: granted", "is: given"); h == half || v == whole {
+	if h, v := hashes("is: granted", "is: given"); h == planHash || v == policyVersion {
 		t.Error("a predicate is in both halves")
 	}
-	if h, v := hashes("version: 1", "# a comment\nversion: 1"); h != half || v != whole {
+	if h, v := hashes("version: 1", "# a comment\nversion: 1"); h != planHash || v != policyVersion {
 		t.Error("a comment changes nothing")
 	}
 }
 
-// Databases of one cluster share the roles: migrating them at the same time, or one twice, must not fail.
+// Databases of one cluster share their roles: concurrent migrates of two databases, or of one, must not fail.
 func TestMigratingAtTheSameTime(t *testing.T) {
 	tier.All(t)
 	first, second := newWorld(t), newWorld(t)
@@ -460,7 +462,8 @@ func TestMigratingAtTheSameTime(t *testing.T) {
 	}
 }
 
-// Roles are the whole server's: migrating a second database does not lock out the proxy of the first.
+// Roles belong to the whole server: migrating a second database does not change the passwords that the proxy of the
+// first uses.
 func TestPasswordsOfOthersStay(t *testing.T) {
 	tier.All(t)
 	first, second, third := newWorld(t), newWorld(t), newWorld(t)
@@ -473,14 +476,14 @@ func TestPasswordsOfOthersStay(t *testing.T) {
 		}
 		_, _ = first.super.Exec(context.Background(), "DROP ROLE IF EXISTS served_agent, served_control, served_reader, served_rows")
 	})
-	up := func(w *world, user, password string) error {
+	migrateWith := func(w *world, user, password string) error {
 		t.Helper()
 		w.compile("testdata/policy.yaml", names)
 		o := o
 		o.AgentPassword = password
 		return migrations.Up(context.Background(), w.db.Connect(t, user), o, w.plan)
 	}
-	has := func(password string) {
+	checkPassword := func(password string) {
 		t.Helper()
 		var verifier string
 		if err := first.super.QueryRow(context.Background(),
@@ -491,17 +494,17 @@ func TestPasswordsOfOthersStay(t *testing.T) {
 			t.Errorf("the role's password is not %q", password)
 		}
 	}
-	if err := up(first, "postgres", "one"); err != nil {
+	if err := migrateWith(first, "postgres", "one"); err != nil {
 		t.Fatal(err)
 	}
-	has("one")
-	var refused *sqlstate.Error
-	if err := up(second, "postgres", "two"); !errors.As(err, &refused) || refused.Code != sqlstate.InvalidPassword ||
-		!strings.Contains(refused.Hint, "roles.agent") {
+	checkPassword("one")
+	var refusal *sqlstate.Error
+	if err := migrateWith(second, "postgres", "two"); !errors.As(err, &refusal) || refusal.Code != sqlstate.InvalidPassword ||
+		!strings.Contains(refusal.Hint, "roles.agent") {
 		t.Errorf("another password: %v", err)
 	}
-	has("one")
-	if err := up(second, "postgres", "one"); err != nil {
+	checkPassword("one")
+	if err := migrateWith(second, "postgres", "one"); err != nil {
 		t.Errorf("the same password: %v", err)
 	}
 	var version int
@@ -509,29 +512,29 @@ func TestPasswordsOfOthersStay(t *testing.T) {
 		t.Fatal(err)
 	}
 	if version >= 160000 { // CREATEROLE does not let a role join those of others
-		var missing *migrations.MissingRightsError
-		if err := up(third, "app_owner", "two"); !errors.As(err, &missing) || len(missing.Statements) != 2 ||
-			missing.Statements[0].SQL != `GRANT "served_reader" TO app_owner` {
+		var missingRights *migrations.MissingRightsError
+		if err := migrateWith(third, "app_owner", "two"); !errors.As(err, &missingRights) || len(missingRights.Statements) != 2 ||
+			missingRights.Statements[0].SQL != `GRANT "served_reader" TO app_owner` {
 			t.Errorf("as a role that may not join those of others: %v", err)
 		}
 		first.exec(first.super, "GRANT served_reader, served_rows TO app_owner")
 	}
-	if err := up(third, "app_owner", "two"); err != nil { // a role that may not read passwords changes nothing
+	if err := migrateWith(third, "app_owner", "two"); err != nil { // a role that may not read passwords changes nothing
 		t.Errorf("as a role that may not read passwords: %v", err)
 	}
-	has("one")
-	if err := up(first, "postgres", "three"); err != nil { // its own roles
+	checkPassword("one")
+	if err := migrateWith(first, "postgres", "three"); err != nil { // its own roles
 		t.Error(err)
 	}
-	has("three")
+	checkPassword("three")
 	first.exec(first.super, "ALTER ROLE served_agent PASSWORD NULL")
-	if err := up(second, "postgres", "two"); err != nil {
+	if err := migrateWith(second, "postgres", "two"); err != nil {
 		t.Errorf("no password yet: %v", err)
 	}
-	has("two")
+	checkPassword("two")
 }
 
-// baseMigrations is how many there are: one file down for each up.
+// baseMigrations returns the number of base migrations: each has one file for down.
 func baseMigrations(t *testing.T) int {
 	files, err := filepath.Glob("../migrations/sql/*.down.sql")
 	if err != nil || len(files) == 0 {

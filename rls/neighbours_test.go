@@ -12,7 +12,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Existing objects of the customer's database change nothing for agents, and agents' rules change nothing for others.
+// Policies and grants that exist in the customer's database change nothing for agents, and the agents' policies change
+// nothing for other roles.
 func TestNeighboursChangeNothing(t *testing.T) {
 	w := newWorld(t,
 		"CREATE POLICY everybody ON memories USING (true)",
@@ -22,8 +23,8 @@ func TestNeighboursChangeNothing(t *testing.T) {
 		"GRANT SELECT ON memories TO PUBLIC",
 	).migrate()
 	agent, other := w.agent(user1), w.db.Connect(t, "app_other")
-	w.want(agent, titles, visible)
-	w.want(agent, names, "Ada")
+	w.want(agent, titlesQuery, visibleTitles)
+	w.want(agent, namesQuery, "Ada")
 	w.want(other, "SELECT count(*) FROM memories", "8")
 	w.want(other, "SELECT count(*) FROM people", "4")
 	w.want(other, "INSERT INTO memories (id, user_id, title) VALUES (gen_random_uuid(), '"+user2+"', 'x') RETURNING title", "x")
@@ -35,38 +36,38 @@ func TestNeighboursChangeNothing(t *testing.T) {
 func TestOwnerCanDump(t *testing.T) {
 	tier.All(t)
 	w := migrated(t)
-	path, same := pgtest.ClientProgram(t, "pg_dump")
-	if !same {
+	path, isSameVersion := pgtest.ClientProgram(t, "pg_dump")
+	if !isSameVersion {
 		t.Skip("pg_dump does not dump a server of another version")
 	}
 	dump := exec.Command(path, "-h", w.db.SocketDir, "-p", strconv.Itoa(w.db.Port), "-U", "app_owner", w.db.Name)
-	var errs bytes.Buffer
-	dump.Stderr = &errs
+	var stderr bytes.Buffer
+	dump.Stderr = &stderr
 	out, err := dump.Output()
 	if err != nil {
-		t.Fatalf("pg_dump: %v\n%s", err, errs.String())
+		t.Fatalf("pg_dump: %v\n%s", err, stderr.String())
 	}
 	if n := strings.Count(string(out), "SECRET"); n != 6 {
 		t.Errorf("the dump has %d of 6 hidden rows", n)
 	}
 }
 
-// The reader sees every row even where a table is FORCEd: policies that read through a role whom row security concerns
-// would show every memory.
+// The reader role sees every row even if row security is FORCEd on a table. Otherwise a policy that reads through the
+// reader's views would find no refusals, and show every memory.
 func TestForceOnLookupTablesHidesNothingFromPredicates(t *testing.T) {
 	w := newWorld(t, // so that pgconsent_open does not help the owner
 		"ALTER TABLE people ENABLE ROW LEVEL SECURITY; CREATE POLICY own ON people TO app_other USING (true)",
 		"ALTER TABLE memory_participants ENABLE ROW LEVEL SECURITY; CREATE POLICY own ON memory_participants TO app_other USING (true)",
 	).migrate()
-	w.want(w.agent(user1), titles, visible)
+	w.want(w.agent(user1), titlesQuery, visibleTitles)
 	w.exec(w.owner, "ALTER TABLE people FORCE ROW LEVEL SECURITY; ALTER TABLE memory_participants FORCE ROW LEVEL SECURITY")
-	w.want(w.agent(user1), titles, visible)
+	w.want(w.agent(user1), titlesQuery, visibleTitles)
 }
 
-// Every rule with each lookup table emptied, as a mistake would empty it, shows fewer rows and never more.
+// If a lookup table appears empty by mistake, every rule shows fewer rows and never more.
 func TestEmptiedLookupTablesHide(t *testing.T) {
 	tier.All(t)
-	breaks := map[string]string{
+	mistakes := map[string]string{
 		"the reader's policies are gone": "DROP POLICY pgconsent_open ON %[1]s; DROP POLICY pgconsent_reader ON %[1]s",
 		"a policy hides all":             "CREATE POLICY oops ON %[1]s AS RESTRICTIVE USING (false)",
 		"the view has another owner": "DROP POLICY pgconsent_open ON %[1]s; GRANT SELECT ON %[1]s TO " +
@@ -74,12 +75,12 @@ func TestEmptiedLookupTablesHide(t *testing.T) {
 		"forced, and owned by the owner": "DROP POLICY pgconsent_open ON %[1]s; ALTER TABLE %[1]s FORCE ROW LEVEL " +
 			"SECURITY; GRANT CREATE ON SCHEMA pgconsent TO app_owner; ALTER VIEW pgconsent.h_public_%[1]s OWNER TO app_owner",
 	}
-	for name, sql := range breaks {
+	for name, sql := range mistakes {
 		for _, table := range []string{"people", "memory_participants"} {
 			t.Run(name+" of "+table, func(t *testing.T) {
 				w := migrated(t)
 				agent := w.agent(user1)
-				w.want(agent, titles, visible)
+				w.want(agent, titlesQuery, visibleTitles)
 				w.exec(w.super, strings.ReplaceAll(sql, "%[1]s", table))
 				got, err := query(agent, "SELECT title FROM public.memories ORDER BY id")
 				if err != nil {

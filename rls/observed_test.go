@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// A table that is only observed shows agents every row. The rows that its rule would show can be compared with that,
-// even if no other rule looks up other tables.
+// Agents see every row of a table that is only observed. The proxy can compare these rows with those that the rule
+// would show, even if no enforced rule needs the lookup views.
 func TestObservedTablesCanBeCompared(t *testing.T) {
 	w := newWorld(t)
 	file := filepath.Join(t.TempDir(), "policy.yaml")
@@ -27,11 +27,11 @@ tables:
 	}
 	w.compile(file, rls.Options{})
 	w.migrate()
-	compared, refused := rewrite.New(w.snap, w.pol.Enforced(), rewrite.AlwaysInjectedMode).Rewrite(titles, false)
-	if refused != nil {
-		t.Fatal(refused)
+	enforced, refusal := rewrite.New(w.snap, w.pol.Enforced(), rewrite.AlwaysInjectedMode).Rewrite(titlesQuery, false)
+	if refusal != nil {
+		t.Fatal(refusal)
 	}
 	agent := w.agent(user1)
 	w.want(agent, "SELECT count(*) FROM memories", "8")
-	w.want(agent, w.key().Sign(claims(agent, user1).Profile, compared.Text), visible)
+	w.want(agent, w.key().Sign(claims(agent, user1).Profile, enforced.Text), visibleTitles)
 }

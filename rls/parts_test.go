@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-const listedPartsPolicy = `
+const listedPartitionsPolicy = `
 version: 1
 attributes: { user: { type: uuid, source: credential } }
 tables:
@@ -28,8 +28,8 @@ tables:
 // its table.
 func TestPartitionsWithRulesOfTheirOwn(t *testing.T) {
 	tier.All(t)
-	w := newWorld(t, partedSchema)
-	doc, err := policy.Parse("p.yaml", []byte(listedPartsPolicy))
+	w := newWorld(t, partitionedSchema)
+	doc, err := policy.Parse("p.yaml", []byte(listedPartitionsPolicy))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,21 +49,21 @@ func TestPartitionsWithRulesOfTheirOwn(t *testing.T) {
 		"DELETE FROM events WHERE id = 2", "DELETE FROM events_31 WHERE id = 22", "DELETE FROM events_3 WHERE id = 21",
 		"UPDATE events SET user_id = '" + user2 + "' WHERE id = 24", "TRUNCATE events_31",
 	} {
-		var taken string
-		var changed bool
-		if err := control.QueryRow(context.Background(), "SELECT pg_current_snapshot()::text").Scan(&taken); err != nil {
+		var snapshot string
+		var isChanged bool
+		if err := control.QueryRow(context.Background(), "SELECT pg_current_snapshot()::text").Scan(&snapshot); err != nil {
 			t.Fatal(err)
 		}
 		w.exec(w.owner, sql)
-		if err := control.QueryRow(context.Background(), "SELECT pgconsent.changed_since($1::text::pg_snapshot)", taken).Scan(&changed); err != nil {
+		if err := control.QueryRow(context.Background(), "SELECT pgconsent.changed_since($1::text::pg_snapshot)", snapshot).Scan(&isChanged); err != nil {
 			t.Fatal(err)
 		}
-		if !changed {
+		if !isChanged {
 			t.Errorf("%s is not noted", sql)
 		}
 	}
 
-	// A partition that leaves and comes back is none of migrate's business.
+	// Migrate is not needed after a partition was detached and attached again.
 	w.exec(w.owner, "ALTER TABLE events DETACH PARTITION parts.events_1; ALTER TABLE events ATTACH PARTITION parts.events_1 FOR VALUES FROM (0) TO (10)")
 	w.migrate()
 	if err := migrations.Down(context.Background(), w.owner, migrations.Options{}); err != nil {

@@ -84,7 +84,7 @@ func (f *planFacts) rowSecurity(r *catalog.Relation, roles string, written bool)
 	o := newObject("row security of "+r.Name.String(), "", r)
 	table := r.Name.SQL()
 	o.drop(dropPoliciesReason, dropPolicy(openPolicy, r))
-	if f.found.RowSecurity[r.Name.String()] {
+	if f.foundState.RowSecurity[r.Name.String()] {
 		command := "SELECT"
 		if written {
 			command = "ALL" // every command has a restrictive policy of its own

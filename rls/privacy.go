@@ -75,28 +75,28 @@ func (f privacyFeature) objects() []Object {
 		out = append(out, f.consentTrigger(x))
 	}
 	if g := s.Generalize; g != nil {
-		made := "COALESCE(" + asText("NEW", g.Link.Made) + ", '')"
+		madeKey := "COALESCE(" + asText("NEW", g.Link.Made) + ", '')"
 		out = append(out, f.noteTrigger(g.Link.Relation,
 			"  IF TG_OP OPERATOR(pg_catalog.=) 'INSERT' THEN\n"+
-				f.noteAccess("    ", "draw", g.Link.Relation, made, asText("NEW", g.Link.Store), "after")+"  END IF;\n"))
+				f.noteAccess("    ", "draw", g.Link.Relation, madeKey, asText("NEW", g.Link.Store), "after")+"  END IF;\n"))
 	}
 	return append(out, f.functions(s))
 }
 
 func (f privacyFeature) consentTrigger(x *policy.Consents) Object {
-	in := func(row string) string {
+	isActive := func(row string) string {
 		if x.Revoked == "" {
 			return "true"
 		}
 		return row + "." + catalog.QuoteIdent(x.Revoked) + " IS NULL"
 	}
-	who := func(row string) string {
+	parties := func(row string) string {
 		return "ARRAY[" + asText(row, x.Grantor) + ", " + asText(row, x.Grantee) + "]"
 	}
 	return f.noteTrigger(x.Relation, `  IF TG_OP OPERATOR(pg_catalog.=) 'UPDATE' THEN
-    IF `+in("OLD")+` THEN before := `+who("OLD")+`; END IF;
+    IF `+isActive("OLD")+` THEN before := `+parties("OLD")+`; END IF;
   END IF;
-  IF `+in("NEW")+` THEN after := `+who("NEW")+`; END IF;
+  IF `+isActive("NEW")+` THEN after := `+parties("NEW")+`; END IF;
   IF after IS DISTINCT FROM before THEN
     IF before OPERATOR(pg_catalog.<>) '{}'::pg_catalog.text[] THEN
 `+f.noteAccess("      ", "withdraw", x.Relation, asText("OLD", x.Key), asText("OLD", x.Store), "before")+`    END IF;
@@ -106,24 +106,24 @@ func (f privacyFeature) consentTrigger(x *policy.Consents) Object {
 `)
 }
 
-func (f privacyFeature) noteAccess(indent, did string, r *catalog.Relation, key, store, who string) string {
+func (f privacyFeature) noteAccess(indent, action string, r *catalog.Relation, key, store, persons string) string {
 	return fmt.Sprintf("%sPERFORM pgconsent.privacy_note(%s, %s, %s, %s, %s, pgconsent_signed.attr(%s));\n", indent,
-		catalog.QuoteLiteral(did),
-		catalog.QuoteLiteral(r.Name.String()), key, store, who, catalog.QuoteLiteral(f.policy.Privacy().CallerAttribute))
+		catalog.QuoteLiteral(action),
+		catalog.QuoteLiteral(r.Name.String()), key, store, persons, catalog.QuoteLiteral(f.policy.Privacy().CallerAttribute))
 }
 
 // noteListChanges returns statements that record which elements a list has gained and lost.
-func (f privacyFeature) noteListChanges(more, less string, r *catalog.Relation, key, store string) string {
-	without := func(a, b string) string {
+func (f privacyFeature) noteListChanges(gainAction, lossAction string, r *catalog.Relation, key, store string) string {
+	elementsWithout := func(a, b string) string {
 		return "ARRAY(SELECT DISTINCT u.id FROM pg_catalog.unnest(" + a +
 			") AS u (id) WHERE u.id IS NOT NULL AND (u.id OPERATOR(pg_catalog.=) ANY (" + b + ")) IS NOT TRUE ORDER BY 1)"
 	}
-	return "  changed := " + without("after", "before") +
+	return "  changed := " + elementsWithout("after", "before") +
 		";\n  IF pg_catalog.cardinality(changed) OPERATOR(pg_catalog.>) 0 THEN\n" +
-		f.noteAccess("    ", more, r, key, store, "changed") + "  END IF;\n" +
-		"  changed := " + without("before", "after") +
+		f.noteAccess("    ", gainAction, r, key, store, "changed") + "  END IF;\n" +
+		"  changed := " + elementsWithout("before", "after") +
 		";\n  IF pg_catalog.cardinality(changed) OPERATOR(pg_catalog.>) 0 THEN\n" +
-		f.noteAccess("    ", less, r, key, store, "changed") + "  END IF;\n"
+		f.noteAccess("    ", lossAction, r, key, store, "changed") + "  END IF;\n"
 }
 
 // noteTrigger returns a trigger that records to whom the rows of a table give access, and from whom they withdraw it.
@@ -163,16 +163,17 @@ func (f privacyFeature) functions(s *policy.Privacy) Object {
 	if s == nil {
 		return o.Object
 	}
-	const head = "LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $pgconsent$\n"
+	const functionOptions = "LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $pgconsent$\n"
 	for _, sql := range []string{
-		createPrivacyRows(s, head), createPrivacyConsents(s.Consents, head), createPrivacyGuardians(s.Guardians, head),
-		createPrivacyContexts(s.Contexts, head), createPrivacyDrawn(s, head),
+		createPrivacyRows(s, functionOptions), createPrivacyConsents(s.Consents,
+			functionOptions), createPrivacyGuardians(s.Guardians, functionOptions),
+		createPrivacyContexts(s.Contexts, functionOptions), createPrivacyDrawn(s, functionOptions),
 	} {
 		o.create(sql)
 	}
-	all := strings.Join(privacyFunctions, ", ")
-	o.create(fmt.Sprintf("REVOKE ALL ON FUNCTION %s FROM PUBLIC", all))
-	o.create(fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s TO %s", all, f.control))
+	functionList := strings.Join(privacyFunctions, ", ")
+	o.create(fmt.Sprintf("REVOKE ALL ON FUNCTION %s FROM PUBLIC", functionList))
+	o.create(fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s TO %s", functionList, f.control))
 	o.grant(rightsOn("TABLE", listOf("pgconsent.privacy_event"), listOf(f.control), "", "SELECT"))
 	return o.Object
 }
@@ -188,7 +189,7 @@ func isGuardianCondition(g *policy.Guardians, store, subject string) string {
 }
 
 // createPrivacyRows returns the statement that creates the function which lists memories with who sees them.
-func createPrivacyRows(s *policy.Privacy, head string) string {
+func createPrivacyRows(s *policy.Privacy, functionOptions string) string {
 	parts := make([]string, len(s.Memories))
 	for i, m := range s.Memories {
 		store := asText("t", m.StoreColumn)
@@ -227,10 +228,11 @@ WHERE (q.owner OPERATOR(pg_catalog.=) privacy_rows.caller `+
 		`OR privacy_rows.subject IS NULL AND pg_catalog.cardinality(q.speaks) OPERATOR(pg_catalog.>) 0)
   AND (after IS NULL OR ROW(q.store, q.kind, q.key) OPERATOR(pg_catalog.>) ROW(after[1], after[2], after[3]))
 ORDER BY q.store, q.kind, q.key LIMIT most
-$pgconsent$`, head, isGuardianCondition(s.Guardians, "r.store", "u.id"), strings.Join(parts, "\n  UNION ALL\n"))
+$pgconsent$`, functionOptions, isGuardianCondition(s.Guardians, "r.store", "u.id"), strings.Join(parts,
+		"\n  UNION ALL\n"))
 }
 
-func createPrivacyConsents(x *policy.Consents, head string) string {
+func createPrivacyConsents(x *policy.Consents, functionOptions string) string {
 	body := "SELECT NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, " +
 		"NULL::pg_catalog.text WHERE false"
 	if x != nil {
@@ -248,32 +250,32 @@ func createPrivacyConsents(x *policy.Consents, head string) string {
 	}
 	return "CREATE FUNCTION pgconsent.privacy_consents(of_store pg_catalog.text)\nRETURNS TABLE " +
 		"(key pg_catalog.text, grantor pg_catalog.text, grantee pg_catalog.text, scope pg_catalog.text, given " +
-		"pg_catalog.text)\n" + head + body + "\n$pgconsent$"
+		"pg_catalog.text)\n" + functionOptions + body + "\n$pgconsent$"
 }
 
-func createPrivacyGuardians(x *policy.Guardians, head string) string {
+func createPrivacyGuardians(x *policy.Guardians, functionOptions string) string {
 	body := "SELECT NULL::pg_catalog.text, NULL::pg_catalog.text WHERE false"
 	if x != nil {
 		body = fmt.Sprintf("SELECT %s, %s FROM %s AS t WHERE %s OPERATOR(pg_catalog.=) privacy_guardians.of_store "+
 			"ORDER BY 1, 2", asText("t", x.Subject), asText("t", x.Guardian), x.Relation.Name.SQL(), asText("t", x.Store))
 	}
 	return "CREATE FUNCTION pgconsent.privacy_guardians(of_store pg_catalog.text)\nRETURNS TABLE " +
-		"(subject pg_catalog.text, guardian pg_catalog.text)\n" + head + body + "\n$pgconsent$"
+		"(subject pg_catalog.text, guardian pg_catalog.text)\n" + functionOptions + body + "\n$pgconsent$"
 }
 
-func createPrivacyContexts(x *policy.Contexts, head string) string {
+func createPrivacyContexts(x *policy.Contexts, functionOptions string) string {
 	body := "SELECT NULL::pg_catalog.text, NULL::pg_catalog.text[] WHERE false"
 	if x != nil {
 		body = fmt.Sprintf("SELECT %s, %s FROM %s AS t WHERE %s OPERATOR(pg_catalog.=) privacy_contexts.of_store "+
 			"ORDER BY 1", asText("t", x.Name), listAsArray(x.Participants, "t"), x.Relation.Name.SQL(), asText("t", x.Store))
 	}
 	return "CREATE FUNCTION pgconsent.privacy_contexts(of_store pg_catalog.text)\nRETURNS TABLE " +
-		"(name pg_catalog.text, participants pg_catalog.text[])\n" + head + body + "\n$pgconsent$"
+		"(name pg_catalog.text, participants pg_catalog.text[])\n" + functionOptions + body + "\n$pgconsent$"
 }
 
 // createPrivacyDrawn returns the statement that creates the function which lists the beliefs drawn from memories of the
 // caller's own stores, with their texts.
-func createPrivacyDrawn(s *policy.Privacy, head string) string {
+func createPrivacyDrawn(s *policy.Privacy, functionOptions string) string {
 	body := "SELECT NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, " +
 		"NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, NULL::pg_catalog.text, " +
 		"NULL::pg_catalog.text WHERE false"
@@ -284,9 +286,9 @@ func createPrivacyDrawn(s *policy.Privacy, head string) string {
 			join = fmt.Sprintf(" JOIN %s AS o ON o.%s OPERATOR(pg_catalog.=) m.%s", x.Relation.Name.SQL(),
 				catalog.QuoteIdent(x.ID), catalog.QuoteIdent(g.BeliefKind.StoreColumn))
 		}
-		at := "''::pg_catalog.text" // the text of the time, whose order is that of time
+		timeText := "''::pg_catalog.text" // the text of the time, whose order is that of time
 		if g.Link.At != "" {
-			at = fmt.Sprintf("COALESCE(pg_catalog.to_char(l.%s::pg_catalog.timestamptz AT TIME ZONE 'UTC', "+
+			timeText = fmt.Sprintf("COALESCE(pg_catalog.to_char(l.%s::pg_catalog.timestamptz AT TIME ZONE 'UTC', "+
 				`'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), '')`, catalog.QuoteIdent(g.Link.At))
 		}
 		body = fmt.Sprintf("SELECT * FROM (SELECT %s::pg_catalog.text AS kind, %s AS key, %s AS store, %s AS text, "+
@@ -298,7 +300,8 @@ WHERE q.owner OPERATOR(pg_catalog.=) caller `+
 ORDER BY q.at DESC, q.key DESC, q.source DESC LIMIT most`,
 			catalog.QuoteLiteral(g.BeliefKind.Kind), asText("m", g.BeliefKind.Key), asText("m", g.BeliefKind.StoreColumn),
 			asText("m",
-				g.BeliefKind.Content), asText("l", g.Link.Source), asText("l", g.Link.Kind), asText("l", g.Link.Note), at, owner,
+				g.BeliefKind.Content), asText("l", g.Link.Source), asText("l", g.Link.Kind), asText("l", g.Link.Note), timeText,
+			owner,
 			g.Link.Relation.Name.SQL(), g.BeliefKind.Relation.Name.SQL(), catalog.QuoteIdent(g.BeliefKind.Key),
 			catalog.QuoteIdent(g.Link.Made), catalog.QuoteIdent(g.BeliefKind.StoreColumn), catalog.QuoteIdent(g.Link.Store),
 			join)
@@ -306,5 +309,5 @@ ORDER BY q.at DESC, q.key DESC, q.source DESC LIMIT most`,
 	return "CREATE FUNCTION pgconsent.privacy_drawn(caller pg_catalog.text, after " +
 		"pg_catalog.text[], most pg_catalog.int4)\nRETURNS TABLE (kind pg_catalog.text, key pg_catalog.text, " +
 		"store pg_catalog.text, text pg_catalog.text, source pg_catalog.text, source_kind pg_catalog.text, note " +
-		"pg_catalog.text, at pg_catalog.text, owner pg_catalog.text)\n" + head + body + "\n$pgconsent$"
+		"pg_catalog.text, at pg_catalog.text, owner pg_catalog.text)\n" + functionOptions + body + "\n$pgconsent$"
 }

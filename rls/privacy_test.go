@@ -2,10 +2,10 @@ package rls_test
 
 import "testing"
 
-// A column called as an argument is, of the owner's, does not say who asks.
+// The owner's columns may have the names of the functions' arguments: the caller is still the argument.
 func TestPrivacyRowsWithColumnsOfAnyName(t *testing.T) {
 	const columns = ", caller text, of_store text, after text[], most int, of_kind text"
-	_, super, _ := materializedOver(t, `version: 1
+	_, super, _ := materializedDatabaseOf(t, `version: 1
 attributes: { user: { type: text, source: credential } }
 tables:
   mem: { rows: [ { grant: { column: access_grants, to: user } } ] }
@@ -30,10 +30,10 @@ INSERT INTO guardians VALUES ('s1', 'dog', 'g1', 'g1', 's2', '{z,z,z}', 0, 'x')`
 	}
 }
 
-// What is told of a store is what it holds and what applies: consents that are neither withdrawn nor expired, and its
-// guardians. Rows are told to their owner, their subjects, and those who speak for the subjects in that store.
-func TestPrivacyTellsWhatHolds(t *testing.T) {
-	_, super, _ := materializedOver(t, `version: 1
+// The privacy functions list valid entries of a store: its guardians, and consents that are neither withdrawn nor
+// expired. They list a row to its owner, its subjects, and the guardians of the subjects in that store.
+func TestPrivacyFunctionsReturnValidEntries(t *testing.T) {
+	_, super, _ := materializedDatabaseOf(t, `version: 1
 attributes: { user: { type: text, source: credential } }
 tables:
   mem: { rows: [ { grant: { column: access_grants, to: user } } ] }

@@ -17,8 +17,8 @@ import (
 func TestShadowsAnswerPsql(t *testing.T) {
 	tier.All(t)
 	w := newWorld(t, "CREATE TABLE part (id int, at date) PARTITION BY RANGE (at)").migrate()
-	path, same := pgtest.ClientProgram(t, "psql")
-	if !same {
+	path, isSameVersion := pgtest.ClientProgram(t, "psql")
+	if !isSameVersion {
 		t.Skip("this psql is of another version than the server, whose catalogs it may not know")
 	}
 	psql := exec.Command(path, "-X", "-E", "-h", w.db.SocketDir, "-p", strconv.Itoa(w.db.Port), "-U", "postgres", w.db.Name)

@@ -12,21 +12,21 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Whatever rights PUBLIC has, agents write nothing that the policy does not let them write. Tried are its tables, those
-// that its predicates read, and their partitions by name.
+// Even if PUBLIC has all rights, agents can only write what the policy permits. The test writes to the policy's tables,
+// the tables that its predicates read, and their partitions by name.
 func TestAgentsWriteNothingThatPublicMay(t *testing.T) {
 	tier.All(t)
-	for name, world := range map[string]func(t *testing.T) *world{
+	for name, makeWorld := range map[string]func(t *testing.T) *world{
 		"listed": func(t *testing.T) *world { return newWorld(t).migrate() },
 		"unlisted": func(t *testing.T) *world {
 			w := newWorld(t)
 			w.compile("testdata/unlisted.yaml", rls.Options{})
 			return w.migrate()
 		},
-		"parts": partedWorld,
+		"parts": partitionedWorld,
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, w := context.Background(), world(t)
+			ctx, w := context.Background(), makeWorld(t)
 			rows, err := w.super.Query(ctx, `SELECT format('%s', c.oid::regclass), quote_ident(a.attname) FROM pg_class c
 				JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 				WHERE c.relkind IN ('r', 'p') AND c.relnamespace IN (SELECT oid FROM pg_namespace WHERE nspname IN ('public', 'parts')) AND c.relrowsecurity ORDER BY 1, 2`)
@@ -38,22 +38,22 @@ func TestAgentsWriteNothingThatPublicMay(t *testing.T) {
 				t.Fatalf("%v, %v", columns, err)
 			}
 			agent := w.agent(user1)
-			try := func(sql string) {
+			checkWriteFails := func(sql string) {
 				t.Helper()
 				tag, err := agent.Exec(ctx, sql)
-				var refused *pgconn.PgError
-				// a partition is looked for first
-				if err == nil && tag.RowsAffected() > 0 || err != nil && (!errors.As(err, &refused) || refused.Code != "42501" && refused.Code != "23514") {
+				var refusal *pgconn.PgError
+				// 23514: PostgreSQL looks for a partition before it checks row security
+				if err == nil && tag.RowsAffected() > 0 || err != nil && (!errors.As(err, &refusal) || refusal.Code != "42501" && refusal.Code != "23514") {
 					t.Errorf("%s: %s, %v", sql, tag, err)
 				}
 			}
 			for i, c := range columns {
 				if i == 0 || columns[i-1][0] != c[0] {
 					w.exec(w.super, "GRANT SELECT, INSERT, UPDATE, DELETE ON "+c[0]+" TO PUBLIC")
-					try("DELETE FROM " + c[0])
-					try("INSERT INTO " + c[0] + " DEFAULT VALUES")
+					checkWriteFails("DELETE FROM " + c[0])
+					checkWriteFails("INSERT INTO " + c[0] + " DEFAULT VALUES")
 				}
-				try("UPDATE " + c[0] + " SET " + c[1] + " = DEFAULT")
+				checkWriteFails("UPDATE " + c[0] + " SET " + c[1] + " = DEFAULT")
 			}
 		})
 	}

@@ -91,9 +91,9 @@ func (p *Plan) PolicyVersion() string { return p.facts.policy.Version() }
 type feature interface{ objects() []Object }
 
 // Objects returns the objects of the plan for a database in the given state, in the order in which they are made.
-func (p *Plan) Objects(found migrations.Found) []Object {
+func (p *Plan) Objects(foundState migrations.Found) []Object {
 	f := *p.facts
-	f.found = found
+	f.foundState = foundState
 	var out []Object
 	for _, kind := range []feature{
 		revocations{&f}, schemaRights{&f}, lookupViews{&f}, liveAttributes{&f}, materializations{&f}, signedViews{&f},

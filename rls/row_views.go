@@ -15,7 +15,7 @@ import (
 // row security applies as it does to agents, and that may read these tables and nothing else.
 type rowViews struct{ *planFacts }
 
-func rowViewIdentity(of catalog.Name) string { return "view " + predicate.RowView(of).String() }
+func rowViewIdentity(name catalog.Name) string { return "view " + predicate.RowView(name).String() }
 
 func (f rowViews) objects() []Object {
 	var out []Object
@@ -60,22 +60,22 @@ func (f rowViews) views(t *policy.Table) Object {
 	o := newObject(rowViewIdentity(name), "", t.Relation)
 	o.NeededObjects = f.objectsRead(conditionsOf(t)...)
 	query := f.rowQuery(t, t.Columns.Columns)
-	plain, both := query, query+f.ruleInView(t)
+	plainQuery, filteredQuery := query, query+f.ruleInView(t)
 	owner, options, reason := f.rowsRole, "", "The row view reads the table as its owner, under row security."
 	if t.LacksRowSecurity() {
 		// The relation has no row security. So the rule is in the view, and the view's barrier makes it run before the
 		// agent's expressions. Both views are then the same.
 		owner, options = f.reader, " WITH (security_barrier)"
 		reason = "The view reads it as its owner; the rule is in the view."
-		plain = query + ruleWithoutRowSecurity(t)
-		both = plain
+		plainQuery = query + ruleWithoutRowSecurity(t)
+		filteredQuery = plainQuery
 	}
 	o.grant(rightsOn("TABLE", listOf(name.SQL()), listOf(owner), reason, "SELECT"))
 	o.why = "Agents read this view in place of a table with hidden columns: what it does not have does not exist for them."
 	for _, v := range []struct {
 		name  catalog.Name
 		query string
-	}{{predicate.RowView(name), plain}, {predicate.FilteredRowView(name), both}} {
+	}{{predicate.RowView(name), plainQuery}, {predicate.FilteredRowView(name), filteredQuery}} {
 		o.create(fmt.Sprintf("CREATE VIEW %s%s AS\n%s", v.name.SQL(), options, v.query))
 		o.create(fmt.Sprintf("GRANT SELECT ON %s TO %s", v.name.SQL(), f.agent))
 		o.create(fmt.Sprintf("ALTER VIEW %s OWNER TO %s", v.name.SQL(), owner))

@@ -39,7 +39,7 @@ INSERT INTO odd SELECT 6, '00000000-0000-0000-0000-000000000002', 'SECRET', 'SEC
   NULL, NULL, NULL, '{"title": "SECRET"}', '{"title": "SECRET"}';
 `
 
-// oddWorld is a database with a table on which every kind of mask has an effect.
+// oddWorld returns a database with a table on which every kind of mask has an effect.
 func oddWorld(t *testing.T, o rls.Options, before ...string) *world {
 	t.Helper()
 	w := newWorld(t, append([]string{
@@ -49,7 +49,8 @@ func oddWorld(t *testing.T, o rls.Options, before ...string) *world {
 	return w
 }
 
-// Every mask gives what it says, for values at the ends of their types as well, and none raises.
+// Every mask returns what the documentation says, also for the smallest and largest values of a type, and raises no
+// error.
 func TestMasks(t *testing.T) {
 	w := oddWorld(t, rls.Options{}).migrate()
 	agent := w.agent(user1)
@@ -82,18 +83,19 @@ func TestMasks(t *testing.T) {
 		if err != nil || strings.Contains(text, "SECRET") || strings.Contains(text, "a@b") || strings.Contains(text, "same") {
 			t.Errorf("%s shows %s, %v", view, text, err)
 		}
-		w.refused(agent, "42703", "SELECT secret FROM "+view)
-		w.refused(agent, "42703", "SELECT user_id FROM "+view)
+		w.wantRefusal(agent, "42703", "SELECT secret FROM "+view)
+		w.wantRefusal(agent, "42703", "SELECT user_id FROM "+view)
 	}
 	// A hash has a key, which agents can neither read nor use.
-	first, _ := query(agent, "SELECT hashed FROM pgconsent_rows.public_odd WHERE id = 1")
-	w.want(w.super, "SELECT pgconsent.mask('same')", first)
-	w.want(w.super, "SELECT left(encode(sha256('same'), 'hex'), 32) = '"+first+"'", "f")
-	w.refused(agent, "42501", "SELECT pgconsent.mask('same')")
-	w.refused(agent, "42501", "SELECT * FROM pgconsent.mask_key")
+	firstHash, _ := query(agent, "SELECT hashed FROM pgconsent_rows.public_odd WHERE id = 1")
+	w.want(w.super, "SELECT pgconsent.mask('same')", firstHash)
+	w.want(w.super, "SELECT left(encode(sha256('same'), 'hex'), 32) = '"+firstHash+"'", "f")
+	w.wantRefusal(agent, "42501", "SELECT pgconsent.mask('same')")
+	w.wantRefusal(agent, "42501", "SELECT * FROM pgconsent.mask_key")
 	other := oddWorld(t, rls.Options{}).migrate()
-	if second, _ := query(other.agent(user1), "SELECT hashed FROM pgconsent_rows.public_odd WHERE id = 1"); second == first || second == "" {
-		t.Errorf("two databases hash alike: %s, %s", first, second)
+	if secondHash, _ := query(other.agent(user1), "SELECT hashed FROM pgconsent_rows.public_odd WHERE id = 1"); secondHash == firstHash ||
+		secondHash == "" {
+		t.Errorf("two databases hash alike: %s, %s", firstHash, secondHash)
 	}
 }
 
@@ -102,13 +104,13 @@ func TestMasks(t *testing.T) {
 func TestNoMaskShowsWithoutItsCondition(t *testing.T) {
 	tier.All(t)
 	masks := map[policy.Mask]bool{}
-	conditional := func(when predicate.Node) *world {
+	worldWithCondition := func(condition predicate.Node) *world {
 		w := oddWorld(t, rls.Options{})
 		odd, _ := w.pol.Table(catalog.Name{Schema: "public", Name: "odd"})
 		odd.Columns.Columns = append(odd.Columns.Columns, policy.VisibleColumn{Name: "secret", Type: "text"})
 		for i := range odd.Columns.Columns {
 			if c := &odd.Columns.Columns[i]; c.Name != "id" {
-				c.Condition, c.GroupCondition, masks[c.Mask] = when, when, true
+				c.Condition, c.GroupCondition, masks[c.Mask] = condition, condition, true
 			}
 		}
 		odd.Columns.ByKey = &policy.ByKey{Key: []string{"id"}, MaxKeys: 5, Columns: odd.Columns.Columns,
@@ -116,28 +118,28 @@ func TestNoMaskShowsWithoutItsCondition(t *testing.T) {
 		w.plan = rls.Generate(w.pol, w.snap, rls.Options{SignedViews: true})
 		return w.migrate()
 	}
-	always := conditional(nil)
+	unconditional := worldWithCondition(nil)
 	for m := policy.Plain; m <= policy.Keys; m++ {
 		if !masks[m] {
 			t.Errorf("no column has mask %d", m)
 		}
 	}
-	all := always.agent(user1)
-	for _, met := range [][]string{{"1", "3"}, {"2", "4", "5"}} {
-		var when predicate.Any
-		for _, id := range met {
-			when = append(when, predicate.Status{Column: "id", Value: id})
+	unconditionalAgent := unconditional.agent(user1)
+	for _, visibleIDs := range [][]string{{"1", "3"}, {"2", "4", "5"}} {
+		var condition predicate.Any
+		for _, id := range visibleIDs {
+			condition = append(condition, predicate.Status{Column: "id", Value: id})
 		}
-		w := conditional(when)
+		w := worldWithCondition(condition)
 		odd, _ := w.pol.Table(catalog.Name{Schema: "public", Name: "odd"})
-		some := w.agent(user1)
+		agent := w.agent(user1)
 		// Leak-safe statements read columns without a condition on a value, and so none of these columns.
 		if got, err := query(w.super,
 			"SELECT string_agg(attname, ' ') FROM pg_attribute WHERE attrelid = "+
 				"'pgconsent_signed.visible_public_odd'::regclass AND attnum > 0"); err != nil || got != "id" {
 			t.Errorf("the signed view has %s, %v", got, err)
 		}
-		for _, from := range []string{
+		for _, source := range []string{
 			"pgconsent_rows.public_odd", "pgconsent_rows.filtered_public_odd",
 			"pgconsent_rows.key_public_odd(true, ARRAY[1,2,3,4,5])", "pgconsent_rows.filtered_key_public_odd(true, ARRAY[1,2,3,4,5])",
 		} {
@@ -149,39 +151,40 @@ func TestNoMaskShowsWithoutItsCondition(t *testing.T) {
 				if c.Mask == policy.Hash { // the key of each database is its own
 					value += " IS NOT NULL"
 				}
-				ask := "SELECT CASE WHEN id IN (" + strings.Join(met, ", ") + ") THEN (" + value + ")::text ELSE %s END FROM " + from + " ORDER BY id"
-				want, err := query(all, fmt.Sprintf(ask, "'NULL'"))
+				queryFormat := "SELECT CASE WHEN id IN (" + strings.Join(visibleIDs, ", ") + ") THEN (" + value + ")::text ELSE %s END FROM " +
+					source + " ORDER BY id"
+				want, err := query(unconditionalAgent, fmt.Sprintf(queryFormat, "'NULL'"))
 				if err != nil {
 					t.Fatal(err)
 				}
-				got, err := query(some, fmt.Sprintf(ask, "COALESCE("+c.Name+"::text, 'NULL')"))
+				got, err := query(agent, fmt.Sprintf(queryFormat, "COALESCE("+c.Name+"::text, 'NULL')"))
 				if err != nil || got != want {
-					t.Errorf("%s of %s: %s, %v; want %s", c.Name, from, got, err, want)
+					t.Errorf("%s of %s: %s, %v; want %s", c.Name, source, got, err, want)
 				}
 			}
 		}
 	}
 }
 
-// The database holds it: agents have no right on the table, and the role that has is bound by row security.
+// The database enforces row views: agents have no right on the table, and row security restricts the role that has.
 func TestRowViews(t *testing.T) {
 	w := oddWorld(t, rls.Options{}).migrate()
 	agent := w.agent(user1)
-	w.refused(agent, "42501", "SELECT id FROM public.odd")
-	w.refused(agent, "42501", "SELECT FROM public.memories")
+	w.wantRefusal(agent, "42501", "SELECT id FROM public.odd")
+	w.wantRefusal(agent, "42501", "SELECT FROM public.memories")
 	w.want(agent, "SELECT count(*) FROM pgconsent_rows.public_odd", "5")
 	w.want(w.agent(user2), "SELECT id FROM pgconsent_rows.filtered_public_odd", "6")
 	w.want(w.agent(""), "SELECT count(*) FROM pgconsent_rows.public_odd", "0")
 	w.want(w.agent(""), "SELECT count(*) FROM pgconsent_rows.filtered_public_odd", "0")
 	// The rule reads columns that are hidden, and tables that agents may not read at all.
 	w.want(agent, "SELECT title || ' ' || body FROM pgconsent_rows.public_memories ORDER BY 1", "alone bod,with Ada bod")
-	w.want(agent, "SELECT title FROM pgconsent_rows.filtered_public_memories ORDER BY 1", visible)
-	// A column that comes later is hidden, and leaky operators meet visible rows only.
+	w.want(agent, "SELECT title FROM pgconsent_rows.filtered_public_memories ORDER BY 1", visibleTitles)
+	// A column that is added later is hidden, and operators that are not leak-proof run on visible rows only.
 	w.exec(w.owner, "ALTER TABLE odd ADD COLUMN later text DEFAULT 'SECRET'")
-	w.refused(agent, "42703", "SELECT later FROM pgconsent_rows.public_odd")
+	w.wantRefusal(agent, "42703", "SELECT later FROM pgconsent_rows.public_odd")
 	w.want(agent, "SELECT count(*) FROM pgconsent_rows.public_odd WHERE (1 / (id - 6)) IS NOT NULL AND (short || 'x')::text <> 'SEx'", "3")
 
-	// Each enforcement layer holds alone.
+	// Each enforcement layer works without the other.
 	w.exec(w.owner, "ALTER TABLE odd DISABLE ROW LEVEL SECURITY")
 	w.want(agent, "SELECT count(*) FROM pgconsent_rows.public_odd", "6")
 	w.want(agent, "SELECT count(*) FROM pgconsent_rows.filtered_public_odd", "5")
@@ -196,10 +199,10 @@ func TestRowViewsWithoutPolicies(t *testing.T) {
 	agent := w.agent(user1)
 	w.want(agent, "SELECT count(*) FROM pgconsent_rows.public_odd", "6")
 	w.want(agent, "SELECT count(*) FROM pgconsent_rows.filtered_public_odd", "5")
-	w.want(agent, "SELECT title FROM pgconsent_rows.filtered_public_memories ORDER BY 1", visible)
+	w.want(agent, "SELECT title FROM pgconsent_rows.filtered_public_memories ORDER BY 1", visibleTitles)
 }
 
-// The catalogs show the table under its own name, with the columns that show, and nothing of our view.
+// The catalogs show the table under its own name with its visible columns, and do not show pgconsent's view.
 func TestShadowsOfNarrowedTables(t *testing.T) {
 	tier.All(t)
 	w := oddWorld(t, rls.Options{}).migrate()
@@ -208,12 +211,12 @@ func TestShadowsOfNarrowedTables(t *testing.T) {
 	if pgtest.Binaries().Major >= 18 {
 		constraints = "odd_id_not_null,odd_pkey" // NOT NULL of a visible column; that of a hidden column is absent
 	}
-	const shown = "id,none,hashed,key,domain_text,strict,day,stamp,zoned,short,small,big,amount,ratio,doc,old_doc"
+	const shownColumns = "id,none,hashed,key,domain_text,strict,day,stamp,zoned,short,small,big,amount,ratio,doc,old_doc"
 	for sql, want := range map[string]string{
 		"SELECT attname FROM pgconsent_catalog.pg_attribute WHERE attrelid = 'public.odd'::regclass AND attnum > " +
-			"0 ORDER BY attnum": shown,
+			"0 ORDER BY attnum": shownColumns,
 		"SELECT column_name FROM pgconsent_catalog.is_columns WHERE table_schema = 'public' AND table_name = " +
-			"'odd' ORDER BY ordinal_position": shown,
+			"'odd' ORDER BY ordinal_position": shownColumns,
 		"SELECT column_name FROM pgconsent_catalog.is_column_privileges WHERE table_name = 'odd' AND column_name " +
 			"IN ('id', 'secret')": "id",
 		"SELECT table_name || ' ' || table_type FROM pgconsent_catalog.is_tables WHERE table_schema NOT IN " +

@@ -15,7 +15,7 @@ import (
 )
 
 // prepare prepares statements as the proxy does, and returns a function that checks the answer of each.
-func (w *world) prepare(conn *pgx.Conn, statements map[string]string) (want func(name, answer string)) {
+func (w *world) prepare(conn *pgx.Conn, statements map[string]string) (checkAnswer func(name, answer string)) {
 	w.t.Helper()
 	for name, sql := range statements {
 		if _, err := conn.PgConn().Prepare(context.Background(), name, sql, nil); err != nil {
@@ -35,14 +35,14 @@ func (w *world) prepare(conn *pgx.Conn, statements map[string]string) (want func
 	}
 }
 
-// alone are the claims of a session that has its server process for itself.
-func alone(conn *pgx.Conn, user string) seal.Claims {
+// ownProcessClaims returns the claims of a session that has a server process of its own.
+func ownProcessClaims(conn *pgx.Conn, user string) seal.Claims {
 	c := claims(conn, user)
 	c.OwnProcess = true
 	return c
 }
 
-// planOf is the plan of a prepared statement with all that is in it.
+// planOf returns the verbose plan of a prepared statement.
 func (w *world) planOf(conn *pgx.Conn, name string) string {
 	w.t.Helper()
 	plan, err := query(conn, "EXPLAIN (VERBOSE, COSTS OFF) EXECUTE "+name)
@@ -52,63 +52,63 @@ func (w *world) planOf(conn *pgx.Conn, name string) string {
 	return plan
 }
 
-// A plan that is kept holds the verified seal, and is worth nothing under any other.
+// A cached plan contains the verified seal as a constant, and returns no rows under any other seal.
 func TestSealInPlan(t *testing.T) {
 	w := migrated(t)
 	agent, other := w.agent(""), w.agent("")
 	key := w.key()
-	good := key.Seal(alone(agent, user1))
-	w.setSeal(agent, good)
-	want := w.prepare(agent, map[string]string{
-		"titles": titles + verdict.PreparedMark, "names": names + verdict.PreparedMark, "links": links + verdict.PreparedMark,
+	validSeal := key.Seal(ownProcessClaims(agent, user1))
+	w.setSeal(agent, validSeal)
+	checkAnswer := w.prepare(agent, map[string]string{
+		"titles": titlesQuery + verdict.PreparedMark, "names": namesQuery + verdict.PreparedMark, "links": linksQuery + verdict.PreparedMark,
 		"found": "SELECT title FROM public.memories WHERE title = 'alone'" + verdict.PreparedMark,
 	})
-	shown := func() {
+	checkShown := func() {
 		t.Helper()
-		want("titles", visible)
-		want("names", "Ada")
-		want("links", "1")
-		want("found", "alone")
+		checkAnswer("titles", visibleTitles)
+		checkAnswer("names", "Ada")
+		checkAnswer("links", "1")
+		checkAnswer("found", "alone")
 	}
-	shown()
+	checkShown()
 	for _, name := range []string{"titles", "names", "links", "found"} {
-		if plan := w.planOf(agent, name); !strings.Contains(plan, good) {
+		if plan := w.planOf(agent, name); !strings.Contains(plan, validSeal) {
 			t.Errorf("%s: the seal is not in the plan:\n%s", name, plan)
 		}
 	}
-	for name, value := range badSeals(key, alone(agent, user1), alone(other, user1)) {
+	for name, value := range badSeals(key, ownProcessClaims(agent, user1), ownProcessClaims(other, user1)) {
 		t.Run(name, func(t *testing.T) {
 			w.t = t
 			w.setSeal(agent, value)
-			want("titles", "")
-			want("names", "")
-			want("links", "0")
-			want("found", "")
+			checkAnswer("titles", "")
+			checkAnswer("names", "")
+			checkAnswer("links", "0")
+			checkAnswer("found", "")
 		})
 	}
 	w.t = t
-	w.setSeal(agent, good)
-	shown()
-	// Another identity, and the first again.
-	w.setSeal(agent, key.Seal(alone(agent, user2)))
-	want("titles", "of user 2")
-	want("found", "")
+	w.setSeal(agent, validSeal)
+	checkShown()
+	// The user changes, and changes back.
+	w.setSeal(agent, key.Seal(ownProcessClaims(agent, user2)))
+	checkAnswer("titles", "of user 2")
+	checkAnswer("found", "")
 	w.setSeal(agent, key.Seal(claims(agent, user1)))
-	shown()
-	// Whose consent counts is no part of the plan.
+	checkShown()
+	// The rows that consent permits are not part of the plan.
 	w.exec(w.owner, "UPDATE people SET consent_status = 'revoked' WHERE name = 'Ada'")
-	want("titles", "alone")
+	checkAnswer("titles", "alone")
 	w.exec(w.owner, "UPDATE people SET consent_status = 'granted' WHERE name = 'Ada'")
-	// A new seal is in the plan once plans are made anew.
-	renewed := key.Seal(alone(agent, user2))
-	w.setSeal(agent, renewed)
+	// A new seal is in the plan after DISCARD PLANS.
+	renewedSeal := key.Seal(ownProcessClaims(agent, user2))
+	w.setSeal(agent, renewedSeal)
 	w.exec(agent, "DISCARD PLANS")
-	want("titles", "of user 2")
-	if plan := w.planOf(agent, "titles"); !strings.Contains(plan, renewed) || strings.Contains(plan, good) {
+	checkAnswer("titles", "of user 2")
+	if plan := w.planOf(agent, "titles"); !strings.Contains(plan, renewedSeal) || strings.Contains(plan, validSeal) {
 		t.Errorf("the plan is not of the new seal:\n%s", plan)
 	}
-	w.setSeal(agent, good)
-	shown()
+	w.setSeal(agent, validSeal)
+	checkShown()
 }
 
 // A plan that is made without a valid seal contains no seal. The attribute may be one that an agent wrote, or the seal
@@ -117,18 +117,18 @@ func TestForgedSealIsNotInPlan(t *testing.T) {
 	w := migrated(t)
 	agent, other := w.agent(""), w.agent("")
 	key := w.key()
-	for name, value := range badSeals(key, alone(agent, user1), alone(other, user1)) {
+	for name, value := range badSeals(key, ownProcessClaims(agent, user1), ownProcessClaims(other, user1)) {
 		t.Run(name, func(t *testing.T) {
 			w.t = t
 			w.setSeal(agent, value)
-			want := w.prepare(agent, map[string]string{"titles": titles + verdict.PreparedMark})
-			want("titles", "")
+			checkAnswer := w.prepare(agent, map[string]string{"titles": titlesQuery + verdict.PreparedMark})
+			checkAnswer("titles", "")
 			w.exec(agent, `SET pgconsent."user" = '`+user1+"'")
-			want("titles", "")
-			w.setSeal(agent, key.Seal(alone(agent, user2)))
-			want("titles", "of user 2")
+			checkAnswer("titles", "")
+			w.setSeal(agent, key.Seal(ownProcessClaims(agent, user2)))
+			checkAnswer("titles", "of user 2")
 			w.setSeal(agent, value)
-			want("titles", "")
+			checkAnswer("titles", "")
 			w.exec(agent, "DEALLOCATE titles")
 		})
 	}
@@ -141,73 +141,73 @@ func TestSealInPlanOfRuleWithoutAttributes(t *testing.T) {
 	w.migrate()
 	agent, other := w.agent(""), w.agent("")
 	key := w.key()
-	good := key.Seal(alone(agent, user1))
-	w.setSeal(agent, good)
-	want := w.prepare(agent, map[string]string{"count": "SELECT count(*) FROM public.people" + verdict.PreparedMark})
-	all, err := query(w.owner, "SELECT count(*) FROM people")
+	validSeal := key.Seal(ownProcessClaims(agent, user1))
+	w.setSeal(agent, validSeal)
+	checkAnswer := w.prepare(agent, map[string]string{"count": "SELECT count(*) FROM public.people" + verdict.PreparedMark})
+	peopleCount, err := query(w.owner, "SELECT count(*) FROM people")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want("count", all)
-	if plan := w.planOf(agent, "count"); !strings.Contains(plan, good) {
+	checkAnswer("count", peopleCount)
+	if plan := w.planOf(agent, "count"); !strings.Contains(plan, validSeal) {
 		t.Errorf("the seal is not in the plan:\n%s", plan)
 	}
-	bad := badSeals(key, alone(agent, user1), alone(other, user1))
+	invalidSeals := badSeals(key, ownProcessClaims(agent, user1), ownProcessClaims(other, user1))
 	for _, name := range []string{
 		"missing", "garbage", "another user", "another process", "expired", "far future", "another key", "a signature",
 	} {
-		w.setSeal(agent, bad[name])
-		want("count", "0")
+		w.setSeal(agent, invalidSeals[name])
+		checkAnswer("count", "0")
 	}
-	w.setSeal(agent, key.Seal(alone(agent, user2))) // another valid seal
-	want("count", all)
+	w.setSeal(agent, key.Seal(ownProcessClaims(agent, user2))) // another valid seal
+	checkAnswer("count", peopleCount)
 }
 
-// A seal in a plan expires, and counts no longer than a seal may be valid, should the clock be moved back.
+// A seal in a plan expires. If the clock is moved back, it is not valid for longer than the lifetime of a seal.
 func TestSealInPlanExpires(t *testing.T) {
 	w := migrated(t)
 	agent := w.agent("")
-	c := alone(agent, user1)
+	c := ownProcessClaims(agent, user1)
 	c.Expires = time.Now().Add(5 * time.Second).Truncate(time.Second)
 	w.setSeal(agent, w.key().Seal(c))
-	want := w.prepare(agent, map[string]string{
-		"titles": titles + verdict.PreparedMark,
+	checkAnswer := w.prepare(agent, map[string]string{
+		"titles": titlesQuery + verdict.PreparedMark,
 		"time": "SELECT extract(epoch FROM lower(r))::int8 || ' ' || extract(epoch FROM upper(r))::int8 " +
 			"|| lower_inc(r) || upper_inc(r) FROM pgconsent_signed.plan_time() AS r" + verdict.PreparedMark,
 	})
-	want("titles", visible)
-	want("time", unix(c.Expires.Add(-2*seal.SealLifetime))+" "+unix(c.Expires)+"falsefalse")
+	checkAnswer("titles", visibleTitles)
+	checkAnswer("time", unix(c.Expires.Add(-2*seal.SealLifetime))+" "+unix(c.Expires)+"falsefalse")
 	time.Sleep(time.Until(c.Expires) + 200*time.Millisecond)
-	want("titles", "")
+	checkAnswer("titles", "")
 }
 
 func unix(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }
 
-// A key that is deleted is worth nothing at once, in a plan either.
+// When a key is deleted, seals made with it become invalid at once, also in a cached plan.
 func TestSealInPlanOfDeletedKey(t *testing.T) {
 	w := migrated(t)
 	agent := w.agent("")
-	w.setSeal(agent, w.key().Seal(alone(agent, user1)))
-	want := w.prepare(agent, map[string]string{"titles": titles + verdict.PreparedMark})
-	want("titles", visible)
+	w.setSeal(agent, w.key().Seal(ownProcessClaims(agent, user1)))
+	checkAnswer := w.prepare(agent, map[string]string{"titles": titlesQuery + verdict.PreparedMark})
+	checkAnswer("titles", visibleTitles)
 	w.exec(w.owner, "DELETE FROM pgconsent.keys WHERE kid = 0")
-	want("titles", visible)
+	checkAnswer("titles", visibleTitles)
 	for _, sql := range []string{"DELETE FROM pgconsent.keys", "TRUNCATE pgconsent.keys"} {
 		w.exec(w.owner, "SELECT pgconsent.make_key()")
-		w.setSeal(agent, w.key().Seal(alone(agent, user1)))
+		w.setSeal(agent, w.key().Seal(ownProcessClaims(agent, user1)))
 		w.exec(agent, "DISCARD PLANS")
-		want("titles", visible)
+		checkAnswer("titles", visibleTitles)
 		version, err := query(w.owner, "SELECT pgconsent.catalog_version()")
 		if err != nil {
 			t.Fatal(err)
 		}
 		w.exec(w.owner, sql)
-		want("titles", "")
+		checkAnswer("titles", "")
 		w.want(w.owner, "SELECT pgconsent.catalog_version()", version)
 	}
 }
 
-// The seal stays out of a plan that other sessions of the server process may run, and of one that is not kept.
+// A plan contains no seal if other sessions of the server process may run it, or if it is not cached.
 func TestSealIsInNoOtherPlan(t *testing.T) {
 	w := migrated(t)
 	agent := w.agent("")
@@ -215,13 +215,13 @@ func TestSealIsInNoOtherPlan(t *testing.T) {
 		claims seal.Claims
 		sql    string
 	}{
-		"shared process": {claims(agent, user1), titles + verdict.PreparedMark},
-		"not kept":       {alone(agent, user1), titles},
+		"shared process": {claims(agent, user1), titlesQuery + verdict.PreparedMark},
+		"not kept":       {ownProcessClaims(agent, user1), titlesQuery},
 	} {
 		value := w.key().Seal(c.claims)
 		w.setSeal(agent, value)
-		want := w.prepare(agent, map[string]string{"titles": c.sql})
-		want("titles", visible)
+		checkAnswer := w.prepare(agent, map[string]string{"titles": c.sql})
+		checkAnswer("titles", visibleTitles)
 		plan := w.planOf(agent, "titles")
 		if strings.Contains(plan, "#") || strings.Contains(plan, user1) || strings.Contains(plan, "plan_") {
 			t.Errorf("%s: %s", name, plan)

@@ -24,9 +24,9 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// all is everything that migrate makes or changes, without numbers: two databases that differ in it nowhere have the
-// same installed.
-const all = `SELECT string_agg(x, E'\n' ORDER BY x COLLATE "C") FROM (
+// installedStateQuery reads everything that migrate makes or changes, without OIDs. If two databases return the same,
+// the same policy is installed in both.
+const installedStateQuery = `SELECT string_agg(x, E'\n' ORDER BY x COLLATE "C") FROM (
 	SELECT concat('schema ', n.nspname, pg_get_userbyid(n.nspowner),
 	  ARRAY(SELECT a::text FROM aclexplode(COALESCE(n.nspacl, acldefault('n', n.nspowner))) AS a ORDER BY 1))
 	  FROM pg_namespace AS n WHERE n.nspname !~ '^pg_'
@@ -52,8 +52,8 @@ const all = `SELECT string_agg(x, E'\n' ORDER BY x COLLATE "C") FROM (
 	UNION ALL SELECT concat('member ', m.roleid::regrole, m.member::regrole) FROM pg_auth_members AS m
 ) AS y (x)`
 
-// stored is what migrate remembers.
-const stored = `SELECT string_agg(x, E'\n' ORDER BY x COLLATE "C") FROM (
+// recordedPlanQuery reads what migrate has recorded about the installed plan.
+const recordedPlanQuery = `SELECT string_agg(x, E'\n' ORDER BY x COLLATE "C") FROM (
 	SELECT concat('plan ', p.identity, CASE WHEN p.identity !~ 'DATABASE' THEN p.made END, p.tables, p.revokes) FROM pgconsent.installed_plan AS p
 	UNION ALL SELECT concat('undo ', u.object, u.sql) FROM pgconsent.installed_undo AS u
 	UNION ALL SELECT concat('privilege ', p::text) FROM pgconsent.installed_privilege AS p -- on what is not dropped before it is given back
@@ -63,7 +63,7 @@ const stored = `SELECT string_agg(x, E'\n' ORDER BY x COLLATE "C") FROM (
 	UNION ALL SELECT concat('installed ', i.hash, i.policy_version) FROM pgconsent.installed AS i
 ) AS y (x)`
 
-// sequence is a database that several policies are installed in, one after the other.
+// sequence is a database in which several policies are installed one after the other.
 type sequence struct {
 	t      *testing.T
 	conn   *pgx.Conn
@@ -100,7 +100,7 @@ func (q sequence) dump(sql string) []string {
 	return strings.Split(strings.ReplaceAll(got, q.conn.Config().Database, "DATABASE"), "\n")
 }
 
-// plan is that of a policy, if it compiles.
+// plan returns the plan of a policy, or the error if the policy does not compile.
 func (q sequence) plan(doc map[string]any, o rls.Options) (*rls.Plan, error) {
 	q.t.Helper()
 	text, err := yaml.Marshal(doc)
@@ -122,23 +122,23 @@ func (q sequence) plan(doc map[string]any, o rls.Options) (*rls.Plan, error) {
 	return rls.Generate(p, snap, o), nil
 }
 
-func (q sequence) up(plan *rls.Plan) (c migrations.Changed) {
+func (q sequence) migrate(plan *rls.Plan) (c migrations.Changed) {
 	q.t.Helper()
 	if err := migrations.Up(context.Background(), q.conn,
-		migrations.Options{OnChange: func(now migrations.Changed) { c = now }}, plan); err != nil {
+		migrations.Options{OnChange: func(report migrations.Changed) { c = report }}, plan); err != nil {
 		q.t.Fatal(err)
 	}
 	return c
 }
 
-// smaller takes something out of a policy: a table, a view or a function, a part of a table, a condition.
-func smaller(r *rand.Rand, doc map[string]any) map[string]any {
+// withoutSomePart returns the policy without some part: a table, a view, a function, a part of a table, or a condition.
+func withoutSomePart(r *rand.Rand, doc map[string]any) map[string]any {
 	out := maps.Clone(doc)
-	pick := func(m map[string]any) string {
+	pickKey := func(m map[string]any) string {
 		names := slices.Sorted(maps.Keys(m))
 		return names[r.IntN(len(names))]
 	}
-	of := func(name string) map[string]any {
+	innerMap := func(name string) map[string]any {
 		inner, _ := out[name].(map[string]any)
 		inner = maps.Clone(inner)
 		if len(inner) > 0 {
@@ -147,20 +147,20 @@ func smaller(r *rand.Rand, doc map[string]any) map[string]any {
 		return inner
 	}
 	if part := []string{"views", "functions", "tables", "tables"}[r.IntN(4)]; r.IntN(3) == 0 {
-		if inner := of(part); len(inner) > 0 {
-			delete(inner, pick(inner))
+		if inner := innerMap(part); len(inner) > 0 {
+			delete(inner, pickKey(inner))
 		}
 		return out
 	}
-	tables := of("tables")
-	name := pick(tables)
+	tables := innerMap("tables")
+	name := pickKey(tables)
 	table, ok := tables[name].(map[string]any)
 	if !ok {
 		return out
 	}
 	table = maps.Clone(table)
 	tables[name] = table
-	switch part := pick(table); rows := table[part].(type) {
+	switch part := pickKey(table); rows := table[part].(type) {
 	case []any:
 		if i := r.IntN(len(rows)); len(rows) > 1 {
 			table[part] = slices.Delete(slices.Clone(rows), i, i+1)
@@ -173,9 +173,9 @@ func smaller(r *rand.Rand, doc map[string]any) map[string]any {
 	return out
 }
 
-// TestPartsComeToTheWhole: a database is the same after any sequence of migrates as after one migrate with the last
+// TestStepwiseMigratesEqualASingleOne: a database is the same after any sequence of migrates as after one migrate with the last
 // policy. Each migrate changes only what differs. migrate --down restores the original state.
-func TestPartsComeToTheWhole(t *testing.T) {
+func TestStepwiseMigratesEqualASingleOne(t *testing.T) {
 	seed := tier.Seed()
 	for n := range tier.Count(1, 3, 60) {
 		s := oracle.Schemas[(int(seed)+n*7)%len(oracle.Schemas)]
@@ -189,59 +189,59 @@ func TestPartsComeToTheWhole(t *testing.T) {
 			if err := yaml.Unmarshal(text, &doc); err != nil {
 				t.Fatal(err)
 			}
-			parts, whole := newSequence(t, s), newSequence(t, s)
+			stepwise, atOnce := newSequence(t, s), newSequence(t, s)
 			var plan *rls.Plan
-			less := 0
+			partialSteps := 0
 			for step := range 5 {
 				if step > 0 && r.IntN(2) == 0 {
-					sql := "ALTER TABLE " + parts.listed(r, doc) + fmt.Sprintf(" ADD COLUMN added_%d text", step)
+					sql := "ALTER TABLE " + stepwise.listedTable(r, doc) + fmt.Sprintf(" ADD COLUMN added_%d text", step)
 					switch r.IntN(4) {
 					case 0:
-						sql = "GRANT SELECT, UPDATE ON " + parts.listed(r, doc) + " TO app_other"
+						sql = "GRANT SELECT, UPDATE ON " + stepwise.listedTable(r, doc) + " TO app_other"
 					case 1: // that counts as altered by hand
-						sql = "GRANT SELECT ON " + parts.listed(r, doc) + " TO PUBLIC"
+						sql = "GRANT SELECT ON " + stepwise.listedTable(r, doc) + " TO PUBLIC"
 					}
-					parts.exec(sql)
-					whole.exec(sql)
+					stepwise.exec(sql)
+					atOnce.exec(sql)
 				}
 				o := rls.Options{SignedViews: r.IntN(4) > 0}
-				for try := 0; ; try++ {
+				for attempt := 0; ; attempt++ {
 					candidate := doc
 					for range r.IntN(4) {
-						candidate = smaller(r, candidate)
+						candidate = withoutSomePart(r, candidate)
 					}
-					if plan, err = parts.plan(candidate, o); err == nil {
+					if plan, err = stepwise.plan(candidate, o); err == nil {
 						break
 					}
-					if try > 50 {
+					if attempt > 50 {
 						t.Fatal(err)
 					}
 				}
-				if c := parts.up(plan); c.Objects < c.AllObjects {
-					less++
+				if c := stepwise.migrate(plan); c.Objects < c.AllObjects {
+					partialSteps++
 				}
-				if c := parts.up(plan); c.Objects > 0 {
+				if c := stepwise.migrate(plan); c.Objects > 0 {
 					t.Errorf("a second time: %+v", c)
 				}
-				if drift, err := migrations.Drift(context.Background(), parts.conn); err != nil || len(drift) > 0 {
+				if drift, err := migrations.Drift(context.Background(), stepwise.conn); err != nil || len(drift) > 0 {
 					t.Errorf("drift: %v, %v", drift, err)
 				}
 			}
-			if less == 0 {
+			if partialSteps == 0 {
 				t.Error("no step changed less than all")
 			}
-			before := whole.dump(all)
-			whole.up(plan)
-			for _, what := range []string{all, stored} {
-				if diff := cmp.Diff(whole.dump(what), parts.dump(what)); diff != "" {
-					t.Errorf("after %d of 5 steps in parts (-whole +parts):\n%s", less, diff)
+			before := atOnce.dump(installedStateQuery)
+			atOnce.migrate(plan)
+			for _, stateQuery := range []string{installedStateQuery, recordedPlanQuery} {
+				if diff := cmp.Diff(atOnce.dump(stateQuery), stepwise.dump(stateQuery)); diff != "" {
+					t.Errorf("after %d of 5 steps in parts (-whole +parts):\n%s", partialSteps, diff)
 				}
 			}
-			for _, q := range []sequence{parts, whole} {
+			for _, q := range []sequence{stepwise, atOnce} {
 				if err := migrations.Down(context.Background(), q.conn, migrations.Options{}); err != nil {
 					t.Fatal(err)
 				}
-				if diff := cmp.Diff(before, q.dump(all)); diff != "" {
+				if diff := cmp.Diff(before, q.dump(installedStateQuery)); diff != "" {
 					t.Errorf("after --down (-before +after):\n%s", diff)
 				}
 			}
@@ -249,8 +249,8 @@ func TestPartsComeToTheWhole(t *testing.T) {
 	}
 }
 
-// listed is a table of the policy, and no partition.
-func (q sequence) listed(r *rand.Rand, doc map[string]any) string {
+// listedTable returns a table of the policy that is no partition.
+func (q sequence) listedTable(r *rand.Rand, doc map[string]any) string {
 	q.t.Helper()
 	plan, err := q.plan(doc, rls.Options{})
 	if err != nil {

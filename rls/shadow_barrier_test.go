@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// An agent's expression that fails for a hidden name fails nowhere, and its message contains no such name. No shadow
-// lets it run on a row that the shadow leaves out, or reads only for a join.
+// An expression of an agent that fails for hidden names does not fail: no shadow runs it on a row that the shadow
+// leaves out, or reads only for a join. So no error message contains a hidden name.
 func TestShadowsKeepExpressionsFromHiddenNames(t *testing.T) {
 	w := newWorld(t,
 		"CREATE TABLE hidden_table (hidden_column int PRIMARY KEY DEFAULT 42 REFERENCES hidden_table, CONSTRAINT hidden_check CHECK (hidden_column > 0))",
@@ -32,9 +32,9 @@ func TestShadowsKeepExpressionsFromHiddenNames(t *testing.T) {
 			sql := fmt.Sprintf("SELECT count(*) FROM %s AS t WHERE 1 / (CASE WHEN pg_catalog.strpos(%s, 'hidden') > 0 THEN 0 ELSE 1 END) = 7 OR "+
 				"pg_catalog.strpos(%s, 'hidden') > 0", s.View().SQL(), name, name)
 			got, err := query(agent, sql)
-			var refused *pgconn.PgError
+			var refusal *pgconn.PgError
 			switch {
-			case errors.As(err, &refused) && refused.Code == "22012":
+			case errors.As(err, &refusal) && refusal.Code == "22012":
 				t.Errorf("%s: an expression ran on a hidden row", sql)
 			case err != nil:
 				t.Errorf("%s: %v", sql, err)

@@ -2,24 +2,25 @@ package rls_test
 
 import "testing"
 
-// Drivers find the key that a foreign key leads to by pg_depend. A dependency shows only where both sides are visible
+// Drivers find the key to which a foreign key refers in pg_depend. A dependency is shown only if both sides are visible
 // relations, columns or constraints.
-func TestDependenciesShowWhereBothSidesDo(t *testing.T) {
+func TestDependenciesShowIfBothSidesAreVisible(t *testing.T) {
 	w := newWorld(t,
 		"CREATE TABLE hidden_table (id uuid PRIMARY KEY REFERENCES memories, CHECK (id IS NOT NULL))",
 		"ALTER TABLE memories ADD COLUMN c text, ADD UNIQUE (title, c), ADD EXCLUDE USING btree (id WITH =)",
 	).migrate()
 	agent := w.agent(user1)
-	side := func(class, object, column string) string {
+	isVisibleSide := func(class, object, column string) string {
 		return "((" + class + " = 'pg_catalog.pg_class'::regclass AND (" +
 			object + " IN (SELECT r.oid FROM pgconsent_catalog.pg_class AS r) AND (" + column +
 			" = 0 OR (" + object + ", " + column + ") IN (SELECT a.attrelid, a.attnum FROM pgconsent_catalog.pg_attribute AS a))))" +
 			" OR (" + class + " = 'pg_catalog.pg_constraint'::regclass AND " + object + " IN (SELECT k.oid FROM pgconsent_catalog.pg_constraint AS k)))"
 	}
-	both := side("d.classid", "d.objid", "d.objsubid") + " AND " + side("d.refclassid", "d.refobjid", "d.refobjsubid")
+	areBothVisible := isVisibleSide("d.classid", "d.objid", "d.objsubid") + " AND " +
+		isVisibleSide("d.refclassid", "d.refobjid", "d.refobjsubid")
 	w.want(agent, "SELECT count(*) FROM (SELECT * FROM pg_catalog.pg_depend AS d WHERE "+
-		both+" EXCEPT SELECT * FROM pgconsent_catalog.pg_depend) AS x", "0")
-	w.want(agent, "SELECT count(*) FROM pgconsent_catalog.pg_depend AS d WHERE NOT ("+both+")", "0")
+		areBothVisible+" EXCEPT SELECT * FROM pgconsent_catalog.pg_depend) AS x", "0")
+	w.want(agent, "SELECT count(*) FROM pgconsent_catalog.pg_depend AS d WHERE NOT ("+areBothVisible+")", "0")
 	w.want(agent, `SELECT f.conname || ' ' || i.relname || ' ' || u.conname FROM pgconsent_catalog.pg_constraint AS f
 		JOIN pgconsent_catalog.pg_depend AS d ON d.classid = 'pg_catalog.pg_constraint'::regclass AND d.objid = f.oid
 			AND d.refclassid = 'pg_catalog.pg_class'::regclass AND d.refobjsubid = 0 AND d.deptype = 'n'

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A question about one object is answered by the indexes of the catalogs. No catalog is read as a whole to tell whether
-// the object shows.
+// A query about one object uses the indexes of the catalogs. The shadows read no whole catalog to decide whether the
+// object is visible.
 func TestLookupsReadNoWholeCatalog(t *testing.T) {
 	w := newWorld(t, `DO $$ BEGIN FOR i IN 1..300 LOOP
 		EXECUTE format('CREATE TABLE hidden_%s (id serial PRIMARY KEY, parent int REFERENCES hidden_%s, name text DEFAULT ''x'')', i, greatest(i - 1, 1));

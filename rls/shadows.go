@@ -43,7 +43,7 @@ func (f shownObjects) objects() []Object {
 	view(narrowed, "narrowed", f.narrowedColumns()+`
 UNION ALL
 SELECT w.attrelid, w.attnum, true FROM pgconsent.waiting AS w`)
-	// In views these names are not in the text of a function, where a proxy takes them for calls.
+	// The names are in views and not in the text of a function, where a proxy would take them for calls.
 	view(why, "listed_table", "SELECT c.oid, n.nspname, c.relname FROM "+tables.fromRelations())
 	view(why, "listed_function", "SELECT p.oid, n.nspname, p.proname FROM "+functions.fromItem("l", "name")+`
 JOIN pg_catalog.pg_namespace AS n ON n.nspname = l.nspname
@@ -73,11 +73,11 @@ CROSS JOIN LATERAL (VALUES (k.conrelid), (k.confrelid)) AS e (oid)
 WHERE k.confrelid IN (SELECT r.oid FROM listed AS r)`)
 	function(why, "listed_functions", "TABLE (oid pg_catalog.oid, nspname pg_catalog.name, proname pg_catalog.name)",
 		"SELECT l.oid, l.nspname, l.proname FROM pgconsent.listed_function AS l")
-	of := strings.Join(signatures, ", ")
+	signatureList := strings.Join(signatures, ", ")
 	o.why = why
-	o.create("REVOKE ALL ON FUNCTION " + of + " FROM PUBLIC")
-	o.create("GRANT EXECUTE ON FUNCTION " + of + " TO " + f.agent)
-	o.drop("Take the shadows away.", "DROP FUNCTION IF EXISTS "+of)
+	o.create("REVOKE ALL ON FUNCTION " + signatureList + " FROM PUBLIC")
+	o.create("GRANT EXECUTE ON FUNCTION " + signatureList + " TO " + f.agent)
+	o.drop("Take the shadows away.", "DROP FUNCTION IF EXISTS "+signatureList)
 	o.drop("Take the shadows away.", "DROP VIEW IF EXISTS pgconsent.listed_function, pgconsent.listed_table, "+
 		"pgconsent.narrowed, pgconsent.waiting, pgconsent.reads")
 	return []Object{o.Object}
@@ -147,15 +147,15 @@ func (f shownObjects) visibleNames() (tables, functions nameList) {
 // readViewsSQL maps the relations that agents read through a view of pgconsent's: reads (oid, nspname, relname,
 // relkind, owner, view, view_schema, view_name).
 func (f shownObjects) readViewsSQL() string {
-	var written nameList
+	var writtenNames nameList
 	var views []string
 	for _, name := range f.relationsReadByView() {
-		written.add(name)
+		writtenNames.add(name)
 		views = append(views, predicate.RowView(name).Name)
 	}
 	return "SELECT c.oid, n.nspname, c.relname, c.relkind, pg_catalog.pg_get_userbyid(c.relowner) AS owner, " +
 		`v.oid AS view, vn.nspname AS view_schema, v.relname AS view_name
-FROM ` + written.fromRelations(listColumn{"view", "name", views}) + `
+FROM ` + writtenNames.fromRelations(listColumn{"view", "name", views}) + `
 JOIN pg_catalog.pg_class AS v ON v.relname = l.view JOIN pg_catalog.pg_namespace AS vn ON vn.oid = v.relnamespace
 WHERE vn.nspname = '` + predicate.RowsSchema + `'`
 }
@@ -163,27 +163,27 @@ WHERE vn.nspname = '` + predicate.RowsSchema + `'`
 // narrowedColumns lists the hidden columns of restricted tables, including columns that they get later, and the masked
 // ones.
 func (f shownObjects) narrowedColumns() string {
-	var tables, shown, plain nameList
+	var tables, shownTables, plainTables nameList
 	var shownColumns, plainColumns []string
 	for _, t := range f.restrictedTables() {
 		tables.add(t.Relation.Name)
 		for _, c := range t.Columns.Columns {
-			shown.add(t.Relation.Name)
+			shownTables.add(t.Relation.Name)
 			shownColumns = append(shownColumns, c.Name)
 			if c.IsPlain() {
-				plain.add(t.Relation.Name)
+				plainTables.add(t.Relation.Name)
 				plainColumns = append(plainColumns, c.Name)
 			}
 		}
 	}
-	not := func(list nameList, columns []string) string {
+	isNotIn := func(list nameList, columns []string) string {
 		return "(n.nspname, c.relname, a.attname) NOT IN (SELECT s.nspname, s.relname, s.attname FROM " +
 			list.fromItem("s", "relname", listColumn{"attname", "name", columns}) + ")"
 	}
-	return `SELECT a.attrelid, a.attnum, ` + not(shown, shownColumns) + ` AS hidden
+	return `SELECT a.attrelid, a.attnum, ` + isNotIn(shownTables, shownColumns) + ` AS hidden
 FROM ` + tables.fromRelations() + `
 JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid
-WHERE a.attnum > 0 AND ` + not(plain, plainColumns)
+WHERE a.attnum > 0 AND ` + isNotIn(plainTables, plainColumns)
 }
 
 // waitingColumns lists the columns of the policy's tables, and of their partitions, that did not exist when the plan
@@ -191,18 +191,18 @@ WHERE a.attnum > 0 AND ` + not(plain, plainColumns)
 // constant, which is parsed once.
 func (f shownObjects) waitingColumns() string {
 	var tables nameList
-	var known []string
+	var columnArrays []string
 	for _, r := range f.knownTables {
 		tables.add(r.Name)
 		names := make([]string, len(r.Columns))
 		for i, c := range r.Columns {
 			names[i] = c.Name
 		}
-		known = append(known, predicate.WriteArray(names))
+		columnArrays = append(columnArrays, predicate.WriteArray(names))
 	}
 	return `SELECT a.attrelid, a.attnum, a.attname, k.nspname, k.relname
 FROM (SELECT c.oid, n.nspname, c.relname, l.known::pg_catalog.name[] AS known
-  FROM ` + tables.fromRelations(listColumn{"known", "text", known}) + `
+  FROM ` + tables.fromRelations(listColumn{"known", "text", columnArrays}) + `
   OFFSET 0) AS k
 JOIN pg_catalog.pg_attribute AS a ON a.attrelid = k.oid
 WHERE a.attnum > 0 AND NOT a.attisdropped AND a.attname <> ALL (k.known)`
@@ -214,8 +214,8 @@ type nameList struct{ schemas, names []string }
 
 // listColumn is a further column of a nameList.
 type listColumn struct {
-	name, typ string
-	values    []string
+	name, sqlType string
+	values        []string
 }
 
 func (n *nameList) add(name catalog.Name) {
@@ -223,18 +223,18 @@ func (n *nameList) add(name catalog.Name) {
 }
 
 // fromItem returns the list as an item of FROM: alias (nspname, name, …).
-func (n *nameList) fromItem(alias, name string, more ...listColumn) string {
+func (n *nameList) fromItem(alias, name string, furtherColumns ...listColumn) string {
 	var arrays, columns []string
-	for _, c := range append([]listColumn{{"nspname", "name", n.schemas}, {name, "name", n.names}}, more...) {
-		arrays = append(arrays, catalog.QuoteLiteral(predicate.WriteArray(c.values))+"::pg_catalog."+c.typ+"[]")
+	for _, c := range append([]listColumn{{"nspname", "name", n.schemas}, {name, "name", n.names}}, furtherColumns...) {
+		arrays = append(arrays, catalog.QuoteLiteral(predicate.WriteArray(c.values))+"::pg_catalog."+c.sqlType+"[]")
 		columns = append(columns, c.name)
 	}
 	return "unnest(" + strings.Join(arrays, ", ") + ") AS " + alias + " (" + strings.Join(columns, ", ") + ")"
 }
 
 // fromRelations returns the list as items of FROM: l is the list, n the schema, and c the relation.
-func (n *nameList) fromRelations(more ...listColumn) string {
-	return n.fromItem("l", "relname", more...) + `
+func (n *nameList) fromRelations(furtherColumns ...listColumn) string {
+	return n.fromItem("l", "relname", furtherColumns...) + `
 JOIN pg_catalog.pg_namespace AS n ON n.nspname = l.nspname
 JOIN pg_catalog.pg_class AS c ON c.relname = l.relname AND c.relnamespace = n.oid`
 }
@@ -289,7 +289,7 @@ func (f shadowViews) shadowStatements(s catalog.Shadow, source *catalog.Relation
 		query = shadowQuery(s, source)
 	}
 	if s.ReadsColumns != nil && len(f.relationsReadByView()) > 0 {
-		// PostgreSQL takes a view apart whose query is a UNION ALL, barrier or not.
+		// PostgreSQL flattens a view whose query is a UNION ALL, even if it is a security barrier.
 		query = "SELECT u.* FROM (" + query + "\nUNION ALL\n" + readsQuery(s, source) + ") AS u"
 	}
 	barrier := ""
@@ -314,10 +314,10 @@ func shadowQuery(s catalog.Shadow, source *catalog.Relation) string {
 	columns := make([]string, len(source.Columns))
 	for i, c := range source.Columns {
 		value := "t." + catalog.QuoteIdent(c.Name)
-		set, isSet := s.ReplacedColumns[c.Name]
+		replacement, isReplaced := s.ReplacedColumns[c.Name]
 		switch {
-		case isSet:
-			value = set
+		case isReplaced:
+			value = replacement
 		case s.IsEmpty, s.KeptColumns != nil && !slices.Contains(s.KeptColumns, c.Name), !isShownType(c.Type):
 			value = "NULL::" + nullType(c.Type)
 		}
@@ -377,14 +377,14 @@ func (f shadowViews) shadowFunction(s catalog.ShadowFunctionSpec) []Statement {
 		query = "SELECT NULL::" + s.Returns
 	}
 	signature := fmt.Sprintf("%s(%s)", name, strings.Join(s.Args, ", "))
-	runs := "STABLE PARALLEL SAFE"
+	volatility := "STABLE PARALLEL SAFE"
 	if s.Volatile {
-		runs = "VOLATILE PARALLEL RESTRICTED"
+		volatility = "VOLATILE PARALLEL RESTRICTED"
 	}
 	return []Statement{
 		{
 			SQL: fmt.Sprintf("CREATE FUNCTION %s RETURNS %s LANGUAGE sql %s\nBEGIN ATOMIC\n%s;\nEND",
-				signature, s.Returns, runs, query),
+				signature, s.Returns, volatility, query),
 			Why: why,
 		},
 		{SQL: fmt.Sprintf("REVOKE ALL ON FUNCTION %s FROM PUBLIC", signature), Why: why},

@@ -15,13 +15,13 @@ import (
 // refusedCatalogs are the catalog relations that agents do not get at all: credentials, statistics, files of the server,
 // activity. A relation that is neither here nor has a shadow fails the test below.
 var refusedCatalogs = map[string]bool{
-	// of 16 to 18
+	// of PostgreSQL 16 to 18
 	"pg_catalog.pg_aios": true, "pg_catalog.pg_shmem_allocations_numa": true, "pg_catalog.pg_stat_checkpointer": true,
 	"pg_catalog.pg_stat_io": true, "pg_catalog.pg_wait_events": true,
 }
 
-// laterCatalogs is how many of them 15 does not have.
-const laterCatalogs = 5
+// catalogsSince16 is the number of refused catalogs that PostgreSQL 15 does not have.
+const catalogsSince16 = 5
 
 func init() {
 	for _, name := range strings.Fields(`
@@ -52,12 +52,12 @@ func init() {
 
 func TestEveryCatalogRelationIsClassified(t *testing.T) {
 	w := newWorld(t)
-	known := map[string]bool{}
+	existingNames := map[string]bool{}
 	for _, r := range w.snap.Relations() {
 		if r.Name.Schema != "pg_catalog" && r.Name.Schema != "information_schema" {
 			continue
 		}
-		known[r.Name.String()] = true
+		existingNames[r.Name.String()] = true
 		if _, ok := catalog.ShadowRelation(r.Name); ok == refusedCatalogs[r.Name.String()] {
 			t.Errorf("%s: has a shadow: %v, is refused: %v", r.Name, ok, refusedCatalogs[r.Name.String()])
 		}
@@ -65,17 +65,17 @@ func TestEveryCatalogRelationIsClassified(t *testing.T) {
 	if w.snap.ServerVersion()/10000 != 15 {
 		return // the lists below are of PostgreSQL 15
 	}
-	gone := 0
+	missingCount := 0
 	for name := range refusedCatalogs {
-		if !known[name] {
-			gone++
+		if !existingNames[name] {
+			missingCount++
 		}
 	}
-	if gone != laterCatalogs {
-		t.Errorf("%d refused catalogs do not exist", gone)
+	if missingCount != catalogsSince16 {
+		t.Errorf("%d refused catalogs do not exist", missingCount)
 	}
 	for _, s := range catalog.Shadows() {
-		if !known[s.Source.String()] {
+		if !existingNames[s.Source.String()] {
 			t.Errorf("%s does not exist", s.Source)
 		}
 		r, ok := w.snap.Relation(s.Source)
@@ -90,8 +90,8 @@ func TestEveryCatalogRelationIsClassified(t *testing.T) {
 	}
 }
 
-// columns describes what SELECT * gives, in order.
-func columns(t *testing.T, conn *pgx.Conn, relation string) []string {
+// columnTypes returns the names and types of a relation's columns, in order.
+func columnTypes(t *testing.T, conn *pgx.Conn, relation string) []string {
 	t.Helper()
 	rows, err := conn.Query(context.Background(),
 		"SELECT a.attname || ' ' || format_type(a.atttypid, a.atttypmod) FROM pg_attribute AS a WHERE a.attrelid "+
@@ -109,7 +109,7 @@ func columns(t *testing.T, conn *pgx.Conn, relation string) []string {
 func TestShadowsHaveTheColumnsOfTheOriginals(t *testing.T) {
 	w := migrated(t)
 	for _, s := range catalog.Shadows() {
-		want, got := columns(t, w.super, s.Source.SQL()), columns(t, w.super, s.View().SQL())
+		want, got := columnTypes(t, w.super, s.Source.SQL()), columnTypes(t, w.super, s.View().SQL())
 		for i := range want {
 			want[i] = strings.Replace(want[i], " anyarray", " text[]", 1) // a view cannot have the pseudo-type
 		}
@@ -124,20 +124,20 @@ func TestShadowsHaveTheColumnsOfTheOriginals(t *testing.T) {
 		if f.Name == "currval" && f.Args[0] == "pg_catalog.text" { // an argument more than the original, so that no name is looked up
 			continue
 		}
-		args, original := strings.ReplaceAll(strings.Join(f.Args, ","), "pg_catalog.", ""), "pg_catalog."+f.Name
-		of := args
+		args, originalName := strings.ReplaceAll(strings.Join(f.Args, ","), "pg_catalog.", ""), "pg_catalog."+f.Name
+		originalArgs := args
 		if f.InformationSchema { // it takes rows of the catalogs, its replacement rows of the shadows
-			original, of = "information_schema."+f.Name, strings.ReplaceAll(args, "pgconsent_catalog.", "pg_catalog.")
+			originalName, originalArgs = "information_schema."+f.Name, strings.ReplaceAll(args, "pgconsent_catalog.", "pg_catalog.")
 		}
 		w.want(w.super, fmt.Sprintf(
 			"SELECT p.prorettype = s.prorettype FROM pg_proc AS p, pg_proc AS s WHERE p.oid = "+
-				"'%s(%s)'::regprocedure AND s.oid = 'pgconsent_catalog.%s(%s)'::regprocedure", original, of, f.Name, args), "t")
+				"'%s(%s)'::regprocedure AND s.oid = 'pgconsent_catalog.%s(%s)'::regprocedure", originalName, originalArgs, f.Name, args), "t")
 	}
 }
 
-// Nothing that an agent reads of the catalogs mentions a relation, function or role setting that is not its own. Nor
-// does it contain free text, or mention pgconsent.
-func TestShadowsTellNothing(t *testing.T) {
+// The shadows contain no name of a relation, function or role setting that agents may not see. They contain no free
+// text, and no name of pgconsent's objects.
+func TestShadowsRevealNoHiddenNames(t *testing.T) {
 	w := newWorld(t,
 		"CREATE TABLE hidden_table (hidden_column int DEFAULT 42); CREATE INDEX hidden_index ON hidden_table (hidden_column)",
 		"CREATE FUNCTION hidden_function() RETURNS int LANGUAGE sql AS 'SELECT 1'",
@@ -156,14 +156,14 @@ func TestShadowsTellNothing(t *testing.T) {
 	).migrate()
 	t.Cleanup(func() { _, _ = w.super.Exec(context.Background(), "ALTER ROLE app_other RESET ALL") })
 	agent := w.agent(user1)
-	sealed := w.key().Seal(claims(agent, user1))[:10]
+	sealPrefix := w.key().Seal(claims(agent, user1))[:10]
 	for _, s := range catalog.Shadows() {
 		text, err := query(agent, "SELECT t::pg_catalog.text FROM "+s.View().SQL()+" AS t")
 		if err != nil {
 			t.Errorf("%s: %v", s.View(), err)
 			continue
 		}
-		for _, word := range []string{"hidden", "sekret", "memory_edges", "pgconsent.", "pgconsent_signed", "pgconsent_catalog", "h_public", sealed} {
+		for _, word := range []string{"hidden", "sekret", "memory_edges", "pgconsent.", "pgconsent_signed", "pgconsent_catalog", "h_public", sealPrefix} {
 			if i := strings.Index(text, word); i >= 0 {
 				t.Errorf("%s tells %q: …%s…", s.View(), word, text[max(0, i-60):min(len(text), i+60)])
 			}
@@ -229,7 +229,7 @@ func TestShadowsTellNothing(t *testing.T) {
 	} {
 		w.want(agent, sql, want)
 	}
-	// A hidden name is as absent whatever follows it, also in what the planner looks at.
+	// A hidden name looks like a name that does not exist, whatever follows it, also while the planner evaluates it.
 	names := "'hidden_table', '_memory_edges', 'hidden_table(5)', 'hidden_table (5) []', '_memory_edges(5)', " +
 		"'public.hidden_table(5)', '\"hidden_table\"(\"a\")', 'hidden_table(''a'')', 'hidden_table((5))', " +
 		"'hidden_table/*\"*/(5)/*\"*/', '\"nothing(5)\"', 'nothing(5)'"

@@ -34,7 +34,7 @@ func signedTables(p *policy.Policy) []signedTable {
 // therefore only signed statements may read them.
 type signedViews struct{ *planFacts }
 
-func signedIdentity(of catalog.Name) string { return "view " + predicate.SignedView(of).String() }
+func signedIdentity(name catalog.Name) string { return "view " + predicate.SignedView(name).String() }
 
 func (f signedViews) objects() []Object {
 	var out []Object

@@ -31,12 +31,12 @@ func (f sweepFeature) objects() []Object {
 	}
 	o.MakeStatements = slices.Clone(o.DropStatements)
 	var dueQueries, rowStatements, rootQueries []string
-	taken := newCascades(f.policy)
+	dependents := newCascades(f.policy)
 	for _, t := range f.policy.Tables() {
 		if t.Lifecycle == nil {
 			continue
 		}
-		s := tableSweep{t.Lifecycle, t.Relation, taken}
+		s := tableSweep{t.Lifecycle, t.Relation, dependents}
 		dueQueries = append(dueQueries, s.dueSubjectQueries()...)
 		rowStatements = append(rowStatements, s.sweepBranch())
 		rootQueries = append(rootQueries, s.rootQueries()...)
@@ -49,8 +49,8 @@ func (f sweepFeature) objects() []Object {
 	for _, s := range f.snap.SearchPath() {
 		path = append(path, catalog.QuoteIdent(s))
 	}
-	search := strings.Join(append(path, "pg_temp"), ", ")
-	o.MakeStatements = append(o.MakeStatements, taken.functions(f.control, search, rootQueries)...)
+	searchPath := strings.Join(append(path, "pg_temp"), ", ")
+	o.MakeStatements = append(o.MakeStatements, dependents.functions(f.control, searchPath, rootQueries)...)
 	o.create(fmt.Sprintf("CREATE FUNCTION pgconsent.sweep_due() RETURNS TABLE (relation pg_catalog.text, "+
 		`subject pg_catalog.text, what pg_catalog.text, number pg_catalog.int8)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $pgconsent_sweep$
@@ -74,7 +74,7 @@ BEGIN
   PERFORM pg_catalog.set_config('lock_timeout', '1s', true);
   CASE sweep_rows.relation
 %s  END CASE;
-END $pgconsent_sweep$`, search, strings.Join(rowStatements, "")))
+END $pgconsent_sweep$`, searchPath, strings.Join(rowStatements, "")))
 	o.create(fmt.Sprintf("REVOKE ALL ON FUNCTION %s, %s FROM PUBLIC", listDueFunction, sweepRowsFunction))
 	o.create(fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s, %s TO %s", listDueFunction, sweepRowsFunction, f.control))
 	return []Object{o.Object}
@@ -105,9 +105,9 @@ const streamRecord = "c.grantee OPERATOR(pg_catalog.=) '*'::pg_catalog.text AND 
 	"'*'::pg_catalog.text"
 
 // olderThan returns the condition that the row is older than a time; a row without a time counts as older.
-func (s tableSweep) olderThan(than string) string {
-	at := s.column(s.TimeColumn)
-	return "(" + at + " IS NULL OR " + at + " OPERATOR(pg_catalog.<) " + than + ")"
+func (s tableSweep) olderThan(moment string) string {
+	rowTime := s.column(s.TimeColumn)
+	return "(" + rowTime + " IS NULL OR " + rowTime + " OPERATOR(pg_catalog.<) " + moment + ")"
 }
 
 // otherConsent is the condition that another consent of the subject, to one grantee or for one scope, may show the row.
@@ -121,14 +121,14 @@ const otherConsent = `EXISTS (SELECT FROM pgconsent.consent_current AS o WHERE o
 // consentHasEnded returns the condition that the consent for the row has ended. A consent that is given later does not
 // renew it.
 func (s tableSweep) consentHasEnded() string {
-	const over = "c.state OPERATOR(pg_catalog.=) ANY ('{withdrawn,revoked}'::pg_catalog.text[])"
-	const expired = "c.stream IS NOT NULL AND c.state OPERATOR(pg_catalog.=) 'given'::pg_catalog.text AND " +
+	const isWithdrawn = "c.state OPERATOR(pg_catalog.=) ANY ('{withdrawn,revoked}'::pg_catalog.text[])"
+	const isExpired = "c.stream IS NOT NULL AND c.state OPERATOR(pg_catalog.=) 'given'::pg_catalog.text AND " +
 		"c.expires_at OPERATOR(pg_catalog.<=) pg_catalog.statement_timestamp()"
 	if s.TimeColumn == "" {
-		return "(" + over + " OR c.stream IS NOT NULL AND c.state OPERATOR(pg_catalog.=) " +
-			"'expired'::pg_catalog.text OR " + expired + ")"
+		return "(" + isWithdrawn + " OR c.stream IS NOT NULL AND c.state OPERATOR(pg_catalog.=) " +
+			"'expired'::pg_catalog.text OR " + isExpired + ")"
 	}
-	return "(" + over + " OR c.void_before IS NOT NULL AND " + s.olderThan("c.void_before") + " OR " + expired +
+	return "(" + isWithdrawn + " OR c.void_before IS NOT NULL AND " + s.olderThan("c.void_before") + " OR " + isExpired +
 		" AND " + s.olderThan("c.expires_at") + ")"
 }
 
@@ -149,29 +149,31 @@ func (s tableSweep) columnIsDueCondition(b policy.LifecycleColumn) string {
 
 // isPastDay returns the condition that a row is past the given full day of a countdown. It holds as well if the row's
 // subject no longer lists the given categories.
-func (s tableSweep) isPastDay(after int, beyond []string) string {
-	given := func(stream string) string {
+func (s tableSweep) isPastDay(day int, categories []string) string {
+	isGiven := func(stream string) string {
 		return "c.state OPERATOR(pg_catalog.=) 'given'::pg_catalog.text AND c.stream OPERATOR(pg_catalog.=) '" +
 			stream + "'::pg_catalog.text"
 	}
-	ways := []string{
+	conditions := []string{
 		// for a running countdown, and for one that was stopped: the same days as in the rule that hides
 		fmt.Sprintf("%s AND pg_catalog.statement_timestamp() OPERATOR(pg_catalog.-) "+
-			"'%d:00:00'::pg_catalog.interval OPERATOR(pg_catalog.>=) c.decay_from", s.olderThan("c.decay_from"), 24*(after+1)),
-		fmt.Sprintf("%s AND c.decayed_days OPERATOR(pg_catalog.>) %d", s.olderThan("c.decayed_before"), after),
+			"'%d:00:00'::pg_catalog.interval OPERATOR(pg_catalog.>=) c.decay_from", s.olderThan("c.decay_from"), 24*(day+1)),
+		fmt.Sprintf("%s AND c.decayed_days OPERATOR(pg_catalog.>) %d", s.olderThan("c.decayed_before"), day),
 		// for a consent without a countdown, and for rows that are newer than its start: at once
-		given("ANONYMOUS") + " AND (c.decay_from IS NULL OR NOT " + s.olderThan("c.decay_from") + ")",
+		isGiven("ANONYMOUS") + " AND (c.decay_from IS NULL OR NOT " + s.olderThan("c.decay_from") + ")",
 	}
 	// A row without a time counts as older, but only where the registry has a time to compare with.
-	ways[0], ways[1] = "c.decay_from IS NOT NULL AND "+ways[0], "c.decayed_before IS NOT NULL AND "+ways[1]
-	if len(beyond) > 0 {
-		ways = append(ways, given("TEMPORARY")+" AND c.decayed_before IS NOT NULL AND "+s.olderThan("c.decayed_before")+
-			" AND NOT c.categories OPERATOR(pg_catalog.@>) "+arraySQL(beyond))
+	conditions[0] = "c.decay_from IS NOT NULL AND " + conditions[0]
+	conditions[1] = "c.decayed_before IS NOT NULL AND " + conditions[1]
+	if len(categories) > 0 {
+		conditions = append(conditions,
+			isGiven("TEMPORARY")+" AND c.decayed_before IS NOT NULL AND "+s.olderThan("c.decayed_before")+
+				" AND NOT c.categories OPERATOR(pg_catalog.@>) "+arraySQL(categories))
 	}
 	if s.Anonymise {
-		ways = append(ways, s.consentHasEnded())
+		conditions = append(conditions, s.consentHasEnded())
 	}
-	return "(" + strings.Join(ways, " OR ") + ")"
+	return "(" + strings.Join(conditions, " OR ") + ")"
 }
 
 // arraySQL writes words as an SQL array.
@@ -223,20 +225,20 @@ func pseudonym(subject, value string) string {
 }
 
 // pseudonymAs returns a pseudonym as a value of a column's type.
-func pseudonymAs(column, hash string) string {
-	if column == "uuid" {
+func pseudonymAs(columnType, hash string) string {
+	if columnType == "uuid" {
 		return hash + "::pg_catalog.uuid"
 	}
-	return "('anonymous-' OPERATOR(pg_catalog.||) " + hash + ")::" + column
+	return "('anonymous-' OPERATOR(pg_catalog.||) " + hash + ")::" + columnType
 }
 
 // anyColumnIsDueCondition returns the condition that some column of the row is due.
 func (s tableSweep) anyColumnIsDueCondition() string {
-	ways := make([]string, len(s.Columns))
+	conditions := make([]string, len(s.Columns))
 	for i, b := range s.Columns {
-		ways[i] = "(" + s.columnIsDueCondition(b) + ")"
+		conditions[i] = "(" + s.columnIsDueCondition(b) + ")"
 	}
-	return "(" + strings.Join(ways, "\n      OR ") + ")"
+	return "(" + strings.Join(conditions, "\n      OR ") + ")"
 }
 
 // fromRowAndRecord returns a FROM list of the row and its subject's record.
@@ -276,41 +278,42 @@ func (s tableSweep) dueQueries(query func(what, from, subject, where string) str
 
 // subjectCondition returns the condition that finds the rows of one subject, by an index if there is one.
 func (s tableSweep) subjectCondition() string {
-	column, who := s.column(s.Subject), "sweep_rows.who"
-	typed := ""
+	column, subjectParameter := s.column(s.Subject), "sweep_rows.who"
+	typedSubject := ""
 	switch c := s.relation.Column(s.Subject); c.Type {
 	case "uuid":
-		typed = "CASE WHEN " + who + " OPERATOR(pg_catalog.~) '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN " +
-			who + "::pg_catalog.uuid END"
+		typedSubject = "CASE WHEN " + subjectParameter +
+			" OPERATOR(pg_catalog.~) '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN " +
+			subjectParameter + "::pg_catalog.uuid END"
 	case "smallint", "integer", "bigint":
 		// a number of 19 digits may not fit into bigint, so the text is compared before it is converted
-		number := who + "::pg_catalog.numeric OPERATOR"
-		typed = "CASE WHEN " + who + " OPERATOR(pg_catalog.~) '^-?[0-9]{1,18}$' THEN " + who + "::pg_catalog.int8 WHEN " + who +
+		number := subjectParameter + "::pg_catalog.numeric OPERATOR"
+		typedSubject = "CASE WHEN " + subjectParameter + " OPERATOR(pg_catalog.~) '^-?[0-9]{1,18}$' THEN " + subjectParameter + "::pg_catalog.int8 WHEN " + subjectParameter +
 			" OPERATOR(pg_catalog.~) '^-?[0-9]{19}$' THEN CASE WHEN " + number + "(pg_catalog.>=) (-9223372036854775808) AND " +
-			number + "(pg_catalog.<=) 9223372036854775807 THEN " + who + "::pg_catalog.int8 END END"
+			number + "(pg_catalog.<=) 9223372036854775807 THEN " + subjectParameter + "::pg_catalog.int8 END END"
 	case "date":
 	default:
-		return column + "::pg_catalog.text OPERATOR(pg_catalog.=) " + who + " AND " + s.subjectExpression() +
-			" OPERATOR(pg_catalog.=) " + who
+		return column + "::pg_catalog.text OPERATOR(pg_catalog.=) " + subjectParameter + " AND " + s.subjectExpression() +
+			" OPERATOR(pg_catalog.=) " + subjectParameter
 	}
-	exact := s.subjectExpression() + " OPERATOR(pg_catalog.=) " + who
-	if typed == "" {
-		return exact
+	isSubject := s.subjectExpression() + " OPERATOR(pg_catalog.=) " + subjectParameter
+	if typedSubject == "" {
+		return isSubject
 	}
-	return column + " OPERATOR(pg_catalog.=) " + typed + " AND " + exact
+	return column + " OPERATOR(pg_catalog.=) " + typedSubject + " AND " + isSubject
 }
 
 // sweepBranch returns the branch of sweep_rows for this table. It deletes or changes the due rows of one subject, up to
 // a number of each kind.
 func (s tableSweep) sweepBranch() string {
 	table := s.relation.Name.SQL()
-	locked := func(from, where string) string {
+	lockDueRows := func(from, where string) string {
 		return fmt.Sprintf("WITH due AS MATERIALIZED (SELECT t.tableoid AS o, t.ctid AS i FROM %s\n      WHERE %s "+
 			"AND %s LIMIT sweep_rows.most FOR UPDATE OF t)", from, s.subjectCondition(), where)
 	}
 	const dueRowCondition = "t.tableoid OPERATOR(pg_catalog.=) due.o AND t.ctid OPERATOR(pg_catalog.=) due.i"
-	const one = "c.subject OPERATOR(pg_catalog.=) sweep_rows.who AND " + streamRecord
-	current := table + " AS t JOIN pgconsent.consent_current AS c ON " + one
+	const isSubjectsRecord = "c.subject OPERATOR(pg_catalog.=) sweep_rows.who AND " + streamRecord
+	rowsAndRecords := table + " AS t JOIN pgconsent.consent_current AS c ON " + isSubjectsRecord
 	returnCount := func(what string) string {
 		return fmt.Sprintf(`;
     GET DIAGNOSTICS number = ROW_COUNT;
@@ -322,23 +325,24 @@ func (s tableSweep) sweepBranch() string {
     END IF;
 `, s.name(), what, noteStatement(what))
 	}
-	remove := func(from, where string) string {
-		deleted := "\n    DELETE FROM " + table + " AS t USING due WHERE " + dueRowCondition + returnCount("deleted")
+	deleteDueRows := func(from, where string) string {
+		deleteStatement := "\n    DELETE FROM " + table + " AS t USING due WHERE " + dueRowCondition + returnCount("deleted")
 		if !s.cascades.hasDependents(s.relation) {
-			return "    " + locked(from, where) + deleted
+			return "    " + lockDueRows(from, where) + deleteStatement
 		}
-		return s.lockAndCollect(locked(from, where)) + s.deleteDependents(true) + "    WITH due (o, i) AS (SELECT * FROM " +
-			lockedRows + " AS d)" + deleted
+		return s.lockAndCollect(lockDueRows(from, where)) + s.deleteDependents(true) +
+			"    WITH due (o, i) AS (SELECT * FROM " +
+			lockedRows + " AS d)" + deleteStatement
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "  WHEN %s THEN\n", s.name())
-	b.WriteString(remove(table+
+	b.WriteString(deleteDueRows(table+
 		" AS t JOIN pgconsent.sweep_erased AS e ON e.subject OPERATOR(pg_catalog.=) sweep_rows.who", s.isErased()))
 	if !s.Anonymise {
-		b.WriteString(remove(current, s.consentHasEnded()+" AND NOT "+otherConsent))
+		b.WriteString(deleteDueRows(rowsAndRecords, s.consentHasEnded()+" AND NOT "+otherConsent))
 	}
 	if where := s.derivedRowsAreDueCondition(); where != "" {
-		b.WriteString(s.lockAndCollect(locked(current, where)) + s.deleteDependents(false) +
+		b.WriteString(s.lockAndCollect(lockDueRows(rowsAndRecords, where)) + s.deleteDependents(false) +
 			fmt.Sprintf(`    number := COALESCE(pg_catalog.cardinality(os), 0);
     IF number OPERATOR(pg_catalog.>) 0 THEN
       swept := %s;
@@ -351,14 +355,14 @@ func (s tableSweep) sweepBranch() string {
 `, s.name()))
 	}
 	if len(s.Columns) > 0 {
-		set := make([]string, len(s.Columns))
+		assignments := make([]string, len(s.Columns))
 		for i, column := range s.Columns {
-			set[i] = fmt.Sprintf("%s = CASE WHEN %s THEN %s ELSE %s END", catalog.QuoteIdent(column.Name),
+			assignments[i] = fmt.Sprintf("%s = CASE WHEN %s THEN %s ELSE %s END", catalog.QuoteIdent(column.Name),
 				s.columnIsDueCondition(column), s.maskedValue(column), s.column(column.Name))
 		}
-		b.WriteString("    " + locked(current, s.anyColumnIsDueCondition()+" AND NOT "+otherConsent) +
-			"\n    UPDATE " + table + " AS t SET " + strings.Join(set, ",\n      ") +
-			"\n    FROM due, pgconsent.consent_current AS c WHERE " + dueRowCondition + " AND " + one + returnCount("anonymised"))
+		b.WriteString("    " + lockDueRows(rowsAndRecords, s.anyColumnIsDueCondition()+" AND NOT "+otherConsent) +
+			"\n    UPDATE " + table + " AS t SET " + strings.Join(assignments, ",\n      ") +
+			"\n    FROM due, pgconsent.consent_current AS c WHERE " + dueRowCondition + " AND " + isSubjectsRecord + returnCount("anonymised"))
 	}
 	return b.String()
 }

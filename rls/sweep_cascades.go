@@ -74,17 +74,17 @@ func (k *cascades) hasDependents(r *catalog.Relation) bool {
 // hasDerivedRowCondition returns the condition that some row was made directly from the row t of a table; "": no
 // table's rows are made from it.
 func (k *cascades) hasDerivedRowCondition(r *catalog.Relation) string {
-	var ways []string
+	var conditions []string
 	for _, e := range k.all {
 		if e.Origin != nil && e.Source.Name == r.Name {
-			from, where := e.Origin.DerivedRowsSQL(e.Table, "made", "t")
-			ways = append(ways, "EXISTS (SELECT FROM "+strings.Join(from, " CROSS JOIN ")+" WHERE "+where+")")
+			fromItems, where := e.Origin.DerivedRowsSQL(e.Table, "made", "t")
+			conditions = append(conditions, "EXISTS (SELECT FROM "+strings.Join(fromItems, " CROSS JOIN ")+" WHERE "+where+")")
 		}
 	}
-	if len(ways) == 0 {
+	if len(conditions) == 0 {
 		return ""
 	}
-	return "(" + strings.Join(ways, "\n      OR ") + ")"
+	return "(" + strings.Join(conditions, "\n      OR ") + ")"
 }
 
 // lockedRows is the FROM item of the rows that a table's branch of sweep_rows has locked.
@@ -96,20 +96,20 @@ func rowVariables(n, o, i string) string {
 		"pg_catalog.unnest(pgconsent_own.%s)) AS g (n, o, i)", n, o, i)
 }
 
-// dependentRows returns the query of the rows that are deleted with rows of g. Its columns are those in carried, the
-// table, the row, whether it was made from others, and whether it is itself deleted.
-func (k *cascades) dependentRows(carried string) string {
-	const gone = "true"
+// dependentRows returns the query of the rows that are deleted with rows of g. Its columns are extraColumns, the table,
+// the row, whether it was made from others, and whether it is itself deleted.
+func (k *cascades) dependentRows(extraColumns string) string {
+	const isDeleted = "true"
 	var out []string
 	for _, e := range k.all {
 		n := k.tableNumbers[e.Source.Name]
-		with := fmt.Sprintf("g JOIN %s AS s ON g.n OPERATOR(pg_catalog.=) %d AND s.tableoid "+
+		sourceJoin := fmt.Sprintf("g JOIN %s AS s ON g.n OPERATOR(pg_catalog.=) %d AND s.tableoid "+
 			"OPERATOR(pg_catalog.=) g.o AND s.ctid OPERATOR(pg_catalog.=) g.i", e.Source.Name.SQL(), n)
 		if e.Origin != nil {
-			from, where := e.Origin.DerivedRowsSQL(e.Table, "t", "s")
+			fromItems, where := e.Origin.DerivedRowsSQL(e.Table, "t", "s")
 			out = append(out, fmt.Sprintf(
-				"SELECT %s%d, t.tableoid, t.ctid, true, %s FROM %s CROSS JOIN %s\n        WHERE %s", carried,
-				k.tableNumbers[e.Table.Name], gone, with, strings.Join(from, " CROSS JOIN "), where))
+				"SELECT %s%d, t.tableoid, t.ctid, true, %s FROM %s CROSS JOIN %s\n        WHERE %s", extraColumns,
+				k.tableNumbers[e.Table.Name], isDeleted, sourceJoin, strings.Join(fromItems, " CROSS JOIN "), where))
 			continue
 		}
 		step := predicate.Step{Relation: e.Table, Column: e.Key.Columns[0], FromColumn: e.Key.TargetColumns[0]}
@@ -119,21 +119,21 @@ func (k *cascades) dependentRows(carried string) string {
 		}
 		out = append(out, fmt.Sprintf(
 			"SELECT %s%d, t.tableoid, t.ctid, false, %s FROM %s CROSS JOIN %s AS t\n        WHERE g.gone AND %s",
-			carried, k.tableNumbers[e.Table.Name], gone, with, e.Table.Name.SQL(), step.JoinCondition("t", "s")))
+			extraColumns, k.tableNumbers[e.Table.Name], isDeleted, sourceJoin, e.Table.Name.SQL(), step.JoinCondition("t", "s")))
 	}
 	return strings.Join(out, "\n      UNION ALL ")
 }
 
 // functions returns the statements that create sweep_made and sweep_take, which only sweep_rows calls, and
 // sweep_preview, for dry runs.
-func (k *cascades) functions(control, search string, roots []string) []Statement {
+func (k *cascades) functions(control, searchPath string, roots []string) []Statement {
 	if len(k.all) == 0 {
 		return nil
 	}
 	const why = "What was made from rows that the sweeper deletes goes with them, as the policy says."
 	var out []Statement
 	for _, sql := range []string{
-		k.createSweepMade(), k.createSweepTake(search), k.createSweepPreview(roots),
+		k.createSweepMade(), k.createSweepTake(searchPath), k.createSweepPreview(roots),
 		fmt.Sprintf("REVOKE ALL ON FUNCTION %s, %s, %s FROM PUBLIC", sweepMadeFunction, sweepTakeFunction, sweepPreviewFunction),
 		fmt.Sprintf("GRANT EXECUTE ON FUNCTION %s TO %s", sweepPreviewFunction, control),
 	} {
@@ -164,7 +164,7 @@ $pgconsent_sweep$`, sweepArguments, k.dependentRows(""))
 }
 
 // createSweepTake returns the statement that creates the function which deletes such rows.
-func (k *cascades) createSweepTake(search string) string {
+func (k *cascades) createSweepTake(searchPath string) string {
 	var locks, deletes strings.Builder
 	for _, t := range k.derivedTables {
 		where := fmt.Sprintf(
@@ -177,7 +177,7 @@ func (k *cascades) createSweepTake(search string) string {
 				"OPERATOR(pg_catalog.>) 0 THEN\n    swept := %s;\n    RETURN NEXT;\n  END IF;\n",
 			t.Name.SQL(), rowVariables("ns", "os", "xs"), where, catalog.QuoteLiteral(t.Name.String())+"::pg_catalog.text")
 	}
-	const made = "pgconsent.sweep_made(sweep_take.source, sweep_take.rows_o, sweep_take.rows_i, sweep_take.gone)"
+	const madeRows = "pgconsent.sweep_made(sweep_take.source, sweep_take.rows_o, sweep_take.rows_i, sweep_take.gone)"
 	return fmt.Sprintf("CREATE FUNCTION pgconsent.sweep_take(%s) RETURNS TABLE "+
 		`(swept pg_catalog.text, number pg_catalog.int8)
 LANGUAGE plpgsql VOLATILE SET search_path = %s AS $pgconsent_sweep$
@@ -206,9 +206,10 @@ BEGIN
 %s  IF EXISTS (SELECT FROM %s) THEN
     RAISE EXCEPTION 'rows that were made from others stay' USING ERRCODE = '55000';
   END IF;
-END $pgconsent_sweep$`, sweepArguments, search, made, rowVariables("ns", "os", "xs"), rowVariables("held_n", "held_o",
+END $pgconsent_sweep$`, sweepArguments, searchPath, madeRows, rowVariables("ns", "os", "xs"), rowVariables("held_n",
+		"held_o",
 		"held_i"),
-		locks.String(), deletes.String(), made)
+		locks.String(), deletes.String(), madeRows)
 }
 
 // createSweepPreview returns the statement that creates the function which counts, for each subject, the rows that a
@@ -260,7 +261,7 @@ func (s tableSweep) lockAndCollect(due string) string {
 }
 
 // deleteDependents returns statements that delete the rows which depend on the locked rows.
-func (s tableSweep) deleteDependents(gone bool) string {
+func (s tableSweep) deleteDependents(rowsAreDeleted bool) string {
 	return fmt.Sprintf(`    IF os IS NOT NULL THEN
       FOR swept, number IN SELECT m.swept, m.number FROM pgconsent.sweep_take(%d, os, xs, %t) AS m LOOP
         what := 'deleted';
@@ -268,7 +269,7 @@ func (s tableSweep) deleteDependents(gone bool) string {
         %s
       END LOOP;
     END IF;
-`, s.cascades.tableNumbers[s.relation.Name], gone, noteStatement("deleted"))
+`, s.cascades.tableNumbers[s.relation.Name], rowsAreDeleted, noteStatement("deleted"))
 }
 
 // noteStatement returns the statement that records for the registry what was done.
@@ -280,24 +281,24 @@ func noteStatement(what string) string {
 // derivedRowsAreDueCondition returns the condition that the row stays, is so old that its rule shows it to nobody, and
 // has derived rows, which are deleted. "": that is so for no row of the table.
 func (s tableSweep) derivedRowsAreDueCondition() string {
-	made := s.cascades.hasDerivedRowCondition(s.relation)
-	if made == "" || len(s.Columns) == 0 {
+	hasDerivedRows := s.cascades.hasDerivedRowCondition(s.relation)
+	if hasDerivedRows == "" || len(s.Columns) == 0 {
 		return ""
 	}
-	last := s.HiddenFromDay - 1
+	lastDay := s.HiddenFromDay - 1
 	for _, b := range s.Columns {
-		last = max(last, b.LastDay)
+		lastDay = max(lastDay, b.LastDay)
 	}
 	var where string
 	switch {
 	case s.HiddenFromDay < predicate.NeverDecays:
-		where = s.isPastDay(last, nil)
+		where = s.isPastDay(lastDay, nil)
 	case s.Anonymise:
 		where = s.consentHasEnded()
 	default:
 		return ""
 	}
-	where += " AND NOT " + otherConsent + "\n      AND " + made
+	where += " AND NOT " + otherConsent + "\n      AND " + hasDerivedRows
 	if !s.Anonymise { // rows that are deleted take their dependents along
 		where = s.consentHasEnded() + " IS NOT TRUE AND " + where
 	}

@@ -6,14 +6,15 @@ import (
 	"github.com/pgconsent/pgconsent/migrations"
 )
 
-// The rows of a person who was erased go, and nobody else's, be the person's id a short number or one of 18 digits.
+// The sweeper deletes the rows of an erased person, and nobody else's, whether the person's id is a short number or has
+// 19 digits.
 func TestErasedPersonsMayHaveLongNumbers(t *testing.T) {
-	db, super, _ := materializedOver(t, `version: 1
+	db, super, _ := materializedDatabaseOf(t, `version: 1
 attributes: { user: { type: bigint, source: credential } }
 tables: { notes: { rows: [ consent: { subject: about, registry: {} } ], lifecycle: { subject: about } } }
 `, "CREATE TABLE notes (id int PRIMARY KEY, about bigint); CREATE INDEX ON notes (about)")
 	control := db.Connect(t, migrations.DefaultControlRole)
-	const left = "SELECT COALESCE(string_agg(about::text, ' ' ORDER BY id), '') FROM notes"
+	const remainingQuery = "SELECT COALESCE(string_agg(about::text, ' ' ORDER BY id), '') FROM notes"
 	for _, number := range []string{"0", "7", "-7", "20261122", "2147483648", "999999999999999999", "-999999999999999999",
 		"1234567890123456789", "9223372036854775807", "-9223372036854775808"} {
 		if _, err := super.PgConn().Exec(t.Context(), `TRUNCATE notes, pgconsent.sweep_erased;
@@ -30,11 +31,11 @@ tables: { notes: { rows: [ consent: { subject: about, registry: {} } ], lifecycl
 				t.Errorf("%s: %s: got %q, want %q (%v)", number, q.sql, got, q.want, err)
 			}
 		}
-		if got, err := query(super, left); err != nil || got != "1 -1" {
+		if got, err := query(super, remainingQuery); err != nil || got != "1 -1" {
 			t.Errorf("%s: rows of %q are left (%v)", number, got, err)
 		}
 	}
-	// An id that no row can have is nobody's.
+	// An id outside the range of bigint matches no row.
 	for _, id := range []string{"9223372036854775808", "-9223372036854775809", "9999999999999999999", "10000000000000000000", "ada"} {
 		got, err := query(control, "SELECT count(*) FROM pgconsent.sweep_rows('public.notes', '"+id+"', 9)")
 		if err != nil || got != "0" {

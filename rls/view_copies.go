@@ -16,7 +16,7 @@ type viewCopies struct{ *planFacts }
 
 func (f viewCopies) objects() []Object {
 	var out []Object
-	written := f.writtenViews()
+	writtenNames := f.writtenViews()
 	for _, v := range f.policy.Views() {
 		name := v.Relation.Name
 		o := newObject(rowViewIdentity(name),
@@ -24,14 +24,14 @@ func (f viewCopies) objects() []Object {
 				"owner's rights, past row security.")
 		o.NeededObjects = f.objectsBelow(v)
 		columns := columnList(v.Relation)
-		checked := ""
+		checkOption := ""
 		if v.Relation.CheckOption != "" && v.Write != nil {
-			checked = ", check_option = " + v.Relation.CheckOption
+			checkOption = ", check_option = " + v.Relation.CheckOption
 		}
 		for _, c := range []struct {
 			name           catalog.Name
 			options, query string
-		}{{predicate.RowView(name), checked, v.Query}, {predicate.FilteredRowView(name), "", v.FilteredQuery}} {
+		}{{predicate.RowView(name), checkOption, v.Query}, {predicate.FilteredRowView(name), "", v.FilteredQuery}} {
 			o.create(fmt.Sprintf("CREATE VIEW %s%s WITH (security_invoker = true%s) AS\n%s", c.name.SQL(), columns, c.options,
 				c.query))
 			o.create(fmt.Sprintf("GRANT SELECT ON %s TO %s", c.name.SQL(), f.agent))
@@ -45,7 +45,7 @@ func (f viewCopies) objects() []Object {
 			o.why = why
 			o.drop("Take the signed views away.", "DROP VIEW IF EXISTS "+view)
 		}
-		if written[name] && f.mode == Enforce {
+		if writtenNames[name] && f.mode == Enforce {
 			for _, g := range writeGrants(predicate.RowView(name), v.Write, f.agent,
 				"PostgreSQL writes through the view with the agent's rights, under the row policies of its table.") {
 				o.MakeStatements = append(o.MakeStatements, g.GrantStatement())
@@ -73,12 +73,12 @@ func columnList(r *catalog.Relation) string {
 // objectsBelow returns the identities of the objects that the copies of a view may read.
 func (f viewCopies) objectsBelow(v *policy.View) []string {
 	out := listOf(shadowsIdentity)
-	read := func(name catalog.Name) { out = append(out, rowViewIdentity(name), signedIdentity(name)) }
+	addViews := func(name catalog.Name) { out = append(out, rowViewIdentity(name), signedIdentity(name)) }
 	for _, r := range v.Relation.Reads {
-		read(r.Relation)
+		addViews(r.Relation)
 	}
 	for _, name := range v.Tables {
-		read(name)
+		addViews(name)
 		if t, ok := f.policy.Table(name); ok {
 			out = append(out, f.objectsRead(conditionsOf(t)...)...)
 		}
@@ -95,8 +95,8 @@ func (f viewCopies) writtenViews() map[catalog.Name]bool {
 			continue
 		}
 		out[v.Relation.Name] = true
-		if inner, nested := f.policy.View(v.Relation.Reads[0].Relation); nested {
-			out[inner.Relation.Name] = true
+		if innerView, isView := f.policy.View(v.Relation.Reads[0].Relation); isView {
+			out[innerView.Relation.Name] = true
 		}
 	}
 	return out

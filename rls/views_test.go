@@ -50,7 +50,8 @@ func viewWorld(t *testing.T, o rls.Options) *world {
 	return w.migrate()
 }
 
-// A listed view shows what its query gives over the visible rows and columns, also through views that are not listed.
+// A listed view shows the result of its query over the visible rows and columns, also if it reads views that are not
+// listed.
 func TestViews(t *testing.T) {
 	w := viewWorld(t, rls.Options{})
 	agent := w.agent(user1)
@@ -62,12 +63,12 @@ func TestViews(t *testing.T) {
 		w.want(w.agent(""), "SELECT count(*) FROM pgconsent_rows."+prefix+"public_top", "0")
 		w.want(w.agent(user2), "SELECT name FROM pgconsent_rows."+prefix+"public_names", "Ev")
 	}
-	w.refused(agent, "42501", "SELECT * FROM public.top")
+	w.wantRefusal(agent, "42501", "SELECT * FROM public.top")
 	w.exec(w.owner, "UPDATE people SET consent_status = 'revoked' WHERE name = 'Ada'")
 	w.want(agent, "SELECT title || matches FROM pgconsent_rows.public_top ORDER BY 1", "alone1")
 	w.want(agent, "SELECT count(*) FROM pgconsent_rows.filtered_public_names", "0")
 
-	// Each enforcement layer holds alone.
+	// Each enforcement layer works without the other.
 	w.exec(w.owner, "ALTER TABLE memories DISABLE ROW LEVEL SECURITY; ALTER TABLE people DISABLE ROW LEVEL "+
 		"SECURITY; ALTER TABLE memory_participants DISABLE ROW LEVEL SECURITY")
 	w.want(agent, "SELECT title FROM pgconsent_rows.filtered_public_top ORDER BY 1", "alone")
@@ -82,8 +83,8 @@ func TestViews(t *testing.T) {
 
 // The definitions of views as agents see them.
 const (
-	seenOfTop   = " SELECT title,\n    matches\n   FROM public.top;"
-	seenOfNames = " SELECT name,\n    present\n   FROM public.names;"
+	topDefinition   = " SELECT title,\n    matches\n   FROM public.top;"
+	namesDefinition = " SELECT name,\n    present\n   FROM public.names;"
 )
 
 func TestShadowsOfViews(t *testing.T) {
@@ -99,23 +100,23 @@ func TestShadowsOfViews(t *testing.T) {
 		"SELECT table_name || ' ' || check_option || ' ' || is_updatable FROM pgconsent_catalog.is_views WHERE " +
 			"table_schema = 'public' ORDER BY 1": "names NONE YES,relations NONE YES,top NONE NO",
 		"SELECT count(*) FROM pgconsent_catalog.is_views WHERE view_definition IS NULL":   "0",
-		"SELECT view_definition FROM pgconsent_catalog.is_views WHERE table_name = 'top'": seenOfTop,
+		"SELECT view_definition FROM pgconsent_catalog.is_views WHERE table_name = 'top'": topDefinition,
 		"SELECT schemaname || '.' || viewname FROM pgconsent_catalog.pg_views WHERE schemaname = 'public' " +
 			"ORDER BY 1": "public.names,public.relations,public.top",
 		"SELECT count(*) FROM pgconsent_catalog.pg_views WHERE definition IS NULL":                                                           "0",
-		"SELECT definition FROM pgconsent_catalog.pg_views WHERE viewname = 'top'":                                                           seenOfTop,
+		"SELECT definition FROM pgconsent_catalog.pg_views WHERE viewname = 'top'":                                                           topDefinition,
 		"SELECT pgconsent_catalog.pg_get_viewdef('public.people'::regclass)":                                                                 "NULL",
-		"SELECT pgconsent_catalog.pg_get_viewdef('public.names', true)":                                                                      seenOfNames,
+		"SELECT pgconsent_catalog.pg_get_viewdef('public.names', true)":                                                                      namesDefinition,
 		"SELECT pgconsent_catalog.pg_get_viewdef('public.beneath')":                                                                          "NULL",
 		"SELECT count(*) FROM pgconsent_catalog.pg_matviews":                                                                                 "0",
-		"SELECT pgconsent_catalog.pg_get_viewdef('public.top'::regclass)":                                                                    seenOfTop,
+		"SELECT pgconsent_catalog.pg_get_viewdef('public.top'::regclass)":                                                                    topDefinition,
 		"SELECT count(*) FROM pgconsent_catalog.pg_class WHERE relname LIKE '%public\\_%' AND relname NOT LIKE 'pg%' OR relname = 'beneath'": "0",
 	} {
 		w.want(agent, sql, want)
 	}
 }
 
-// A view that reads or calls what agents may not is refused with its place.
+// A view that reads or calls something agents may not use is refused, with its position in the policy.
 func TestViewsThatAgentsMayNotRead(t *testing.T) {
 	w := newWorld(t, viewSchema+`;
 		CREATE VIEW edges AS SELECT * FROM memory_edges; CREATE VIEW over_edges AS SELECT 1 AS a FROM edges;
@@ -158,7 +159,7 @@ func TestViewsThatAgentsMayNotRead(t *testing.T) {
 	}
 }
 
-// PostgreSQL has views without columns: they say how many rows there are.
+// A view without columns still tells how many rows there are.
 func TestViewsWithoutColumns(t *testing.T) {
 	w := newWorld(t, viewSchema+`; CREATE VIEW many AS SELECT FROM people`)
 	file := filepath.Join(t.TempDir(), "policy.yaml")

@@ -15,19 +15,19 @@ const (
 // FOR UPDATE and FOR SHARE as well. For a row that was written before the statement began, which is nearly always so,
 // they only compare two numbers.
 func (f writePolicies) policiesAfterWait() []Object {
-	noted := !untrackedRelations(f.planFacts.policy)[f.Relation.Name]
-	isUnmoved := fmt.Sprintf(
+	isTracked := !untrackedRelations(f.planFacts.policy)[f.Relation.Name]
+	usingClause := fmt.Sprintf(
 		"USING (pg_catalog.age(xmin) OPERATOR(pg_catalog.>) (SELECT "+
 			"pg_catalog.age(pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snapshot())::pg_catalog.xid)) "+
-			"OR pgconsent_signed.row_is_current(xmin, %t))", noted)
+			"OR pgconsent_signed.row_is_current(xmin, %t))", isTracked)
 	const why = "What has waited for a row while consent changed ends with 40001: it would show the new row by the " +
 		"old consents."
 	var out []Object
 	if f.Write.Allows("UPDATE") {
-		out = append(out, f.commandPolicy("UPDATE", updateAfterWaitPolicy, isUnmoved, why, nil))
+		out = append(out, f.commandPolicy("UPDATE", updateAfterWaitPolicy, usingClause, why, nil))
 	}
 	if f.Write.Allows("DELETE") {
-		out = append(out, f.commandPolicy("DELETE", deleteAfterWaitPolicy, isUnmoved, why, nil))
+		out = append(out, f.commandPolicy("DELETE", deleteAfterWaitPolicy, usingClause, why, nil))
 	}
 	return out
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// TestMigrateMakesNobodyQueue: a transaction holds a lock that migrate needs. Meanwhile others read the table, and
-// migrate says whom it waits for. It goes on when that has ended; interrupted, it has changed nothing.
+// TestMigrateMakesNobodyQueue: a transaction holds a lock that migrate needs. Meanwhile other sessions read the table,
+// and migrate reports the transaction it waits for. Migrate continues when that transaction ends. If migrate is
+// interrupted, it has changed nothing.
 func TestMigrateMakesNobodyQueue(t *testing.T) {
 	w := newWorld(t).migrate()
 	before := w.state()
@@ -22,8 +23,8 @@ func TestMigrateMakesNobodyQueue(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.compile("testdata/policy.yaml", rls.Options{Mode: rls.SealOnly})
-	waits := make(chan string, 100)
-	up := func(ctx context.Context) chan error {
+	holderTexts := make(chan string, 100)
+	migrate := func(ctx context.Context) chan error {
 		done := make(chan error, 1)
 		go func() {
 			done <- migrations.Up(ctx, w.owner, migrations.Options{OnWait: func(holders []migrations.Holder) {
@@ -32,18 +33,19 @@ func TestMigrateMakesNobodyQueue(t *testing.T) {
 					text += h.String() + "\n"
 				}
 				select {
-				case waits <- text:
+				case holderTexts <- text:
 				default:
 				}
 			}}, w.plan)
 		}()
 		return done
 	}
-	stopped, stop := context.WithCancel(ctx)
-	done := up(stopped)
+	stoppable, stop := context.WithCancel(ctx)
+	done := migrate(stoppable)
 	for range 3 {
-		if said := <-waits; !strings.Contains(said, "idle in transaction") || !strings.Contains(said, "SELECT FROM people") {
-			t.Errorf("it waits for %q", said)
+		if holderText := <-holderTexts; !strings.Contains(holderText, "idle in transaction") ||
+			!strings.Contains(holderText, "SELECT FROM people") {
+			t.Errorf("it waits for %q", holderText)
 		}
 		if _, err := reader.Exec(ctx, "SELECT count(*) FROM people"); err != nil {
 			t.Fatal(err)
@@ -57,8 +59,8 @@ func TestMigrateMakesNobodyQueue(t *testing.T) {
 		t.Error("what was interrupted has changed something")
 	}
 	w.owner = w.db.Connect(t, w.owner.Config().User) // a cancelled context closes a connection in the middle of a statement
-	done = up(ctx)
-	<-waits
+	done = migrate(ctx)
+	<-holderTexts
 	if _, err := holder.Exec(ctx, "COMMIT"); err != nil {
 		t.Fatal(err)
 	}

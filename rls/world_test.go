@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { pgtest.MainAlone(m) }
 
-// The users of the world.
+// The users to whom the rows of testdata belong.
 const (
 	user1 = "00000000-0000-0000-0000-000000000001"
 	user2 = "00000000-0000-0000-0000-000000000002"
@@ -41,12 +41,12 @@ type world struct {
 	plan  *rls.Plan
 }
 
-// newWorld makes the world without migrating. The statements are run as superuser after the schema.
+// newWorld makes a world without migrating. It runs the given statements as superuser after the schema.
 func newWorld(t testing.TB, before ...string) *world {
 	t.Helper()
 	w := &world{t: t, db: pgtest.Database(t)}
 	w.connect()
-	if err := lay(context.Background(), w.super, w.owner); err != nil {
+	if err := createSchema(context.Background(), w.super, w.owner); err != nil {
 		t.Fatal(err)
 	}
 	for _, sql := range before {
@@ -56,7 +56,8 @@ func newWorld(t testing.TB, before ...string) *world {
 	return w
 }
 
-// migrated is newWorld(t).migrate(), as a copy: undoing it is for databases that were migrated themselves.
+// migrated returns the same as newWorld(t).migrate(), but faster, as a copy of a template. Tests of migrate --down need
+// a database that was migrated itself.
 func migrated(t testing.TB) *world {
 	t.Helper()
 	w := &world{t: t, db: pgtest.Template(t, "world, migrated", func(ctx context.Context, super *pgx.Conn) error {
@@ -70,12 +71,12 @@ func migrated(t testing.TB) *world {
 			return err
 		}
 		defer owner.Close(ctx)
-		if err := lay(ctx, super, owner); err != nil {
+		if err := createSchema(ctx, super, owner); err != nil {
 			return err
 		}
-		made := &world{t: t, super: super, owner: owner}
-		made.compile("testdata/policy.yaml", rls.Options{})
-		return migrations.Up(ctx, owner, migrations.Options{}, made.plan)
+		template := &world{t: t, super: super, owner: owner}
+		template.compile("testdata/policy.yaml", rls.Options{})
+		return migrations.Up(ctx, owner, migrations.Options{}, template.plan)
 	})}
 	w.connect()
 	w.exec(w.super, "ALTER DATABASE "+w.db.Name+" OWNER TO app_owner")
@@ -101,8 +102,8 @@ func makeRoles(ctx context.Context, super *pgx.Conn) error {
 	return nil
 }
 
-// lay makes the schema of testdata, as its owner.
-func lay(ctx context.Context, super, owner *pgx.Conn) error {
+// createSchema creates the schema of testdata, as its owner.
+func createSchema(ctx context.Context, super, owner *pgx.Conn) error {
 	if _, err := super.Exec(ctx, "ALTER DATABASE "+pgx.Identifier{super.Config().Database}.Sanitize()+" OWNER TO app_owner"); err != nil {
 		return err
 	}
@@ -118,7 +119,7 @@ func lay(ctx context.Context, super, owner *pgx.Conn) error {
 	return nil
 }
 
-// compile makes the plan of a policy.
+// compile loads a policy and makes its plan.
 func (w *world) compile(file string, o rls.Options) {
 	w.t.Helper()
 	doc, err := policy.Load(file)
@@ -149,7 +150,7 @@ func (w *world) exec(conn *pgx.Conn, sql string) {
 	}
 }
 
-// key reads the newest key as the control role.
+// key returns the newest key, read as the control role.
 func (w *world) key() seal.Key {
 	w.t.Helper()
 	ring, err := seal.LoadKeyring(context.Background(), w.db.Connect(w.t, migrations.DefaultControlRole))
@@ -159,7 +160,7 @@ func (w *world) key() seal.Key {
 	return ring.NewestKey()
 }
 
-// agent opens a connection as the agent's role, sealed for the user; "" leaves it unsealed.
+// agent opens a connection of the agent's role with a seal for the user; "": without a seal.
 func (w *world) agent(user string) *pgx.Conn {
 	w.t.Helper()
 	conn := w.db.Connect(w.t, migrations.DefaultAgentRole)
@@ -183,7 +184,7 @@ func (w *world) setSeal(conn *pgx.Conn, value string) {
 	}
 }
 
-// query returns the first column of the answer, joined, as text.
+// query returns the first column of all result rows, joined by commas.
 func query(conn *pgx.Conn, sql string) (string, error) {
 	results, err := conn.PgConn().Exec(context.Background(), sql).ReadAll()
 	if err != nil {
@@ -214,7 +215,7 @@ func (w *world) want(conn *pgx.Conn, sql, want string) {
 	}
 }
 
-func (w *world) refused(conn *pgx.Conn, code, sql string) {
+func (w *world) wantRefusal(conn *pgx.Conn, code, sql string) {
 	w.t.Helper()
 	got, err := query(conn, sql)
 	var pgErr *pgconn.PgError
@@ -224,36 +225,36 @@ func (w *world) refused(conn *pgx.Conn, code, sql string) {
 }
 
 const (
-	titles  = "SELECT title FROM public.memories ORDER BY id"
-	names   = "SELECT name FROM public.people ORDER BY id"
-	links   = "SELECT count(*) FROM public.memory_participants"
-	visible = "alone,with Ada"
+	titlesQuery   = "SELECT title FROM public.memories ORDER BY id"
+	namesQuery    = "SELECT name FROM public.people ORDER BY id"
+	linksQuery    = "SELECT count(*) FROM public.memory_participants"
+	visibleTitles = "alone,with Ada"
 )
 
 func uuid(n int) string { return fmt.Sprintf("00000000-0000-0000-0000-%012d", n) }
 
-// noting is a statement of the owner's, and whether it may end what was seen before.
-type noting struct {
-	sql   string
-	noted bool
+// recordedCase is a statement of the owner, and whether a trigger must record it as a change.
+type recordedCase struct {
+	sql        string
+	isRecorded bool
 }
 
-// notes runs each and asks whether it was noted as a change.
-func (w *world) notes(cases []noting) {
+// checkRecorded runs each statement and checks whether changed_since reports a change.
+func (w *world) checkRecorded(cases []recordedCase) {
 	w.t.Helper()
 	control := w.db.Connect(w.t, migrations.DefaultControlRole)
 	for _, c := range cases {
-		taken, err := query(control, "SELECT pg_current_snapshot()::text")
+		snapshot, err := query(control, "SELECT pg_current_snapshot()::text")
 		if err != nil {
 			w.t.Fatal(err)
 		}
 		w.exec(w.owner, c.sql)
-		noted, err := query(control, "SELECT pgconsent.changed_since('"+taken+"'::pg_snapshot)::text")
+		isRecorded, err := query(control, "SELECT pgconsent.changed_since('"+snapshot+"'::pg_snapshot)::text")
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		if (noted == "true") != c.noted {
-			w.t.Errorf("%s: noted %s", c.sql, noted)
+		if (isRecorded == "true") != c.isRecorded {
+			w.t.Errorf("%s: noted %s", c.sql, isRecorded)
 		}
 	}
 }

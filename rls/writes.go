@@ -75,11 +75,11 @@ func (f writePolicies) objects() []Object {
 
 // withinRows returns the rule of the rows that a command may change: the visible rows that also meet the command's own
 // rule.
-func withinRows(t *policy.Table, own predicate.Node) predicate.Node {
-	if own == nil {
+func withinRows(t *policy.Table, commandRule predicate.Node) predicate.Node {
+	if commandRule == nil {
 		return t.Rows
 	}
-	return predicate.All{t.Rows, own}
+	return predicate.All{t.Rows, commandRule}
 }
 
 func (f writePolicies) commandPolicy(command, name, condition, why string, reads []predicate.Node) Object {
@@ -166,23 +166,23 @@ func (f writePolicies) stampTriggers() []Object {
 		column := catalog.QuoteIdent(s.Column)
 		fmt.Fprintf(&body, "  NEW.%s := %s;\n", column, stampedValue(s))
 		if notice := s.Notice(f.Relation); notice != "" {
-			named := "IS NOT NULL" // the value that a column gets when the INSERT does not name it was not sent by the agent
+			wasSent := "IS NOT NULL" // the value that a column gets when the INSERT does not name it was not sent by the agent
 			if value := f.Relation.Column(s.Column).Default; value != "" {
-				named = "IS DISTINCT FROM " + value
+				wasSent = "IS DISTINCT FROM " + value
 			}
 			fmt.Fprintf(&notices, "  IF sent.%[1]s IS DISTINCT FROM NEW.%[1]s AND sent.%[1]s %[2]s THEN\n"+
-				"    RAISE NOTICE USING MESSAGE = %[3]s;\n  END IF;\n", column, named, catalog.QuoteLiteral(notice))
+				"    RAISE NOTICE USING MESSAGE = %[3]s;\n  END IF;\n", column, wasSent, catalog.QuoteLiteral(notice))
 		}
 	}
-	declare, keep := "", ""
+	declaration, saveRow := "", ""
 	if notices.Len() > 0 {
-		declare, keep = "DECLARE\n  sent record;\n", "  sent := NEW;\n"
+		declaration, saveRow = "DECLARE\n  sent record;\n", "  sent := NEW;\n"
 	}
 	o.create(fmt.Sprintf(`CREATE FUNCTION %s() RETURNS trigger
 LANGUAGE plpgsql SECURITY INVOKER SET search_path = pg_catalog, pg_temp AS $pgconsent$
 %sBEGIN
 %s%s%s  RETURN NEW;
-END $pgconsent$`, name, declare, keep, body.String(), notices.String()))
+END $pgconsent$`, name, declaration, saveRow, body.String(), notices.String()))
 	o.create(fmt.Sprintf("REVOKE ALL ON FUNCTION %s() FROM PUBLIC", name))
 	o.create(fmt.Sprintf("CREATE TRIGGER %s BEFORE INSERT ON %s FOR EACH ROW WHEN (CURRENT_USER "+
 		"OPERATOR(pg_catalog.=) %s::pg_catalog.name) EXECUTE FUNCTION %s()",
@@ -231,8 +231,8 @@ END $pgconsent$`, function, target.SQL(), strings.Join(quoteAll(f.Write.Insertab
 	for _, name := range f.Write.Insertable {
 		value := f.Relation.Column(name).Default
 		o.why = why
-		if left := omittedDefault(f.Write, name); left != "" {
-			o.why, value = why+" A list that it leaves out is filled in as in an INSERT.", left
+		if omitted := omittedDefault(f.Write, name); omitted != "" {
+			o.why, value = why+" A list that it leaves out is filled in as in an INSERT.", omitted
 		}
 		if column := f.Relation.Column(name); column.Identity != "" {
 			// By name: a default that depends on the sequence would keep the owner from dropping it.

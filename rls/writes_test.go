@@ -61,7 +61,7 @@ func writtenWorld(t *testing.T, before ...string) *world {
 	return w.migrate()
 }
 
-// Agents see all topics and drafts of everybody, and change and delete their own.
+// Agents see all topics and all drafts, and update and delete only their own.
 func TestCommandsHaveRulesOfTheirOwn(t *testing.T) {
 	w := newWorld(t, writeTables)
 	file := filepath.Join(t.TempDir(), "policy.yaml")
@@ -88,14 +88,14 @@ tables:
 	w.want(w.owner, `WITH i AS (INSERT INTO public.drafts (title, user_id, topic, body) VALUES ('mine', '`+user1+`', 1, 'x'),
 		('mine, her topic', '`+user1+`', 2, 'empty'), ('hers', '`+user2+`', 1, 'empty') RETURNING 1) SELECT count(*) FROM i`, "3")
 	agent := w.agent(user1)
-	const changed = "WITH u AS (UPDATE public.drafts SET body = body RETURNING title) SELECT string_agg(title, ';') FROM u"
+	const updateQuery = "WITH u AS (UPDATE public.drafts SET body = body RETURNING title) SELECT string_agg(title, ';') FROM u"
 	w.want(agent, "SELECT string_agg(title, ';' ORDER BY title) FROM public.drafts", "hers;mine;mine, her topic")
-	w.want(agent, changed, "mine")
+	w.want(agent, updateQuery, "mine")
 	w.want(agent, "WITH l AS (SELECT title FROM public.drafts FOR UPDATE) SELECT string_agg(title, ';') FROM l", "mine")
-	w.refused(agent, "42501", "UPDATE public.drafts SET user_id = '"+user2+"'")
-	w.refused(agent, "42501", "UPDATE public.drafts SET topic = 2")
-	w.refused(agent, "42501", "INSERT INTO public.drafts (title, topic) VALUES ('b', 1)")
-	w.refused(agent, "42501", "MERGE INTO public.drafts d USING (VALUES (1)) v ON title = 'hers' WHEN MATCHED THEN UPDATE SET body = 'y'")
+	w.wantRefusal(agent, "42501", "UPDATE public.drafts SET user_id = '"+user2+"'")
+	w.wantRefusal(agent, "42501", "UPDATE public.drafts SET topic = 2")
+	w.wantRefusal(agent, "42501", "INSERT INTO public.drafts (title, topic) VALUES ('b', 1)")
+	w.wantRefusal(agent, "42501", "MERGE INTO public.drafts d USING (VALUES (1)) v ON title = 'hers' WHEN MATCHED THEN UPDATE SET body = 'y'")
 	w.want(agent, "WITH d AS (DELETE FROM public.drafts RETURNING title) SELECT string_agg(title, ';') FROM d", "mine, her topic")
 	w.want(w.agent(user2), "WITH d AS (DELETE FROM public.drafts RETURNING title) SELECT string_agg(title, ';') FROM d", "hers")
 	w.want(agent, "WITH i AS (INSERT INTO public.drafts (title, topic, user_id) VALUES ('a', 1, '"+user2+
@@ -114,31 +114,32 @@ func TestAgentWritesWhatThePolicyAllows(t *testing.T) {
 				"', 'final') RETURNING user_id || state || body || seen_by || n", user1+"newempty"+user1+"2")
 			w.want(agent, "SELECT count(*) FROM public.drafts", "1")
 			w.want(w.owner, "SELECT count(*) FROM public.drafts", "2")
-			// The agent sees none of the others' rows, in any command.
+			// No command of the agent sees rows of other users.
 			w.want(agent, "WITH u AS (UPDATE public.drafts SET title = 'x' RETURNING 1) SELECT count(*) FROM u", "1")
 			w.want(agent, "WITH u AS (DELETE FROM public.drafts WHERE title <> 'x' RETURNING 1) SELECT count(*) FROM u", "0")
 			w.want(w.owner, "SELECT string_agg(title, ',' ORDER BY title) FROM public.drafts", "of user 2,x")
 			// Columns.
-			w.refused(agent, "42501", "UPDATE public.drafts SET user_id = '"+user2+"'")
-			w.refused(agent, "42501", "UPDATE public.drafts SET state = 'final'")
-			w.refused(agent, "42501", "UPDATE public.drafts SET made = 2")
+			w.wantRefusal(agent, "42501", "UPDATE public.drafts SET user_id = '"+user2+"'")
+			w.wantRefusal(agent, "42501", "UPDATE public.drafts SET state = 'final'")
+			w.wantRefusal(agent, "42501", "UPDATE public.drafts SET made = 2")
 			w.want(agent, "INSERT INTO public.drafts (title, made) VALUES ('made', 7) RETURNING made", "7")
-			w.refused(agent, "42501", "INSERT INTO public.drafts (id) VALUES (gen_random_uuid())")
-			w.refused(agent, "42501", "INSERT INTO public.drafts (seen_by) VALUES ('"+user1+"')")
-			// A stamp that a trigger changes afterwards is not accepted.
-			w.refused(agent, "42501", "INSERT INTO public.drafts (title) VALUES ('spoil')")
-			// The check, for new and for changed rows.
-			w.refused(agent, "42501", "INSERT INTO public.drafts (body) VALUES ('other')")
-			w.refused(agent, "42501", "INSERT INTO public.drafts (body) VALUES (NULL)")
-			w.refused(agent, "42501", "UPDATE public.drafts SET body = 'other'")
+			w.wantRefusal(agent, "42501", "INSERT INTO public.drafts (id) VALUES (gen_random_uuid())")
+			w.wantRefusal(agent, "42501", "INSERT INTO public.drafts (seen_by) VALUES ('"+user1+"')")
+			// A row is refused if a trigger of the owner changes a stamped value.
+			w.wantRefusal(agent, "42501", "INSERT INTO public.drafts (title) VALUES ('spoil')")
+			// The check applies to inserted and updated rows.
+			w.wantRefusal(agent, "42501", "INSERT INTO public.drafts (body) VALUES ('other')")
+			w.wantRefusal(agent, "42501", "INSERT INTO public.drafts (body) VALUES (NULL)")
+			w.wantRefusal(agent, "42501", "UPDATE public.drafts SET body = 'other'")
 			w.want(agent, "INSERT INTO public.drafts (body, note) VALUES ('other', 'kept') RETURNING body", "other")
-			// A foreign key: visible, hidden and missing.
+			// Foreign keys to a visible, a hidden and a missing row.
 			w.want(agent, "INSERT INTO public.drafts (topic) VALUES (1) RETURNING topic", "1")
 			for _, topic := range []string{"2", "3"} {
-				w.refused(agent, "42501", "INSERT INTO public.drafts (topic) VALUES ("+topic+")")
-				w.refused(agent, "42501", "UPDATE public.drafts SET topic = "+topic)
+				w.wantRefusal(agent, "42501", "INSERT INTO public.drafts (topic) VALUES ("+topic+")")
+				w.wantRefusal(agent, "42501", "UPDATE public.drafts SET topic = "+topic)
 			}
-			// A key that stays leads where it led; nobody learns where another one would.
+			// A foreign key that an UPDATE does not change may refer to a hidden row. Setting another value is refused
+			// in the same way whether or not the row exists.
 			id, err := query(w.owner,
 				"UPDATE public.drafts SET topic = 2 WHERE id = (SELECT id FROM public.drafts WHERE user_id = '"+user1+"' LIMIT 1) RETURNING id::text")
 			if err != nil {
@@ -146,25 +147,26 @@ func TestAgentWritesWhatThePolicyAllows(t *testing.T) {
 			}
 			w.want(agent, "UPDATE public.drafts SET title = 'stays' WHERE id = '"+id+"' RETURNING topic", "2")
 			w.want(agent, "UPDATE public.drafts SET topic = topic, title = 'stays' WHERE id = '"+id+"' RETURNING topic", "2")
-			w.refused(agent, "42501", "UPDATE public.drafts SET topic = 2 WHERE id <> '"+id+"'")
-			w.refused(agent, "42501", "UPDATE public.drafts SET topic = 3 WHERE id = '"+id+"'")
+			w.wantRefusal(agent, "42501", "UPDATE public.drafts SET topic = 2 WHERE id <> '"+id+"'")
+			w.wantRefusal(agent, "42501", "UPDATE public.drafts SET topic = 3 WHERE id = '"+id+"'")
 			w.want(agent, "UPDATE public.drafts SET topic = 1 WHERE id = '"+id+"' RETURNING topic", "1")
-			w.refused(agent, "42501", "UPDATE public.drafts SET topic = 2 WHERE id = '"+id+"'")
-			w.refused(agent, "42501", "INSERT INTO public.topics VALUES (9)")
-			w.refused(agent, "42501", "TRUNCATE public.drafts")
-			// Without a seal nothing.
+			w.wantRefusal(agent, "42501", "UPDATE public.drafts SET topic = 2 WHERE id = '"+id+"'")
+			w.wantRefusal(agent, "42501", "INSERT INTO public.topics VALUES (9)")
+			w.wantRefusal(agent, "42501", "TRUNCATE public.drafts")
+			// Without a seal an agent writes nothing.
 			stranger := w.agent("")
-			w.refused(stranger, "42501", "INSERT INTO public.drafts (title) VALUES ('a')")
+			w.wantRefusal(stranger, "42501", "INSERT INTO public.drafts (title) VALUES ('a')")
 			w.want(stranger, "WITH u AS (UPDATE public.drafts SET title = 'y' RETURNING 1) SELECT count(*) FROM u", "0")
 			w.want(stranger, "WITH u AS (DELETE FROM public.drafts RETURNING 1) SELECT count(*) FROM u", "0")
-			// Others are not stamped.
+			// Rows of other roles are not stamped.
 			w.want(w.owner, "INSERT INTO public.drafts (title, user_id, state) VALUES ('o', '"+user2+"', 'spoil') RETURNING state", "spoil")
 			w.want(agent, "WITH u AS (DELETE FROM public.drafts RETURNING 1) SELECT count(*) FROM u", "4")
 		})
 	}
 }
 
-// A column may have any word of SQL's or PL/pgSQL's as its name: what migrate makes of it reads it as that column.
+// A column may have any word of SQL or PL/pgSQL as its name. The functions and triggers that migrate makes read it as
+// that column.
 func TestColumnsNamedByAnyWord(t *testing.T) {
 	tier.All(t)
 	w := newWorld(t, `DO $$ BEGIN EXECUTE (SELECT 'CREATE TABLE words ("by" uuid, "loop" text[], ' || string_agg('"' || word || '" text', ', ') || ')'
@@ -194,21 +196,21 @@ tables:
 	w.want(agent,
 		`SELECT "if" || "while" || "loop"::text || "declare" || "strict" || "select" || "foreach" || found || allowed || "begin" FROM words`, "ab{a}cdefghstamped")
 	w.want(agent, `UPDATE words SET "loop" = '{}', "execute" = 'x' RETURNING "by"::text`, user1)
-	w.refused(agent, "42501", `UPDATE words SET "loop" = '{z}'`)
+	w.wantRefusal(agent, "42501", `UPDATE words SET "loop" = '{z}'`)
 }
 
-// Objects that migrate adds to let agents write are removed again, and others' rights stay.
+// Migrate --down removes the objects by which agents write, and the rights of other roles stay.
 func TestWritesAreTakenAway(t *testing.T) {
 	tier.All(t)
 	w := newWorld(t, writeTables)
-	const rights = `SELECT string_agg(x, ';' ORDER BY x) FROM (
+	const rightsQuery = `SELECT string_agg(x, ';' ORDER BY x) FROM (
 		SELECT c.relname || ' ' || COALESCE(c.relacl, acldefault(CASE c.relkind WHEN 'S' THEN 's' ELSE 'r' END::"char", c.relowner))::text
 		  FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'S')
 		UNION ALL SELECT a.attname || ' ' || a.attacl::text FROM pg_attribute a
 		  WHERE a.attacl IS NOT NULL AND a.attrelid = 'public.drafts'::regclass AND a.attacl::text <> '{}'
 		UNION ALL SELECT t.tgname::text FROM pg_trigger t WHERE t.tgrelid = 'public.drafts'::regclass AND NOT t.tgisinternal
 		UNION ALL SELECT p.polname::text FROM pg_policy p) AS r (x)`
-	found, err := query(w.super, rights)
+	foundRights, err := query(w.super, rightsQuery)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,9 +220,9 @@ func TestWritesAreTakenAway(t *testing.T) {
 	}
 	w.compile(file, rls.Options{})
 	w.migrate()
-	installed, err := query(w.super, rights)
-	if err != nil || !strings.Contains(installed, "!pgconsent_stamp") || !strings.Contains(installed, "drafts_n_seq") {
-		t.Fatalf("%s %v", installed, err)
+	installedRights, err := query(w.super, rightsQuery)
+	if err != nil || !strings.Contains(installedRights, "!pgconsent_stamp") || !strings.Contains(installedRights, "drafts_n_seq") {
+		t.Fatalf("%s %v", installedRights, err)
 	}
 	for what, sql := range map[string]string{
 		"trigger": `ALTER TABLE drafts DISABLE TRIGGER "!pgconsent_stamp"`,
@@ -237,48 +239,48 @@ func TestWritesAreTakenAway(t *testing.T) {
 	if err := migrations.Down(context.Background(), w.owner, migrations.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	w.want(w.super, rights, found)
+	w.want(w.super, rightsQuery, foundRights)
 }
 
-// A write that was decided before DDL does not run after it, whether or not the command reads. The same holds for
+// A write that the proxy decided before DDL fails after it, whether or not the command reads rows. The same holds for
 // reads.
 func TestNothingIsWrittenUnderAnOlderCatalog(t *testing.T) {
 	tier.All(t)
 	for name, c := range map[string]struct {
-		world func(t *testing.T) *world
-		sql   []string // statements refused after DDL, and not before
+		makeWorld func(t *testing.T) *world
+		sql       []string // statements refused after DDL, and not before
 	}{
 		"a table": {func(t *testing.T) *world { return writtenWorld(t) }, []string{
 			"INSERT INTO public.drafts (title) VALUES ('a')",
 			"INSERT INTO public.drafts (title) VALUES ('b') RETURNING n", "UPDATE public.drafts SET title = 'x'",
 			"DELETE FROM public.drafts", "SELECT n FROM public.drafts",
 		}},
-		"parts": {partedWorld, []string{"SELECT id FROM public.events", "SELECT id FROM parts.events_1",
+		"parts": {partitionedWorld, []string{"SELECT id FROM public.events", "SELECT id FROM parts.events_1",
 			"SELECT id FROM public.cats", "SELECT id FROM pgconsent_rows.public_narrow"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := c.world(t)
+			w := c.makeWorld(t)
 			agent := w.agent("")
-			seen := claims(agent, user1)
+			sessionClaims := claims(agent, user1)
 			var err error
-			if seen.Catalog, err = query(w.super, "SELECT pgconsent.catalog_version()"); err != nil {
+			if sessionClaims.Catalog, err = query(w.super, "SELECT pgconsent.catalog_version()"); err != nil {
 				t.Fatal(err)
 			}
-			w.setSeal(agent, w.key().Seal(seen))
+			w.setSeal(agent, w.key().Seal(sessionClaims))
 			for _, sql := range c.sql {
 				w.exec(agent, sql)
 			}
 			w.exec(w.super, "INSERT INTO pgconsent.catalog_change (xid) VALUES (pg_current_xact_id())") // as the event trigger does
 			for _, sql := range c.sql {
-				w.refused(agent, "40001", sql)
+				w.wantRefusal(agent, "40001", sql)
 			}
 		})
 	}
 }
 
-// A key with a column that decides visibility collides with visible rows only. Where it would collide with a hidden
-// row, the new row is refused before, with the same error as without a collision.
-func TestKeysOverDecidingColumns(t *testing.T) {
+// If a unique key contains a column that decides visibility, an INSERT conflicts with visible rows only. Where it would
+// conflict with a hidden row, the policy refuses the new row first, with the same error as without a conflict.
+func TestKeysWithColumnsThatDecideVisibility(t *testing.T) {
 	w := newWorld(t, writeTables, `CREATE TABLE links (topic int REFERENCES topics, sku text, PRIMARY KEY (topic, sku));
 INSERT INTO links VALUES (1, 'a'), (2, 'a'); ALTER TABLE links OWNER TO app_owner;`)
 	file := filepath.Join(t.TempDir(), "policy.yaml")
@@ -295,32 +297,32 @@ tables:
 	w.migrate()
 	agent := w.agent(user1)
 	w.want(agent, "INSERT INTO public.links VALUES (1, 'b') RETURNING sku", "b")
-	w.refused(agent, "23505", "INSERT INTO public.links VALUES (1, 'a')")
+	w.wantRefusal(agent, "23505", "INSERT INTO public.links VALUES (1, 'a')")
 	w.want(agent, "WITH i AS (INSERT INTO public.links VALUES (1, 'a') ON CONFLICT DO NOTHING RETURNING 1) SELECT count(*) FROM i", "0")
 	for _, key := range []string{"(2, 'a')", "(2, 'z')", "(3, 'a')"} {
 		for _, sql := range []string{"INSERT INTO public.links VALUES " + key, "INSERT INTO public.links VALUES " + key + " ON CONFLICT DO NOTHING",
 			"INSERT INTO public.links VALUES " + key +
 				" ON CONFLICT (topic, sku) DO UPDATE SET sku = excluded.sku", "UPDATE public.links SET (topic, sku) = " + key + " WHERE sku = 'a'"} {
-			w.refused(agent, "42501", sql)
+			w.wantRefusal(agent, "42501", sql)
 		}
 	}
 	w.want(w.owner, "SELECT string_agg(topic || sku, ',' ORDER BY topic, sku) FROM public.links", "1a,1b,2a")
 }
 
-// Where agents may not read a column of a row, a key that may stay unchanged could be guessed. It is checked like any
-// other.
+// A foreign key that an UPDATE leaves unchanged is not checked. If agents cannot read every column of the row, they
+// could guess the key, so it is checked like any other.
 func TestKeysStayOnlyInRowsThatAgentsReadWhole(t *testing.T) {
 	tier.All(t)
-	const rows = "rows: [ own: { column: user_id, is: user } ]"
+	const rowsText = "rows: [ own: { column: user_id, is: user } ]"
 	for name, c := range map[string]struct {
-		drafts, more, columns string
-		change                string
-		stays                 bool
+		columnsText, contractText, columns string
+		change                             string
+		mayStay                            bool
 	}{
-		"read whole":   {columns: "[title, topic]", stays: true},
-		"some columns": {drafts: "columns: { id: allow, title: allow, topic: allow }, ", columns: "[title, topic]"},
+		"read whole":   {columns: "[title, topic]", mayStay: true},
+		"some columns": {columnsText: "columns: { id: allow, title: allow, topic: allow }, ", columns: "[title, topic]"},
 		"under a contract": {columns: "[title, topic]",
-			more: "objects: { draft: { table: drafts } }\ncontracts: { all: { by: user, values: { " + user1 + ": { allow: { draft: write } } } } }\n"},
+			contractText: "objects: { draft: { table: drafts } }\ncontracts: { all: { by: user, values: { " + user1 + ": { allow: { draft: write } } } } }\n"},
 		"a key that moves": {columns: "[title, topic, id]"},
 		"children":         {columns: "[title, topic]", change: "CREATE TABLE heirs () INHERITS (drafts)"},
 		"no primary key":   {columns: "[title, topic]", change: "ALTER TABLE drafts DROP CONSTRAINT drafts_pkey"},
@@ -330,25 +332,25 @@ func TestKeysStayOnlyInRowsThatAgentsReadWhole(t *testing.T) {
 			w := newWorld(t, writeTables, c.change)
 			file := filepath.Join(t.TempDir(), "policy.yaml")
 			text := "version: 1\nattributes: { user: { type: uuid, source: credential } }\ntables:\n  topics: { " +
-				rows + " }\n  drafts: { " + rows + ", " + c.drafts +
+				rowsText + " }\n  drafts: { " + rowsText + ", " + c.columnsText +
 				"write: { commands: [insert, update], columns: " + c.columns +
-				", stamp: { user_id: { attribute: user } }, accept: [conflicts, references, sequences] } }\n" + c.more
+				", stamp: { user_id: { attribute: user } }, accept: [conflicts, references, sequences] } }\n" + c.contractText
 			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			w.compile(file, rls.Options{})
 			table, _ := w.pol.Table(catalog.Name{Schema: "public", Name: "drafts"})
-			asked, stays := 0, 0
+			checkedKeys, mayStay := 0, 0
 			for _, part := range predicate.Conjuncts(table.Write.UpdateCheck) {
 				if r, ok := part.(predicate.Reference); ok {
-					asked++
+					checkedKeys++
 					if r.RowBefore.Relation != nil {
-						stays++
+						mayStay++
 					}
 				}
 			}
-			if asked != 1 || stays == 1 != c.stays {
-				t.Errorf("%d keys are asked, and %d may stay", asked, stays)
+			if checkedKeys != 1 || mayStay == 1 != c.mayStay {
+				t.Errorf("%d keys are asked, and %d may stay", checkedKeys, mayStay)
 			}
 		})
 	}

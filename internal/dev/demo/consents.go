@@ -21,8 +21,8 @@ func (f demoFolder) recordConsents(ctx context.Context, cfg *config.Config, prog
 	if f.world.Consents == "" {
 		return nil
 	}
-	begun := f.filePath("consents")
-	if _, err := os.Stat(begun); err == nil {
+	recordedPath := f.filePath("consents")
+	if _, err := os.Stat(recordedPath); err == nil {
 		return nil
 	}
 	subjects, err := f.querySubjects(ctx, cfg)
@@ -46,7 +46,7 @@ func (f demoFolder) recordConsents(ctx context.Context, cfg *config.Config, prog
 			}
 		}
 	}
-	return os.WriteFile(begun, []byte(time.Now().UTC().Format(time.RFC3339)+"\n"), 0o644)
+	return os.WriteFile(recordedPath, []byte(time.Now().UTC().Format(time.RFC3339)+"\n"), 0o644)
 }
 
 // consentSubject is a person with a relationship.
@@ -57,14 +57,15 @@ type consentSubject struct {
 
 // consentCommands returns the commands that make the subject's relationship; the agent decides about a partnership.
 func (s consentSubject) consentCommands(agent string) []consent.Command {
-	self := consent.Party{Role: consent.RoleSubject, ID: s.id}
+	subjectParty := consent.Party{Role: consent.RoleSubject, ID: s.id}
 	if s.stream != consent.StreamPartnered {
-		return []consent.Command{{Action: consent.ActionGrant, Subject: s.id, Stream: s.stream, Caller: self,
+		return []consent.Command{{Action: consent.ActionGrant, Subject: s.id, Stream: s.stream, Caller: subjectParty,
 			Interface: "demo"}}
 	}
 	return []consent.Command{
-		{Action: consent.ActionGrant, Subject: s.id, Stream: consent.StreamTemporary, Caller: self, Interface: "demo"},
-		{Action: consent.ActionUpgrade, Subject: s.id, Caller: self, Interface: "demo", Reason: "we work together"},
+		{Action: consent.ActionGrant, Subject: s.id, Stream: consent.StreamTemporary, Caller: subjectParty,
+			Interface: "demo"},
+		{Action: consent.ActionUpgrade, Subject: s.id, Caller: subjectParty, Interface: "demo", Reason: "we work together"},
 		{Action: consent.ActionDecide, Subject: s.id, Decision: consent.DecisionApprove,
 			Caller: consent.Party{Role: consent.RoleAgent, ID: agent}, Interface: "demo"},
 	}

@@ -142,11 +142,11 @@ func Start(ctx context.Context, c Config) (_ *RunningDemo, err error) {
 	if err := f.claimFolder(); err != nil {
 		return nil, err
 	}
-	fresh, err := f.makeSecrets()
+	hasNewSecrets, err := f.makeSecrets()
 	if err != nil {
 		return nil, err
 	}
-	cluster, upstream, err := c.fillDatabase(ctx, f, fresh)
+	cluster, upstream, err := c.fillDatabase(ctx, f, hasNewSecrets)
 	if err != nil {
 		return nil, err
 	}
@@ -188,12 +188,12 @@ func Start(ctx context.Context, c Config) (_ *RunningDemo, err error) {
 	r := &RunningDemo{Access: access, Dir: dir, config: cfg, service: service, world: c.World, cluster: cluster,
 		cancel: cancel, serveErrors: make(chan error, 1)}
 	go func() { r.serveErrors <- service.Run(serving) }()
-	slow := retrySchedule{limit: readyTimeout, reportEvery: progressInterval, progress: c.Progress}
-	if err := slow.retryUntilReady(ctx, isNotReady, service.Ready); err != nil {
+	retries := retrySchedule{limit: readyTimeout, reportEvery: progressInterval, progress: c.Progress}
+	if err := retries.retryUntilReady(ctx, isNotReady, service.Ready); err != nil {
 		cancel()
 		return nil, errors.Join(fmt.Errorf("the demo does not serve: %w", err), <-r.serveErrors)
 	}
-	if err := r.checkAgentLogins(ctx, slow); err != nil {
+	if err := r.checkAgentLogins(ctx, retries); err != nil {
 		cancel()
 		return nil, errors.Join(err, <-r.serveErrors)
 	}
@@ -216,25 +216,25 @@ func (c Config) openListeners(ctx context.Context, f demoFolder, cfg *config.Con
 // chooseAddresses chooses the addresses that the configuration leaves open, and checks that the demo can listen on all.
 func (c *Config) chooseAddresses() error {
 	var listeners []net.Listener // closed when both addresses are chosen, so that these differ
-	for _, one := range []struct {
-		address  *string
-		standard string
-		what     string
+	for _, listener := range []struct {
+		address        *string
+		defaultAddress string
+		purpose        string
 	}{{&c.Listen, DefaultListen, "clients connect"}, {&c.HTTP, DefaultHTTP, "HTTP is served"}} {
-		if *one.address != "" {
+		if *listener.address != "" {
 			continue
 		}
-		*one.address = one.standard
-		if pgcluster.CheckPortFree(one.standard) == nil {
+		*listener.address = listener.defaultAddress
+		if pgcluster.CheckPortFree(listener.defaultAddress) == nil {
 			continue
 		}
-		free, err := net.Listen("tcp", "127.0.0.1:0")
+		freeListener, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			return err
 		}
-		*one.address = free.Addr().String()
-		listeners = append(listeners, free)
-		c.Progress(one.standard + " is in use: " + one.what + " at " + *one.address)
+		*listener.address = freeListener.Addr().String()
+		listeners = append(listeners, freeListener)
+		c.Progress(listener.defaultAddress + " is in use: " + listener.purpose + " at " + *listener.address)
 	}
 	for _, l := range listeners {
 		l.Close()
@@ -382,7 +382,7 @@ func (f demoFolder) claimFolder() error {
 	return nil
 }
 
-// makeSecrets makes the missing passwords. fresh is true if the superuser's password is new: then an existing cluster,
+// makeSecrets makes the missing passwords. isNew is true if the superuser's password is new: then an existing cluster,
 // which a deleted folder has left under /var/tmp, is not used.
 func (f demoFolder) makeSecrets() (isNew bool, err error) {
 	if err := os.MkdirAll(f.filePath("secrets"), 0o700); err != nil {
@@ -432,8 +432,8 @@ func (s demoServer) connect(ctx context.Context, database string) (*pgx.Conn, er
 func (s demoServer) load(ctx context.Context, f demoFolder, progress func(string)) error {
 	name := quoteIdent(f.world.Name)
 	_, err := os.Stat(f.markerPath())
-	loaded := err == nil && !s.cluster.WasInitialised
-	if loaded {
+	isLoaded := err == nil && !s.cluster.WasInitialised
+	if isLoaded {
 		progress("world " + f.world.Name + " is loaded already")
 	} else {
 		admin, err := s.connect(ctx, "postgres")
@@ -456,7 +456,7 @@ func (s demoServer) load(ctx context.Context, f demoFolder, progress func(string
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	if !loaded {
+	if !isLoaded {
 		if err := f.world.Load(ctx, conn, progress); err != nil {
 			return err
 		}
@@ -474,7 +474,7 @@ func (s demoServer) load(ctx context.Context, f demoFolder, progress func(string
 		"ALTER ROLE "+quoteIdent(f.world.Owner)+" LOGIN CREATEROLE PASSWORD '"+verifier+"'"); err != nil {
 		return err
 	}
-	if loaded {
+	if isLoaded {
 		return f.resume("deleting "+f.dir, progress)
 	}
 	if err := f.resetState(); err != nil {
@@ -491,11 +491,11 @@ func (f demoFolder) resetState() error {
 			return err
 		}
 	}
-	now, err := f.currentDigests()
+	newDigests, err := f.currentDigests()
 	if err != nil {
 		return err
 	}
-	return f.copyPolicy(now.Rows)
+	return f.copyPolicy(newDigests.Rows)
 }
 
 // writeConfig writes pgconsent.yaml for this start and loads it as serve would.

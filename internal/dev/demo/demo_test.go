@@ -40,14 +40,14 @@ func exec(t *testing.T, conn *pgx.Conn, statements ...string) {
 	}
 }
 
-// dsn is by TCP, where the test server asks for passwords.
+// dsn returns a connection string for TCP, where the test server asks for passwords.
 func dsn(user, password string) string {
 	return fmt.Sprintf("postgres://%s:%s@127.0.0.1:%d/postgres", user, password, pgtest.TCPPort())
 }
 
-// free is an address that nobody listens on, another one each time. (Package test/demos has the same; it imports this
-// one.)
-func free(t *testing.T) string {
+// freeAddress returns an address on which nobody listens, a different one each time. (Package test/demos has the same
+// function; it imports this package.)
+func freeAddress(t *testing.T) string {
 	t.Helper()
 	for {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -56,16 +56,17 @@ func free(t *testing.T) string {
 		}
 		address := l.Addr().String()
 		_ = l.Close()
-		if _, again := given.LoadOrStore(address, true); !again {
+		if _, isTaken := givenAddresses.LoadOrStore(address, true); !isTaken {
 			return address
 		}
 	}
 }
 
-// given are the addresses that free has returned: the kernel may name one again as soon as its listener is closed.
-var given sync.Map
+// givenAddresses are the addresses that freeAddress has returned: the kernel may return one again as soon as its
+// listener is closed.
+var givenAddresses sync.Map
 
-func number(t *testing.T, dsn, sql string) (n int) {
+func queryNumber(t *testing.T, dsn, sql string) (n int) {
 	t.Helper()
 	conn, err := pgx.Connect(context.Background(), dsn)
 	if err != nil {
@@ -78,8 +79,8 @@ func number(t *testing.T, dsn, sql string) (n int) {
 	return n
 }
 
-// serverHas are the databases and roles of the server, and what is in the others' database.
-func serverHas(t *testing.T, conn *pgx.Conn) string {
+// describeServer returns the server's databases and roles with their rights, to compare them before and after a test.
+func describeServer(t *testing.T, conn *pgx.Conn) string {
 	t.Helper()
 	var out string
 	if err := conn.QueryRow(context.Background(), `SELECT (SELECT string_agg(datname || COALESCE(datacl::text, ''), ',' ORDER BY datname) FROM pg_database)
@@ -90,13 +91,14 @@ func serverHas(t *testing.T, conn *pgx.Conn) string {
 	return out
 }
 
-// A folder of the user's, on a server that runs, by a role that is no superuser: what it made it reuses, and takes away.
+// A world in a folder of the user runs on an existing server, as a role that is no superuser. The demo uses again what
+// it has made, and removes it when asked to.
 func TestDemoOnExistingServer(t *testing.T) {
 	tier.All(t)
 	admin := superuser(t)
 	exec(t, admin, "CREATE ROLE guest LOGIN CREATEDB CREATEROLE PASSWORD 'guest-password'")
 	t.Cleanup(func() { _, _ = admin.Exec(context.Background(), "DROP ROLE guest") })
-	before := serverHas(t, admin)
+	before := describeServer(t, admin)
 	w, err := world.Open("./testdata/My-App")
 	if err != nil {
 		t.Fatal(err)
@@ -106,28 +108,28 @@ func TestDemoOnExistingServer(t *testing.T) {
 	}
 	dir := t.TempDir()
 	start := func(user, password string) (*RunningDemo, []string, error) {
-		var told []string
-		r, err := Start(t.Context(), Config{World: w, ServerDSN: dsn(user, password), Folder: dir, Listen: free(t),
-			HTTP: free(t), Progress: func(what string) { told = append(told, what) }})
-		return r, told, err
+		var messages []string
+		r, err := Start(t.Context(), Config{World: w, ServerDSN: dsn(user, password), Folder: dir, Listen: freeAddress(t),
+			HTTP: freeAddress(t), Progress: func(message string) { messages = append(messages, message) }})
+		return r, messages, err
 	}
 	for round := range 2 {
-		r, told, err := start("guest", "guest-password")
+		r, messages, err := start("guest", "guest-password")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := number(t, r.Access.Agents[0].DSN, "SELECT count(*) FROM notes"); n != 10 {
+		if n := queryNumber(t, r.Access.Agents[0].DSN, "SELECT count(*) FROM notes"); n != 10 {
 			t.Errorf("an agent sees %d notes", n)
 		}
-		if n := number(t, r.Access.OwnerDSN, "SELECT count(*) FROM notes"); n != 30+round {
+		if n := queryNumber(t, r.Access.OwnerDSN, "SELECT count(*) FROM notes"); n != 30+round {
 			t.Errorf("round %d: the owner sees %d notes", round, n)
 		}
 		if round == 0 {
-			number(t, r.Access.OwnerDSN, "INSERT INTO notes VALUES (99, 's', 'kept') RETURNING id")
+			queryNumber(t, r.Access.OwnerDSN, "INSERT INTO notes VALUES (99, 's', 'kept') RETURNING id")
 		}
-		if all := strings.Join(told, "\n"); !strings.Contains(all, "pgconsent_demo_my_app_reader") ||
-			strings.Contains(all, "is loaded already") != (round == 1) {
-			t.Errorf("round %d: told %s", round, all)
+		if text := strings.Join(messages, "\n"); !strings.Contains(text, "pgconsent_demo_my_app_reader") ||
+			strings.Contains(text, "is loaded already") != (round == 1) {
+			t.Errorf("round %d: told %s", round, text)
 		}
 		if err := r.Stop(); err != nil {
 			t.Error(err)
@@ -137,8 +139,8 @@ func TestDemoOnExistingServer(t *testing.T) {
 			t.Errorf("the configuration knows the role of the DSN: %s %v", config, err)
 		}
 	}
-	// Another folder has other passwords, which are given to the roles, also if somebody who migrated another database has
-	// given them rights in it.
+	// Another demo folder has other passwords. The roles get them even if a migration of another database has given
+	// them rights there.
 	dir = t.TempDir()
 	exec(t, admin, "CREATE DATABASE elsewhere", "GRANT CONNECT ON DATABASE elsewhere TO pgconsent_demo_my_app_agent, pgconsent_demo_my_app_control")
 	r, _, err := start("guest", "guest-password")
@@ -146,25 +148,27 @@ func TestDemoOnExistingServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := number(t, r.Access.OwnerDSN, "SELECT count(*) FROM notes"); n != 31 {
+	if n := queryNumber(t, r.Access.OwnerDSN, "SELECT count(*) FROM notes"); n != 31 {
 		t.Errorf("the owner sees %d notes", n)
 	}
 	if err := r.Stop(); err != nil {
 		t.Error(err)
 	}
-	var gone []string
-	if err := RemoveFromServer(t.Context(), dsn("guest", "guest-password"), w, func(what string) { gone = append(gone, what) }); err != nil {
+	var removedObjects []string
+	if err := RemoveFromServer(t.Context(), dsn("guest", "guest-password"), w,
+		func(message string) { removedObjects = append(removedObjects, message) }); err != nil {
 		t.Fatal(err)
 	}
-	if len(gone) != 6 {
-		t.Errorf("removed %v", gone)
+	if len(removedObjects) != 6 {
+		t.Errorf("removed %v", removedObjects)
 	}
-	if after := serverHas(t, admin); after != before {
+	if after := describeServer(t, admin); after != before {
 		t.Errorf("the server has\n%s\nand had\n%s", after, before)
 	}
 }
 
-// What the demo did not make it leaves alone, and says so; what it cannot do it says before it makes anything.
+// The demo does not touch objects that it did not make, and reports them. It reports missing rights before it makes
+// anything.
 func TestDemoLeavesForeignObjects(t *testing.T) {
 	tier.All(t)
 	admin := superuser(t)
@@ -175,20 +179,20 @@ func TestDemoLeavesForeignObjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	start := func(user, password string) error {
-		r, err := Start(t.Context(), Config{World: w, ServerDSN: dsn(user, password), Folder: t.TempDir(), Listen: free(t), HTTP: free(t)})
+		r, err := Start(t.Context(), Config{World: w, ServerDSN: dsn(user, password), Folder: t.TempDir(), Listen: freeAddress(t), HTTP: freeAddress(t)})
 		if err == nil {
 			_ = r.Stop()
 		}
 		return err
 	}
-	before := serverHas(t, admin)
+	before := describeServer(t, admin)
 	if err := start("poor", "poor-password"); err == nil || !strings.Contains(err.Error(), "may not make what the demo needs") {
 		t.Errorf("%v", err)
 	}
 	if err := start("poor", "wrong"); err == nil || !strings.Contains(err.Error(), "cannot log in") || strings.Contains(err.Error(), "wrong") {
 		t.Errorf("%v", err)
 	}
-	if after := serverHas(t, admin); after != before {
+	if after := describeServer(t, admin); after != before {
 		t.Errorf("the server has\n%s\nand had\n%s", after, before)
 	}
 	exec(t, admin, "CREATE ROLE pgconsent_demo_my_app_reader")
@@ -208,7 +212,7 @@ func TestDemoLeavesForeignObjects(t *testing.T) {
 	if err := start("rich", "rich-password"); err != nil {
 		t.Error(err)
 	}
-	// A load that was interrupted starts over.
+	// An interrupted load starts again.
 	exec(t, admin, "COMMENT ON DATABASE pgconsent_demo_my_app IS 'pgconsent demo of world my_app: not loaded yet'")
 	if err := start("rich", "rich-password"); err != nil {
 		t.Error(err)
@@ -216,14 +220,14 @@ func TestDemoLeavesForeignObjects(t *testing.T) {
 	if err := RemoveFromServer(t.Context(), dsn("rich", "rich-password"), w, func(string) {}); err != nil {
 		t.Error(err)
 	}
-	if after := serverHas(t, admin); after != before {
+	if after := describeServer(t, admin); after != before {
 		t.Errorf("the server has\n%s\nand had\n%s", after, before)
 	}
 }
 
-// A folder that is not a world says what it lacks, before a server is started.
+// A folder that is not a valid world is refused with the reason before a server is started.
 func TestInvalidWorldFolders(t *testing.T) {
-	read := func(name string) string {
+	readError := func(name string) string {
 		text, err := os.ReadFile(filepath.Join("testdata", "My-App", name))
 		if err != nil {
 			t.Fatal(err)
@@ -247,7 +251,7 @@ func TestInvalidWorldFolders(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, name := range []string{"world.yaml", "schema.sql", "data.sql", "policy.yaml"} {
-			text := read(name)
+			text := readError(name)
 			if changed, ok := c.change[name]; ok {
 				text = changed
 			}
@@ -259,7 +263,7 @@ func TestInvalidWorldFolders(t *testing.T) {
 		}
 		w, err := world.Open(dir)
 		if err == nil {
-			_, err = Start(t.Context(), Config{World: w, ServerDSN: "host=127.0.0.1 port=1", Folder: t.TempDir(), Listen: free(t), HTTP: free(t)})
+			_, err = Start(t.Context(), Config{World: w, ServerDSN: "host=127.0.0.1 port=1", Folder: t.TempDir(), Listen: freeAddress(t), HTTP: freeAddress(t)})
 		}
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: %v, want %s", c.change, err, c.want)
@@ -270,7 +274,7 @@ func TestInvalidWorldFolders(t *testing.T) {
 	}
 }
 
-// Mistakes that only the server finds are told with their place, and those in attributes with the agent's name.
+// Errors that only the server finds are reported with their position, and errors in attributes with the agent's name.
 func TestFolderOnTheServer(t *testing.T) {
 	tier.All(t)
 	admin := superuser(t)
@@ -291,7 +295,7 @@ func TestFolderOnTheServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = Start(t.Context(), Config{World: w, ServerDSN: dsn("rich", "rich-password"), Folder: t.TempDir(), Listen: free(t), HTTP: free(t)})
+		_, err = Start(t.Context(), Config{World: w, ServerDSN: dsn("rich", "rich-password"), Folder: t.TempDir(), Listen: freeAddress(t), HTTP: freeAddress(t)})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", c.file, err, c.want)
 		}

@@ -229,11 +229,11 @@ func (g *existingServer) load(ctx context.Context, f demoFolder, progress func(s
 // not always set them. It keeps the password of a role that has rights in another database. Such rights may come from a
 // migration of that database.
 func (g *existingServer) makeRoles(ctx context.Context, admin *pgx.Conn, existing serverObjects, f demoFolder) error {
-	mark := "'" + g.markComment() + "'"
+	comment := "'" + g.markComment() + "'"
 	if !existing.roles[g.names.owner] {
 		if err := g.exec(ctx, admin, "make the role "+g.names.owner,
 			"CREATE ROLE "+quoteIdent(g.names.owner)+" LOGIN CREATEROLE", "COMMENT ON ROLE "+quoteIdent(g.names.owner)+
-				" IS "+mark); err != nil {
+				" IS "+comment); err != nil {
 			return err
 		}
 	}
@@ -256,20 +256,20 @@ func (g *existingServer) makeRoles(ctx context.Context, admin *pgx.Conn, existin
 			continue
 		}
 		secret, logsIn := secrets[role]
-		option := "NOLOGIN NOINHERIT"
+		options := "NOLOGIN NOINHERIT"
 		if logsIn {
-			option = "LOGIN NOINHERIT"
+			options = "LOGIN NOINHERIT"
 		}
 		if !existing.roles[role] {
-			if err := g.exec(ctx, admin, "make the role "+role, "CREATE ROLE "+quoteIdent(role)+" "+option,
-				"COMMENT ON ROLE "+quoteIdent(role)+" IS "+mark); err != nil {
+			if err := g.exec(ctx, admin, "make the role "+role, "CREATE ROLE "+quoteIdent(role)+" "+options,
+				"COMMENT ON ROLE "+quoteIdent(role)+" IS "+comment); err != nil {
 				return err
 			}
 		}
 		if !logsIn {
 			continue
 		}
-		if err := g.setPassword(ctx, admin, role, option, secret); err != nil {
+		if err := g.setPassword(ctx, admin, role, options, secret); err != nil {
 			return err
 		}
 	}
@@ -306,9 +306,9 @@ func (g *existingServer) exec(ctx context.Context, conn *pgx.Conn, action string
 
 // explainRights adds to an error what rights a role would need.
 func (g *existingServer) explainRights(action string, err error) error {
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) && pg.Code == "42501" {
-		return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonUpstream, "cannot %s: %s", action, pg.Message).
+	var pgErr *pgconn.PgError
+	if errors.As(err, &pgErr) && pgErr.Code == "42501" {
+		return sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonUpstream, "cannot %s: %s", action, pgErr.Message).
 			WithHint("Role %s of --postgres needs CREATEDB and CREATEROLE; for extensions that are not trusted, "+
 				"and for what others made, a superuser.", g.user)
 	}
@@ -344,12 +344,12 @@ func RemoveFromServer(ctx context.Context, dsn string, w *world.World, report fu
 		if !exists.roles[role] {
 			continue
 		}
-		become := ""
+		setRole := ""
 		if !g.superuser && role != g.names.owner {
-			become = "SET LOCAL ROLE " + quoteIdent(g.names.owner) + "; "
+			setRole = "SET LOCAL ROLE " + quoteIdent(g.names.owner) + "; "
 		}
 		if _, err := conn.PgConn().Exec(ctx,
-			"BEGIN; "+become+"DROP ROLE "+quoteIdent(role)+"; COMMIT").ReadAll(); err != nil {
+			"BEGIN; "+setRole+"DROP ROLE "+quoteIdent(role)+"; COMMIT").ReadAll(); err != nil {
 			return g.explainRights("drop the role "+role, err)
 		}
 		report("role " + role + " is gone")

@@ -25,17 +25,17 @@ type retrySchedule struct {
 	progress           func(string)
 }
 
-// retryUntilReady calls try until it succeeds, or fails for another reason than that the machine is slow.
-func (p retrySchedule) retryUntilReady(ctx context.Context, slow func(error) bool, attempt func() error) error {
+// retryUntilReady calls attempt until it succeeds, or fails for another reason than that the machine is slow.
+func (p retrySchedule) retryUntilReady(ctx context.Context, isSlow func(error) bool, attempt func() error) error {
 	startedAt := time.Now()
-	told := startedAt
+	reportedAt := startedAt
 	for {
 		err := attempt()
-		if err == nil || !slow(err) || time.Since(startedAt) > p.limit {
+		if err == nil || !isSlow(err) || time.Since(startedAt) > p.limit {
 			return err
 		}
-		if time.Since(told) > p.reportEvery {
-			told = time.Now()
+		if time.Since(reportedAt) > p.reportEvery {
+			reportedAt = time.Now()
 			p.progress("this takes long, and goes on; Ctrl-C ends it: " + err.Error())
 		}
 		select {

@@ -18,49 +18,50 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// A slow machine is waited for, and it is said; what will not become right ends it at once.
+// An operation is retried, with a message, while the machine is slow. Any other error ends it at once.
 func TestRetryPatience(t *testing.T) {
-	slow := sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonUpstream, "it does not answer in time")
-	problems := sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonStale, "the policy is not installed")
-	var told []string
-	p := retrySchedule{limit: time.Hour, reportEvery: 0, progress: func(message string) { told = append(told, message) }}
+	slowError := sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonUpstream, "it does not answer in time")
+	staleError := sqlstate.New(sqlstate.CannotConnectNow, sqlstate.ReasonStale, "the policy is not installed")
+	var messages []string
+	p := retrySchedule{limit: time.Hour, reportEvery: 0, progress: func(message string) { messages = append(messages, message) }}
 	for _, c := range []struct {
-		slow    func(error) bool
-		answers []error // one after the other; the last stays
-		tries   int
+		slowError func(error) bool
+		answers   []error // the results of the attempts; the last one repeats
+		attempts  int
 	}{
 		{isNotReady, []error{nil}, 1},
-		{isNotReady, []error{errors.Join(slow), slow, nil}, 3},
-		{isNotReady, []error{slow, problems}, 2},
+		{isNotReady, []error{errors.Join(slowError), slowError, nil}, 3},
+		{isNotReady, []error{slowError, staleError}, 2},
 		{isUnanswered, []error{&pgconn.PgError{Code: "57P03"}, &pgconn.PgError{Code: "53300"}, context.DeadlineExceeded,
 			nil}, 4},
 		{isUnanswered, []error{&pgconn.PgError{Code: "28000"}}, 1},
 	} {
-		tries := 0
-		told = nil
-		err := p.retryUntilReady(t.Context(), c.slow, func() error {
-			tries++
-			return c.answers[min(tries, len(c.answers))-1]
+		attempts := 0
+		messages = nil
+		err := p.retryUntilReady(t.Context(), c.slowError, func() error {
+			attempts++
+			return c.answers[min(attempts, len(c.answers))-1]
 		})
-		if want := c.answers[len(c.answers)-1]; !errors.Is(err, want) || tries != c.tries || len(told) != tries-1 {
-			t.Errorf("%v after %d tries, told %q", err, tries, told)
+		if want := c.answers[len(c.answers)-1]; !errors.Is(err, want) || attempts != c.attempts || len(messages) != attempts-1 {
+			t.Errorf("%v after %d tries, told %q", err, attempts, messages)
 		}
 	}
 	p.limit = 0
-	if err := p.retryUntilReady(t.Context(), isNotReady, func() error { time.Sleep(time.Millisecond); return slow }); !errors.Is(err, slow) {
+	if err := p.retryUntilReady(t.Context(), isNotReady, func() error { time.Sleep(time.Millisecond); return slowError }); !errors.Is(err,
+		slowError) {
 		t.Errorf("%v", err)
 	}
 }
 
-// Demos of two worlds run side by side, without a word about ports.
+// Demos of two worlds run at the same time: the second chooses free ports.
 func TestTwoDemosAtOnce(t *testing.T) {
 	admin := superuser(t)
 	exec(t, admin, "CREATE ROLE host LOGIN SUPERUSER PASSWORD 'host-password'")
 	t.Cleanup(func() { exec(t, admin, "DROP ROLE host") })
-	if taken, err := net.Listen("tcp", DefaultHTTP); err == nil { // else somebody else has it
-		defer taken.Close()
+	if listener, err := net.Listen("tcp", DefaultHTTP); err == nil { // if it fails, another program listens there already
+		defer listener.Close()
 	}
-	listens := map[string]string{}
+	worldByAddress := map[string]string{}
 	for _, name := range []string{"one", "two"} {
 		dir := filepath.Join(t.TempDir(), name)
 		if err := os.CopyFS(dir, os.DirFS("testdata/My-App")); err != nil {
@@ -70,9 +71,9 @@ func TestTwoDemosAtOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		told := ""
+		messages := ""
 		r, err := Start(t.Context(), Config{World: w, ServerDSN: dsn("host", "host-password"), Folder: t.TempDir(),
-			Progress: func(what string) { told += what + "\n" }})
+			Progress: func(message string) { messages += message + "\n" }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,17 +82,17 @@ func TestTwoDemosAtOnce(t *testing.T) {
 				t.Error(err)
 			}
 		}()
-		if n := number(t, r.Access.Agents[0].DSN, "SELECT count(*) FROM notes"); n != 10 {
+		if n := queryNumber(t, r.Access.Agents[0].DSN, "SELECT count(*) FROM notes"); n != 10 {
 			t.Errorf("an agent sees %d notes", n)
 		}
-		if !strings.Contains(told, DefaultHTTP+" is in use: HTTP is served at 127.0.0.1:") {
-			t.Errorf("it says %s", told)
+		if !strings.Contains(messages, DefaultHTTP+" is in use: HTTP is served at 127.0.0.1:") {
+			t.Errorf("it says %s", messages)
 		}
 		for _, address := range []string{r.config.Listen.First(), r.config.HTTP.Listen} {
-			if listens[address] != "" {
-				t.Errorf("%s and %s both listen at %s", name, listens[address], address)
+			if worldByAddress[address] != "" {
+				t.Errorf("%s and %s both listen at %s", name, worldByAddress[address], address)
 			}
-			listens[address] = name
+			worldByAddress[address] = name
 		}
 	}
 }

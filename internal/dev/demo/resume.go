@@ -52,28 +52,28 @@ func (f demoFolder) copyPolicy(rows string) error {
 	if err := os.WriteFile(f.filePath("policy.yaml"), text, 0o644); err != nil {
 		return err
 	}
-	note, err := yaml.Marshal(worldDigests{Policy: hexDigest(text), Rows: rows})
+	digestsText, err := yaml.Marshal(worldDigests{Policy: hexDigest(text), Rows: rows})
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(f.filePath("copied"), note, 0o644)
+	return os.WriteFile(f.filePath("copied"), digestsText, 0o644)
 }
 
 // resume continues with a loaded database. A policy that was not changed in the folder becomes the world's policy; a
 // changed policy stays. Unexpected states are reported; startOverHint says how to start over.
 func (f demoFolder) resume(startOverHint string, progress func(string)) error {
-	now, err := f.currentDigests()
+	newDigests, err := f.currentDigests()
 	if err != nil {
 		return err
 	}
-	current, err := os.ReadFile(f.filePath("policy.yaml"))
+	folderPolicy, err := os.ReadFile(f.filePath("policy.yaml"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return f.copyPolicy(now.Rows)
+		return f.copyPolicy(newDigests.Rows)
 	}
 	if err != nil {
 		return err
 	}
-	note, err := os.ReadFile(f.filePath("copied"))
+	earlierText, err := os.ReadFile(f.filePath("copied"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -81,20 +81,20 @@ func (f demoFolder) resume(startOverHint string, progress func(string)) error {
 		return err
 	}
 	var earlierDigests worldDigests
-	if err := yaml.NewDecoder(bytes.NewReader(note), yaml.Strict()).Decode(&earlierDigests); err != nil {
+	if err := yaml.NewDecoder(bytes.NewReader(earlierText), yaml.Strict()).Decode(&earlierDigests); err != nil {
 		return err
 	}
-	if earlierDigests.Rows != now.Rows {
+	if earlierDigests.Rows != newDigests.Rows {
 		progress("schema.sql or data.sql has changed since the world was loaded; the database is as it was: " +
 			startOverHint + " loads them at the next start")
 	}
 	switch {
-	case earlierDigests.Policy == now.Policy:
+	case earlierDigests.Policy == newDigests.Policy:
 		return nil
-	case hexDigest(current) == earlierDigests.Policy:
+	case hexDigest(folderPolicy) == earlierDigests.Policy:
 		progress("the world's policy has changed: taking it")
 		return f.copyPolicy(earlierDigests.Rows)
-	case hexDigest(current) != now.Policy:
+	case hexDigest(folderPolicy) != newDigests.Policy:
 		progress("the world's policy has changed, and so has policy.yaml in " + f.dir +
 			", which is kept: delete it to take the world's")
 	}

@@ -38,16 +38,16 @@ func (r *RunningDemo) Tour(ctx context.Context, out io.Writer, colours bool) (er
 	defer p.owner.Close(context.WithoutCancel(ctx))
 	defer func() {
 		// The changes are undone also if the tour was interrupted.
-		restoring, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		restoreContext, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
-		conn, e := pgx.Connect(restoring, r.Access.OwnerDSN)
+		conn, e := pgx.Connect(restoreContext, r.Access.OwnerDSN)
 		if e == nil {
-			_, e = conn.Exec(restoring, t.Restore)
-			_ = conn.Close(restoring)
+			_, e = conn.Exec(restoreContext, t.Restore)
+			_ = conn.Close(restoreContext)
 		}
 		for _, c := range t.RestoreConsents {
 			if e == nil {
-				_, e = applyConsent(restoring, p.registry, c)
+				_, e = applyConsent(restoreContext, p.registry, c)
 			}
 		}
 		if e != nil {
@@ -96,11 +96,11 @@ func (p *tourPlayer) playStep(ctx context.Context, s world.Step) error {
 		if c.Scope != "" {
 			fmt.Fprintf(p.out, " --scope %s", c.Scope)
 		}
-		said, err := applyConsent(ctx, p.registry, c)
+		registryAnswer, err := applyConsent(ctx, p.registry, c)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(p.out, "\n%s\n", said)
+		fmt.Fprintf(p.out, "\n%s\n", registryAnswer)
 		return nil
 	}
 	if s.Sweep {
@@ -115,28 +115,28 @@ func (p *tourPlayer) playStep(ctx context.Context, s world.Step) error {
 	default:
 		return fmt.Errorf("%q is neither owner nor agent", s.Role)
 	}
-	text, send := s.SQL, s.SQL
+	text, sentText := s.SQL, s.SQL
 	switch {
 	case s.PreparedName != "":
 		p.preparedStatements[s.PreparedName] = s.SQL
 		if _, err := conn.Prepare(ctx, s.PreparedName, s.SQL); err != nil {
 			return err
 		}
-		send = s.PreparedName
+		sentText = s.PreparedName
 	case s.RunPrepared != "":
 		if text = p.preparedStatements[s.RunPrepared]; text == "" {
 			return fmt.Errorf("no step has prepared %q", s.RunPrepared)
 		}
-		send = s.RunPrepared
+		sentText = s.RunPrepared
 	}
-	note := ""
+	remark := ""
 	if s.PreparedName != "" {
-		note = p.colourText("2", "   -- prepared")
+		remark = p.colourText("2", "   -- prepared")
 	} else if s.RunPrepared != "" {
-		note = p.colourText("2", "   -- the statement prepared above, executed again")
+		remark = p.colourText("2", "   -- the statement prepared above, executed again")
 	}
-	fmt.Fprintf(p.out, "%s %s;%s\n", p.colourText(colour, prompt+"=>"), text, note)
-	a, err := runStatement(ctx, conn, send)
+	fmt.Fprintf(p.out, "%s %s;%s\n", p.colourText(colour, prompt+"=>"), text, remark)
+	a, err := runStatement(ctx, conn, sentText)
 	if err != nil {
 		return err
 	}
@@ -228,11 +228,11 @@ func (a tourAnswer) print(p *tourPlayer) {
 		fmt.Fprintln(p.out, strings.TrimRight(b.String(), " "))
 	}
 	line(a.columns)
-	var rule []string
+	var separators []string
 	for _, w := range widths {
-		rule = append(rule, strings.Repeat("-", w+2))
+		separators = append(separators, strings.Repeat("-", w+2))
 	}
-	fmt.Fprintln(p.out, strings.Join(rule, "+"))
+	fmt.Fprintln(p.out, strings.Join(separators, "+"))
 	for _, row := range a.rows {
 		line(row)
 	}

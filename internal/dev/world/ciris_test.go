@@ -19,7 +19,7 @@ func TestCirisHasWhatItsReadmeSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn := pgtest.Template(t, "ciris", func(ctx context.Context, conn *pgx.Conn) error { return w.Load(ctx, conn, nil) }).Connect(t, "ciris_owner")
-	const marked = `(i.channel_id ~ 'HIDDENMARK[0-9a-f]{8}' AND user_identification ~ 'HIDDENMARK' AND session_management ~ 'HIDDENMARK'
+	const isMarked = `(i.channel_id ~ 'HIDDENMARK[0-9a-f]{8}' AND user_identification ~ 'HIDDENMARK' AND session_management ~ 'HIDDENMARK'
 		AND communication_context ~ 'HIDDENMARK' AND communication_style ~ 'HIDDENMARK' AND response_preferences ~ 'HIDDENMARK' AND error_patterns ~ 'HIDDENMARK'
 		AND feature_usage ~ 'HIDDENMARK' AND interaction_frequency > 770000 AND performance_metrics >= 770000 AND i.user_id ~ 'HIDDENMARK')`
 	for sql, want := range map[string]int{
@@ -32,11 +32,11 @@ func TestCirisHasWhatItsReadmeSays(t *testing.T) {
 		"SELECT count(*) FROM interactions JOIN users USING (user_id) WHERE stream ~ 'TEMPORARY|PARTNERED'":                                   4080,
 		"SELECT count(DISTINCT user_id) FROM interactions JOIN users USING (user_id) WHERE stream = 'ANONYMOUS' AND channel_type = 'cli'":     4,
 		"SELECT count(*) FROM interactions WHERE usage_statistics > 200":                                                                      1,
-		"SELECT count(*) FROM interactions i JOIN users USING (user_id) WHERE coalesce(stream ~ 'TEMPORARY|PARTNERED', false) = " + marked:    0,
-		"SELECT count(*) FROM interactions i WHERE NOT " + marked + " AND i::text ~ 'HIDDENMARK'":                                             0,
+		"SELECT count(*) FROM interactions i JOIN users USING (user_id) WHERE coalesce(stream ~ 'TEMPORARY|PARTNERED', false) = " + isMarked:  0,
+		"SELECT count(*) FROM interactions i WHERE NOT " + isMarked + " AND i::text ~ 'HIDDENMARK'":                                           0,
 		"SELECT count(*) FROM users WHERE coalesce(stream ~ 'TEMPORARY|PARTNERED', false) = (name ~ 'HIDDENMARK' AND user_id ~ 'HIDDENMARK')": 0,
 	} {
-		if got := number(t, conn, sql); got != want {
+		if got := queryNumber(t, conn, sql); got != want {
 			t.Errorf("%s: %d, want %d", sql, got, want)
 		}
 	}

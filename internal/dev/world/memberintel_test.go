@@ -23,18 +23,18 @@ func TestMemberintelHasWhatItsReadmeSays(t *testing.T) {
 	conn := pgtest.Template(t, "memberintel", func(ctx context.Context, conn *pgx.Conn) error {
 		return w.Load(ctx, conn, nil)
 	}).Connect(t, "memberintel_owner")
-	const visible = "(tenant_id = 'global' OR tenant_id = '11111111-1111-4111-8111-111111111111')"
+	const isVisible = "(tenant_id = 'global' OR tenant_id = '11111111-1111-4111-8111-111111111111')"
 	for sql, want := range map[string]int{
-		"SELECT count(*) FROM brain_entries":                                                                                       1083,
-		"SELECT count(*) FROM brain_entries WHERE " + visible:                                                                      742,
-		"SELECT count(*) FROM brain_entries WHERE tenant_id = 'global'":                                                            581,
-		"SELECT count(*) FROM brain_entries WHERE " + visible + " AND (title || category || content) ~ 'HIDDENMARK'":               0,
-		"SELECT count(*) FROM brain_entries WHERE " + visible + " IS NOT TRUE AND title ~ 'HIDDENMARK' AND content ~ 'HIDDENMARK'": 341,
-		"SELECT count(*) FROM brain_entries WHERE content !~ 'BODYMARK|HIDDENMARK'":                                                0,
-		"SELECT count(*) FROM brain_entries WHERE " + visible + " AND metadata ? 'author' AND metadata ? 'path'":                   652,
-		"SELECT count(DISTINCT jsonb_typeof(metadata)) FROM brain_entries WHERE " + visible:                                        5,
+		"SELECT count(*) FROM brain_entries":                                                                                         1083,
+		"SELECT count(*) FROM brain_entries WHERE " + isVisible:                                                                      742,
+		"SELECT count(*) FROM brain_entries WHERE tenant_id = 'global'":                                                              581,
+		"SELECT count(*) FROM brain_entries WHERE " + isVisible + " AND (title || category || content) ~ 'HIDDENMARK'":               0,
+		"SELECT count(*) FROM brain_entries WHERE " + isVisible + " IS NOT TRUE AND title ~ 'HIDDENMARK' AND content ~ 'HIDDENMARK'": 341,
+		"SELECT count(*) FROM brain_entries WHERE content !~ 'BODYMARK|HIDDENMARK'":                                                  0,
+		"SELECT count(*) FROM brain_entries WHERE " + isVisible + " AND metadata ? 'author' AND metadata ? 'path'":                   652,
+		"SELECT count(DISTINCT jsonb_typeof(metadata)) FROM brain_entries WHERE " + isVisible:                                        5,
 	} {
-		if got := number(t, conn, sql); got != want {
+		if got := queryNumber(t, conn, sql); got != want {
 			t.Errorf("%s: %d, want %d", sql, got, want)
 		}
 	}

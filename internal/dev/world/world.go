@@ -311,12 +311,12 @@ func (w *World) fillDatabase(ctx context.Context, conn *pgx.Conn, begin string, 
 // textPosition returns the line and column of a syntax error in SQL; for errors during execution the server does not
 // report a position.
 func textPosition(text string, err error) string {
-	var pg *pgconn.PgError
-	if !errors.As(err, &pg) || pg.Position <= 0 {
+	var pgErr *pgconn.PgError
+	if !errors.As(err, &pgErr) || pgErr.Position <= 0 {
 		return ""
 	}
 	before := []rune(text)
-	before = before[:min(len(before), int(pg.Position)-1)]
+	before = before[:min(len(before), int(pgErr.Position)-1)]
 	line, column := 1, 1
 	for _, r := range before {
 		if column++; r == '\n' {

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-func arcive(t *testing.T) *pgx.Conn {
+func loadArcive(t *testing.T) *pgx.Conn {
 	t.Helper()
 	w, err := world.Open("arcive")
 	if err != nil {
@@ -29,7 +29,7 @@ func arcive(t *testing.T) *pgx.Conn {
 	}).Connect(t, "arcive_owner")
 }
 
-func number(t *testing.T, conn *pgx.Conn, sql string) (n int) {
+func queryNumber(t *testing.T, conn *pgx.Conn, sql string) (n int) {
 	t.Helper()
 	if err := conn.QueryRow(context.Background(), sql).Scan(&n); err != nil {
 		t.Fatalf("%s: %v", sql, err)
@@ -40,7 +40,7 @@ func number(t *testing.T, conn *pgx.Conn, sql string) (n int) {
 // The tour, the README and other tests count on these figures.
 func TestArciveHasWhatItsReadmeSays(t *testing.T) {
 	tier.All(t)
-	conn := arcive(t)
+	conn := loadArcive(t)
 	for sql, want := range map[string]int{
 		"SELECT count(DISTINCT user_id) FROM memories":                                                                        3,
 		"SELECT count(*) FROM memories":                                                                                       2505,
@@ -57,7 +57,7 @@ func TestArciveHasWhatItsReadmeSays(t *testing.T) {
 		"SELECT count(*) FROM people WHERE name LIKE 'Alice' AND consent_status = 'granted'":                                  1,
 		"SELECT count(DISTINCT consent_status) FROM people WHERE consent_status IN ('granted','pending','revoked','unknown')": 4,
 	} {
-		if got := number(t, conn, sql); got != want {
+		if got := queryNumber(t, conn, sql); got != want {
 			t.Errorf("%s: %d, want %d", sql, got, want)
 		}
 	}
@@ -65,45 +65,45 @@ func TestArciveHasWhatItsReadmeSays(t *testing.T) {
 
 // The rule here is written with joins and EXISTS, the one in data.sql with counts, the one in policy.yaml as blocks.
 const (
-	visiblePerson = `(p.user_id = '11111111-1111-4111-8111-111111111111' AND p.consent_status IS NOT DISTINCT FROM 'granted')`
-	visibleMemory = `(m.user_id = '11111111-1111-4111-8111-111111111111' AND NOT EXISTS (
+	isVisiblePerson = `(p.user_id = '11111111-1111-4111-8111-111111111111' AND p.consent_status IS NOT DISTINCT FROM 'granted')`
+	isVisibleMemory = `(m.user_id = '11111111-1111-4111-8111-111111111111' AND NOT EXISTS (
 		SELECT FROM memory_participants l LEFT JOIN people q ON q.id = l.person_id
 		WHERE l.memory_id = m.id AND (q.id IS NULL OR q.consent_status IS NULL OR q.consent_status <> 'granted')))`
 )
 
 func TestArciveMarksExactlyTheHiddenRows(t *testing.T) {
 	tier.All(t)
-	conn := arcive(t)
+	conn := loadArcive(t)
 	for name, sql := range map[string]string{
-		"people":   `SELECT count(*) FROM people p WHERE ` + visiblePerson + ` = (name ~ 'HIDDENMARK[0-9a-f]{8}')`,
-		"memories": `SELECT count(*) FROM memories m WHERE ` + visibleMemory + ` = (title ~ 'HIDDENMARK[0-9a-f]{8}')`,
-		"bodies":   `SELECT count(*) FROM memories m WHERE ` + visibleMemory + ` = (body ~ 'HIDDENMARK[0-9a-f]{8}')`,
-		"json": `SELECT count(*) FROM memories m WHERE ` + visibleMemory +
+		"people":   `SELECT count(*) FROM people p WHERE ` + isVisiblePerson + ` = (name ~ 'HIDDENMARK[0-9a-f]{8}')`,
+		"memories": `SELECT count(*) FROM memories m WHERE ` + isVisibleMemory + ` = (title ~ 'HIDDENMARK[0-9a-f]{8}')`,
+		"bodies":   `SELECT count(*) FROM memories m WHERE ` + isVisibleMemory + ` = (body ~ 'HIDDENMARK[0-9a-f]{8}')`,
+		"json": `SELECT count(*) FROM memories m WHERE ` + isVisibleMemory +
 			` = coalesce(metadata->>'mood' ~ 'HIDDENMARK' AND metadata->>'place' ~ 'HIDDENMARK' AND metadata->>'tags' ~ 'HIDDENMARK', false)`,
-		"any json": `SELECT count(*) FROM memories m WHERE ` + visibleMemory + ` AND metadata::text ~ 'HIDDENMARK|77[0-9]{4}'`,
-		"numbers":  `SELECT count(*) FROM memories m WHERE ` + visibleMemory + ` = coalesce((metadata->>'stars')::int BETWEEN 770000 AND 779999, false)`,
+		"any json": `SELECT count(*) FROM memories m WHERE ` + isVisibleMemory + ` AND metadata::text ~ 'HIDDENMARK|77[0-9]{4}'`,
+		"numbers":  `SELECT count(*) FROM memories m WHERE ` + isVisibleMemory + ` = coalesce((metadata->>'stars')::int BETWEEN 770000 AND 779999, false)`,
 		"links": `SELECT count(*) FROM memory_participants l
-			WHERE (EXISTS (SELECT FROM memories m WHERE m.id = l.memory_id AND ` + visibleMemory + `)
-			   AND EXISTS (SELECT FROM people p WHERE p.id = l.person_id AND ` + visiblePerson + `)) = (role ~ 'HIDDENMARK')`,
+			WHERE (EXISTS (SELECT FROM memories m WHERE m.id = l.memory_id AND ` + isVisibleMemory + `)
+			   AND EXISTS (SELECT FROM people p WHERE p.id = l.person_id AND ` + isVisiblePerson + `)) = (role ~ 'HIDDENMARK')`,
 		"edges": `SELECT count(*) FROM memory_edges WHERE weight NOT BETWEEN 770000 AND 779999`,
 	} {
-		if got := number(t, conn, sql); got != 0 {
+		if got := queryNumber(t, conn, sql); got != 0 {
 			t.Errorf("%s: %d rows are marked wrongly", name, got)
 		}
 	}
-	// Each way to be hidden, and each that looks like one but is not, must occur.
+	// The data contain each reason for which a row is hidden, and visible rows that are similar to each.
 	for name, sql := range map[string]string{
 		"a dangling link alone": `SELECT count(*) FROM memories m WHERE EXISTS (SELECT FROM memory_participants l LEFT JOIN people q ON q.id = l.person_id ` +
 			`WHERE l.memory_id = m.id AND q.id IS NULL) AND NOT EXISTS (SELECT FROM memory_participants l JOIN people q ON q.id = l.person_id ` +
 			`WHERE l.memory_id = m.id AND q.consent_status IS DISTINCT FROM 'granted')`,
 		"another user's person": `SELECT count(*) FROM memories m JOIN memory_participants l ON l.memory_id = m.id JOIN people q ON q.id = l.person_id ` +
-			`WHERE q.user_id <> m.user_id AND ` + visibleMemory,
+			`WHERE q.user_id <> m.user_id AND ` + isVisibleMemory,
 		"a link hidden by person": `SELECT count(*) FROM memory_participants l JOIN memories m ON m.id = l.memory_id JOIN people p ON p.id = l.person_id ` +
-			`WHERE ` + visibleMemory + ` AND NOT ` + visiblePerson,
+			`WHERE ` + isVisibleMemory + ` AND NOT ` + isVisiblePerson,
 		"no participants, not ours": `SELECT count(*) FROM memories m WHERE user_id <> '11111111-1111-4111-8111-111111111111' ` +
 			`AND NOT EXISTS (SELECT FROM memory_participants l WHERE l.memory_id = m.id)`,
 	} {
-		if number(t, conn, sql) == 0 {
+		if queryNumber(t, conn, sql) == 0 {
 			t.Errorf("%s does not occur", name)
 		}
 	}
@@ -111,7 +111,7 @@ func TestArciveMarksExactlyTheHiddenRows(t *testing.T) {
 
 func TestArciveKeepsTheOwnersMeaningOfRespectConsent(t *testing.T) {
 	tier.All(t)
-	conn := arcive(t)
+	conn := loadArcive(t)
 	for sql, want := range map[string]int{
 		"SELECT count(*) FROM match_memories((SELECT embedding FROM memories LIMIT 1), 10000)":                                                      2505,
 		"SELECT count(*) FROM match_memories((SELECT embedding FROM memories LIMIT 1), 10000, false)":                                               2505,
@@ -122,11 +122,11 @@ func TestArciveKeepsTheOwnersMeaningOfRespectConsent(t *testing.T) {
 		"SELECT count(*) FROM search_memories_semantic('', 3)":                                                                                      3,
 		"SELECT count(*) FROM match_memories((SELECT embedding FROM memories WHERE title = 'Rowing on the lake'), 1) WHERE title LIKE 'Rowing on%'": 1,
 	} {
-		if got := number(t, conn, sql); got != want {
+		if got := queryNumber(t, conn, sql); got != want {
 			t.Errorf("%s: %d, want %d", sql, got, want)
 		}
 	}
-	if a, b := number(t, conn,
+	if a, b := queryNumber(t, conn,
 		"SELECT count(*) FROM memories m WHERE NOT EXISTS (SELECT FROM memory_participants l LEFT JOIN people q "+
 			"ON q.id = l.person_id WHERE l.memory_id = m.id AND q.consent_status IS DISTINCT FROM 'granted')"), 1422; a != b {
 		t.Errorf("memories without a refusal: %d, want %d", a, b)
@@ -135,7 +135,7 @@ func TestArciveKeepsTheOwnersMeaningOfRespectConsent(t *testing.T) {
 
 func TestArciveNewPeople(t *testing.T) {
 	tier.All(t)
-	conn := arcive(t)
+	conn := loadArcive(t)
 	for sql, want := range map[string]string{
 		"INSERT INTO people (user_id, name) VALUES (gen_random_uuid(), 'x') RETURNING consent_status":                                     "pending",
 		"INSERT INTO people (user_id, name, is_self) VALUES (gen_random_uuid(), 'x', true) RETURNING consent_status":                      "granted",
@@ -199,7 +199,7 @@ func TestOpenWorld(t *testing.T) {
 	}
 }
 
-// A mistake in a world's SQL is told with its file, line and column, as an editor counts them.
+// An error in a world's SQL is reported with file, line and column, as an editor counts them.
 func TestErrorsHavePositions(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	for _, c := range []struct{ schema, data, want string }{

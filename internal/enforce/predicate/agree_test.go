@@ -25,17 +25,18 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// bench is a database with the lookup and signed views of testdata and one connection that may read them all.
-type bench struct {
+// testDatabase is a database with the schema of testdata and its lookup and signed views. Its only connection may read
+// them all.
+type testDatabase struct {
 	conn *pgx.Conn
 	key  seal.Key
 	snap *catalog.Snapshot
 }
 
-func newBench(t *testing.T) *bench {
+func newTestDatabase(t *testing.T) *testDatabase {
 	t.Helper()
 	ctx := context.Background()
-	b := &bench{conn: pgtest.Database(t).Connect(t, "postgres")}
+	b := &testDatabase{conn: pgtest.Database(t).Connect(t, "postgres")}
 	schema, err := os.ReadFile("testdata/schema.sql")
 	if err != nil {
 		t.Fatal(err)
@@ -65,13 +66,13 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-func (b *bench) relation(name string) *catalog.Relation {
+func (b *testDatabase) relation(name string) *catalog.Relation {
 	r, _ := b.snap.Relation(catalog.Name{Schema: "public", Name: name})
 	return r
 }
 
-// ids runs one message and returns its first column. Failures are answers too.
-func (b *bench) ids(sql string) string {
+// queryIDs runs one message and returns the first column of its rows, sorted, or the text of the error.
+func (b *testDatabase) queryIDs(sql string) string {
 	results, err := b.conn.PgConn().Exec(context.Background(), sql).ReadAll()
 	if err != nil {
 		return err.Error()
@@ -84,8 +85,8 @@ func (b *bench) ids(sql string) string {
 	return strings.Join(out, ",")
 }
 
-// tree draws a predicate over items (or, inside, parents) of at most the given depth.
-func (b *bench) tree(t *rapid.T, depth int, table string) predicate.Node {
+// drawRule draws a predicate over a table, items or parents, of at most the given depth.
+func (b *testDatabase) drawRule(t *rapid.T, depth int, table string) predicate.Node {
 	kinds := []string{"own", "own", "status", "links", "open"}
 	if table == "items" {
 		kinds = append(kinds, "roles", "reference", "visible", "pairs", "role pairs")
@@ -96,11 +97,11 @@ func (b *bench) tree(t *rapid.T, depth int, table string) predicate.Node {
 			kinds = append(kinds, "alike")
 		}
 	}
-	parts := func() []predicate.Node {
+	drawParts := func() []predicate.Node {
 		n := rapid.IntRange(0, 3).Draw(t, "parts")
 		var out []predicate.Node
 		for range n {
-			out = append(out, b.tree(t, depth-1, table))
+			out = append(out, b.drawRule(t, depth-1, table))
 		}
 		return out
 	}
@@ -113,17 +114,18 @@ func (b *bench) tree(t *rapid.T, depth int, table string) predicate.Node {
 		}
 		return predicate.Status{Column: "state", Value: "open"}
 	case "links":
-		first := predicate.Step{Relation: b.relation("links"), Column: "item", FromColumn: "id"}
+		firstStep := predicate.Step{Relation: b.relation("links"), Column: "item", FromColumn: "id"}
 		if table == "parents" {
-			first = predicate.Step{Relation: b.relation("parent_links"), Column: "parent", FromColumn: "id"}
+			firstStep = predicate.Step{Relation: b.relation("parent_links"), Column: "parent", FromColumn: "id"}
 		}
 		return predicate.Consent{
-			Steps:        []predicate.Step{first, {Relation: b.relation("subjects"), Column: "id", FromColumn: "subject"}},
+			Steps:        []predicate.Step{firstStep, {Relation: b.relation("subjects"), Column: "id", FromColumn: "subject"}},
 			StatusColumn: "status", AgreedStatus: "granted",
 		}
 	case "roles":
-		from := rapid.SampledFrom([]string{"id", "parent"}).Draw(t, "from") // the second may be NULL
-		return predicate.Consent{Steps: []predicate.Step{{Relation: b.relation("links"), Column: "item", FromColumn: from}}, StatusColumn: "role",
+		fromColumn := rapid.SampledFrom([]string{"id", "parent"}).Draw(t, "from") // the second may be NULL
+		return predicate.Consent{Steps: []predicate.Step{{Relation: b.relation("links"), Column: "item", FromColumn: fromColumn}},
+			StatusColumn: "role",
 			AgreedStatus: "granted"}
 	case "reference":
 		return predicate.Consent{
@@ -131,10 +133,10 @@ func (b *bench) tree(t *rapid.T, depth int, table string) predicate.Node {
 			StatusColumn: "status", AgreedStatus: "granted",
 		}
 	case "visible":
-		return predicate.Visible{Relation: b.relation("parents"), Column: "id", FromColumn: "parent", Rows: b.tree(t, depth-1, "parents")}
+		return predicate.Visible{Relation: b.relation("parents"), Column: "id", FromColumn: "parent", Rows: b.drawRule(t, depth-1, "parents")}
 	case "pairs": // two columns that may be NULL
 		return predicate.Visible{Relation: b.relation("parents"), Column: "id", FromColumn: "parent",
-			MorePairs: []predicate.ColumnPair{{Column: "owner", FromColumn: "owner"}}, Rows: b.tree(t, depth-1, "parents")}
+			MorePairs: []predicate.ColumnPair{{Column: "owner", FromColumn: "owner"}}, Rows: b.drawRule(t, depth-1, "parents")}
 	case "role pairs":
 		return predicate.Consent{
 			Steps: []predicate.Step{{Relation: b.relation("links"), Column: "item", FromColumn: "parent",
@@ -148,18 +150,18 @@ func (b *bench) tree(t *rapid.T, depth int, table string) predicate.Node {
 		return predicate.Visible{Relation: b.relation("items"), Column: "parent", FromColumn: "parent",
 			Rows: rapid.SampledFrom([]predicate.Node{rows[0], rows[1], predicate.All(rows), predicate.Any(rows)}).Draw(t, "rows")}
 	case "all":
-		return predicate.All(parts())
+		return predicate.All(drawParts())
 	case "any":
-		return predicate.Any(parts())
+		return predicate.Any(drawParts())
 	default:
 		return predicate.Open{}
 	}
 }
 
-// tables draws rows, with NULLs, dangling links and empty tables among them.
-func (b *bench) tables(t *rapid.T) map[catalog.Name][]predicate.Row {
-	number := rapid.SampledFrom([]string{"", "1", "2", "3"})
-	words := map[string]*rapid.Generator[string]{
+// drawRows draws rows of all tables, with NULLs, references to missing rows and empty tables among them.
+func (b *testDatabase) drawRows(t *rapid.T) map[catalog.Name][]predicate.Row {
+	numberGenerator := rapid.SampledFrom([]string{"", "1", "2", "3"})
+	valueGenerators := map[string]*rapid.Generator[string]{
 		"status": rapid.SampledFrom([]string{"", "granted", "granted", "revoked"}),
 		"role":   rapid.SampledFrom([]string{"", "granted", "granted", "other"}),
 		"state":  rapid.SampledFrom([]string{"", "open", "open", "shut"}),
@@ -175,10 +177,10 @@ func (b *bench) tables(t *rapid.T) map[catalog.Name][]predicate.Row {
 				switch {
 				case slices.Equal(relation.PrimaryKey, []string{c.Name}):
 					value = fmt.Sprint(i + 1)
-				case words[c.Name] != nil:
-					value = words[c.Name].Draw(t, c.Name)
+				case valueGenerators[c.Name] != nil:
+					value = valueGenerators[c.Name].Draw(t, c.Name)
 				default:
-					value = number.Draw(t, c.Name)
+					value = numberGenerator.Draw(t, c.Name)
 				}
 				if value != "" {
 					row[c.Name] = value
@@ -190,8 +192,8 @@ func (b *bench) tables(t *rapid.T) map[catalog.Name][]predicate.Row {
 	return out
 }
 
-// load replaces the content of the tables.
-func (b *bench) load(tables map[catalog.Name][]predicate.Row) string {
+// load replaces the rows of all tables, and returns the text of an error.
+func (b *testDatabase) load(tables map[catalog.Name][]predicate.Row) string {
 	sql := "TRUNCATE subjects, items, links, parents, parent_links;"
 	for name, rows := range tables {
 		for _, row := range rows {
@@ -213,7 +215,7 @@ func (b *bench) load(tables map[catalog.Name][]predicate.Row) string {
 	return ""
 }
 
-func (b *bench) setSeal(w predicate.World) error {
+func (b *testDatabase) setSeal(w predicate.World) error {
 	value := ""
 	if w.Sealed {
 		value = b.key.Seal(seal.Claims{PID: b.conn.PgConn().PID(), Expires: time.Now().Add(seal.SealLifetime), Profile: "p",
@@ -223,13 +225,13 @@ func (b *bench) setSeal(w predicate.World) error {
 	return err
 }
 
-// Both SQL forms and the model give the same rows, whatever the data; and without an attribute, rows only vanish.
+// All SQL forms of a rule and predicate.Eval select the same rows, whatever the data are.
 func TestFormsAgree(t *testing.T) {
-	b := newBench(t)
+	b := newTestDatabase(t)
 	items := b.relation("items")
 	property.Check(t, func(t *rapid.T) {
-		node := b.tree(t, 2, "items")
-		w := predicate.World{Tables: b.tables(t), Attributes: map[string]string{}, Sealed: rapid.IntRange(0, 9).Draw(t, "sealed") > 0}
+		node := b.drawRule(t, 2, "items")
+		w := predicate.World{Tables: b.drawRows(t), Attributes: map[string]string{}, Sealed: rapid.IntRange(0, 9).Draw(t, "sealed") > 0}
 		for _, a := range []string{"user", "other"} {
 			if value := rapid.SampledFrom([]string{"1", "1", "2", ""}).Draw(t, a); value != "" {
 				w.Attributes[a] = value
@@ -241,48 +243,48 @@ func TestFormsAgree(t *testing.T) {
 		if err := b.setSeal(w); err != nil {
 			t.Fatal(err)
 		}
-		var model []string
+		var modelIDs []string
 		for _, row := range w.Tables[items.Name] {
 			if predicate.Eval(node, row, w) {
-				model = append(model, row["id"])
+				modelIDs = append(modelIDs, row["id"])
 			}
 		}
-		slices.Sort(model)
-		want := strings.Join(model, ",")
+		slices.Sort(modelIDs)
+		want := strings.Join(modelIDs, ",")
 
 		policySQL := predicate.RowPolicySQL(node, items)
-		for _, hint := range []string{"", predicate.UseHashHint, predicate.UseIndexHint} { // which choose the two forms of sublinks
-			if got := b.ids(hint + "SELECT id FROM public.items WHERE " + policySQL); got != want {
+		for _, hint := range []string{"", predicate.UseHashHint, predicate.UseIndexHint} { // they choose the form of sub-selects
+			if got := b.queryIDs(hint + "SELECT id FROM public.items WHERE " + policySQL); got != want {
 				t.Fatalf("policy form%s: got %q, the model says %q\n%s", hint, got, want, policySQL)
 			}
 		}
 		if flatSQL, ok := predicate.SignedViewCondition(node, items, "items"); ok {
 			for _, hint := range []string{"", predicate.UseHashHint, predicate.UseIndexHint} {
-				if got := b.ids(hint + "SELECT id FROM public.items WHERE (SELECT pgconsent_signed.sealed()) AND " + flatSQL); got != want {
+				if got := b.queryIDs(hint + "SELECT id FROM public.items WHERE (SELECT pgconsent_signed.sealed()) AND " + flatSQL); got != want {
 					t.Fatalf("flat form%s: got %q, the model says %q\n%s", hint, got, want, flatSQL)
 				}
 			}
 		}
 		if !w.Sealed {
-			return // the injected form leaves it to the policy, or raises
+			return // the injected form does not check the seal
 		}
-		inject, needsSignature := predicate.InjectedCondition(node, "pgconsent_row")
-		text := "SELECT id FROM public.items AS pgconsent_row WHERE " + inject
-		if needsSignature != strings.Contains(inject, "pgconsent_signed.public_") {
-			t.Fatalf("needsSignature is %v\n%s", needsSignature, inject)
+		injectedSQL, needsSignature := predicate.InjectedCondition(node, "pgconsent_row")
+		text := "SELECT id FROM public.items AS pgconsent_row WHERE " + injectedSQL
+		if needsSignature != strings.Contains(injectedSQL, "pgconsent_signed.public_") {
+			t.Fatalf("needsSignature is %v\n%s", needsSignature, injectedSQL)
 		}
 		if needsSignature {
 			text = b.key.Sign("p", text)
 		}
-		if got := b.ids(text); got != want {
-			t.Fatalf("injected form: got %q, the model says %q\n%s", got, want, inject)
+		if got := b.queryIDs(text); got != want {
+			t.Fatalf("injected form: got %q, the model says %q\n%s", got, want, injectedSQL)
 		}
 	})
 }
 
-// The SQL of the arcive world, for reading.
-func TestSQL(t *testing.T) {
-	b := newBench(t)
+// The SQL of the rule in the arcive world, written out so that people can read it.
+func TestSQLOfTheArciveWorld(t *testing.T) {
+	b := newTestDatabase(t)
 	consent := predicate.Consent{
 		Steps: []predicate.Step{
 			{Relation: b.relation("links"), Column: "item", FromColumn: "id"}, {Relation: b.relation("subjects"), Column: "id", FromColumn: "subject"},
@@ -318,7 +320,7 @@ func TestSQL(t *testing.T) {
 	}
 }
 
-// Derived names stay apart and within 63 bytes.
+// Derived names are distinct and at most 63 bytes long.
 func TestLookupViewNames(t *testing.T) {
 	long := strings.Repeat("x", 60)
 	names := []catalog.Name{
@@ -328,16 +330,16 @@ func TestLookupViewNames(t *testing.T) {
 	for _, prefix := range []string{"h", "visible", "group", "filtered", "filtered_key", "in", "key", "empty", "stamp", "privacy", "copy"} {
 		names = append(names, catalog.Name{Schema: prefix, Name: "a_b"}, catalog.Name{Schema: prefix, Name: "a_b.c"})
 	}
-	seen := map[string]bool{}
+	seenNames := map[string]bool{}
 	for _, name := range names {
 		for _, derived := range []catalog.Name{predicate.LookupView(name), predicate.SignedLookupView(name), predicate.SignedView(name),
 			predicate.EmptyFunction(name), predicate.GroupView(name), predicate.RowView(name), predicate.FilteredRowView(name),
 			predicate.KeyedView(name, false), predicate.KeyedView(name,
 				true), predicate.CopyView(name), predicate.ChangeStampFunction(name), predicate.PrivacyFunction(name), predicate.CopyFunction(name)} {
-			if len(derived.Name) > 63 || seen[derived.String()] {
+			if len(derived.Name) > 63 || seenNames[derived.String()] {
 				t.Errorf("%s gives %s", name, derived)
 			}
-			seen[derived.String()] = true
+			seenNames[derived.String()] = true
 		}
 	}
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// Where a link may lead to several rows all of them must agree, so that one that has is not enough: the sets and the
-// signed views look for it only where a key keeps it to one.
-func TestLinksByKeyNeedOneAgreement(t *testing.T) {
+// If a link may lead to several rows, all of them must agree. So the hashed sets and the signed views test a single row
+// only if a unique key guarantees that there is at most one.
+func TestLinksByKeyLeadToOneRow(t *testing.T) {
 	column := func(name string, oid uint32) catalog.Column { return catalog.Column{Name: name, TypeOID: oid} }
-	subjects := func(change func(*catalog.Relation)) *catalog.Relation {
+	subjectsWith := func(change func(*catalog.Relation)) *catalog.Relation {
 		relation := &catalog.Relation{
 			Name: catalog.Name{Schema: "public", Name: "subjects"}, Kind: catalog.Table, Columns: []catalog.Column{
 				column("id", 20), column("part", 20), column("status", 25)},
@@ -25,8 +25,8 @@ func TestLinksByKeyNeedOneAgreement(t *testing.T) {
 	links := &catalog.Relation{Name: catalog.Name{Schema: "public", Name: "links"}, Kind: catalog.Table,
 		Columns: []catalog.Column{column("item", 20), column("subject", 20)}}
 	for name, c := range map[string]struct {
-		change func(*catalog.Relation)
-		one    bool
+		change   func(*catalog.Relation)
+		isOneRow bool
 	}{
 		"a key":             {func(*catalog.Relation) {}, true},
 		"a partitioned one": {func(relation *catalog.Relation) { relation.Kind, relation.HasChildren = catalog.PartitionedTable, true }, true},
@@ -41,12 +41,12 @@ func TestLinksByKeyNeedOneAgreement(t *testing.T) {
 		"an index beside it": {func(relation *catalog.Relation) { relation.BTrees[0].Columns = []string{"part"} }, false},
 	} {
 		n := predicate.Consent{
-			Steps:        []predicate.Step{{Relation: links, Column: "item", FromColumn: "id"}, {Relation: subjects(c.change), Column: "id", FromColumn: "subject"}},
+			Steps:        []predicate.Step{{Relation: links, Column: "item", FromColumn: "id"}, {Relation: subjectsWith(c.change), Column: "id", FromColumn: "subject"}},
 			StatusColumn: "status", AgreedStatus: "granted",
 		}
-		flat, _ := predicate.SignedViewCondition(n, items, "t")
-		for _, sql := range []string{flat, predicate.RowPolicySQL(n, items)} {
-			if all := strings.Contains(sql, " LEFT JOIN (SELECT "); all == c.one {
+		flatSQL, _ := predicate.SignedViewCondition(n, items, "t")
+		for _, sql := range []string{flatSQL, predicate.RowPolicySQL(n, items)} {
+			if readsAllRows := strings.Contains(sql, " LEFT JOIN (SELECT "); readsAllRows == c.isOneRow {
 				t.Errorf("%s: %s", name, sql)
 			}
 		}

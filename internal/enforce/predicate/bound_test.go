@@ -7,13 +7,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
-// A list that COPY leaves out is told from every list, and from NULL, that it writes, whatever type the column has.
+// If COPY leaves a list out, the column gets a special default. This default differs from NULL and from every list that
+// COPY can write, for each type of the column.
 func TestOmittedListsAreRecognised(t *testing.T) {
-	b := &bench{conn: pgtest.Database(t).Connect(t, "postgres")}
+	b := &testDatabase{conn: pgtest.Database(t).Connect(t, "postgres")}
 	for _, c := range []struct {
-		sqlType string
-		form    predicate.GrantForm
-		written string
+		sqlType     string
+		form        predicate.GrantForm
+		otherValues string
 	}{
 		{"text[]", predicate.GrantText, `('{}'), ('{NULL}'), ('{a}'), ('[7432:7432]={a}')`},
 		{"character varying[]", predicate.GrantText, `('{}'), ('{pgconsent:left}')`},
@@ -26,17 +27,17 @@ func TestOmittedListsAreRecognised(t *testing.T) {
 		{"jsonb", predicate.GrantJSONB, `('[]'), ('null'), ('{}'), ('["pgconsent:left"]')`},
 	} {
 		list := predicate.ListBound{List: predicate.List{Column: "list", Form: c.form}, Type: c.sqlType}
-		mark := list.OmittedDefault()
-		if mark == "" {
+		defaultSQL := list.OmittedDefault()
+		if defaultSQL == "" {
 			t.Errorf("%s: nothing stands for a list that is left out", c.sqlType)
 			continue
 		}
-		if got := b.ids("CREATE TEMP TABLE copied (what text DEFAULT 'left out', list " + c.sqlType + " DEFAULT " + mark + ");" +
+		if got := b.queryIDs("CREATE TEMP TABLE copied (what text DEFAULT 'left out', list " + c.sqlType + " DEFAULT " + defaultSQL + ");" +
 			"INSERT INTO copied DEFAULT VALUES;" +
-			"INSERT INTO copied SELECT w.list, w.list::" + c.sqlType + " FROM (VALUES (NULL), " + c.written + ") AS w (list);" +
+			"INSERT INTO copied SELECT w.list, w.list::" + c.sqlType + " FROM (VALUES (NULL), " + c.otherValues + ") AS w (list);" +
 			"SELECT what FROM copied AS new WHERE " + list.IsOmittedDefaultSQL()); got != "left out" {
 			t.Errorf("%s: %q is taken for left out", c.sqlType, got)
 		}
-		b.ids("DROP TABLE copied")
+		b.queryIDs("DROP TABLE copied")
 	}
 }

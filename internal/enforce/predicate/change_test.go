@@ -14,29 +14,29 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Whatever a rule says, a new row hides no row but in a table that [predicate.TablesWhereInsertHides] names, and time
-// hides none unless [predicate.TimeCanHide] says so: what snapshots see too long is judged by these.
+// A new row hides rows only if [predicate.TablesWhereInsertHides] names its table, and time hides rows only if
+// [predicate.TimeCanHide] is true. These two functions decide for how long a snapshot may be used.
 func TestInsertsThatHideRows(t *testing.T) {
 	r := newTriples(t)
-	var all []*schema
+	var schemas []*schema
 	for number := range tier.Count(6, 16, 64) {
 		s := newSchema(11, number, 24)
-		kept := make([][]predicate.Row, len(s.tables))
-		for i, table := range s.tables { // the database has the tables only
-			kept[i], table.rows = table.rows, nil
+		savedRows := make([][]predicate.Row, len(s.tables))
+		for i, table := range s.tables { // the database gets the tables without rows
+			savedRows[i], table.rows = table.rows, nil
 		}
 		r.run(r.super, s.sql())
 		for i, table := range s.tables {
-			table.rows = kept[i]
+			table.rows = savedRows[i]
 		}
-		all = append(all, s)
+		schemas = append(schemas, s)
 	}
 	snap, err := pgcatalog.Load(t.Context(), r.super, []string{"public"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, moments, hid := 0, 0, 0
-	for _, s := range all {
+	insertChecks, timeChecks, hidingInserts := 0, 0, 0
+	for _, s := range schemas {
 		for range 24 {
 			text := s.policy()
 			doc, err := policy.Parse("policy.yaml", []byte(text))
@@ -47,16 +47,16 @@ func TestInsertsThatHideRows(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v\n%s", err, text)
 			}
-			for _, asked := range s.tables {
-				compiled, listed := pol.Table(s.relation(asked))
-				if !listed {
+			for _, ruleTable := range s.tables {
+				compiled, isListed := pol.Table(s.relation(ruleTable))
+				if !isListed {
 					continue
 				}
 				node := compiled.Rows
 				lookupTables := predicate.LookupTables(node)
-				grows := map[catalog.Name]bool{}
+				insertCanHide := map[catalog.Name]bool{}
 				for _, g := range predicate.TablesWhereInsertHides(node) {
-					grows[g.Name] = true
+					insertCanHide[g.Name] = true
 				}
 				for range 8 {
 					w := r.world(s, s.caller())
@@ -64,50 +64,50 @@ func TestInsertsThatHideRows(t *testing.T) {
 					for _, family := range families {
 						w.Attributes["live_"+family], w.Attributes["opt_"+family] = s.value(family), s.value(family)
 					}
-					before := r.model(node, asked, w)
+					before := r.modelRows(node, ruleTable, w)
 					if len(before) == 0 {
 						continue
 					}
-					gone := func(w predicate.World) []string {
-						after := r.model(node, asked, w)
+					hiddenFrom := func(w predicate.World) []string {
+						after := r.modelRows(node, ruleTable, w)
 						return slices.DeleteFunc(slices.Clone(before), func(id string) bool { return slices.Contains(after, id) })
 					}
-					later := w
-					later.Now = w.Now.Add(time.Duration(1+s.IntN(40_000)) * time.Hour)
-					if lost := gone(later); len(lost) > 0 && !predicate.TimeCanHide(node) {
-						t.Fatalf("%s: time hides %v\n%s", asked.name, lost, text)
+					laterWorld := w
+					laterWorld.Now = w.Now.Add(time.Duration(1+s.IntN(40_000)) * time.Hour)
+					if hiddenIDs := hiddenFrom(laterWorld); len(hiddenIDs) > 0 && !predicate.TimeCanHide(node) {
+						t.Fatalf("%s: time hides %v\n%s", ruleTable.name, hiddenIDs, text)
 					}
-					moments++
+					timeChecks++
 					for _, h := range lookupTables {
-						table, is := h.Relation.Name, w.Tables[h.Relation.Name]
-						more := added(s.Rand, is, keyOf(snap, table))
-						if len(more) == 0 {
+						table, existingRows := h.Relation.Name, w.Tables[h.Relation.Name]
+						newRows := drawSimilarRows(s.Rand, existingRows, keyColumns(snap, table))
+						if len(newRows) == 0 {
 							continue
 						}
 						w := w
 						w.Tables = maps.Clone(w.Tables)
-						w.Tables[table] = append(slices.Clone(is), more...)
-						lost := gone(w)
-						if len(lost) > 0 && !grows[table] {
-							t.Fatalf("%s: new rows of %s hide %v\n%v\n%s", asked.name, table, lost, more, text)
+						w.Tables[table] = append(slices.Clone(existingRows), newRows...)
+						hiddenIDs := hiddenFrom(w)
+						if len(hiddenIDs) > 0 && !insertCanHide[table] {
+							t.Fatalf("%s: new rows of %s hide %v\n%v\n%s", ruleTable.name, table, hiddenIDs, newRows, text)
 						}
-						rows++
-						if len(lost) > 0 {
-							hid++
+						insertChecks++
+						if len(hiddenIDs) > 0 {
+							hidingInserts++
 						}
 					}
 				}
 			}
 		}
 	}
-	t.Logf("%d times new rows, which hid some %d times, and %d times later", rows, hid, moments)
-	if hid < 3*len(all) || moments < 12*len(all) {
+	t.Logf("%d times new rows, which hid some %d times, and %d times later", insertChecks, hidingInserts, timeChecks)
+	if hidingInserts < 3*len(schemas) || timeChecks < 12*len(schemas) {
 		t.Errorf("the sample says little")
 	}
 }
 
-// keyOf is what no two rows of a table share.
-func keyOf(snap *catalog.Snapshot, table catalog.Name) []string {
+// keyColumns returns the columns of a table's primary key.
+func keyColumns(snap *catalog.Snapshot, table catalog.Name) []string {
 	if table == predicate.CurrentConsents {
 		return predicate.RegistryRelation().PrimaryKey
 	}
@@ -115,8 +115,8 @@ func keyOf(snap *catalog.Snapshot, table catalog.Name) []string {
 	return r.PrimaryKey
 }
 
-// added draws rows like those that are there, made of parts of several, with keys of their own.
-func added(r *rand.Rand, is []predicate.Row, key []string) []predicate.Row {
+// drawSimilarRows draws new rows that combine values of existing rows and have keys of their own.
+func drawSimilarRows(r *rand.Rand, existingRows []predicate.Row, key []string) []predicate.Row {
 	var out []predicate.Row
 	id := func(row predicate.Row) string {
 		text := ""
@@ -126,17 +126,17 @@ func added(r *rand.Rand, is []predicate.Row, key []string) []predicate.Row {
 		return text
 	}
 	for range 8 {
-		if len(is) == 0 {
+		if len(existingRows) == 0 {
 			break
 		}
 		row := predicate.Row{}
-		for _, c := range slices.Sorted(maps.Keys(is[r.IntN(len(is))])) {
-			if v, ok := is[r.IntN(len(is))][c]; ok {
+		for _, c := range slices.Sorted(maps.Keys(existingRows[r.IntN(len(existingRows))])) {
+			if v, ok := existingRows[r.IntN(len(existingRows))][c]; ok {
 				row[c] = v
 			}
 		}
 		if len(key) > 0 && (slices.ContainsFunc(key, func(c string) bool { return row[c] == "" }) ||
-			slices.ContainsFunc(append(slices.Clone(is), out...), func(other predicate.Row) bool { return id(other) == id(row) })) {
+			slices.ContainsFunc(append(slices.Clone(existingRows), out...), func(other predicate.Row) bool { return id(other) == id(row) })) {
 			continue
 		}
 		out = append(out, row)

@@ -10,40 +10,42 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// derived draws a row made from rows of tables before it, so that there are no circles between tables.
-func (s *schema) derived(t *table, i int) object {
+// derivedBlock draws a block derived for a table. The rows are made from rows of tables before it, so there are no
+// circles between tables.
+func (s *schema) derivedBlock(t *table, i int) object {
 	b := object{}
 	target := s.tables[s.IntN(i)]
-	lists := t.where(func(c *tableColumn) bool {
+	lists := t.columnsWhere(func(c *tableColumn) bool {
 		json := c.use == document || c.use == jsonText
 		return c.use == list && c.family == target.key.family && collation(c) == collation(target.key) || json && !collation(c) && !collation(target.key)
 	})
 	switch {
 	case len(lists) > 0 && target.primary && !target.composite && s.chance(40):
-		b["sources"], b["of"] = lists[s.IntN(len(lists))].name, s.written(target)
+		b["sources"], b["of"] = lists[s.IntN(len(lists))].name, s.qualifiedName(target)
 	case s.chance(50): // by a link table
-		between := s.tables[s.IntN(len(s.tables))]
-		from, to := s.link(t, between)
+		linkTable := s.tables[s.IntN(len(s.tables))]
+		from, to := s.link(t, linkTable)
 		if from == nil {
 			return nil
 		}
-		next, key := s.link(between, target)
+		next, key := s.link(linkTable, target)
 		if next == nil {
 			return nil
 		}
-		b["from"] = []any{object{s.written(between): s.pairs(t, between, from, to)}, object{s.written(target): s.pairs(between, target, next, key)}}
+		b["from"] = []any{object{s.qualifiedName(linkTable): s.pairs(t, linkTable, from, to)}, object{s.qualifiedName(target): s.pairs(linkTable, target, next, key)}}
 	default:
 		from, to := s.link(t, target)
 		if from == nil {
 			return nil
 		}
-		b["from"] = object{s.written(target): s.pairs(t, target, from, to)}
+		b["from"] = object{s.qualifiedName(target): s.pairs(t, target, from, to)}
 	}
 	if s.chance(30) {
 		b["unless"] = []any{s.ownBlock(t, 0)}
 		if other := s.tables[s.IntN(i)]; s.chance(30) {
 			if from, to := s.link(t, other); from != nil {
-				b["unless"] = []any{object{"any": []any{s.ownBlock(t, 0), object{"visible": object{s.written(other): s.pairs(t, other, from, to)}}}}}
+				b["unless"] = []any{object{"any": []any{s.ownBlock(t, 0), object{"visible": object{s.qualifiedName(other): s.pairs(t, other, from,
+					to)}}}}}
 			}
 		}
 	}
@@ -56,17 +58,17 @@ func (s *schema) derived(t *table, i int) object {
 	return b
 }
 
-// Rows made from each other, in each form that says so: chains, branches that meet again, circles, chains that are too
-// long, sources that are gone, malformed lists. The emptied lookup tables are part of it.
+// Rows that are made from each other, in each form of the block derived. There are chains, branches that join again,
+// circles, chains that are too long, missing sources and malformed lists. Lookup tables are emptied, too.
 func TestDerivedFromEachOther(t *testing.T) {
 	tier.All(t)
 	r := newTriples(t)
-	callers, begins := 1, []string{", unless: [ status: { column: kind, is: raw } ]"}
+	callerCount, unlessClauses := 1, []string{", unless: [ status: { column: kind, is: raw } ]"}
 	if tier.IsNightly() {
-		callers, begins = 3, append(begins, "")
+		callerCount, unlessClauses = 3, append(unlessClauses, "")
 	}
 	for number, form := range derivedForms {
-		for _, unless := range begins {
+		for _, unless := range unlessClauses {
 			s := form.schema(number)
 			if unless == "" {
 				s.name += "_strict"
@@ -92,18 +94,18 @@ tables:
   S.about: { rows: open }
   S.people: { rows: open }
 `))
-			shown := 0
-			for range callers {
+			shownCount := 0
+			for range callerCount {
 				attributes := map[string]string{"user": s.pick("a", "b")}
 				if s.chance(10) {
 					attributes = map[string]string{}
 				}
-				before := r.shown
-				r.caller(s, pol, attributes)
-				shown += r.shown - before
+				before := r.shownCount
+				r.checkCaller(s, pol, attributes)
+				shownCount += r.shownCount - before
 				for _, table := range s.tables[:3] {
 					compiled, _ := pol.Table(s.relation(table))
-					r.empty(s, table, compiled, "SELECT rid FROM "+s.relation(table).SQL(), r.world(s, attributes))
+					r.checkEmptiedViews(s, table, compiled, "SELECT rid FROM "+s.relation(table).SQL(), r.world(s, attributes))
 				}
 				if t.Failed() {
 					return
@@ -111,21 +113,21 @@ tables:
 			}
 			w := r.world(s, map[string]string{"user": "a"})
 			digests, _ := pol.Table(s.relation(s.tables[1]))
-			made := 0
+			digestCount := 0
 			for _, row := range s.tables[1].rows {
 				if predicate.Eval(digests.Rows, row, w) {
-					made++
+					digestCount++
 				}
 			}
-			t.Logf("%s%s: %d rows shown, %d of %d digests", form.name, unless, shown, made, len(s.tables[1].rows))
-			if unless != "" && (made < 5 || made > len(s.tables[1].rows)*95/100) {
-				t.Errorf("%s: %d of %d digests show: the sample says little", form.name, made, len(s.tables[1].rows))
+			t.Logf("%s%s: %d rows shown, %d of %d digests", form.name, unless, shownCount, digestCount, len(s.tables[1].rows))
+			if unless != "" && (digestCount < 5 || digestCount > len(s.tables[1].rows)*95/100) {
+				t.Errorf("%s: %d of %d digests show: the sample says little", form.name, digestCount, len(s.tables[1].rows))
 			}
 		}
 	}
 }
 
-// derivedForm is a way to say what rows are made from.
+// derivedForm is one way to state in a policy which rows a row was made from.
 type derivedForm struct{ name, sqlType, key, block string }
 
 var derivedForms = []derivedForm{
@@ -148,7 +150,8 @@ func (f derivedForm) id(n int) string {
 	return fmt.Sprintf("n %d", n)
 }
 
-// schema has a chain of more than predicate.MaxDepth notes, and others that are made from any.
+// schema returns tables with a chain of notes that may be longer than predicate.MaxDepth, and other notes with random
+// sources.
 func (f derivedForm) schema(number int) *schema {
 	s := &schema{Rand: rand.New(rand.NewPCG(5, uint64(number))), name: "made_" + f.name}
 	column := func(name, sqlType string) *tableColumn { return &tableColumn{name: name, sqlType: sqlType} }
@@ -163,44 +166,46 @@ func (f derivedForm) schema(number int) *schema {
 		notes.columns = append(notes.columns, column("made_from", f.sqlType))
 	}
 	digests := &table{name: "digests", columns: []*tableColumn{column("rid", "integer"), column("note", key), column("note_rid", "integer")}}
-	seen := &table{name: "seen", columns: []*tableColumn{column("rid", "integer"), column("digest", "integer")}}
+	seenTable := &table{name: "seen", columns: []*tableColumn{column("rid", "integer"), column("digest", "integer")}}
 	links := &table{name: "links", columns: []*tableColumn{column("rid", "integer"), column("note", key), column("source", key)}}
-	about := &table{name: "about", columns: []*tableColumn{column("rid", "integer"), column("note", "integer"), column("person", "integer")}}
+	aboutTable := &table{name: "about", columns: []*tableColumn{column("rid", "integer"), column("note", "integer"),
+		column("person", "integer")}}
 	people := &table{name: "people", columns: []*tableColumn{column("rid", "integer"), column("consent", "text")}}
-	s.tables = []*table{notes, digests, seen, links, about, people}
-	chain := 6
+	s.tables = []*table{notes, digests, seenTable, links, aboutTable, people}
+	chainLength := 6
 	if f.name == "column" {
-		chain = predicate.MaxDepth + 4
+		chainLength = predicate.MaxDepth + 4
 	}
-	for i := range chain + 50 {
+	for i := range chainLength + 50 {
 		row := predicate.Row{"rid": fmt.Sprint(i), "id": f.id(i), "kind": s.pick("made", "made", "raw"),
 			"owner": s.pick("a", "a", "b"), "made_rid": fmt.Sprint(i)}
 		var sources []int
 		switch {
 		case i == 0:
 			row["kind"] = "raw"
-		case i < chain:
+		case i < chainLength:
 			sources, row["kind"] = []int{i - 1}, "made"
 		case s.chance(20):
 			row["kind"] = "raw"
 		default:
 			for range 1 + s.IntN(2) {
-				sources = append(sources, chain+s.IntN(i-chain+1)) // itself as well
+				sources = append(sources, chainLength+s.IntN(i-chainLength+1)) // may be the note itself
 				if s.chance(8) {
-					sources[len(sources)-1] = chain + s.IntN(64) // a circle, or nobody
+					sources[len(sources)-1] = chainLength + s.IntN(64) // a circle, or a missing note
 				}
 			}
 			if s.chance(3) {
 				row["kind"] = "other"
 			}
 		}
-		f.put(s, row, sources, links)
-		if i >= chain && s.chance(30) {
-			about.rows = append(about.rows, predicate.Row{"rid": fmt.Sprint(len(about.rows)), "note": row["rid"], "person": fmt.Sprint(s.IntN(9))})
+		f.addSources(s, row, sources, links)
+		if i >= chainLength && s.chance(30) {
+			aboutTable.rows = append(aboutTable.rows, predicate.Row{"rid": fmt.Sprint(len(aboutTable.rows)), "note": row["rid"],
+				"person": fmt.Sprint(s.IntN(9))})
 		}
 		notes.rows = append(notes.rows, row)
 		digests.rows = append(digests.rows, predicate.Row{"rid": fmt.Sprint(i), "note": row["id"], "note_rid": row["rid"]})
-		seen.rows = append(seen.rows, predicate.Row{"rid": fmt.Sprint(i), "digest": fmt.Sprint(i)})
+		seenTable.rows = append(seenTable.rows, predicate.Row{"rid": fmt.Sprint(i), "digest": fmt.Sprint(i)})
 	}
 	digests.rows = append(digests.rows, predicate.Row{"rid": "1000"}, predicate.Row{"rid": "1001", "note": f.id(999), "note_rid": "1"})
 	for i := range 8 {
@@ -209,8 +214,8 @@ func (f derivedForm) schema(number int) *schema {
 	return s
 }
 
-// put writes down what a note is made from.
-func (f derivedForm) put(s *schema, row predicate.Row, sources []int, links *table) {
+// addSources stores in a row, or in rows of links, which notes it was made from.
+func (f derivedForm) addSources(s *schema, row predicate.Row, sources []int, links *table) {
 	var ids []string
 	for _, n := range sources {
 		ids = append(ids, f.id(n))

@@ -18,25 +18,26 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// docs/reference/policy.md says what is built: each policy in it compiles and installs, and each rule becomes the SQL
-// below it.
+// The examples of docs/reference/policy.md are correct: each policy compiles and installs, and each rule becomes the
+// SQL that the page shows below it.
 func TestPolicyDocument(t *testing.T) {
 	tier.All(t)
-	if rules, compared := documented(t, "policy.md", "notes"); rules < 10 || compared < 10 {
-		t.Errorf("%d rules, %d of them compared: the blocks of the page were not found", rules, compared)
+	if ruleCount, comparedCount := checkDocument(t, "policy.md", "notes"); ruleCount < 10 || comparedCount < 10 {
+		t.Errorf("%d rules, %d of them compared: the blocks of the page were not found", ruleCount, comparedCount)
 	}
 }
 
-// So does docs/reference/policy-derived.md.
+// The same for docs/reference/policy-derived.md.
 func TestDerivedDocument(t *testing.T) {
 	tier.All(t)
-	if rules, compared := documented(t, "policy-derived.md", "summaries"); rules < 4 || compared < 4 {
-		t.Errorf("%d rules, %d of them compared: the blocks of the page were not found", rules, compared)
+	if ruleCount, comparedCount := checkDocument(t, "policy-derived.md", "summaries"); ruleCount < 4 || comparedCount < 4 {
+		t.Errorf("%d rules, %d of them compared: the blocks of the page were not found", ruleCount, comparedCount)
 	}
 }
 
-// documented goes through a page whose rules are those of one table.
-func documented(t *testing.T, page, table string) (rules, compared int) {
+// checkDocument checks the examples of a page, whose rules are those of one table. It returns how many rules there are,
+// and how many have SQL below them.
+func checkDocument(t *testing.T, page, table string) (ruleCount, comparedCount int) {
 	t.Helper()
 	ctx := context.Background()
 	text, err := os.ReadFile("../../../docs/reference/" + page)
@@ -56,16 +57,16 @@ func documented(t *testing.T, page, table string) (rules, compared int) {
 			}
 		}
 	}
-	whole := blocks[slices.IndexFunc(blocks, func(b []string) bool { return b[1] == "yaml" })][2]
-	head, _, _ := strings.Cut(whole, "  "+table+":")
+	fullPolicy := blocks[slices.IndexFunc(blocks, func(b []string) bool { return b[1] == "yaml" })][2]
+	policyHead, _, _ := strings.Cut(fullPolicy, "  "+table+":")
 	for i, b := range blocks {
 		if b[1] != "yaml" {
 			continue
 		}
 		source := b[2]
 		if strings.HasPrefix(source, "rows:") {
-			source = head + "  " + table + ":\n    " + strings.ReplaceAll(source, "\n", "\n    ")
-			rules++
+			source = policyHead + "  " + table + ":\n    " + strings.ReplaceAll(source, "\n", "\n    ")
+			ruleCount++
 		}
 		doc, err := policy.Parse(page, []byte(source))
 		if err != nil {
@@ -83,22 +84,22 @@ func documented(t *testing.T, page, table string) (rules, compared int) {
 		if i+1 == len(blocks) || blocks[i+1][1] != "sql" || strings.HasPrefix(blocks[i+1][2], "CREATE ") {
 			continue
 		}
-		compared++
+		comparedCount++
 		notes, _ := pol.Table(catalog.Name{Schema: "public", Name: table})
-		if got, want := readable(predicate.CheckSQL(notes.Rows, notes.Relation)), spaces(blocks[i+1][2]); got != want {
+		if got, want := simplifiedSQL(predicate.CheckSQL(notes.Rows, notes.Relation)), normalizedSpaces(blocks[i+1][2]); got != want {
 			t.Errorf("%s becomes\n%s\ndocs/reference/%s says\n%s", b[2], got, page, want)
 		}
 	}
-	return rules, compared
+	return ruleCount, comparedCount
 }
 
-// readable leaves out what docs/reference/policy.md leaves out, and the questions whether the session has a seal and
-// attributes.
-func readable(sql string) string {
+// simplifiedSQL removes from a condition what docs/reference/policy.md leaves out: schemas, operator syntax, and the
+// conditions that the session has a seal and attributes.
+func simplifiedSQL(sql string) string {
 	sql = regexp.MustCompile(`OPERATOR\(pg_catalog\.([^)]+)\)`).ReplaceAllString(sql, "$1")
 	sql = strings.NewReplacer("pg_catalog.", "", "pgconsent_signed.", "").Replace(sql)
 	sql = strings.TrimPrefix(sql, "(SELECT sealed()) AND ")
-	return spaces(regexp.MustCompile(`^(\(SELECT attr\('\w+'\)\) IS NOT NULL AND )+`).ReplaceAllString(sql, ""))
+	return normalizedSpaces(regexp.MustCompile(`^(\(SELECT attr\('\w+'\)\) IS NOT NULL AND )+`).ReplaceAllString(sql, ""))
 }
 
-func spaces(sql string) string { return strings.Join(strings.Fields(sql), " ") }
+func normalizedSpaces(sql string) string { return strings.Join(strings.Fields(sql), " ") }

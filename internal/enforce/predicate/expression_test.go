@@ -64,7 +64,8 @@ attributes:
   level: { type: integer, source: credential }
 tables: { t: { rows: [ sql: '%s' ] } }`
 
-// oddValues are at the ends of the columns' types. The model does not read those behind the line.
+// oddValues has values for each column, many at the limits of its type. Those in unreadableValues are values that the
+// model does not read.
 var oddValues = map[string][]string{
 	"id":      {"00000000-0000-0000-0000-000000000001", "ffffffff-ffff-ffff-ffff-ffffffffffff"},
 	"a":       {"x", "", "X", " x ", "it's", `\`, `_`, "y", "é", "😀x", "xs", "5", "true", "bad", "00000000-0000-0000-0000-000000000001"},
@@ -91,7 +92,7 @@ var oddValues = map[string][]string{
 	"shape":   {"(0,NaN)"},
 }
 
-var unreadable = map[string][]string{
+var unreadableValues = map[string][]string{
 	"amount": {"NaN"}, "f": {"NaN", "Infinity", "-Infinity", "1e308", "-1e-308"},
 	"at":    {"infinity", "-infinity", "294276-12-31 23:59:59.999+00", "4714-11-24 00:00:00+00 BC"},
 	"naive": {"infinity", "-infinity", "294276-12-31 23:59:59.999999", "4714-11-24 00:00:00 BC"},
@@ -100,10 +101,10 @@ var unreadable = map[string][]string{
 	"a":     {strings.Repeat("xé", 5000)},
 }
 
-// Every construct of an expression gives what the model gives, and none raises on any row, whatever the session's
+// Each expression has the same result in SQL as in the model, and raises no error for any row, whatever the session's
 // settings are.
 func TestExpressionsAgree(t *testing.T) {
-	b := newBench(t)
+	b := newTestDatabase(t)
 	ctx := context.Background()
 	run := func(sql string) {
 		t.Helper()
@@ -112,12 +113,12 @@ func TestExpressionsAgree(t *testing.T) {
 		}
 	}
 	run(expressionTable)
-	// Near the clock: the session's time zone would change what is said of these.
+	// Times close to now: with another time zone of the session, comparisons with them would change.
 	now := time.Now().UTC()
 	oddValues := maps.Clone(oddValues)
-	for _, near := range []time.Duration{-time.Hour, time.Hour} {
-		oddValues["at"] = append(slices.Clone(oddValues["at"]), now.Add(near).Format("2006-01-02 15:04:05+00:00"))
-		oddValues["naive"] = append(slices.Clone(oddValues["naive"]), now.Add(near).Format("2006-01-02 15:04:05"))
+	for _, offset := range []time.Duration{-time.Hour, time.Hour} {
+		oddValues["at"] = append(slices.Clone(oddValues["at"]), now.Add(offset).Format("2006-01-02 15:04:05+00:00"))
+		oddValues["naive"] = append(slices.Clone(oddValues["naive"]), now.Add(offset).Format("2006-01-02 15:04:05"))
 	}
 	oddValues["day"] = append(slices.Clone(oddValues["day"]), now.Format("2006-01-02"))
 	var rows []predicate.Row
@@ -131,7 +132,7 @@ func TestExpressionsAgree(t *testing.T) {
 		}
 		run("INSERT INTO t (" + columns + ") VALUES (" + values + ")")
 	}
-	for i := range 60 { // each value meets several others
+	for i := range 60 { // each value is combined with several others
 		row := predicate.Row{"row_id": fmt.Sprint(i)}
 		for k, column := range slices.Sorted(maps.Keys(oddValues)) {
 			if values := oddValues[column]; (i+k)%7 > 0 {
@@ -141,11 +142,11 @@ func TestExpressionsAgree(t *testing.T) {
 		rows = append(rows, row)
 		insert(row)
 	}
-	odd := 1000
-	for column, values := range unreadable {
+	rowID := 1000
+	for column, values := range unreadableValues {
 		for _, value := range values {
-			odd++
-			insert(predicate.Row{"row_id": fmt.Sprint(odd), column: value})
+			rowID++
+			insert(predicate.Row{"row_id": fmt.Sprint(rowID), column: value})
 		}
 	}
 	snap, err := pgcatalog.Load(ctx, b.conn, []string{"public"})
@@ -182,14 +183,14 @@ func TestExpressionsAgree(t *testing.T) {
 				}
 			}
 			slices.Sort(want)
-			inject, _ := predicate.InjectedCondition(node, "t")
-			for _, condition := range []string{predicate.RowPolicySQL(node, table.Relation), inject} {
-				for _, set := range settings {
-					run(set)
-					if got := b.ids("SELECT row_id FROM public.t WHERE (" + condition + ") AND row_id < 1000"); got != strings.Join(want, ",") {
+			injectedSQL, _ := predicate.InjectedCondition(node, "t")
+			for _, condition := range []string{predicate.RowPolicySQL(node, table.Relation), injectedSQL} {
+				for _, setting := range settings {
+					run(setting)
+					if got := b.queryIDs("SELECT row_id FROM public.t WHERE (" + condition + ") AND row_id < 1000"); got != strings.Join(want, ",") {
 						t.Errorf("%s\n%s\n  got %s\n want %s", expression, condition, got, strings.Join(want, ","))
 					}
-					if got := b.ids("SELECT count(*) FROM public.t WHERE " + condition); strings.Contains(got, "ERROR") {
+					if got := b.queryIDs("SELECT count(*) FROM public.t WHERE " + condition); strings.Contains(got, "ERROR") {
 						t.Errorf("%s: %s", expression, got)
 					}
 				}

@@ -7,14 +7,14 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
-// What an expression reads is found wherever it stands: a change of a column that is not hides rows, and no snapshot
-// ends.
+// ColumnsOf finds every column of an expression, at any depth. If it missed one, a change of that column would hide
+// rows without ending a snapshot.
 func TestColumnsOfExpressions(t *testing.T) {
-	at := func(name string) predicate.Expr { return predicate.Column{Name: name} }
-	a, b, c, d, e := at("a"), at("b"), at("c"), at("d"), at("e")
+	column := func(name string) predicate.Expr { return predicate.Column{Name: name} }
+	a, b, c, d, e := column("a"), column("b"), column("c"), column("d"), column("e")
 	for _, x := range []struct {
-		is    predicate.Expr
-		reads []string
+		expr        predicate.Expr
+		wantColumns []string
 	}{
 		{a, []string{"a"}},
 		{predicate.Comparison{Op: "=", Left: a, Right: b}, []string{"a", "b"}},
@@ -33,13 +33,14 @@ func TestColumnsOfExpressions(t *testing.T) {
 			Branches: []predicate.CaseBranch{{Condition: predicate.IsTest{Operand: a}, Result: b}}, ElseValue: predicate.Overlap{
 				Left: c, Right: predicate.Array{d}}}}, e}, []string{"a", "b", "c", "d", "e"}},
 	} {
-		if got := predicate.ColumnsOf(x.is); !slices.Equal(got, x.reads) {
-			t.Errorf("%#v reads %v, want %v", x.is, got, x.reads)
+		if got := predicate.ColumnsOf(x.expr); !slices.Equal(got, x.wantColumns) {
+			t.Errorf("%#v reads %v, want %v", x.expr, got, x.wantColumns)
 		}
-		clock := predicate.SQL{Expr: predicate.And{
-			x.is, predicate.Case{Branches: []predicate.CaseBranch{{Condition: a, Result: b}}, ElseValue: predicate.ClockTime{Kind: predicate.Date}}}}
-		if predicate.TimeCanHide(predicate.SQL{Expr: x.is}) || !predicate.TimeCanHide(clock) {
-			t.Errorf("%#v goes by time, or not where a clock is beside it", x.is)
+		withClock := predicate.SQL{Expr: predicate.And{
+			x.expr, predicate.Case{Branches: []predicate.CaseBranch{{Condition: a, Result: b}},
+				ElseValue: predicate.ClockTime{Kind: predicate.Date}}}}
+		if predicate.TimeCanHide(predicate.SQL{Expr: x.expr}) || !predicate.TimeCanHide(withClock) {
+			t.Errorf("%#v goes by time, or not where a clock is beside it", x.expr)
 		}
 	}
 }

@@ -16,17 +16,17 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// oddWords are what ids and contexts may be made of.
+// oddWords are unusual elements of lists of ids and contexts.
 var oddWords = []string{
 	"a", "work", "", " ", "NULL", "null", "a,b", `"`, `say "hi"`, `\`, `a\b`, `\"`, "{}", "{a}",
 	"}{", "|", "a|b=c#d%e", "%7C", "%25", "%", "#", "=", "é 世界", "😀",
 	"'", "a'b", "$1", "*", "[1,2]", "/* x */", "--", ";",
 }
 
-// A list comes out of the database as it went in, whatever its elements are; a value that passes the check is read by the
-// type's input function without an error.
+// A list attribute has the same elements in the database as in Go. A value that Check accepts is read by the input
+// function of text[] without an error.
 func TestListsRoundTrip(t *testing.T) {
-	b := newBench(t)
+	b := newTestDatabase(t)
 	attribute := policy.Attribute{Name: "words", Type: "text[]"}
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range 200 {
@@ -55,12 +55,12 @@ func TestListsRoundTrip(t *testing.T) {
 	}
 }
 
-// What is read as a list, the server reads as the same list: NULL in any letters is none of its words, and is one in
-// quotes.
+// If ParseArray accepts a text, PostgreSQL reads the same list from it. NULL without quotes, in any letter case, is not
+// a word; in quotes it is.
 func TestListsAreParsedAsByPostgreSQL(t *testing.T) {
 	tier.All(t)
-	b := newBench(t)
-	read := 0
+	b := newTestDatabase(t)
+	readCount := 0
 	for _, text := range []string{
 		"{}", "{a}", "{a,b}", "{NULL}", "{null,a}", "{a,Null}", "{nULL}", `{"NULL"}`, `{"null",NULL}`, "{NULLS,nul}",
 		`{n\ull}`, `{"n\ull"}`, `{"a,b"}`, `{"a\"b","\\"}`, `{""}`, `{"",a}`,
@@ -70,7 +70,7 @@ func TestListsAreParsedAsByPostgreSQL(t *testing.T) {
 		if !ok {
 			continue
 		}
-		read++
+		readCount++
 		var want []*string
 		if err := b.conn.QueryRow(t.Context(), "SELECT "+catalog.QuoteLiteral(text)+"::pg_catalog.text[]").Scan(&want); err != nil {
 			t.Errorf("%s is read, and the server says %v", text, err)
@@ -78,12 +78,12 @@ func TestListsAreParsedAsByPostgreSQL(t *testing.T) {
 			t.Errorf("%s (-server +read):\n%s", text, diff)
 		}
 	}
-	if read < 14 {
-		t.Errorf("%d of them are read as lists", read)
+	if readCount < 14 {
+		t.Errorf("%d of them are read as lists", readCount)
 	}
 }
 
-// FuzzParseArray is the Go half: what is parsed is written again as the same list.
+// FuzzParseArray tests that WriteArray and ParseArray are inverse.
 func FuzzParseArray(f *testing.F) {
 	for _, word := range oddWords {
 		f.Add(predicate.WriteArray([]string{word, "x"}))
@@ -101,11 +101,11 @@ func FuzzParseArray(f *testing.F) {
 			}
 			words = append(words, *e)
 		}
-		again, ok := predicate.ParseArray(predicate.WriteArray(words))
-		if !ok || len(again) != len(words) {
+		reparsed, ok := predicate.ParseArray(predicate.WriteArray(words))
+		if !ok || len(reparsed) != len(words) {
 			t.Fatalf("%q became %q", text, predicate.WriteArray(words))
 		}
-		for i, e := range again {
+		for i, e := range reparsed {
 			if *e != words[i] {
 				t.Fatalf("%q became %q", text, predicate.WriteArray(words))
 			}
@@ -113,7 +113,7 @@ func FuzzParseArray(f *testing.F) {
 	})
 }
 
-// oddJSON is what applications leave in a column of grants.
+// oddJSON are texts that applications may store in a column of grants: valid, unusual and invalid JSON.
 var oddJSON = []string{
 	`[]`, `["a"]`, `["b","a"]`, ` [ "a" , 1 ] `, "\t[\r\n\"a\"]\n", `["*"]`, `["A"]`, `["ab"]`, `["a "]`,
 	`["\u0061"]`, `["\u0000a","a"]`, `["\ud83d\ude00"]`, `["\ud83d","a"]`,
@@ -129,10 +129,10 @@ var oddJSON = []string{
 		`","a"]`, strings.Repeat("[", 5000), `["a` + strings.Repeat(`\\`, 1000) + `"]`,
 }
 
-// JSON in a text grants what the model says and raises nothing, at either polarity.
+// A grant that is JSON in a text column gives the same result as the model and raises no error, also under NOT.
 func TestJSONGrants(t *testing.T) {
 	tier.All(t)
-	b := newBench(t)
+	b := newTestDatabase(t)
 	ctx := context.Background()
 	if _, err := b.conn.Exec(ctx, "CREATE COLLATION loose (provider = icu, locale = 'und-u-ks-level2', deterministic = false)"); err != nil {
 		t.Log("no ICU: ", err)
@@ -191,11 +191,11 @@ func TestJSONGrants(t *testing.T) {
 			t.Fatalf("the model shows %d rows", len(want))
 		}
 		for _, table := range []string{"grants", "loosely"} {
-			if table == "loosely" && b.ids("SELECT count(*) FROM loosely") != fmt.Sprint(len(rows)) {
+			if table == "loosely" && b.queryIDs("SELECT count(*) FROM loosely") != fmt.Sprint(len(rows)) {
 				continue
 			}
 			condition := predicate.RowPolicySQL(node, &catalog.Relation{Name: catalog.Name{Schema: "public", Name: table}})
-			got := b.ids("SELECT id FROM " + table + " WHERE " + condition)
+			got := b.queryIDs("SELECT id FROM " + table + " WHERE " + condition)
 			if diff := cmp.Diff(want, strings.Split(got, ",")); diff != "" {
 				t.Errorf("%s (-model +database): %s", table, diff)
 			}
@@ -203,23 +203,23 @@ func TestJSONGrants(t *testing.T) {
 	}
 }
 
-// The three representations say the same of every grant, with NULLs in and around the list.
+// The SQL forms and the model agree on every kind of grant, with NULLs in the list and in its place.
 func TestGrantForms(t *testing.T) {
 	tier.All(t)
-	b := newBench(t)
+	b := newTestDatabase(t)
 	ctx := context.Background()
 	if _, err := b.conn.Exec(ctx,
 		`CREATE TABLE forms (id int, list text[], words varchar(40)[], doc jsonb, raw json, word text, ids uuid[], numbers int[], small smallint)`); err != nil {
 		t.Fatal(err)
 	}
-	const one, two = "6f1e0000-0000-4000-8000-000000000001", "6f1e0000-0000-4000-8000-000000000002"
+	const id1, id2 = "6f1e0000-0000-4000-8000-000000000001", "6f1e0000-0000-4000-8000-000000000002"
 	rows := []predicate.Row{
 		{}, {"list": "{}", "words": "{}", "doc": "[]", "raw": "[]", "word": "[]", "ids": "{}", "numbers": "{}", "small": "1"},
-		{"list": "{a}", "words": "{a}", "doc": `["a"]`, "raw": `["a"]`, "word": `["a"]`, "ids": "{" + one + "}", "numbers": "{1}", "small": "2"},
+		{"list": "{a}", "words": "{a}", "doc": `["a"]`, "raw": `["a"]`, "word": `["a"]`, "ids": "{" + id1 + "}", "numbers": "{1}", "small": "2"},
 		{"list": "{NULL,b}", "words": "{NULL,b}", "doc": `[null,"b"]`, "raw": `[null,"b"]`, "word": `[null,"b"]`,
-			"ids": "{NULL," + two + "}", "numbers": "{NULL,7}", "small": "7"},
+			"ids": "{NULL," + id2 + "}", "numbers": "{NULL,7}", "small": "7"},
 		{"list": "{NULL}", "words": "{NULL}", "doc": `[null]`, "raw": `[null]`, "word": `[null]`, "ids": "{NULL}", "numbers": "{NULL}", "small": "-1"},
-		{"list": "{ab,A}", "words": "{ab,A}", "doc": `["ab","A"]`, "raw": `["ab","A"]`, "word": `["ab","A"]`, "ids": "{" + two + "}", "numbers": "{10}"},
+		{"list": "{ab,A}", "words": "{ab,A}", "doc": `["ab","A"]`, "raw": `["ab","A"]`, "word": `["ab","A"]`, "ids": "{" + id2 + "}", "numbers": "{10}"},
 		{"list": "{*}", "words": "{*}", "doc": `["*"]`, "raw": `["*"]`, "word": `["*"]`},
 		{"doc": `{"a":1}`, "raw": `{"a":1}`, "word": `{"a":1}`}, {"doc": `"a"`, "raw": `"a"`, "word": `"a"`}, {
 			"doc": `null`, "raw": `null`, "word": `null`},
@@ -239,38 +239,38 @@ func TestGrantForms(t *testing.T) {
 	user, teams := predicate.Grantee{Attribute: "user"}, predicate.Grantee{Attribute: "teams", IsList: true}
 	id, ids := predicate.Grantee{Attribute: "id"}, predicate.Grantee{Attribute: "ids", IsList: true}
 	number, numbers := predicate.Grantee{Attribute: "number"}, predicate.Grantee{Attribute: "numbers", IsList: true}
-	own := func(column, attribute, sqlType string) predicate.Own {
+	ownRule := func(column, attribute, sqlType string) predicate.Own {
 		return predicate.Own{Column: column, Attribute: attribute, Type: sqlType}
 	}
-	var leaves []predicate.Node
-	for _, to := range [][]predicate.Grantee{{user}, {teams}, {user, teams}, {teams, user, teams}} {
-		for _, all := range []string{"", "*"} {
-			leaves = append(leaves,
-				predicate.Grant{Column: "list", Grantees: to, EverybodyWord: all},
-				predicate.Grant{Column: "words", NeedsCast: true, Grantees: to, EverybodyWord: all},
-				predicate.Grant{Column: "doc", Form: predicate.GrantJSONB, Grantees: to, EverybodyWord: all}, predicate.Grant{
-					Column: "raw", Form: predicate.GrantJSON, Grantees: to, EverybodyWord: all},
-				predicate.Grant{Column: "word", Form: predicate.GrantJSON, Grantees: to, EverybodyWord: all})
+	var rules []predicate.Node
+	for _, grantees := range [][]predicate.Grantee{{user}, {teams}, {user, teams}, {teams, user, teams}} {
+		for _, everybodyWord := range []string{"", "*"} {
+			rules = append(rules,
+				predicate.Grant{Column: "list", Grantees: grantees, EverybodyWord: everybodyWord},
+				predicate.Grant{Column: "words", NeedsCast: true, Grantees: grantees, EverybodyWord: everybodyWord},
+				predicate.Grant{Column: "doc", Form: predicate.GrantJSONB, Grantees: grantees, EverybodyWord: everybodyWord}, predicate.Grant{
+					Column: "raw", Form: predicate.GrantJSON, Grantees: grantees, EverybodyWord: everybodyWord},
+				predicate.Grant{Column: "word", Form: predicate.GrantJSON, Grantees: grantees, EverybodyWord: everybodyWord})
 		}
 	}
-	for _, to := range [][]predicate.Grantee{{id}, {ids}, {id, ids}} {
-		leaves = append(leaves, predicate.Grant{Column: "ids", Form: predicate.GrantUUID, Grantees: to})
+	for _, grantees := range [][]predicate.Grantee{{id}, {ids}, {id, ids}} {
+		rules = append(rules, predicate.Grant{Column: "ids", Form: predicate.GrantUUID, Grantees: grantees})
 	}
-	for _, to := range [][]predicate.Grantee{{number}, {numbers}, {number, numbers}} {
-		leaves = append(leaves, predicate.Grant{Column: "numbers", Form: predicate.GrantInteger, NeedsCast: true, Grantees: to})
+	for _, grantees := range [][]predicate.Grantee{{number}, {numbers}, {number, numbers}} {
+		rules = append(rules, predicate.Grant{Column: "numbers", Form: predicate.GrantInteger, NeedsCast: true, Grantees: grantees})
 	}
-	for _, shared := range []string{"", "-1", "7"} {
-		for _, null := range []bool{false, true} {
-			leaves = append(leaves,
-				predicate.Tenant{Own: own("small", "number", "pg_catalog.int8"), SharedValue: shared, SharedNull: null},
-				predicate.Tenant{Own: own("small", "numbers", "pg_catalog.int8[]"), SharedValue: shared, SharedNull: null})
+	for _, sharedValue := range []string{"", "-1", "7"} {
+		for _, sharedNull := range []bool{false, true} {
+			rules = append(rules,
+				predicate.Tenant{Own: ownRule("small", "number", "pg_catalog.int8"), SharedValue: sharedValue, SharedNull: sharedNull},
+				predicate.Tenant{Own: ownRule("small", "numbers", "pg_catalog.int8[]"), SharedValue: sharedValue, SharedNull: sharedNull})
 		}
 	}
-	leaves = append(leaves, own("small", "numbers", "pg_catalog.int8[]"), own("small", "nothing", "pg_catalog.int8[]"), predicate.Grant{Column: "list"},
-		predicate.Tenant{Own: own("small", "nothing", "pg_catalog.int8[]"), SharedValue: "7"}, predicate.Grant{
+	rules = append(rules, ownRule("small", "numbers", "pg_catalog.int8[]"), ownRule("small", "nothing", "pg_catalog.int8[]"), predicate.Grant{Column: "list"},
+		predicate.Tenant{Own: ownRule("small", "nothing", "pg_catalog.int8[]"), SharedValue: "7"}, predicate.Grant{
 			Column: "list", Grantees: []predicate.Grantee{{Attribute: "nothing", IsList: true}}})
 	relation := &catalog.Relation{Name: catalog.Name{Schema: "public", Name: "forms"}}
-	attributes := map[string]string{"user": "a", "teams": `{"b","zz"}`, "id": one, "ids": "{" + two + "}",
+	attributes := map[string]string{"user": "a", "teams": `{"b","zz"}`, "id": id1, "ids": "{" + id2 + "}",
 		"number": "1", "numbers": "{7,8}", "nothing": "{}"}
 	for _, missing := range []string{"", "user", "teams", "id", "ids", "number", "numbers"} {
 		w := predicate.World{Sealed: true, Attributes: map[string]string{}}
@@ -282,7 +282,7 @@ func TestGrantForms(t *testing.T) {
 		if err := b.setSeal(w); err != nil {
 			t.Fatal(err)
 		}
-		for _, leaf := range leaves {
+		for _, leaf := range rules {
 			for _, node := range []predicate.Node{
 				leaf, predicate.Not{Node: leaf}, predicate.Not{Node: predicate.Not{Node: leaf}},
 				predicate.Any{predicate.Not{Node: leaf}, predicate.Status{Column: "small", Value: "2"}},
@@ -296,11 +296,11 @@ func TestGrantForms(t *testing.T) {
 				}
 				slices.Sort(want)
 				condition := predicate.RowPolicySQL(node, relation)
-				if got := b.ids("SELECT id FROM forms WHERE " + condition); got != strings.Join(want, ",") {
+				if got := b.queryIDs("SELECT id FROM forms WHERE " + condition); got != strings.Join(want, ",") {
 					t.Errorf("without %q: the database says %s, the model %s: %s", missing, got, want, condition)
 				}
 				injected, _ := predicate.InjectedCondition(node, "forms")
-				if got := b.ids("SELECT id FROM forms WHERE " + injected); got != strings.Join(want, ",") {
+				if got := b.queryIDs("SELECT id FROM forms WHERE " + injected); got != strings.Join(want, ",") {
 					t.Errorf("without %q: the database says %s, the model %s: %s", missing, got, want, injected)
 				}
 			}

@@ -7,39 +7,39 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// A condition asks for all of another only where each part of that is one of its own.
+// A condition implies another if each conjunct of the other is one of its own conjuncts.
 func TestImplies(t *testing.T) {
-	own, other := predicate.Own{Column: "a", Attribute: "user"}, predicate.Own{Column: "b", Attribute: "user"}
-	status := predicate.Status{Column: "state", Value: "done"}
-	either := predicate.Any{own, status}
+	ownRule, otherRule := predicate.Own{Column: "a", Attribute: "user"}, predicate.Own{Column: "b", Attribute: "user"}
+	statusRule := predicate.Status{Column: "state", Value: "done"}
+	eitherRule := predicate.Any{ownRule, statusRule}
 	for _, c := range []struct {
-		n, of predicate.Node
-		want  bool
+		n, implied predicate.Node
+		want       bool
 	}{
-		{own, own, true},
-		{own, other, false},
-		{predicate.All{own, status}, own, true},
-		{own, predicate.All{own, status}, false},
-		{predicate.All{status, own}, predicate.All{own, status}, true},
-		{predicate.All{predicate.All{status}, predicate.All{own, other}}, predicate.All{own, status}, true},
-		{predicate.All{own, other}, predicate.All{own, status}, false},
-		{either, own, false}, // one of several is not asked
-		{own, either, false},
-		{predicate.All{own, either}, predicate.All{either}, true},
-		{predicate.Not{Node: own}, own, false},
+		{ownRule, ownRule, true},
+		{ownRule, otherRule, false},
+		{predicate.All{ownRule, statusRule}, ownRule, true},
+		{ownRule, predicate.All{ownRule, statusRule}, false},
+		{predicate.All{statusRule, ownRule}, predicate.All{ownRule, statusRule}, true},
+		{predicate.All{predicate.All{statusRule}, predicate.All{ownRule, otherRule}}, predicate.All{ownRule, statusRule}, true},
+		{predicate.All{ownRule, otherRule}, predicate.All{ownRule, statusRule}, false},
+		{eitherRule, ownRule, false}, // one alternative of several need not hold
+		{ownRule, eitherRule, false},
+		{predicate.All{ownRule, eitherRule}, predicate.All{eitherRule}, true},
+		{predicate.Not{Node: ownRule}, ownRule, false},
 	} {
-		if got := predicate.Implies(c.n, c.of); got != c.want {
-			t.Errorf("%#v asks for all of %#v: %t", c.n, c.of, got)
+		if got := predicate.Implies(c.n, c.implied); got != c.want {
+			t.Errorf("%#v asks for all of %#v: %t", c.n, c.implied, got)
 		}
 	}
 }
 
-// Signed views are of tables: what is written to a partition by its own name, a view and what another server has get none.
+// Only tables have signed views: partitions, views and foreign tables have none.
 func TestTablesWithSignedViews(t *testing.T) {
-	own := predicate.Own{Column: "a", Attribute: "user"}
+	ownRule := predicate.Own{Column: "a", Attribute: "user"}
 	for _, c := range []struct {
-		is   catalog.Relation
-		want bool
+		relation catalog.Relation
+		want     bool
 	}{
 		{catalog.Relation{Kind: catalog.Table}, true},
 		{catalog.Relation{Kind: catalog.Table, Inheritance: catalog.Inheritance{HasChildren: true}}, true},
@@ -50,14 +50,14 @@ func TestTablesWithSignedViews(t *testing.T) {
 		{catalog.Relation{Kind: catalog.MaterializedView}, false},
 		{catalog.Relation{Kind: catalog.ForeignTable}, false},
 	} {
-		if got := predicate.HasSignedView(own, &c.is); got != c.want {
-			t.Errorf("%+v: %t", c.is, got)
+		if got := predicate.HasSignedView(ownRule, &c.relation); got != c.want {
+			t.Errorf("%+v: %t", c.relation, got)
 		}
-		// what has no such form
+		// predicates that have no form for signed views
 		for _, node := range []predicate.Node{predicate.Any{}, predicate.Not{Node: predicate.Any{}},
-			predicate.All{own, predicate.Not{Node: predicate.Derived{}}}, predicate.Reference{}, predicate.Open{}} {
-			if predicate.HasSignedView(node, &c.is) {
-				t.Errorf("%+v by %#v has a signed view", c.is, node)
+			predicate.All{ownRule, predicate.Not{Node: predicate.Derived{}}}, predicate.Reference{}, predicate.Open{}} {
+			if predicate.HasSignedView(node, &c.relation) {
+				t.Errorf("%+v by %#v has a signed view", c.relation, node)
 			}
 		}
 	}

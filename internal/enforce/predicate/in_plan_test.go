@@ -6,21 +6,22 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/predicate"
 )
 
-// What asks for the seal is replaced, and nothing in quotes: a constant of the policy may look like it.
+// The calls that verify the seal are replaced, but not the same text inside quotes, which may be a constant of the
+// policy.
 func TestSealInPlan(t *testing.T) {
 	const (
-		time = "CASE WHEN pgconsent_signed.plan_time() OPERATOR(pg_catalog.@>) pg_catalog.transaction_timestamp()"
-		now  = "pg_catalog.current_setting('pgconsent.seal', true)"
-		user = "COALESCE(" + time + " THEN pgconsent_signed.plan_attr('user') OPERATOR(pg_catalog.->>) " + now +
+		timeCondition = "CASE WHEN pgconsent_signed.plan_time() OPERATOR(pg_catalog.@>) pg_catalog.transaction_timestamp()"
+		currentSeal   = "pg_catalog.current_setting('pgconsent.seal', true)"
+		user          = "COALESCE(" + timeCondition + " THEN pgconsent_signed.plan_attr('user') OPERATOR(pg_catalog.->>) " + currentSeal +
 			" END, pgconsent_signed.attr('user'))"
-		valid = "COALESCE(" + time + " AND pgconsent_signed.plan_seal() OPERATOR(pg_catalog.=) " + now +
+		wantCondition = "COALESCE(" + timeCondition + " AND pgconsent_signed.plan_seal() OPERATOR(pg_catalog.=) " + currentSeal +
 			" THEN true END, pgconsent_signed.sealed())"
 	)
 	for sql, want := range map[string]string{
 		"true": "true",
 		"a = (SELECT pgconsent_signed.attr('user'))::uuid": "a = (SELECT " + user + ")::uuid",
-		"(SELECT pgconsent_signed.sealed()) AND b":         "(SELECT " + valid + ") AND b",
-		"(SELECT pgconsent_signed.sealed()) AND pgconsent_signed.attr('user') = 'pgconsent_signed.attr(''user'')'": "(SELECT " + valid +
+		"(SELECT pgconsent_signed.sealed()) AND b":         "(SELECT " + wantCondition + ") AND b",
+		"(SELECT pgconsent_signed.sealed()) AND pgconsent_signed.attr('user') = 'pgconsent_signed.attr(''user'')'": "(SELECT " + wantCondition +
 			") AND " + user + " = 'pgconsent_signed.attr(''user'')'",
 		`"pgconsent_signed.sealed()" = 'pgconsent_signed.sealed()'`: `"pgconsent_signed.sealed()" = 'pgconsent_signed.sealed()'`,
 		"CASE WHEN pgconsent_signed.use_hash() THEN a = ANY (SELECT CASE WHEN pgconsent_signed.attr('user') = ' ELSE ' THEN 1 ELSE 2 END) " +

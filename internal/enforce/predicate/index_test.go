@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The blocks over a row's own columns are written so that an index on the column serves, under row security.
-func TestBlocksReachIndexes(t *testing.T) {
+// Under row security PostgreSQL can use an index on a column for the blocks that compare this column.
+func TestBlocksUseIndexes(t *testing.T) {
 	tier.All(t)
 	r := newTriples(t)
 	r.run(r.super, `CREATE TABLE public.docs (id int PRIMARY KEY, tenant text, owner uuid, grants text[], readers jsonb, expires_at timestamptz);
@@ -29,7 +29,7 @@ func TestBlocksReachIndexes(t *testing.T) {
 		`sql: "expires_at > now() + interval '5 seconds'"`:          "by_end",
 	} {
 		s := &schema{name: "public"}
-		r.last = s.name
+		r.lastSchema = s.name
 		r.migrate(s, "version: 1\nattributes: { one_text: { type: text, source: credential }, many_text: { type: "+
 			"'text[]', source: credential }, one_uuid: { type: uuid, source: credential }, many_uuid: { type: 'uuid[]', source: credential } }\n"+
 			"tables: { docs: { rows: [ "+rule+" ] } }")

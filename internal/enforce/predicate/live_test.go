@@ -1,10 +1,10 @@
 package predicate_test
 
-// live draws an attribute that the session claims, or that is looked up.
-func (s *schema) live(family string, optional bool) object {
+// liveAttribute draws a live attribute: one that the session claims, or that is computed from a table.
+func (s *schema) liveAttribute(family string, optional bool) object {
 	out := object{"type": attributeTypes["one_"+family], "optional": optional}
 	t := s.tables[s.IntN(len(s.tables))]
-	columns := t.where(func(c *tableColumn) bool { return c.keyed() && c.family == family })
+	columns := t.columnsWhere(func(c *tableColumn) bool { return c.isComparable() && c.family == family })
 	switch kind := s.pick("equals", "values", "table", "table", "query", "query"); {
 	case kind == "values" || len(columns) == 0 && kind == "table":
 		values := []string{"1", "2"}
@@ -21,40 +21,42 @@ func (s *schema) live(family string, optional bool) object {
 			out["within"] = object{"attribute": []string{"one_" + family, "many_" + family}}
 		}
 	case kind == "table":
-		within := object{"table": s.written(t), "column": columns[s.IntN(len(columns))].name}
+		within := object{"table": s.qualifiedName(t), "column": columns[s.IntN(len(columns))].name}
 		if s.chance(40) {
 			m := columns[s.IntN(len(columns))]
 			within["match"] = object{m.name: "many_" + family}
 		}
-		within["rows"] = s.lookedUp(t)
+		within["rows"] = s.lookupRules(t)
 		out["source"], out["within"] = "set", within
 	default:
-		query := object{"table": s.written(t), "column": columns[s.IntN(len(columns))].name, "match": object{t.key.name: "one_" + t.key.family}}
+		query := object{"table": s.qualifiedName(t), "column": columns[s.IntN(len(columns))].name,
+			"match": object{t.key.name: "one_" + t.key.family}}
 		if s.chance(30) {
-			query["rows"] = s.lookedUp(t)
+			query["rows"] = s.lookupRules(t)
 		}
 		out["source"], out["query"] = "query", query
 	}
 	return out
 }
 
-// lookedUp draws the rows that count, by rules that speak of the credential alone: others could go round in a circle.
-func (s *schema) lookedUp(t *table) any {
-	s.plain = true
-	defer func() { s.plain = false }()
+// lookupRules draws the rules for the rows of a live attribute's table. They read attributes of the credential only,
+// since other attributes could depend on this one.
+func (s *schema) lookupRules(t *table) any {
+	s.credentialOnly = true
+	defer func() { s.credentialOnly = false }()
 	if s.chance(30) {
 		return "open"
 	}
 	if s.chance(40) {
-		if b := s.consent(t); b != nil {
+		if b := s.consentBlock(t); b != nil {
 			return []any{object{"consent": b}}
 		}
 	}
 	return []any{s.ownBlock(t, 1)}
 }
 
-// calculated draws an expression over other attributes.
-func (s *schema) calculated(family string) object {
+// expressionAttribute draws an expression over other attributes.
+func (s *schema) expressionAttribute(family string) object {
 	sql := map[string][]string{
 		"text": {"CASE WHEN attribute('live_integer') > 1 THEN 'a' ELSE attribute('one_text') END",
 			"lower(attribute('live_text'))", "CASE attribute('one_text') WHEN 'a' THEN 'b' WHEN 'b' THEN '*' END"},

@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// A node that lacks what it needs hides every row, in every form and under Not as well; and so does, under Not,
-// whatever reads other tables. No policy makes such a node: it is the last thing that holds if one ever does.
+// A node with missing fields hides every row, in every form and under Not. A valid node that reads other tables does so
+// under Not. Policies do not compile to such nodes; this is a second safeguard.
 func TestInvalidNodesHideRows(t *testing.T) {
 	relation := func(name string, key ...string) *catalog.Relation {
 		return &catalog.Relation{Name: catalog.Name{Schema: "public", Name: name}, Kind: catalog.Table, PrimaryKey: key, Columns: []catalog.Column{
@@ -21,7 +21,7 @@ func TestInvalidNodesHideRows(t *testing.T) {
 	step := func(to *catalog.Relation) predicate.Step {
 		return predicate.Step{Relation: to, Column: "id", FromColumn: "other"}
 	}
-	from := func(to *catalog.Relation) predicate.Origin {
+	originFrom := func(to *catalog.Relation) predicate.Origin {
 		return predicate.Origin{Steps: []predicate.Step{step(to)}}
 	}
 	list := predicate.List{Column: "ids", Form: predicate.GrantInteger}
@@ -35,13 +35,13 @@ func TestInvalidNodesHideRows(t *testing.T) {
 		"derived of no table":     predicate.Derived{Origin: predicate.Origin{List: list, Key: "id"}, Rows: predicate.Open{}},
 		"derived by no key": predicate.Derived{Origin: predicate.Origin{List: list, Source: others},
 			Rows: predicate.Open{}},
-		"derived without rows": predicate.Derived{Origin: from(others)},
-		"derived again of nothing": predicate.Derived{Origin: from(others), Rows: predicate.Open{},
+		"derived without rows": predicate.Derived{Origin: originFrom(others)},
+		"derived again of nothing": predicate.Derived{Origin: originFrom(others), Rows: predicate.Open{},
 			SourceOrigins: []predicate.Origin{{}}},
-		"derived again of another": predicate.Derived{Origin: from(others), Rows: predicate.Open{},
-			SourceOrigins: []predicate.Origin{from(items)}},
-		"derived again without a key": predicate.Derived{Origin: from(keyless), Rows: predicate.Open{},
-			SourceOrigins: []predicate.Origin{from(keyless)}},
+		"derived again of another": predicate.Derived{Origin: originFrom(others), Rows: predicate.Open{},
+			SourceOrigins: []predicate.Origin{originFrom(items)}},
+		"derived again without a key": predicate.Derived{Origin: originFrom(keyless), Rows: predicate.Open{},
+			SourceOrigins: []predicate.Origin{originFrom(keyless)}},
 		"a record of nobody":        predicate.RecordedConsent{Record: record},
 		"a record that is nowhere":  predicate.RecordedConsent{Subject: "other"},
 		"the registry about nobody": predicate.RegistryConsent{Tables: []string{"items"}},
@@ -50,30 +50,30 @@ func TestInvalidNodesHideRows(t *testing.T) {
 		"a reference to columns beside": predicate.Reference{
 			Relation: others, FromColumns: []string{"other"}, Columns: []string{"id", "other"}, Rows: predicate.Open{}},
 	} {
-		hidesAs(t, name, node, items, "false")
-		hidesAs(t, "not "+name, predicate.Not{Node: node}, items, "NOT (true)")
+		checkHides(t, name, node, items, "false")
+		checkHides(t, "not "+name, predicate.Not{Node: node}, items, "NOT (true)")
 	}
 	for name, node := range map[string]predicate.Node{
 		"a consent":    predicate.Consent{Steps: []predicate.Step{step(others)}, StatusColumn: "status", AgreedStatus: "granted"},
 		"visible":      predicate.Visible{Relation: others, Column: "id", FromColumn: "other", Rows: predicate.Open{}},
-		"derived":      predicate.Derived{Origin: from(others), Rows: predicate.Open{}},
+		"derived":      predicate.Derived{Origin: originFrom(others), Rows: predicate.Open{}},
 		"a record":     predicate.RecordedConsent{Subject: "other", Record: record},
 		"the registry": predicate.RegistryConsent{Subjects: predicate.RecordedConsent{Subject: "other"}, Tables: []string{"items"}},
 		"a reference":  predicate.Reference{Relation: others, FromColumns: []string{"other"}, Columns: []string{"id"}, Rows: predicate.Open{}},
 	} {
-		hidesAs(t, "not "+name, predicate.Not{Node: node}, items, "NOT (true)")
+		checkHides(t, "not "+name, predicate.Not{Node: node}, items, "NOT (true)")
 		if sql := predicate.CheckSQL(node, items); strings.HasSuffix(sql, "false") {
 			t.Errorf("%s hides everything: %s", name, sql)
 		}
 	}
 	for _, o := range []predicate.Origin{{}, {List: list, Source: others}, {List: list, Key: "id"}} {
-		if _, where := o.DerivedRowsSQL(items, "i", "o"); where != "false" || o.DerivedFromCondition("i", "o") != "false" {
-			t.Errorf("%+v: made where %s, %s", o, where, o.DerivedFromCondition("i", "o"))
+		if _, condition := o.DerivedRowsSQL(items, "i", "o"); condition != "false" || o.DerivedFromCondition("i", "o") != "false" {
+			t.Errorf("%+v: made where %s, %s", o, condition, o.DerivedFromCondition("i", "o"))
 		}
 	}
-	ofElement := record
-	ofElement.ElementColumn = "id"
-	for _, n := range []predicate.RecordedConsent{{Record: record}, {Subject: "other"}, {Subject: "other", Record: ofElement}} {
+	elementRecord := record
+	elementRecord.ElementColumn = "id"
+	for _, n := range []predicate.RecordedConsent{{Record: record}, {Subject: "other"}, {Subject: "other", Record: elementRecord}} {
 		if sql := predicate.SubjectsQuery(n, "t", nil); sql != "" {
 			t.Errorf("%+v: who is asked: %s", n, sql)
 		}
@@ -83,12 +83,12 @@ func TestInvalidNodesHideRows(t *testing.T) {
 	}
 }
 
-func hidesAs(t *testing.T, name string, node predicate.Node, of *catalog.Relation, want string) {
+func checkHides(t *testing.T, name string, node predicate.Node, relation *catalog.Relation, want string) {
 	t.Helper()
-	inject, _ := predicate.InjectedCondition(node, "r")
+	injectedSQL, _ := predicate.InjectedCondition(node, "r")
 	for form, sql := range map[string]string{
-		"policy": predicate.RowPolicySQL(node, of), "check": predicate.CheckSQL(node, of), "new": predicate.NewRowCondition(node),
-		"inject": strings.TrimSuffix(strings.TrimPrefix(inject, "(CASE WHEN "), " THEN true END) IS NOT NULL"),
+		"policy": predicate.RowPolicySQL(node, relation), "check": predicate.CheckSQL(node, relation), "new": predicate.NewRowCondition(node),
+		"inject": strings.TrimSuffix(strings.TrimPrefix(injectedSQL, "(CASE WHEN "), " THEN true END) IS NOT NULL"),
 		"direct": strings.TrimSuffix(strings.TrimPrefix(predicate.DirectCondition(node, "t", nil), "("), ") IS TRUE"),
 	} {
 		if sql != want && !strings.HasSuffix(sql, " AND "+want) {
@@ -101,17 +101,18 @@ func hidesAs(t *testing.T, name string, node predicate.Node, of *catalog.Relatio
 	}
 }
 
-// An attribute is replaced where it is asked for, and nowhere else: a constant of the policy may look like it.
+// ReplaceByConstants replaces calls for an attribute, but not the same text inside quotes, which may be a constant of
+// the policy.
 func TestConstantsReplaceNothingInQuotes(t *testing.T) {
-	const ask = "pgconsent_signed.attr('user')"
+	const attributeCall = "pgconsent_signed.attr('user')"
 	for sql, want := range map[string]string{
-		ask + " = " + ask:                   "'it''s'::pg_catalog.text = 'it''s'::pg_catalog.text",
-		`"` + ask + `" = ` + ask:            `"` + ask + `" = 'it''s'::pg_catalog.text`,
-		`'pgconsent_signed.attr(''user'')'`: `'pgconsent_signed.attr(''user'')'`,
-		`'"' = ` + ask + ` OR "'" = 1`:      `'"' = 'it''s'::pg_catalog.text OR "'" = 1`,
-		"pgconsent_signed.attr('user":       "pgconsent_signed.attr('user",
-		"pgconsent_signed.attr('nobody')":   "NULL::pg_catalog.text",
-		fmt.Sprintf("'%s' = %s", `x"`, ask): `'x"' = 'it''s'::pg_catalog.text`,
+		attributeCall + " = " + attributeCall:         "'it''s'::pg_catalog.text = 'it''s'::pg_catalog.text",
+		`"` + attributeCall + `" = ` + attributeCall:  `"` + attributeCall + `" = 'it''s'::pg_catalog.text`,
+		`'pgconsent_signed.attr(''user'')'`:           `'pgconsent_signed.attr(''user'')'`,
+		`'"' = ` + attributeCall + ` OR "'" = 1`:      `'"' = 'it''s'::pg_catalog.text OR "'" = 1`,
+		"pgconsent_signed.attr('user":                 "pgconsent_signed.attr('user",
+		"pgconsent_signed.attr('nobody')":             "NULL::pg_catalog.text",
+		fmt.Sprintf("'%s' = %s", `x"`, attributeCall): `'x"' = 'it''s'::pg_catalog.text`,
 	} {
 		if got := predicate.ReplaceByConstants(sql, map[string]string{"user": "it's"}); got != want {
 			t.Errorf("%s becomes %s, not %s", sql, got, want)

@@ -10,11 +10,11 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// lookAlikes are ids that must not be taken for one another.
-var lookAlikes = []string{"si:ash", "si:ashley", "SI:ash", "si:ash ", "si:a%", "si:_sh", "si:аsh", "si:ash'", `si:"ash"`, "ash", ""}
+// similarIDs are different ids that careless comparisons would take for equal.
+var similarIDs = []string{"si:ash", "si:ashley", "SI:ash", "si:ash ", "si:a%", "si:_sh", "si:аsh", "si:ash'", `si:"ash"`, "ash", ""}
 
-// Consent by records, in every form that a list can have, against the model: subjects, guardians, scopes, callers that
-// are subjects themselves, and rows whose list is none. The emptied lookup tables are part of it.
+// Consent by records agrees with the model, for every type of the list of subjects: with subjects, guardians, scopes,
+// callers who are subjects, and malformed lists. Lookup tables are emptied, too.
 func TestConsentByRecords(t *testing.T) {
 	tier.All(t)
 	r := newTriples(t)
@@ -43,19 +43,19 @@ tables:
   SCHEMA.guardians: { rows: open }
   SCHEMA.about: { rows: open }
 `))
-			before := r.shown
+			before := r.shownCount
 			for range 12 {
-				attributes := map[string]string{"user": s.pick(lookAlikes...),
-					"contexts": predicate.WriteArray([]string{s.pick("ctx:a", "ctx:b"), s.pick(lookAlikes...)})}
+				attributes := map[string]string{"user": s.pick(similarIDs...),
+					"contexts": predicate.WriteArray([]string{s.pick("ctx:a", "ctx:b"), s.pick(similarIDs...)})}
 				if s.chance(10) {
 					delete(attributes, s.pick("user", "contexts"))
 				}
-				r.caller(s, pol, attributes)
+				r.checkCaller(s, pol, attributes)
 				memories, _ := pol.Table(s.relation(s.tables[0]))
-				r.empty(s, s.tables[0], memories, "SELECT rid FROM "+s.relation(s.tables[0]).SQL(), r.world(s, attributes))
+				r.checkEmptiedViews(s, s.tables[0], memories, "SELECT rid FROM "+s.relation(s.tables[0]).SQL(), r.world(s, attributes))
 			}
-			if shown := r.shown - before; shown < 30 {
-				t.Errorf("%s: %d rows shown: the sample says little", form.name, shown)
+			if shownCount := r.shownCount - before; shownCount < 30 {
+				t.Errorf("%s: %d rows shown: the sample says little", form.name, shownCount)
 			}
 		}()
 	}
@@ -76,27 +76,27 @@ func recordedSchema(name, sqlType string) *schema {
 			"text"), column("scope", "text"), column("state", "text")}}
 	guardians := &table{name: "guardians", columns: []*tableColumn{
 		column("rid", "integer"), column("stack", "text"), column("ward", "text"), column("guardian", "text")}}
-	about := &table{name: "about", columns: []*tableColumn{column("rid", "integer"), column("memory", "integer"), column("who", "text")}}
-	s.tables = []*table{memories, records, guardians, about}
-	who := func() string {
+	aboutTable := &table{name: "about", columns: []*tableColumn{column("rid", "integer"), column("memory", "integer"), column("who", "text")}}
+	s.tables = []*table{memories, records, guardians, aboutTable}
+	drawID := func() string {
 		if s.chance(70) {
-			return s.pick(lookAlikes[:3]...)
+			return s.pick(similarIDs[:3]...)
 		}
-		return s.pick(lookAlikes...)
+		return s.pick(similarIDs...)
 	}
 	for i := range 60 {
 		row := predicate.Row{"rid": fmt.Sprint(i), "stack": s.pick("s", "s", "t"), "kind": s.pick("k:1", "k:2"),
 			"grants": s.pick(`["ctx:a"]`, `[]`, `["ctx:b", "ctx:a"]`, `{}`)}
 		var ids []string
 		for range s.IntN(3) {
-			ids = append(ids, who())
+			ids = append(ids, drawID())
 		}
 		for _, id := range ids {
-			link := predicate.Row{"rid": fmt.Sprint(len(about.rows)), "memory": fmt.Sprint(i), "who": id}
+			link := predicate.Row{"rid": fmt.Sprint(len(aboutTable.rows)), "memory": fmt.Sprint(i), "who": id}
 			if s.chance(5) {
 				delete(link, "who")
 			}
-			about.rows = append(about.rows, link)
+			aboutTable.rows = append(aboutTable.rows, link)
 		}
 		list := plainJSON(ids)
 		switch {
@@ -108,7 +108,7 @@ func recordedSchema(name, sqlType string) *schema {
 				row["subjects"] = "{NULL}"
 			}
 		case name == "one":
-			row["subjects"] = who()
+			row["subjects"] = drawID()
 		default:
 			if s.chance(15) {
 				list = s.pick(`{}`, `null`, `"si:ash"`, `[null]`, `["si:ash", 1]`, `5`, `[]`)
@@ -122,7 +122,7 @@ func recordedSchema(name, sqlType string) *schema {
 	}
 	for i := range 25 {
 		row := predicate.Row{"rid": fmt.Sprint(i), "stack": s.pick("s", "s", "s", "t"),
-			"grantor": s.pick(who(), "human:guardian", "human:guardian"), "grantee": s.pick(who(),
+			"grantor": s.pick(drawID(), "human:guardian", "human:guardian"), "grantee": s.pick(drawID(),
 				"ctx:a", "*"), "scope": s.pick("*", "ctx:a", "ctx:b", "k:1", "other"),
 			"state": s.pick("active", "active", "active", "revoked")}
 		for _, c := range []string{"grantor", "grantee", "scope", "state", "stack"} {
@@ -134,7 +134,8 @@ func recordedSchema(name, sqlType string) *schema {
 	}
 	for i := range 6 {
 		guardians.rows = append(guardians.rows,
-			predicate.Row{"rid": fmt.Sprint(i), "stack": s.pick("s", "s", "t"), "ward": who(), "guardian": s.pick("human:guardian", "human:other")})
+			predicate.Row{"rid": fmt.Sprint(i), "stack": s.pick("s", "s", "t"), "ward": drawID(),
+				"guardian": s.pick("human:guardian", "human:other")})
 	}
 	return s
 }

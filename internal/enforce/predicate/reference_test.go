@@ -36,8 +36,8 @@ tables:
 `
 )
 
-// TestReferences holds what a new and a changed row's foreign keys are asked against the model: random rows, hidden
-// ones among them, and random changes of each.
+// TestReferences compares the SQL condition on foreign keys of new and changed rows with the model, for random rows,
+// some of them hidden.
 func TestReferences(t *testing.T) {
 	tier.All(t)
 	ctx, random := context.Background(), tier.Rand(1)
@@ -50,35 +50,35 @@ func TestReferences(t *testing.T) {
 		}
 	}
 	users := []string{"6f1e0000-0000-4000-8000-000000000001", "6f1e0000-0000-4000-8000-000000000002"}
-	small := func() string { return strconv.Itoa(random.IntN(4)) }
-	letter := func() string { return string(rune('a' + random.IntN(2))) }
+	smallNumber := func() string { return strconv.Itoa(random.IntN(4)) }
+	keyLetter := func() string { return string(rune('a' + random.IntN(2))) }
 	name := func(table string) catalog.Name { return catalog.Name{Schema: "public", Name: table} }
 	world := predicate.World{Tables: map[catalog.Name][]predicate.Row{}, Attributes: map[string]string{"user": users[0]}, Sealed: true, Now: time.Now()}
 
 	run(referenceSchema + "ALTER TABLE public.drafts ADD FOREIGN KEY (topic, part) REFERENCES public.topics")
-	run("SET session_replication_role = replica") // rows may point to none
+	run("SET session_replication_role = replica") // keys may refer to missing rows
 	for id := range 4 {
 		for _, part := range []string{"a", "b"} {
 			if random.IntN(4) > 0 {
 				row := predicate.Row{"id": strconv.Itoa(id), "part": part, "owner": users[random.IntN(2)]}
 				world.Tables[name("topics")] = append(world.Tables[name("topics")], row)
-				run(insertOf("topics", row))
+				run(insertSQL("topics", row))
 			}
 		}
-		row := predicate.Row{"id": strconv.Itoa(id), "owner": users[random.IntN(2)], "title": "t", "topic": small(), "part": letter(), "up": small()}
+		row := predicate.Row{"id": strconv.Itoa(id), "owner": users[random.IntN(2)], "title": "t", "topic": smallNumber(), "part": keyLetter(), "up": smallNumber()}
 		for _, column := range []string{"topic", "part", "up"} {
 			if random.IntN(5) == 0 {
 				delete(row, column)
 			}
 		}
-		switch id { // in each world some key leads to a hidden row
+		switch id { // so that some key refers to a hidden row
 		case 0:
 			row["owner"], row["up"] = users[0], "3"
 		case 3:
 			row["owner"] = users[1]
 		}
 		world.Tables[name("drafts")] = append(world.Tables[name("drafts")], row)
-		run(insertOf("drafts", row))
+		run(insertSQL("drafts", row))
 	}
 	run("SET session_replication_role = DEFAULT")
 
@@ -106,7 +106,7 @@ func TestReferences(t *testing.T) {
 	run("SELECT set_config('pgconsent.seal', '" + value + "', false)")
 
 	drafts, _ := pol.Table(name("drafts"))
-	told := map[string]int{}
+	answerCounts := map[string]int{}
 	for range 300 {
 		row := maps.Clone(world.Tables[name("drafts")][random.IntN(4)])
 		for _, column := range []string{"topic", "part", "up"} {
@@ -114,38 +114,38 @@ func TestReferences(t *testing.T) {
 			case 0:
 				delete(row, column)
 			case 1:
-				if row[column] = small(); column == "part" {
-					row[column] = letter()
+				if row[column] = smallNumber(); column == "part" {
+					row[column] = keyLetter()
 				}
 			}
 		}
-		for what, check := range map[string]predicate.Node{"insert": drafts.Write.InsertCheck, "update": drafts.Write.UpdateCheck} {
-			sql := fmt.Sprintf("SELECT (%s) IS TRUE FROM %s AS drafts", predicate.CheckSQL(check, drafts.Relation), recordOf(drafts.Relation, row))
+		for command, check := range map[string]predicate.Node{"insert": drafts.Write.InsertCheck, "update": drafts.Write.UpdateCheck} {
+			sql := fmt.Sprintf("SELECT (%s) IS TRUE FROM %s AS drafts", predicate.CheckSQL(check, drafts.Relation), rowQuery(drafts.Relation, row))
 			var got bool
 			if err := conn.QueryRow(ctx, sql, pgx.QueryExecModeSimpleProtocol).Scan(&got); err != nil {
 				t.Fatalf("%v\n%s", err, sql)
 			}
 			want := predicate.Eval(check, row, world)
-			told[fmt.Sprint(what, " ", want)]++
+			answerCounts[fmt.Sprint(command, " ", want)]++
 			if got != want {
-				t.Fatalf("%s of %v: %v, by the model %v\n%s\nworld: %v", what, row, got, want, sql, world.Tables)
+				t.Fatalf("%s of %v: %v, by the model %v\n%s\nworld: %v", command, row, got, want, sql, world.Tables)
 			}
 		}
 	}
-	t.Log(told)
-	if told["update true"] <= told["insert true"] {
-		t.Errorf("no key that stays leads to a hidden row: %v", told)
+	t.Log(answerCounts)
+	if answerCounts["update true"] <= answerCounts["insert true"] {
+		t.Errorf("no key that stays leads to a hidden row: %v", answerCounts)
 	}
 }
 
-func literal(value string, known bool) string {
-	if !known {
+func literal(value string, isSet bool) string {
+	if !isSet {
 		return "NULL"
 	}
 	return catalog.QuoteLiteral(value)
 }
 
-func insertOf(table string, row predicate.Row) string {
+func insertSQL(table string, row predicate.Row) string {
 	columns := slices.Sorted(maps.Keys(row))
 	var values []string
 	for _, c := range columns {
@@ -154,12 +154,12 @@ func insertOf(table string, row predicate.Row) string {
 	return fmt.Sprintf("INSERT INTO public.%s (%s) VALUES (%s)", table, strings.Join(columns, ", "), strings.Join(values, ", "))
 }
 
-// recordOf is a sub-select of one row.
-func recordOf(of *catalog.Relation, row predicate.Row) string {
+// rowQuery returns a sub-select of one row.
+func rowQuery(relation *catalog.Relation, row predicate.Row) string {
 	var values []string
-	for _, c := range of.Columns {
-		v, known := row[c.Name]
-		values = append(values, literal(v, known)+"::"+c.Type+" AS "+catalog.QuoteIdent(c.Name))
+	for _, c := range relation.Columns {
+		v, isSet := row[c.Name]
+		values = append(values, literal(v, isSet)+"::"+c.Type+" AS "+catalog.QuoteIdent(c.Name))
 	}
 	return "(SELECT " + strings.Join(values, ", ") + ")"
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// docs/reference/policy-registry.md says what is built: its policies compile and install, and its rule becomes the SQL
-// below it.
+// The examples of docs/reference/policy-registry.md are correct: its policies compile and install, and its rule becomes
+// the SQL that the page shows below it.
 func TestRegistryDocument(t *testing.T) {
 	tier.All(t)
 	ctx := context.Background()
@@ -35,15 +35,15 @@ func TestRegistryDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	head, _, _ := strings.Cut(blocks[1][2], "    rows:")
-	compared, compiled := 0, 0
+	policyHead, _, _ := strings.Cut(blocks[1][2], "    rows:")
+	comparedCount, compiledCount := 0, 0
 	for i, b := range blocks {
 		if b[1] != "yaml" {
 			continue
 		}
 		source := b[2]
 		if strings.HasPrefix(source, "rows:") {
-			source = head + "    " + strings.ReplaceAll(source, "\n", "\n    ")
+			source = policyHead + "    " + strings.ReplaceAll(source, "\n", "\n    ")
 		}
 		doc, err := policy.Parse("policy-registry.md", []byte(source))
 		if err != nil {
@@ -55,20 +55,21 @@ func TestRegistryDocument(t *testing.T) {
 			t.Errorf("%v\n%s", err, source)
 			continue
 		}
-		compiled++
+		compiledCount++
 		if err := migrations.Up(ctx, conn, migrations.Options{}, rls.Generate(pol, snap, rls.Options{SignedViews: true})); err != nil {
 			t.Errorf("%v\n%s", err, source)
 		}
 		if i+1 < len(blocks) && blocks[i+1][1] == "sql" {
-			compared++
+			comparedCount++
 			talks, _ := pol.Table(catalog.Name{Schema: "public", Name: "talks"})
-			got := strings.ReplaceAll(readable(predicate.CheckSQL(talks.Rows, talks.Relation)), `COLLATE "default"`, `COLLATE pg_catalog."default"`)
-			if want := spaces(blocks[i+1][2]); got != want {
+			got := strings.ReplaceAll(simplifiedSQL(predicate.CheckSQL(talks.Rows, talks.Relation)), `COLLATE "default"`,
+				`COLLATE pg_catalog."default"`)
+			if want := normalizedSpaces(blocks[i+1][2]); got != want {
 				t.Errorf("%s becomes\n%s\ndocs/reference/policy-registry.md says\n%s", b[2], got, want)
 			}
 		}
 	}
-	if compiled < 3 || compared < 1 {
-		t.Errorf("%d policies, %d compared: the blocks of the page were not found", compiled, compared)
+	if compiledCount < 3 || comparedCount < 1 {
+		t.Errorf("%d policies, %d compared: the blocks of the page were not found", compiledCount, comparedCount)
 	}
 }

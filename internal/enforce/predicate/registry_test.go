@@ -13,7 +13,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// addRegistry draws records of those whom the tables' ids name, about everything, rows and contexts.
+// addRegistry draws records of the consent registry. Their subjects are ids that occur in the tables; their scopes are
+// everything, a row, a table or a context.
 func (s *schema) addRegistry(rows int) {
 	var subjects []string
 	for _, family := range families {
@@ -21,35 +22,35 @@ func (s *schema) addRegistry(rows int) {
 			subjects = append(subjects, s.value(family))
 		}
 	}
-	s.registry = s.records(rows/2, subjects, []string{"*", "*", "*", "a", "b", "1"},
+	s.registry = s.drawRecords(rows/2, subjects, []string{"*", "*", "*", "a", "b", "1"},
 		[]string{"*", "*", "*", "row:" + s.name + "." + s.tables[1].name + ":a",
 			"row:" + s.name + "." + s.tables[0].name + ":1", "table:" + s.name + "." + s.tables[0].name, "ctx:a"})
 }
 
-// records are the last ones of each subject, grantee and scope.
-func (s *schema) records(n int, subjects, grantees, scopes []string) []predicate.Row {
+// drawRecords draws the current record of each subject, grantee and scope.
+func (s *schema) drawRecords(n int, subjects, grantees, scopes []string) []predicate.Row {
 	var out []predicate.Row
-	seen := map[string]bool{}
+	seenKeys := map[string]bool{}
 	now := time.Now().UTC()
-	at := func() string { return s.moment(now).Format("2006-01-02 15:04:05.000000+00:00") }
-	words := func() string {
+	timestampText := func() string { return s.moment(now).Format("2006-01-02 15:04:05.000000+00:00") }
+	drawWords := func() string {
 		return predicate.WriteArray([]string{s.pick("ESSENTIAL", "a"), s.pick("BEHAVIORAL", "b", "ESSENTIAL/x"), s.pick("ESSENTIAL", "STATISTICAL", "x")})
 	}
 	for i := range n {
 		r := predicate.Row{"subject": s.pick(subjects...), "grantee": s.pick(grantees...), "scope": s.pick(scopes...), "number": fmt.Sprint(i + 1),
 			"state":      s.pick("given", "given", "given", "given", "given", "given", "withdrawn", "revoked", "refused", "expired", "requested"),
-			"categories": words(), "purposes": words()}
+			"categories": drawWords(), "purposes": drawWords()}
 		key := r["subject"] + "\x00" + r["grantee"] + "\x00" + r["scope"]
-		if seen[key] || r["subject"] == "" {
+		if seenKeys[key] || r["subject"] == "" {
 			continue
 		}
-		seen[key] = true
+		seenKeys[key] = true
 		if !s.chance(15) {
 			r["stream"] = s.pick(predicate.Temporary, predicate.Partnered, predicate.Anonymous)
 		}
 		for _, c := range []string{"expires_at", "decay_from", "decayed_before", "void_before"} {
 			if s.chance(30) {
-				r[c] = at()
+				r[c] = timestampText()
 			}
 		}
 		if c := "decay_from"; s.chance(40) { // close to the days at which something ends
@@ -60,15 +61,16 @@ func (s *schema) records(n int, subjects, grantees, scopes []string) []predicate
 			r["decayed_days"] = s.pick("0", "29", "30", "31", "89", "90")
 		}
 		if r["decay_from"] != "" && s.chance(80) {
-			r["decay_categories"] = words()
+			r["decay_categories"] = drawWords()
 		}
 		out = append(out, r)
 	}
 	return out
 }
 
-// decaying makes the relationships of some subjects countdowns, close to the days at which something ends.
-func (s *schema) decaying(subjects []string) {
+// addCountdowns replaces the records of some subjects by running countdowns, close to a day on which data are hidden or
+// deleted.
+func (s *schema) addCountdowns(subjects []string) {
 	for i, subject := range subjects {
 		if s.chance(40) {
 			continue
@@ -83,7 +85,7 @@ func (s *schema) decaying(subjects []string) {
 	}
 }
 
-// registrySQL fills the registry with the records of this schema.
+// registrySQL returns the statements that fill the registry with the records of this schema.
 func (s *schema) registrySQL() string {
 	var b strings.Builder
 	b.WriteString("DELETE FROM pgconsent.consent_current;\n")
@@ -97,25 +99,25 @@ func (s *schema) registrySQL() string {
 	return b.String()
 }
 
-// registered draws consent by the registry.
-func (s *schema) registered(t *table) object {
+// registryBlock draws a block for consent by the registry.
+func (s *schema) registryBlock(t *table) object {
 	b := object{}
-	at := t
+	subjectTable := t
 	if s.chance(25) {
 		target := s.tables[s.IntN(len(s.tables))]
 		if from, to := s.link(t, target); from != nil {
-			b["every"] = []any{object{s.written(target): s.pairs(t, target, from, to)}}
-			at = target
+			b["every"] = []any{object{s.qualifiedName(target): s.pairs(t, target, from, to)}}
+			subjectTable = target
 		}
 	}
-	lists := at.where(func(c *tableColumn) bool { return c.use == list || c.use == document || c.use == jsonText })
+	lists := subjectTable.columnsWhere(func(c *tableColumn) bool { return c.use == list || c.use == document || c.use == jsonText })
 	var subject *tableColumn
 	if len(lists) > 0 && s.chance(35) {
 		subject = lists[s.IntN(len(lists))]
 		b["subjects"] = subject.name
 	} else {
-		keyed := at.where((*tableColumn).keyed)
-		subject = keyed[s.IntN(len(keyed))]
+		comparableColumns := subjectTable.columnsWhere((*tableColumn).isComparable)
+		subject = comparableColumns[s.IntN(len(comparableColumns))]
 		b["subject"] = subject.name
 	}
 	if s.chance(30) {
@@ -132,7 +134,7 @@ func (s *schema) registered(t *table) object {
 			r[key] = s.pick("one_", "many_", "live_", "opt_") + "text"
 		}
 	}
-	if s.plain {
+	if s.credentialOnly {
 		delete(r, "categories")
 		delete(r, "purposes")
 	}
@@ -145,8 +147,8 @@ func (s *schema) registered(t *table) object {
 	if s.chance(40) {
 		scope := object{}
 		if s.chance(70) {
-			keyed := t.where((*tableColumn).keyed)
-			scope["row"] = keyed[s.IntN(len(keyed))].name
+			comparableColumns := t.columnsWhere((*tableColumn).isComparable)
+			scope["row"] = comparableColumns[s.IntN(len(comparableColumns))].name
 		}
 		if s.chance(50) {
 			scope["context"] = []string{s.pick("one_", "many_") + "text"}
@@ -155,7 +157,7 @@ func (s *schema) registered(t *table) object {
 			r["scope"] = scope
 		}
 	}
-	if instants := t.where(func(c *tableColumn) bool { return c.use == instant }); len(instants) > 0 && s.chance(60) {
+	if instants := t.columnsWhere(func(c *tableColumn) bool { return c.use == instant }); len(instants) > 0 && s.chance(60) {
 		r["since"] = instants[0].name
 		if s.chance(60) {
 			r["decay"] = object{"less_than": s.pick("30 days", "90 days", "1 day")}
@@ -165,13 +167,14 @@ func (s *schema) registered(t *table) object {
 	return b
 }
 
-// Consent by the registry against the model, where subjects are asked for in each way that there is, with everything that
-// a record can say; emptied lookup tables show nothing more.
+// Consent by the registry agrees with the model, for each way to name the subjects and for records with all kinds of
+// values. Emptied lookup tables show no further rows.
 func TestConsentByRegistry(t *testing.T) {
 	tier.All(t)
 	r := newTriples(t)
 	people := []string{"si:ash", "si:ashley", "SI:ash", "si:bob", "5", id(1)}
-	sessions, asked := [][]string{{"a", "ESSENTIAL"}, {"ESSENTIALS"}, {"ctx:a", "ESSENTIAL/x"}, {}, {"ESSENTIAL/x"}, {"ESSENTIAL"}, {"xy"}}, 0
+	sessionContexts, askedCount := [][]string{{"a", "ESSENTIAL"}, {"ESSENTIALS"}, {"ctx:a", "ESSENTIAL/x"}, {}, {"ESSENTIAL/x"},
+		{"ESSENTIAL"}, {"xy"}}, 0
 	for i, rule := range []string{
 		`{ subject: who, registry: {} }`,
 		`{ subject: who, registry: { category: ESSENTIAL } }`,
@@ -218,15 +221,15 @@ func TestConsentByRegistry(t *testing.T) {
 			memories.rows = append(memories.rows, row)
 			about.rows = append(about.rows, predicate.Row{"rid": fmt.Sprint(i), "memory": fmt.Sprint(s.IntN(60)), "who": s.pick(people...)})
 		}
-		before := r.shown
+		before := r.shownCount
 		first := true
 		for range tier.Count(1, 2, 3) {
-			s.registry = s.records(24, people, []string{"*", "*", "*", "si:ash", "ctx:a"},
+			s.registry = s.drawRecords(24, people, []string{"*", "*", "*", "si:ash", "ctx:a"},
 				[]string{"*", "*", "*", "table:" + s.name + ".memories", "table:" + s.name + ".memories",
 					"table:" + s.name + ".memories", "table:other", "row:1", "row:" + s.name + ".memories:1", "row:" +
 						s.name + ".memories:7", "row:" + s.name + ".memories:30", "ctx:a", "ctx:ESSENTIAL", "ctx:other", "ctx:b"})
 			if strings.Contains(rule, "decay") {
-				s.decaying(people)
+				s.addCountdowns(people)
 			}
 			if first {
 				r.run(r.super, s.sql())
@@ -239,21 +242,22 @@ tables:
   SCHEMA.about: { rows: open }
 `))
 			for range 2 {
-				attributes := map[string]string{"user": s.pick(people...), "contexts": predicate.WriteArray(sessions[asked%len(sessions)])}
-				asked++
+				attributes := map[string]string{"user": s.pick(people...),
+					"contexts": predicate.WriteArray(sessionContexts[askedCount%len(sessionContexts)])}
+				askedCount++
 				if s.chance(5) {
 					delete(attributes, s.pick("user", "contexts"))
 				}
-				r.caller(s, pol, attributes)
+				r.checkCaller(s, pol, attributes)
 				m, _ := pol.Table(s.relation(memories))
-				r.empty(s, memories, m, "SELECT rid FROM "+s.relation(memories).SQL(), r.world(s, attributes))
+				r.checkEmptiedViews(s, memories, m, "SELECT rid FROM "+s.relation(memories).SQL(), r.world(s, attributes))
 			}
 			if t.Failed() {
 				t.Fatalf("rule %s\nregistry %v", rule, s.registry)
 			}
 		}
-		if shown := r.shown - before; shown < 15 {
-			t.Errorf("%s: %d rows shown: the sample says little", rule, shown)
+		if shownCount := r.shownCount - before; shownCount < 15 {
+			t.Errorf("%s: %d rows shown: the sample says little", rule, shownCount)
 		}
 	}
 }

@@ -10,16 +10,16 @@ import (
 
 type object map[string]any
 
-// policy draws a policy in which every table is listed. What it says is JSON, which is YAML as well.
+// policy draws a policy that lists every table. Its text is JSON, which is valid YAML.
 func (s *schema) policy() string {
 	attributes := object{}
 	for name, t := range attributeTypes {
 		attributes[name] = object{"type": t, "source": "credential"}
 	}
 	for _, family := range families {
-		attributes["live_"+family] = s.live(family, false)
-		attributes["opt_"+family] = s.live(family, true)
-		attributes["calc_"+family] = s.calculated(family)
+		attributes["live_"+family] = s.liveAttribute(family, false)
+		attributes["opt_"+family] = s.liveAttribute(family, true)
+		attributes["calc_"+family] = s.expressionAttribute(family)
 	}
 	tables := object{}
 	for i, t := range s.tables {
@@ -27,14 +27,15 @@ func (s *schema) policy() string {
 		for range 1 + s.IntN(2) {
 			rows = append(rows, s.block(t, i, 2))
 		}
-		tables[s.written(t)] = object{"rows": rows}
+		tables[s.qualifiedName(t)] = object{"rows": rows}
 	}
 	return plainJSON(object{"version": 1, "attributes": attributes, "tables": tables})
 }
 
-func (s *schema) written(t *table) string { return s.name + "." + t.name }
+func (s *schema) qualifiedName(t *table) string { return s.name + "." + t.name }
 
-// block draws a block for rows of the i-th table; visible leads to tables before it.
+// block draws a block for rows of the i-th table. The block visible refers to tables before it, so there are no
+// circles.
 func (s *schema) block(t *table, i, depth int) any {
 	kinds := []string{"shared", "own", "tenant", "grant", "grant", "status", "sql", "sql", "consent", "consent",
 		"consent", "not", "recorded", "recorded", "registered", "registered"}
@@ -57,29 +58,29 @@ func (s *schema) block(t *table, i, depth int) any {
 	case "not":
 		return object{"not": s.ownBlock(t, depth)}
 	case "consent":
-		if b := s.consent(t); b != nil {
+		if b := s.consentBlock(t); b != nil {
 			return object{"consent": b}
 		}
 	case "recorded":
-		if b := s.recorded(t); b != nil {
+		if b := s.recordBlock(t); b != nil {
 			return object{"consent": b}
 		}
 	case "registered":
-		if b := s.registered(t); b != nil {
+		if b := s.registryBlock(t); b != nil {
 			return object{"consent": b}
 		}
 	case "shared":
-		if b := s.shared(t); b != nil {
+		if b := s.sharedBlock(t); b != nil {
 			return object{"shared": b}
 		}
 	case "derived":
-		if b := s.derived(t, i); b != nil {
+		if b := s.derivedBlock(t, i); b != nil {
 			return object{"derived": b}
 		}
 	case "visible":
 		target := s.tables[s.IntN(i)]
 		if from, to := s.link(t, target); from != nil {
-			visible := object{s.written(target): s.pairs(t, target, from, to)}
+			visible := object{s.qualifiedName(target): s.pairs(t, target, from, to)}
 			if s.chance(25) {
 				visible["where"] = []any{s.ownBlock(target, 0)}
 			}
@@ -99,9 +100,9 @@ func (s *schema) ownBlock(t *table, depth int) any {
 	case "not":
 		return object{"not": s.ownBlock(t, depth-1)}
 	case "own":
-		return object{"own": s.compared(t)}
+		return object{"own": s.comparisonBlock(t)}
 	case "tenant":
-		b := s.compared(t)
+		b := s.comparisonBlock(t)
 		if attribute := b["is"].(string); s.chance(70) {
 			family := attribute[strings.IndexByte(attribute, '_')+1:]
 			if b["shared"] = any(s.value(family)); b["shared"] == "" {
@@ -113,92 +114,98 @@ func (s *schema) ownBlock(t *table, depth int) any {
 		}
 		return object{"tenant": b}
 	case "grant":
-		if granted := t.where(func(c *tableColumn) bool { return c.use == list || c.use == document || c.use == jsonText }); len(granted) > 0 {
-			return object{"grant": s.grant(granted[s.IntN(len(granted))])}
+		if grantColumns := t.columnsWhere(func(c *tableColumn) bool {
+			return c.use == list || c.use == document ||
+				c.use == jsonText
+		}); len(grantColumns) > 0 {
+			return object{"grant": s.grantBlock(grantColumns[s.IntN(len(grantColumns))])}
 		}
 	case "sql":
 		return object{"sql": s.expression(t, 2)}
 	}
-	column := t.where(func(c *tableColumn) bool { return c.use == statusSQL })[0]
-	is := s.pick("granted", "granted", "refused", "none")
+	column := t.columnsWhere(func(c *tableColumn) bool { return c.use == statusSQL })[0]
+	statusValue := s.pick("granted", "granted", "refused", "none")
 	if column.sqlType == "boolean" {
-		is = s.pick("true", "false")
+		statusValue = s.pick("true", "false")
 	}
-	return object{"status": object{"column": column.name, "is": is}}
+	return object{"status": object{"column": column.name, "is": statusValue}}
 }
 
-// attribute draws the beginning of an attribute's name: first come those of the credential.
+// attribute draws a prefix of an attribute's name. The first two prefixes are those of the credential's attributes.
 func (s *schema) attribute(prefixes ...string) string {
-	if s.plain {
+	if s.credentialOnly {
 		prefixes = prefixes[:2]
 	}
 	return s.pick(prefixes...)
 }
 
-func (s *schema) compared(t *table) object {
-	columns := t.where(func(c *tableColumn) bool { return c.keyed() || c.sqlType == "public.mood" || c.family == "character" })
+func (s *schema) comparisonBlock(t *table) object {
+	columns := t.columnsWhere(func(c *tableColumn) bool {
+		return c.isComparable() || c.sqlType == "public.mood" || c.family == "character"
+	})
 	c := columns[s.IntN(len(columns))]
 	family := c.family
-	if c.use == coded {
+	if c.use == specialType {
 		family = "text"
 	}
 	return object{"column": c.name, "is": s.attribute("one_", "one_", "many_", "live_", "opt_", "calc_") + family}
 }
 
-func (s *schema) grant(c *tableColumn) object {
+func (s *schema) grantBlock(c *tableColumn) object {
 	families := families
 	if c.use == list && c.family != "text" {
 		families = []string{c.family}
 	}
-	var to []string
+	var granteeNames []string
 	for range 1 + s.IntN(3) {
-		to = append(to, s.attribute("one_", "many_", "live_", "opt_", "opt_", "calc_")+s.pick(families...))
+		granteeNames = append(granteeNames, s.attribute("one_", "many_", "live_", "opt_", "opt_", "calc_")+s.pick(families...))
 	}
-	b := object{"column": c.name, "to": to}
+	b := object{"column": c.name, "to": granteeNames}
 	if len(families) > 1 && s.chance(50) {
 		b["all"] = "*"
 	}
 	return b
 }
 
-// link finds a column of t and one of target that compare, by preference a reference and its key.
+// link finds a column of t and a column of target that can be compared. It prefers a foreign key and the key to which
+// that refers.
 func (s *schema) link(t, target *table) (from, to *tableColumn) {
 	type pair struct{ from, to *tableColumn }
-	var good, any []pair
-	for _, a := range t.where((*tableColumn).linkable) {
-		for _, b := range target.where((*tableColumn).linkable) {
+	var preferred, matching []pair
+	for _, a := range t.columnsWhere((*tableColumn).isLinkable) {
+		for _, b := range target.columnsWhere((*tableColumn).isLinkable) {
 			if a.family != b.family || collation(a) != collation(b) {
 				continue
 			}
-			any = append(any, pair{a, b})
+			matching = append(matching, pair{a, b})
 			if a.target == target && b == target.key || b.target == t && a == t.key {
-				good = append(good, pair{a, b})
+				preferred = append(preferred, pair{a, b})
 			}
 		}
 	}
 	switch {
-	case len(good) > 0 && s.chance(93):
-		any = good
-	case s.chance(70): // joins of few values with few values grow fast
-		any = nil
+	case len(preferred) > 0 && s.chance(93):
+		matching = preferred
+	case s.chance(70): // joins over columns with few values have many rows
+		matching = nil
 	}
-	if len(any) == 0 {
+	if len(matching) == 0 {
 		return nil, nil
 	}
-	p := any[s.IntN(len(any))]
+	p := matching[s.IntN(len(matching))]
 	return p.from, p.to
 }
 
-// pairs are the columns of a link; sometimes two.
+// pairs returns the columns of a link, sometimes two pairs.
 func (s *schema) pairs(t, target *table, from, to *tableColumn) object {
 	out := object{to.name: from.name}
 	if target.composite && s.chance(70) || s.chance(25) {
 		second := target.columns[0]
 		if !target.composite {
-			linkable := target.where((*tableColumn).linkable)
+			linkable := target.columnsWhere((*tableColumn).isLinkable)
 			second = linkable[s.IntN(len(linkable))]
 		}
-		for _, c := range t.where((*tableColumn).linkable) {
+		for _, c := range t.columnsWhere((*tableColumn).isLinkable) {
 			if c.family == second.family && collation(c) == collation(second) && out[second.name] == nil && s.chance(60) {
 				out[second.name] = c.name
 			}
@@ -209,43 +216,44 @@ func (s *schema) pairs(t, target *table, from, to *tableColumn) object {
 
 func collation(c *tableColumn) bool { return strings.Contains(c.sqlType, "COLLATE") }
 
-func (s *schema) consent(t *table) object {
-	var every []any
-	at, plain := t, true
+func (s *schema) consentBlock(t *table) object {
+	var steps []any
+	lastTable, isTracked := t, true
 	for range 1 + s.IntN(2) {
 		target := s.tables[s.IntN(len(s.tables))]
-		from, to := s.link(at, target)
+		from, to := s.link(lastTable, target)
 		if from == nil {
 			break
 		}
-		pairs := s.pairs(at, target, from, to)
-		plain = plain && s.noted(at, target, pairs)
-		every = append(every, object{s.written(target): pairs})
-		at = target
+		pairs := s.pairs(lastTable, target, from, to)
+		isTracked = isTracked && s.hasTrackedTypes(lastTable, target, pairs)
+		steps = append(steps, object{s.qualifiedName(target): pairs})
+		lastTable = target
 	}
-	if every == nil {
+	if steps == nil {
 		return nil
 	}
-	column := at.where(func(c *tableColumn) bool { return c.use == statusSQL })[0]
-	is := "granted"
+	column := lastTable.columnsWhere(func(c *tableColumn) bool { return c.use == statusSQL })[0]
+	statusValue := "granted"
 	if column.sqlType == "boolean" {
-		is = "true"
+		statusValue = "true"
 	}
-	b := object{"every": every, "status": column.name, "is": is}
+	b := object{"every": steps, "status": column.name, "is": statusValue}
 	// attributes are compared without a clock
-	if instants := at.where(func(c *tableColumn) bool { return c.use == instant }); !s.plain && len(instants) > 0 && s.chance(40) {
+	if instants := lastTable.columnsWhere(func(c *tableColumn) bool { return c.use == instant }); !s.credentialOnly && len(instants) > 0 &&
+		s.chance(40) {
 		b["expires"] = instants[0].name
 	}
-	if t.primary && plain && s.chance(40) {
+	if t.primary && isTracked && s.chance(40) {
 		b["materialize"] = true
 	}
 	return b
 }
 
-// noted tells whether the columns of a link have types whose changes triggers can note.
-func (s *schema) noted(t, target *table, pairs object) bool {
-	column := func(of *table, name string) *tableColumn {
-		return of.where(func(c *tableColumn) bool { return c.name == name })[0]
+// hasTrackedTypes tells whether the columns of a link have types whose changes triggers can record.
+func (s *schema) hasTrackedTypes(t, target *table, pairs object) bool {
+	column := func(ofTable *table, name string) *tableColumn {
+		return ofTable.columnsWhere(func(c *tableColumn) bool { return c.name == name })[0]
 	}
 	for to, from := range pairs {
 		for _, c := range []*tableColumn{column(target, to), column(t, from.(string))} {
@@ -257,30 +265,31 @@ func (s *schema) noted(t, target *table, pairs object) bool {
 	return true
 }
 
-// recorded draws consent by records. Everything is a record to it: what matters is that ids meet.
-func (s *schema) recorded(t *table) object {
+// recordBlock draws a block for consent by records. Any table may serve as the table of records, as long as its ids
+// have the right type.
+func (s *schema) recordBlock(t *table) object {
 	b := object{}
-	at := t
+	subjectTable := t
 	if s.chance(30) {
 		target := s.tables[s.IntN(len(s.tables))]
-		if from, to := s.link(t, target); from != nil {
-			b["every"] = []any{object{s.written(target): s.pairs(t, target, from, to)}}
-			at = target
+		if from, granteeSpec := s.link(t, target); from != nil {
+			b["every"] = []any{object{s.qualifiedName(target): s.pairs(t, target, from, granteeSpec)}}
+			subjectTable = target
 		}
 	}
-	lists := at.where(func(c *tableColumn) bool { return c.use == list || c.use == document || c.use == jsonText })
+	lists := subjectTable.columnsWhere(func(c *tableColumn) bool { return c.use == list || c.use == document || c.use == jsonText })
 	var subject *tableColumn
 	if len(lists) > 0 && s.chance(75) {
 		subject = lists[s.IntN(len(lists))]
 		b["subjects"] = subject.name
 	} else {
-		keyed := at.where((*tableColumn).keyed)
-		subject = keyed[s.IntN(len(keyed))]
+		comparableColumns := subjectTable.columnsWhere((*tableColumn).isComparable)
+		subject = comparableColumns[s.IntN(len(comparableColumns))]
 		b["subject"] = subject.name
 	}
-	ids := func(r *table, of *tableColumn) *tableColumn {
-		columns := r.where(func(c *tableColumn) bool {
-			return c.keyed() && c.family == of.family && (collation(c) == collation(of))
+	comparableColumn := func(r *table, column *tableColumn) *tableColumn {
+		columns := r.columnsWhere(func(c *tableColumn) bool {
+			return c.isComparable() && c.family == column.family && (collation(c) == collation(column))
 		})
 		if len(columns) == 0 {
 			return nil
@@ -288,39 +297,39 @@ func (s *schema) recorded(t *table) object {
 		return columns[s.IntN(len(columns))]
 	}
 	record := s.tables[s.IntN(len(s.tables))]
-	grantor := ids(record, subject)
+	grantor := comparableColumn(record, subject)
 	if grantor == nil {
 		return nil
 	}
 	if s.chance(70) {
 		b["but"] = []string{s.pick("one_", "many_") + subject.family}
 	}
-	grantees := record.where(func(c *tableColumn) bool { return c.keyed() })
+	grantees := record.columnsWhere(func(c *tableColumn) bool { return c.isComparable() })
 	grantee := grantees[s.IntN(len(grantees))]
-	to := object{"column": grantee.name, "to": []string{s.pick("one_", "many_") + grantee.family, "many_" + grantee.family}}
+	granteeSpec := object{"column": grantee.name, "to": []string{s.pick("one_", "many_") + grantee.family, "many_" + grantee.family}}
 	if grantee.family == "text" && s.chance(50) {
-		to["all"] = "*"
+		granteeSpec["all"] = "*"
 	}
-	r := object{"table": s.written(record), "grantor": grantor.name, "grantee": to}
-	match := func(target *table) object {
-		from, to := s.link(t, target)
+	r := object{"table": s.qualifiedName(record), "grantor": grantor.name, "grantee": granteeSpec}
+	matchPairs := func(target *table) object {
+		from, granteeSpec := s.link(t, target)
 		if from == nil {
 			return nil
 		}
-		return s.pairs(t, target, from, to)
+		return s.pairs(t, target, from, granteeSpec)
 	}
 	if s.chance(30) {
-		if pairs := match(record); pairs != nil {
+		if pairs := matchPairs(record); pairs != nil {
 			r["match"] = pairs
 		}
 	}
 	if s.chance(50) {
 		table := s.tables[s.IntN(len(s.tables))]
-		ward, guardian := ids(table, subject), ids(table, grantor)
+		ward, guardian := comparableColumn(table, subject), comparableColumn(table, grantor)
 		if ward != nil && guardian != nil {
-			g := object{"table": s.written(table), "subject": ward.name, "guardian": guardian.name}
+			g := object{"table": s.qualifiedName(table), "subject": ward.name, "guardian": guardian.name}
 			if s.chance(20) {
-				if pairs := match(table); pairs != nil {
+				if pairs := matchPairs(table); pairs != nil {
 					g["match"] = pairs
 				}
 			}
@@ -331,26 +340,26 @@ func (s *schema) recorded(t *table) object {
 		}
 	}
 	if s.chance(40) {
-		scopes := record.where(func(c *tableColumn) bool { return c.keyed() })
+		scopes := record.columnsWhere(func(c *tableColumn) bool { return c.isComparable() })
 		scope := scopes[s.IntN(len(scopes))]
-		is := object{"column": scope.name}
-		if c := ids(t, scope); c != nil && s.chance(70) {
-			is["is"] = []string{c.name}
+		scopeSpec := object{"column": scope.name}
+		if c := comparableColumn(t, scope); c != nil && s.chance(70) {
+			scopeSpec["is"] = []string{c.name}
 		}
-		if listColumns := t.where(func(c *tableColumn) bool {
+		if listColumns := t.columnsWhere(func(c *tableColumn) bool {
 			return (c.use == list || c.use == document || c.use == jsonText) && c.family == scope.family && collation(scope) == collation(c)
 		}); len(listColumns) > 0 && s.chance(70) {
-			is["in"] = []string{listColumns[s.IntN(len(listColumns))].name}
+			scopeSpec["in"] = []string{listColumns[s.IntN(len(listColumns))].name}
 		}
 		if scope.family == "text" && s.chance(50) {
-			is["all"] = "*"
+			scopeSpec["all"] = "*"
 		}
-		if len(is) > 1 {
-			r["scope"] = is
+		if len(scopeSpec) > 1 {
+			r["scope"] = scopeSpec
 		}
 	}
 	for _, key := range []string{"revoked", "expires"} {
-		if instants := record.where(func(c *tableColumn) bool { return c.use == instant }); len(instants) > 0 && s.chance(20) {
+		if instants := record.columnsWhere(func(c *tableColumn) bool { return c.use == instant }); len(instants) > 0 && s.chance(20) {
 			r[key] = instants[0].name
 		}
 	}
@@ -368,15 +377,18 @@ func (s *schema) expression(t *table, depth int) string {
 		return s.pick("("+a+" AND "+b+")", "("+a+" OR "+b+")", "NOT ("+a+")", "("+a+") IS NOT TRUE",
 			"("+a+") IS UNKNOWN", "CASE WHEN "+a+" THEN "+b+" END", "coalesce("+a+", "+b+")")
 	}
-	usable := t.where(func(c *tableColumn) bool {
+	usable := t.columnsWhere(func(c *tableColumn) bool {
 		// attributes are compared without a clock
-		return (c.use != coded || c.family == "character") && (c.use != jsonText || c.sqlType != "json") &&
-			!(s.plain && (c.use == instant || c.use == naive || c.use == day))
+		return (c.use != specialType || c.family == "character") && (c.use != jsonText || c.sqlType != "json") &&
+			!(s.credentialOnly && (c.use == instant || c.use == localTime || c.use == day))
 	})
 	c := usable[s.IntN(len(usable))]
 	other := c
-	if alike := t.where(func(o *tableColumn) bool { return o.keyed() && o.family == c.family }); len(alike) > 0 {
-		other = alike[s.IntN(len(alike))]
+	if comparableColumns := t.columnsWhere(func(o *tableColumn) bool {
+		return o.isComparable() &&
+			o.family == c.family
+	}); len(comparableColumns) > 0 {
+		other = comparableColumns[s.IntN(len(comparableColumns))]
 	}
 	templates := map[string][]string{
 		"text": {
@@ -391,7 +403,7 @@ func (s *schema) expression(t *table, depth int) string {
 			"{} IS NOT DISTINCT FROM attribute('one_uuid')", "{}::text = attribute('one_text')", "{} <> '" + id(1) + "'", "{} = ~"},
 	}[c.family]
 	switch c.use {
-	case coded:
+	case specialType:
 		templates = []string{"{} = 'a'", "{} <> 'b'", "{} LIKE 'a%'", "length({}) > 1", "lower({}) = 'a'",
 			"{} = ANY (attribute('many_text'))", "{} IS DISTINCT FROM attribute('one_text')"}
 	case list:
@@ -409,7 +421,7 @@ func (s *schema) expression(t *table, depth int) string {
 	case instant:
 		templates = []string{"{} > now()", "{} <= now() - interval '1 day'", "{} > now() + interval '100 seconds'",
 			"{} IS NULL OR {} < current_timestamp", "{} > now() - interval '1 month'"}
-	case naive:
+	case localTime:
 		templates = []string{"{} > now()", "{} < now() + interval '3 minutes'", "{} <= localtimestamp"}
 	case day:
 		templates = []string{"{} <= current_date", "{} > '2026-01-01'", "{} = current_date"}
@@ -418,7 +430,7 @@ func (s *schema) expression(t *table, depth int) string {
 		"'"+s.attribute("one_", "one_", "live_", "calc_")).Replace(s.pick(templates...))
 }
 
-// describe is what a failure prints.
+// describe returns the rows with the given ids, for the message of a failed test.
 func (s *schema) describe(t *table, rids []string) string {
 	var b strings.Builder
 	for _, row := range t.rows {

@@ -13,15 +13,15 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// schema is a random application: tables whose columns are of many types and names, rows with NULLs, dangling links and
-// malformed lists, and a policy over them.
+// schema is a random database with a policy: tables whose columns have many types and names. Their rows have NULLs,
+// references to missing rows and malformed lists.
 type schema struct {
 	*rand.Rand
-	name   string
-	tables []*table
-	plain  bool // rules speak of what the credential says
+	name           string
+	tables         []*table
+	credentialOnly bool // rules may only use attributes of the credential
 
-	registry []predicate.Row // of the consent registry
+	registry []predicate.Row // the rows of the consent registry
 }
 
 type table struct {
@@ -30,23 +30,23 @@ type table struct {
 	key     *tableColumn
 	primary bool
 
-	composite bool // the primary key is the key with the row's id
+	composite bool // the primary key consists of key and the row's id
 	rows      []predicate.Row
 }
 
-// tableColumn is a column; what it means to the generator is its use.
+// tableColumn is a column; use says for what the generator of rules uses it.
 type tableColumn struct {
 	name    string
-	use     use
-	family  string // uuid, integer, text; of elements, for lists
+	use     columnUse
+	family  string // uuid, integer or text; for lists the family of the elements
 	sqlType string
-	target  *table // of a reference
+	target  *table // the table to which a reference refers
 }
 
-type use int
+type columnUse int
 
 const (
-	rowID use = iota
+	rowID columnUse = iota
 	keyColumn
 	reference
 	scalar
@@ -56,12 +56,12 @@ const (
 	jsonText // JSON, in json or a text
 	flag
 	instant
-	naive
+	localTime
 	day
-	coded // links with its like only: families of types that are no attribute's
+	specialType // a type that no attribute has: linked with columns of the same type only
 )
 
-// oddNames are what tables and columns may be called.
+// oddNames are names for tables and columns, most of which must be quoted.
 var oddNames = []string{
 	"plain", "Group", "select", "a b", `with"quote`, "ünï", "x'y", "UPPER", "order", "user", "r", "r1", "r_",
 	"pgconsent_row", "$dollar", "1st", "percent%", `back\slash`, "row", "new", "old",
@@ -75,14 +75,14 @@ var sqlTypes = map[string][]string{
 	"text":    {"text", "varchar", "varchar(40)", `text COLLATE "POSIX"`},
 }
 
-var codedTypes = map[string][]string{
+var specialTypes = map[string][]string{
 	"character": {"character(2)", "character(9)", "char(4)"},
 	"numeric":   {"numeric", "numeric(9,2)"},
 	"moment":    {"timestamp(3) with time zone", "timestamptz"},
 	"mood":      {"public.mood"},
 }
 
-var codedValues = map[string][]string{
+var specialValues = map[string][]string{
 	"character": {"a", "b", "A", "ab", `\`, ""},
 	"numeric":   {"1.00", "2.50"},
 	"moment":    {"2026-01-01 00:00:00+00", "2026-01-02 00:00:00+00"},
@@ -91,14 +91,14 @@ var codedValues = map[string][]string{
 
 var families = []string{"uuid", "integer", "text"}
 
-// words and texts are kept few, so that they meet.
-var texts = []string{"a", "b", "*", "A", "ab", "it's", `\`, "é", "", "a,b", `"`, "{a}", "x y"}
+// There are few different texts, so that values of different columns are often equal.
+var textValues = []string{"a", "b", "*", "A", "ab", "it's", `\`, "é", "", "a,b", `"`, "{a}", "x y"}
 
 func (s *schema) pick(from ...string) string { return from[s.IntN(len(from))] }
 
 func (s *schema) chance(percent int) bool { return s.IntN(100) < percent }
 
-// value is one of few values of a family.
+// value draws one of a few values of a family.
 func (s *schema) value(family string) string {
 	switch family {
 	case "uuid":
@@ -109,13 +109,13 @@ func (s *schema) value(family string) string {
 		if s.chance(60) {
 			return s.pick("a", "b")
 		}
-		return s.pick(texts...)
+		return s.pick(textValues...)
 	}
 }
 
 func id(n int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012x", n) }
 
-// keyValue is the n-th key of a family.
+// keyValue returns the n-th key of a family.
 func keyValue(family string, n int) string {
 	switch family {
 	case "uuid":
@@ -154,17 +154,17 @@ func (s *schema) addColumns(t *table) {
 	names := slices.Clone(oddNames)
 	names = append(names, t.name+"_2")
 	s.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-	add := func(u use, family, sqlType string) *tableColumn {
+	add := func(u columnUse, family, sqlType string) *tableColumn {
 		c := &tableColumn{name: names[len(t.columns)], use: u, family: family, sqlType: sqlType}
 		t.columns = append(t.columns, c)
 		return c
 	}
-	typed := func(u use) *tableColumn {
+	addTyped := func(u columnUse) *tableColumn {
 		family := families[s.IntN(3)]
 		return add(u, family, s.pick(sqlTypes[family]...))
 	}
 	add(rowID, "integer", "integer NOT NULL")
-	t.key = typed(keyColumn)
+	t.key = addTyped(keyColumn)
 	for _, target := range s.tables {
 		if target != t && s.chance(70) {
 			c := add(reference, target.key.family, s.pick(sqlTypes[target.key.family]...))
@@ -172,11 +172,11 @@ func (s *schema) addColumns(t *table) {
 		}
 	}
 	for range 2 {
-		typed(scalar)
+		addTyped(scalar)
 	}
 	for _, family := range []string{"character", "numeric", "moment", "mood"} {
 		if s.chance(40) {
-			add(coded, family, s.pick(codedTypes[family]...))
+			add(specialType, family, s.pick(specialTypes[family]...))
 		}
 	}
 	add(statusSQL, "text", s.pick("text", "varchar(9)", "public.mood", "boolean"))
@@ -185,16 +185,16 @@ func (s *schema) addColumns(t *table) {
 			add(list, family, strings.TrimSuffix(s.pick(sqlTypes[family]...), ` COLLATE "POSIX"`)+"[]")
 		}
 	}
-	for _, more := range []struct {
-		u       use
+	for _, optional := range []struct {
+		u       columnUse
 		family  string
 		sqlType string
 	}{
 		{document, "text", "jsonb"}, {jsonText, "text", "json"}, {jsonText, "text", "text"}, {flag, "boolean", "boolean"},
-		{instant, "", "timestamptz"}, {naive, "", "timestamp"}, {day, "", "date"},
+		{instant, "", "timestamptz"}, {localTime, "", "timestamp"}, {day, "", "date"},
 	} {
 		if s.chance(60) {
-			add(more.u, more.family, more.sqlType)
+			add(optional.u, optional.family, optional.sqlType)
 		}
 	}
 }
@@ -209,14 +209,14 @@ func (s *schema) addRows(t *table, rows int) {
 	for i := range rows {
 		row := predicate.Row{}
 		for _, c := range t.columns {
-			null := s.chance(12)
+			isNull := s.chance(12)
 			value := ""
 			switch c.use {
 			case rowID:
-				value, null = fmt.Sprint(i), false
+				value, isNull = fmt.Sprint(i), false
 			case keyColumn:
 				value = keyValue(c.family, i)
-				null = null && !t.primary
+				isNull = isNull && !t.primary
 				if !t.primary && s.chance(20) {
 					value = keyValue(c.family, s.IntN(rows))
 				}
@@ -224,14 +224,14 @@ func (s *schema) addRows(t *table, rows int) {
 				value = keyValue(c.family, s.IntN(rows+3))
 			case scalar:
 				value = s.value(c.family)
-			case coded:
-				value = s.pick(codedValues[c.family]...)
+			case specialType:
+				value = s.pick(specialValues[c.family]...)
 			case statusSQL:
 				value = s.pick("granted", "granted", "granted", "granted", "refused")
 				if c.sqlType == "boolean" {
 					value = s.pick("true", "true", "true", "false")
 				}
-				null = s.chance(4)
+				isNull = s.chance(4)
 			case list:
 				value = s.list(c.family, true)
 			case document:
@@ -245,12 +245,12 @@ func (s *schema) addRows(t *table, rows int) {
 				value = s.pick("true", "false")
 			case instant:
 				value = s.moment(now).Format("2006-01-02 15:04:05.000000+00:00")
-			case naive:
+			case localTime:
 				value = s.moment(now).Format("2006-01-02 15:04:05.000000")
 			case day:
 				value = s.moment(now).Format("2006-01-02")
 			}
-			if !null {
+			if !isNull {
 				row[c.name] = value
 			}
 		}
@@ -258,21 +258,21 @@ func (s *schema) addRows(t *table, rows int) {
 	}
 }
 
-// moment is now, give or take: rows expire while the test runs.
+// moment draws a time before or after now, sometimes so close that rows expire while the test runs.
 func (s *schema) moment(now time.Time) time.Time {
 	unit := []time.Duration{time.Millisecond, 100 * time.Millisecond, time.Minute, 24 * time.Hour, 30 * 24 * time.Hour}[s.IntN(5)]
 	return now.Add(time.Duration(s.IntN(41)-15) * unit)
 }
 
-func (s *schema) list(family string, nulls bool) string {
+func (s *schema) list(family string, mayContainNull bool) string {
 	var parts []string
 	for range s.IntN(4) {
-		if nulls && s.chance(10) {
+		if mayContainNull && s.chance(10) {
 			parts = append(parts, "NULL")
 			continue
 		}
-		written := predicate.WriteArray([]string{s.value(family)})
-		parts = append(parts, written[1:len(written)-1])
+		element := predicate.WriteArray([]string{s.value(family)})
+		parts = append(parts, element[1:len(element)-1])
 	}
 	return "{" + strings.Join(parts, ",") + "}"
 }
@@ -289,7 +289,7 @@ func (s *schema) json() string {
 	return plainJSON(words)
 }
 
-// plainJSON is JSON that is YAML as well.
+// plainJSON returns a value as JSON that is valid YAML.
 func plainJSON(v any) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -303,7 +303,7 @@ func plainJSON(v any) string {
 	return "[]"
 }
 
-// sql makes the schema and its rows.
+// sql returns the statements that create the tables and insert their rows.
 func (s *schema) sql() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "CREATE SCHEMA %s;\n", catalog.QuoteIdent(s.name))
@@ -340,12 +340,12 @@ func (s *schema) sql() string {
 
 func (s *schema) relation(t *table) catalog.Name { return catalog.Name{Schema: s.name, Name: t.name} }
 
-// attributes of every caller: one and a list of each family.
+// The attributes of each caller: one value and one list for each family.
 var attributeTypes = map[string]string{
 	"one_uuid": "uuid", "one_integer": "bigint", "one_text": "text", "many_uuid": "uuid[]", "many_integer": "bigint[]", "many_text": "text[]",
 }
 
-// caller draws what a credential is worth; an attribute may be missing.
+// caller draws the attributes of a credential, some of which may be missing.
 func (s *schema) caller() map[string]string {
 	out := map[string]string{}
 	for _, family := range families {
@@ -359,7 +359,7 @@ func (s *schema) caller() map[string]string {
 	return out
 }
 
-// claims draws what the caller's session says in its settings, by the names of attributes.
+// claims draws the attributes that the caller's session claims in its settings.
 func (s *schema) claims() map[string]string {
 	out := map[string]string{}
 	for _, family := range families {
@@ -376,7 +376,7 @@ func (s *schema) claims() map[string]string {
 	return out
 }
 
-func (t *table) where(test func(*tableColumn) bool) []*tableColumn {
+func (t *table) columnsWhere(test func(*tableColumn) bool) []*tableColumn {
 	var out []*tableColumn
 	for _, c := range t.columns {
 		if test(c) {
@@ -386,8 +386,8 @@ func (t *table) where(test func(*tableColumn) bool) []*tableColumn {
 	return out
 }
 
-// keyed tells whether a column's values compare with those of others.
-func (c *tableColumn) keyed() bool { return c.use <= scalar }
+// isComparable tells whether a column's values compare with those of others.
+func (c *tableColumn) isComparable() bool { return c.use <= scalar }
 
-// linkable tells whether a column can be a side of a link.
-func (c *tableColumn) linkable() bool { return c.keyed() || c.use == coded }
+// isLinkable tells whether a column can be a side of a link.
+func (c *tableColumn) isLinkable() bool { return c.isComparable() || c.use == specialType }

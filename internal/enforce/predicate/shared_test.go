@@ -2,30 +2,30 @@ package predicate_test
 
 import "slices"
 
-// shared draws what is shared by a record; nil where no column of t leads to a key.
-func (s *schema) shared(t *table) object {
+// sharedBlock draws a block for rows that a record shares; nil: no column of t refers to a key.
+func (s *schema) sharedBlock(t *table) object {
 	for _, target := range s.tables {
 		if !target.primary || target.composite || s.chance(30) {
 			continue
 		}
-		from := t.where(func(c *tableColumn) bool {
-			return c.keyed() && c.family == target.key.family && collation(c) == collation(target.key)
+		fromColumns := t.columnsWhere(func(c *tableColumn) bool {
+			return c.isComparable() && c.family == target.key.family && collation(c) == collation(target.key)
 		})
-		if i := slices.IndexFunc(from, func(c *tableColumn) bool { return c.target == target }); i > 0 {
-			from = from[i:]
+		if i := slices.IndexFunc(fromColumns, func(c *tableColumn) bool { return c.target == target }); i > 0 {
+			fromColumns = fromColumns[i:]
 		}
-		if len(from) == 0 {
+		if len(fromColumns) == 0 {
 			continue
 		}
-		column := target.where(func(c *tableColumn) bool { return c.use == statusSQL })[0]
-		b := object{"record": object{s.written(target): object{target.key.name: from[0].name}}, "granted": object{"column": column.name, "is": "granted"}}
+		column := target.columnsWhere(func(c *tableColumn) bool { return c.use == statusSQL })[0]
+		b := object{"record": object{s.qualifiedName(target): object{target.key.name: fromColumns[0].name}}, "granted": object{"column": column.name, "is": "granted"}}
 		if column.sqlType == "boolean" {
 			b["granted"] = object{"column": column.name, "is": "true"}
 		}
-		if ends := target.where(func(c *tableColumn) bool { return c.use == flag || c.use == instant || c.use == day }); len(ends) > 0 && s.chance(50) {
+		if ends := target.columnsWhere(func(c *tableColumn) bool { return c.use == flag || c.use == instant || c.use == day }); len(ends) > 0 && s.chance(50) {
 			b["revoked"] = ends[s.IntN(len(ends))].name
 		}
-		if active := t.where(func(c *tableColumn) bool { return c.use == flag }); len(active) > 0 && s.chance(40) {
+		if active := t.columnsWhere(func(c *tableColumn) bool { return c.use == flag }); len(active) > 0 && s.chance(40) {
 			b["active"] = active[0].name
 		}
 		return b

@@ -21,79 +21,82 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Each random schema has at most so many rows in a table, and policies.
+// The sizes of each random schema: rows in a table, and policies.
 const (
 	schemaRows     = 40
 	schemaPolicies = 2
 )
 
-// schemaCallers is larger in a long run: making a schema costs more than asking it.
+// schemaCallers is how many callers use each policy. It is larger in the nightly run, since creating a schema costs
+// more than querying it.
 var schemaCallers = 8
 
-// TestTriples holds both SQL forms against the model on random schemas: for each (row, caller, clock) the row shows
-// under row security as the agent's own role, in either form of sublinks, under the injected condition and that of
-// signed views, exactly if predicate.Eval says so. "make triples N=1000000" runs more.
+// TestTriples compares all SQL forms of rules with the model on random schemas. For each (row, caller, clock), a form
+// must show the row exactly if predicate.Eval does. The forms are row security as the agent's role (with both forms of
+// sub-selects), the injected condition, and that of signed views. "make triples N=1000000" runs more.
 func TestTriples(t *testing.T) {
-	wanted, seed := tier.Count(2_000, 10_000, 1_000_000), tier.Seed()
+	wantedCount, seed := tier.Count(2_000, 10_000, 1_000_000), tier.Seed()
 	if tier.IsNightly() {
 		schemaCallers = 30
 	}
 	t.Logf("seed %d", seed)
 	r := newTriples(t)
-	started, told := time.Now(), time.Now()
-	for number := 0; r.count < wanted; number++ {
-		if number > 0 && number%10 == 0 { // what sessions and catalogs keep of schemas that are gone makes each next one slower
-			r.begin()
+	startedAt, reportedAt := time.Now(), time.Now()
+	for number := 0; r.rowCount < wantedCount; number++ {
+		if number > 0 && number%10 == 0 { // dropped schemas leave bloat in catalogs and caches, which slows down later ones
+			r.openDatabase()
 		}
-		r.schema(newSchema(seed, number, schemaRows))
+		r.checkSchema(newSchema(seed, number, schemaRows))
 		if t.Failed() {
 			t.Fatalf("schema %d of seed %d", number, seed)
 		}
-		if tier.IsNightly() && time.Since(told) > 5*time.Second {
-			told = time.Now()
-			fmt.Fprintf(os.Stderr, "triples: %d of %d (%d %%), %.0f/s, %d schemas, %.0f %% of rows shown, seed %d\n", r.count, wanted, 100*r.count/wanted,
-				float64(r.count)/time.Since(started).Seconds(), number+1, 100*float64(r.shown)/float64(max(r.count, 1)), seed)
+		if tier.IsNightly() && time.Since(reportedAt) > 5*time.Second {
+			reportedAt = time.Now()
+			fmt.Fprintf(os.Stderr, "triples: %d of %d (%d %%), %.0f/s, %d schemas, %.0f %% of rows shown, seed %d\n", r.rowCount, wantedCount, 100*r.rowCount/wantedCount,
+				float64(r.rowCount)/time.Since(startedAt).Seconds(), number+1, 100*float64(r.shownCount)/float64(max(r.rowCount, 1)), seed)
 		}
 	}
-	t.Logf("%d triples, %d of them shown, %d compared with an emptied lookup table, in %s", r.count, r.shown, r.emptied,
-		time.Since(started).Round(time.Second))
-	t.Logf("%d consents are materialized", r.materialized)
-	t.Logf("%d live attributes, %d of them known", r.worked, r.known)
-	if r.known < r.worked/10 || r.known > r.worked*9/10 {
-		t.Errorf("%d of %d live attributes are known: the sample says little", r.known, r.worked)
+	t.Logf("%d triples, %d of them shown, %d compared with an emptied lookup table, in %s", r.rowCount, r.shownCount, r.emptiedCount,
+		time.Since(startedAt).Round(time.Second))
+	t.Logf("%d consents are materialized", r.materializedCount)
+	t.Logf("%d live attributes, %d of them known", r.attributeCount, r.knownCount)
+	if r.knownCount < r.attributeCount/10 || r.knownCount > r.attributeCount*9/10 {
+		t.Errorf("%d of %d live attributes are known: the sample says little", r.knownCount, r.attributeCount)
 	}
-	if r.shown < r.count/50 || r.shown > r.count*9/10 || r.emptied == 0 || r.flat == 0 {
-		t.Errorf("%d of %d triples show, %d were compared with an emptied lookup table: the sample says little", r.shown, r.count, r.emptied)
+	if r.shownCount < r.rowCount/50 || r.shownCount > r.rowCount*9/10 || r.emptiedCount == 0 || r.flatCount == 0 {
+		t.Errorf("%d of %d triples show, %d were compared with an emptied lookup table: the sample says little", r.shownCount, r.rowCount,
+			r.emptiedCount)
 	}
 }
 
-// triples is a database with a connection of the agent's role and one that row security does not concern.
+// triples is a database with two connections: one of the agent's role, and one of a superuser, to whom row security
+// does not apply.
 type triples struct {
 	*testing.T
-	super, agent          *pgx.Conn
-	db                    *pgtest.DB
-	last                  string // schema
-	key                   seal.Key
-	count, shown, emptied int
-	flat                  int // statements
-	materialized          int // consents whose answers are
-	worked, known         int // live attributes
+	super, agent                       *pgx.Conn
+	db                                 *pgtest.DB
+	lastSchema                         string // schema
+	key                                seal.Key
+	rowCount, shownCount, emptiedCount int
+	flatCount                          int // comparisons with the form of signed views
+	materializedCount                  int // consents whose answers are stored
+	attributeCount, knownCount         int // live attributes
 }
 
 func newTriples(t *testing.T) *triples {
 	r := &triples{T: t}
-	r.begin()
+	r.openDatabase()
 	return r
 }
 
-// begin makes a new database.
-func (r *triples) begin() {
+// openDatabase creates a new database and connects to it.
+func (r *triples) openDatabase() {
 	for _, conn := range []*pgx.Conn{r.super, r.agent} {
 		if conn != nil {
 			_ = conn.Close(context.Background())
 		}
 	}
-	r.db, r.agent, r.last = pgtest.Database(r.T), nil, ""
+	r.db, r.agent, r.lastSchema = pgtest.Database(r.T), nil, ""
 	r.super = r.db.Connect(r.T, "postgres")
 	r.run(r.super, "CREATE TYPE public.mood AS ENUM ('granted', 'refused', 'none', 'a', 'b')")
 }
@@ -105,12 +108,12 @@ func (r *triples) run(conn *pgx.Conn, sql string) {
 	}
 }
 
-func (r *triples) schema(s *schema) {
+func (r *triples) checkSchema(s *schema) {
 	r.run(r.super, s.sql())
 	for range schemaPolicies {
 		pol := r.migrate(s, s.policy())
 		for range schemaCallers {
-			r.caller(s, pol, s.caller())
+			r.checkCaller(s, pol, s.caller())
 			if r.Failed() {
 				return
 			}
@@ -118,7 +121,7 @@ func (r *triples) schema(s *schema) {
 	}
 }
 
-// migrate installs a policy, which takes the objects of the last one away.
+// migrate installs a policy, and removes the objects of the previous one.
 func (r *triples) migrate(s *schema, text string) *policy.Policy {
 	ctx := context.Background()
 	doc, err := policy.Parse("policy.yaml", []byte(text))
@@ -140,7 +143,7 @@ func (r *triples) migrate(s *schema, text string) *policy.Policy {
 	if err := migrations.FillAll(ctx, r.super, plan.Fills(), func(migrations.Fill, int64) {}); err != nil {
 		r.Fatalf("%v\n%s", err, text)
 	}
-	r.materialized += len(plan.Fills())
+	r.materializedCount += len(plan.Fills())
 	if r.agent == nil {
 		ring, err := seal.LoadKeyring(ctx, r.super)
 		if err != nil {
@@ -153,16 +156,16 @@ func (r *triples) migrate(s *schema, text string) *policy.Policy {
 		}
 	}
 	r.run(r.super, s.registrySQL())
-	if r.last != s.name {
-		if r.last != "" {
-			r.run(r.super, "DROP SCHEMA "+catalog.QuoteIdent(r.last)+" CASCADE")
+	if r.lastSchema != s.name {
+		if r.lastSchema != "" {
+			r.run(r.super, "DROP SCHEMA "+catalog.QuoteIdent(r.lastSchema)+" CASCADE")
 		}
-		r.last = s.name
+		r.lastSchema = s.name
 	}
 	return pol
 }
 
-// form is one way in which a rule is evaluated.
+// form is one way to evaluate a rule in SQL.
 type form struct {
 	name, sql string
 	conn      *pgx.Conn
@@ -170,7 +173,7 @@ type form struct {
 	signed    bool
 }
 
-func (r *triples) caller(s *schema, pol *policy.Policy, attributes map[string]string) {
+func (r *triples) checkCaller(s *schema, pol *policy.Policy, attributes map[string]string) {
 	w := r.world(s, attributes)
 	claims := s.claims()
 	for _, conn := range []*pgx.Conn{r.super, r.agent} {
@@ -188,40 +191,40 @@ func (r *triples) caller(s *schema, pol *policy.Policy, attributes map[string]st
 		}
 	}
 	w = w.WithLiveAttributes(pol.LiveAttributes(), claims)
-	r.attributes(pol, w, claims)
+	r.checkLiveAttributes(pol, w, claims)
 	for _, t := range s.tables {
 		compiled, _ := pol.Table(s.relation(t))
-		selects := "SELECT " + catalog.QuoteIdent(t.columns[0].name) + " FROM " + s.relation(t).SQL()
-		injected, signed := predicate.InjectedCondition(compiled.Rows, "pgconsent_row")
+		selectSQL := "SELECT " + catalog.QuoteIdent(t.columns[0].name) + " FROM " + s.relation(t).SQL()
+		injectedSQL, signed := predicate.InjectedCondition(compiled.Rows, "pgconsent_row")
 		forms := []form{
-			{"row security, probes", selects, r.agent, "", false},
-			{"row security, sets", selects, r.agent, predicate.UseHashHint, false},
-			{"injected", selects + " AS pgconsent_row WHERE " + injected, r.super, "", signed},
-			{"direct", selects + " AS pgconsent_row WHERE " + predicate.DirectCondition(compiled.Rows, "pgconsent_row",
+			{"row security, probes", selectSQL, r.agent, "", false},
+			{"row security, sets", selectSQL, r.agent, predicate.UseHashHint, false},
+			{"injected", selectSQL + " AS pgconsent_row WHERE " + injectedSQL, r.super, "", signed},
+			{"direct", selectSQL + " AS pgconsent_row WHERE " + predicate.DirectCondition(compiled.Rows, "pgconsent_row",
 				w.Attributes), r.super, "", false},
 		}
-		if flat, ok := predicate.SignedViewCondition(compiled.Rows, compiled.Relation, "pgconsent_row"); ok {
-			r.flat++
-			forms = append(forms, form{"flat", selects + " AS pgconsent_row WHERE " + flat, r.super, "", false},
-				form{"flat, sets", selects + " AS pgconsent_row WHERE " + flat, r.super, predicate.UseHashHint, false})
+		if flatSQL, ok := predicate.SignedViewCondition(compiled.Rows, compiled.Relation, "pgconsent_row"); ok {
+			r.flatCount++
+			forms = append(forms, form{"flat", selectSQL + " AS pgconsent_row WHERE " + flatSQL, r.super, "", false},
+				form{"flat, sets", selectSQL + " AS pgconsent_row WHERE " + flatSQL, r.super, predicate.UseHashHint, false})
 		}
 		for _, form := range forms {
-			got, now := r.rows(form.conn, form.hint, form.sql, form.signed)
-			w.Now = now
-			want := r.model(compiled.Rows, t, w)
+			got, statementTime := r.queryRows(form.conn, form.hint, form.sql, form.signed)
+			w.Now = statementTime
+			want := r.modelRows(compiled.Rows, t, w)
 			if !slices.Equal(got, want) {
 				r.Errorf("%s of %s:\n got %v\nwant %v\ncaller %v claims %v at %s\nrule %s\n%s\nrows:\n%s", form.name,
-					s.relation(t), got, want, w.Attributes, claims, now,
+					s.relation(t), got, want, w.Attributes, claims, statementTime,
 					predicate.RowPolicySQL(compiled.Rows, compiled.Relation), form.sql, s.describe(t, difference(got, want)))
 				return
 			}
 			if form.name == "injected" {
-				r.count += len(t.rows)
-				r.shown += len(got)
+				r.rowCount += len(t.rows)
+				r.shownCount += len(got)
 			}
 		}
 		if s.chance(10) {
-			r.empty(s, t, compiled, selects, w)
+			r.checkEmptiedViews(s, t, compiled, selectSQL, w)
 		}
 	}
 }
@@ -235,64 +238,66 @@ func (r *triples) world(s *schema, attributes map[string]string) predicate.World
 	return w
 }
 
-// attributes compares every live attribute with the model, asked for by the session and by the proxy.
-func (r *triples) attributes(pol *policy.Policy, w predicate.World, claims map[string]string) {
+// checkLiveAttributes compares the value of every live attribute with the model, as the session gets it and as the
+// proxy does.
+func (r *triples) checkLiveAttributes(pol *policy.Policy, w predicate.World, claims map[string]string) {
 	r.Helper()
-	given := []string{}
+	claimFields := []string{}
 	for name, value := range claims {
-		given = append(given, seal.AttributeField(name, value))
+		claimFields = append(claimFields, seal.AttributeField(name, value))
 	}
-	sealed := seal.AttributeFields(w.Attributes) // more than the credential says, and no claim among it counts
+	attributeFields := seal.AttributeFields(w.Attributes) // has claims too, which the function must ignore
 	for _, l := range pol.LiveAttributes() {
 		want, exists := w.Attributes[l.Name]
-		var own, asked *string
-		err := r.agent.QueryRow(context.Background(), "SELECT pgconsent_signed.attr($1)", l.Name).Scan(&own)
+		var sessionValue, liveValue *string
+		err := r.agent.QueryRow(context.Background(), "SELECT pgconsent_signed.attr($1)", l.Name).Scan(&sessionValue)
 		if err == nil {
-			err = r.super.QueryRow(context.Background(), "SELECT pgconsent.live($1, $2, $3)", l.Name, sealed, given).Scan(&asked)
+			err = r.super.QueryRow(context.Background(), "SELECT pgconsent.live($1, $2, $3)", l.Name, attributeFields, claimFields).Scan(&liveValue)
 		}
 		if err != nil {
 			r.Fatalf("%s: %v\n%s", l.Name, err, predicate.LiveFunctionBody(pol.LiveAttributes()))
 		}
-		for _, got := range []*string{own, asked} {
+		for _, got := range []*string{sessionValue, liveValue} {
 			if (got != nil) != exists || got != nil && *got != want {
 				r.Fatalf("attribute %s is %v, the model says %q, %v\nclaims %v\n%s", l.Name, got, want, exists, claims,
 					predicate.LiveFunctionBody(pol.LiveAttributes()))
 			}
 		}
-		r.worked++
+		r.attributeCount++
 		if exists {
-			r.known++
+			r.knownCount++
 		}
 	}
 }
 
-// empty runs a rule with each of its lookup views emptied: rows may only vanish.
-func (r *triples) empty(s *schema, t *table, compiled *policy.Table, selects string, w predicate.World) {
+// checkEmptiedViews evaluates a rule with each of its lookup views emptied, one at a time. No further rows may show.
+func (r *triples) checkEmptiedViews(s *schema, t *table, compiled *policy.Table, selects string, w predicate.World) {
 	for _, h := range predicate.LookupTables(compiled.Rows) {
 		view := predicate.LookupView(h.Relation.Name).SQL()
 		r.run(r.super, "ALTER VIEW "+view+" RENAME TO hidden_view; CREATE VIEW "+view+
 			" AS SELECT * FROM pgconsent.hidden_view WHERE false; GRANT SELECT ON "+view+" TO pgconsent_agent, pgconsent_reader")
-		// Policies go by OID: the rule is made anew over the emptied view.
-		using := predicate.RowPolicySQL(compiled.Rows, compiled.Relation)
-		r.run(r.super, "ALTER POLICY pgconsent_select ON "+s.relation(t).SQL()+" USING ("+using+")")
+		// A policy refers to its views by OID, so it is altered to use the emptied view.
+		rule := predicate.RowPolicySQL(compiled.Rows, compiled.Relation)
+		r.run(r.super, "ALTER POLICY pgconsent_select ON "+s.relation(t).SQL()+" USING ("+rule+")")
 		for _, hint := range []string{"", predicate.UseHashHint, predicate.UseIndexHint} {
-			got, now := r.rows(r.agent, hint, selects, false)
-			w.Now = now
-			if more := difference(got, r.model(compiled.Rows, t, w)); len(more) > 0 && slices.ContainsFunc(got, func(rid string) bool {
-				return slices.Contains(more, rid) && !slices.Contains(r.model(compiled.Rows, t, w), rid)
-			}) {
-				r.Errorf("%s emptied shows rows of %s: %v\n%s", h.Relation.Name, s.relation(t), more, using)
+			got, statementTime := r.queryRows(r.agent, hint, selects, false)
+			w.Now = statementTime
+			if differingRows := difference(got, r.modelRows(compiled.Rows, t, w)); len(differingRows) > 0 &&
+				slices.ContainsFunc(got, func(rid string) bool {
+					return slices.Contains(differingRows, rid) && !slices.Contains(r.modelRows(compiled.Rows, t, w), rid)
+				}) {
+				r.Errorf("%s emptied shows rows of %s: %v\n%s", h.Relation.Name, s.relation(t), differingRows, rule)
 			}
-			r.emptied += len(t.rows)
+			r.emptiedCount += len(t.rows)
 		}
 		r.run(r.super, "DROP POLICY pgconsent_select ON "+s.relation(t).SQL()+"; DROP VIEW "+view+
 			"; ALTER VIEW pgconsent.hidden_view RENAME TO "+catalog.QuoteIdent(predicate.LookupView(h.Relation.Name).Name)+
-			"; CREATE POLICY pgconsent_select ON "+s.relation(t).SQL()+" AS RESTRICTIVE FOR SELECT TO pgconsent_agent USING ("+using+")")
+			"; CREATE POLICY pgconsent_select ON "+s.relation(t).SQL()+" AS RESTRICTIVE FOR SELECT TO pgconsent_agent USING ("+rule+")")
 	}
 }
 
-// rows runs one statement and returns its row ids and the clock it ran at.
-func (r *triples) rows(conn *pgx.Conn, hint, sql string, signed bool) ([]string, time.Time) {
+// queryRows runs one statement and returns the ids of its rows and the time at which it ran.
+func (r *triples) queryRows(conn *pgx.Conn, hint, sql string, signed bool) ([]string, time.Time) {
 	text := hint + "SELECT pg_catalog.to_char(pg_catalog.timezone('UTC', pg_catalog.statement_timestamp()), 'YYYY-MM-DD HH24:MI:SS.US'); " + sql
 	if signed {
 		text = r.key.Sign("p", text)
@@ -313,7 +318,7 @@ func (r *triples) rows(conn *pgx.Conn, hint, sql string, signed bool) ([]string,
 	return out, now
 }
 
-func (r *triples) model(n predicate.Node, t *table, w predicate.World) []string {
+func (r *triples) modelRows(n predicate.Node, t *table, w predicate.World) []string {
 	out := []string{}
 	for _, row := range t.rows {
 		if predicate.Eval(n, row, w) {

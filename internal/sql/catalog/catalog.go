@@ -36,7 +36,7 @@ type Relation struct {
 	Owner          string
 	Extension      string
 	Columns        []Column // the columns by attnum, without dropped columns
-	WaitingColumns []string // further columns of the table that agents must not learn of: see Snapshot.Without
+	WaitingColumns []string // further columns of the table that agents must not learn of: see Snapshot.WithoutColumns
 
 	PrimaryKey  []string
 	ForeignKeys []ForeignKey

@@ -21,41 +21,43 @@ type Differences struct {
 
 // Differences compares a snapshot with a later one.
 func (s *Snapshot) Differences(o *Snapshot) Differences {
-	differ := map[Name]bool{}
+	differingRelations := map[Name]bool{}
 	for _, pair := range [][2]*Snapshot{{s, o}, {o, s}} {
 		for name, relation := range pair[0].relations {
 			if other := pair[1].relations[name]; other == nil || !reflect.DeepEqual(relation, other) {
-				differ[name] = true
+				differingRelations[name] = true
 			}
 		}
 		for name, i := range pair[0].indexes {
 			if other := pair[1].indexes[name]; other == nil || !reflect.DeepEqual(i, other) {
-				differ[i.Table] = true
+				differingRelations[i.Table] = true
 			}
 		}
 	}
 	changed, removed := map[Name]bool{}, map[Name]bool{}
-	remain := o.functionNames()
+	remainingNames := o.functionNames()
 	for name, before := range s.functions {
-		switch now := o.functions[name]; {
-		case reflect.DeepEqual(before, now):
-		case now == nil && !remain[name.Name]:
+		switch later := o.functions[name]; {
+		case reflect.DeepEqual(before, later):
+		case later == nil && !remainingNames[name.Name]:
 			removed[name] = true
-		case now != nil && !slices.ContainsFunc(now, func(f *Function) bool {
+		case later != nil && !slices.ContainsFunc(later, func(f *Function) bool {
 			return !containsSameFunction(f, before) && (f.isCallableAsColumn() || s.isNameInOtherSchema(name) ||
 				o.isNameInOtherSchema(name))
 		}):
 			changed[name] = true
 		}
 	}
-	named := func(f *Function) bool { return changed[f.Name] || removed[f.Name] }
-	sorted := func(names map[Name]bool) []Name {
+	isChanged := func(f *Function) bool { return changed[f.Name] || removed[f.Name] }
+	sortedNames := func(names map[Name]bool) []Name {
 		return slices.SortedFunc(maps.Keys(names), func(a, b Name) int {
 			return cmp.Or(strings.Compare(a.Schema, b.Schema), strings.Compare(a.Name, b.Name))
 		})
 	}
-	return Differences{Relations: sorted(differ), Functions: sorted(changed), RemovedFunctions: sorted(removed),
-		OtherObjectsDiffer: s.specWithout(differ, named).hash() != o.specWithout(differ, named).hash()}
+	return Differences{Relations: sortedNames(differingRelations), Functions: sortedNames(changed),
+		RemovedFunctions: sortedNames(removed),
+		OtherObjectsDiffer: s.specWithout(differingRelations, isChanged).hash() != o.specWithout(differingRelations,
+			isChanged).hash()}
 }
 
 // isNameInOtherSchema tells whether a function of another schema has the name. Calls of that function may now mean one

@@ -5,39 +5,42 @@ import (
 	"testing"
 )
 
-// What another function of a name is to those who call that name: calls of it are suspended, and everybody is refused
-// where calls of other names, or of other schemas, or the name of a column, may now mean it.
+// If a function is added or replaced, calls of its name are suspended. If calls of other names, of other schemas, or of
+// a column's name may now mean it, all statements are refused (OtherObjectsDiffer).
 func TestDifferencesOfFunctions(t *testing.T) {
-	of := func(schema, name string, oid uint32, args ...string) *Function {
+	newFunction := func(schema, name string, oid uint32, args ...string) *Function {
 		return &Function{OID: oid, Name: Name{schema, name}, Kind: 'f', ArgTypes: args}
 	}
 	snapshot := func(functions ...*Function) *Snapshot {
 		return NewSnapshot(Spec{SearchPath: []string{"public"}, Functions: functions,
 			CatalogFunctions: map[string]bool{"lower": true}})
 	}
-	calm, lower, exists := of("public", "calm", 1, "integer"), of("public", "lower", 2, "integer"), of("other", "calm", 3)
+	function, lower, sameNameElsewhere := newFunction("public", "calm", 1, "integer"), newFunction("public", "lower", 2,
+		"integer"), newFunction("other", "calm", 3)
 	for _, c := range []struct {
-		what          string
-		before, after []*Function
-		changed, gone []Name
-		others        bool
+		name             string
+		before, after    []*Function
+		changed, removed []Name
+		othersDiffer     bool
 	}{
-		{"nothing", []*Function{calm}, []*Function{calm}, nil, nil, false},
-		{"an overload", []*Function{calm}, []*Function{calm, of("public", "calm", 9, "text")}, []Name{calm.Name}, nil, false},
-		{"another one in its place", []*Function{calm}, []*Function{of("public", "calm", 9, "text")}, []Name{calm.Name}, nil, false},
-		{"one of a row", []*Function{calm}, []*Function{calm, of("public", "calm", 9, "public.people")}, nil, nil, true},
-		{"one of anything", []*Function{calm}, []*Function{calm, of("public", "calm", 9, "anyelement")}, nil, nil, true},
-		{"one that PostgreSQL has, too", []*Function{lower}, []*Function{lower, of("public", "lower", 9, "character varying")}, nil, nil, true},
-		{"one that another schema has, too", []*Function{calm, exists}, []*Function{calm, of("public", "calm", 9, "text"), exists}, nil, nil, true},
-		{"a new name", []*Function{calm}, []*Function{calm, of("public", "new", 9, "text")}, nil, nil, true},
-		{"none any more", []*Function{calm, lower}, []*Function{lower}, nil, []Name{calm.Name}, false},
-		{"none any more, and one of another schema", []*Function{calm, exists}, []*Function{exists}, nil, nil, true},
-		{"none any more, and PostgreSQL's", []*Function{calm, lower}, []*Function{calm}, nil, nil, true},
+		{"nothing", []*Function{function}, []*Function{function}, nil, nil, false},
+		{"an overload", []*Function{function}, []*Function{function, newFunction("public", "calm", 9, "text")}, []Name{function.Name}, nil,
+			false},
+		{"another one in its place", []*Function{function}, []*Function{newFunction("public", "calm", 9, "text")}, []Name{function.Name}, nil,
+			false},
+		{"one of a row", []*Function{function}, []*Function{function, newFunction("public", "calm", 9, "public.people")}, nil, nil, true},
+		{"one of anything", []*Function{function}, []*Function{function, newFunction("public", "calm", 9, "anyelement")}, nil, nil, true},
+		{"one that PostgreSQL has, too", []*Function{lower}, []*Function{lower, newFunction("public", "lower", 9, "character varying")}, nil, nil, true},
+		{"one that another schema has, too", []*Function{function, sameNameElsewhere}, []*Function{function, newFunction("public", "calm", 9, "text"), sameNameElsewhere}, nil, nil, true},
+		{"a new name", []*Function{function}, []*Function{function, newFunction("public", "new", 9, "text")}, nil, nil, true},
+		{"none any more", []*Function{function, lower}, []*Function{lower}, nil, []Name{function.Name}, false},
+		{"none any more, and one of another schema", []*Function{function, sameNameElsewhere}, []*Function{sameNameElsewhere}, nil, nil, true},
+		{"none any more, and PostgreSQL's", []*Function{function, lower}, []*Function{function}, nil, nil, true},
 	} {
 		got := snapshot(c.before...).Differences(snapshot(c.after...))
-		if !slices.Equal(got.Functions, c.changed) || !slices.Equal(got.RemovedFunctions, c.gone) ||
-			got.OtherObjectsDiffer != c.others || len(got.Relations) > 0 {
-			t.Errorf("%s: %+v", c.what, got)
+		if !slices.Equal(got.Functions, c.changed) || !slices.Equal(got.RemovedFunctions, c.removed) ||
+			got.OtherObjectsDiffer != c.othersDiffer || len(got.Relations) > 0 {
+			t.Errorf("%s: %+v", c.name, got)
 		}
 	}
 }

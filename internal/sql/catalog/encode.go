@@ -47,9 +47,9 @@ func Decode(data []byte) (*Snapshot, error) {
 	if err != nil {
 		return nil, fmt.Errorf("decode the catalogs: %w", err)
 	}
-	in := json.NewDecoder(io.LimitReader(zip, maxDecodedBytes))
+	decoder := json.NewDecoder(io.LimitReader(zip, maxDecodedBytes))
 	var e encodedSnapshot
-	if err := in.Decode(&e); err != nil {
+	if err := decoder.Decode(&e); err != nil {
 		return nil, fmt.Errorf("decode the catalogs: %w", err)
 	}
 	if e.Format != specFormat {
@@ -62,30 +62,30 @@ func Decode(data []byte) (*Snapshot, error) {
 // misread a snapshot that another version of pgconsent has encoded.
 var specFormat = func() string {
 	var out strings.Builder
-	seen := map[reflect.Type]bool{}
-	var write func(t reflect.Type)
-	write = func(t reflect.Type) {
+	seenTypes := map[reflect.Type]bool{}
+	var writeType func(t reflect.Type)
+	writeType = func(t reflect.Type) {
 		switch t.Kind() {
 		case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
 			if t.Kind() == reflect.Map {
-				write(t.Key())
+				writeType(t.Key())
 			}
-			write(t.Elem())
+			writeType(t.Elem())
 		case reflect.Struct:
-			if seen[t] {
+			if seenTypes[t] {
 				return
 			}
-			seen[t] = true
+			seenTypes[t] = true
 			fmt.Fprintf(&out, "%s{", t)
 			for i := range t.NumField() {
 				fmt.Fprintf(&out, "%s %s;", t.Field(i).Name, t.Field(i).Type)
 			}
 			out.WriteString("}")
 			for i := range t.NumField() {
-				write(t.Field(i).Type)
+				writeType(t.Field(i).Type)
 			}
 		}
 	}
-	write(reflect.TypeFor[Spec]())
+	writeType(reflect.TypeFor[Spec]())
 	return out.String()
 }()

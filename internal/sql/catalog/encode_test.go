@@ -5,36 +5,36 @@ import (
 	"testing"
 )
 
-// JSON leaves out fields that are not exported, and cannot tell what is behind an interface.
+// JSON leaves out unexported fields, and cannot decode a value into an interface. So Spec and its parts have neither.
 func TestEverythingIsEncoded(t *testing.T) {
-	seen := map[reflect.Type]bool{}
-	var look func(reflect.Type)
-	look = func(u reflect.Type) {
-		if seen[u] {
+	seenTypes := map[reflect.Type]bool{}
+	var inspect func(reflect.Type)
+	inspect = func(u reflect.Type) {
+		if seenTypes[u] {
 			return
 		}
-		seen[u] = true
+		seenTypes[u] = true
 		switch u.Kind() {
 		case reflect.Pointer, reflect.Slice, reflect.Array:
-			look(u.Elem())
+			inspect(u.Elem())
 		case reflect.Map:
-			look(u.Key())
-			look(u.Elem())
+			inspect(u.Key())
+			inspect(u.Elem())
 		case reflect.Struct:
 			for i := range u.NumField() {
 				f := u.Field(i)
 				if !f.IsExported() || f.Tag.Get("json") == "-" {
 					t.Errorf("%s.%s is not encoded", u, f.Name)
 				}
-				look(f.Type)
+				inspect(f.Type)
 			}
 		case reflect.Interface, reflect.Func, reflect.Chan, reflect.Float32, reflect.Float64:
 			t.Errorf("%s may not be encoded exactly", u)
 		}
 	}
-	look(reflect.TypeFor[Spec]())
-	if len(seen) < 10 {
-		t.Errorf("only %d types", len(seen))
+	inspect(reflect.TypeFor[Spec]())
+	if len(seenTypes) < 10 {
+		t.Errorf("only %d types", len(seenTypes))
 	}
 }
 
@@ -44,9 +44,9 @@ func TestOtherFormsAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := Decode(data)
-	if err != nil || again.Version() != snap.Version() {
-		t.Errorf("%v, %v", again, err)
+	decoded, err := Decode(data)
+	if err != nil || decoded.Version() != snap.Version() {
+		t.Errorf("%v, %v", decoded, err)
 	}
 	before := specFormat
 	specFormat += " Next string;"

@@ -28,12 +28,12 @@ func (s *Snapshot) BaseType(oid uint32) uint32 {
 // TypeRunsUserCode tells whether PostgreSQL may run a function of another role when it compares, makes or converts
 // values of a type although the text does not ask for that.
 func (s *Snapshot) TypeRunsUserCode(oid uint32) bool {
-	quiet, known := s.nativeTypes[oid]
-	return !known || !quiet
+	isNative, isKnown := s.nativeTypes[oid]
+	return !isKnown || !isNative
 }
 
 // ReadRunsUserCode tells whether PostgreSQL may run a function of another role when a statement reads a relation,
-// whichever columns it names. The result by says, for people, for what.
+// whichever columns it names. The result source tells people for which object.
 func (s *Snapshot) ReadRunsUserCode(r *Relation) (source string, runs bool) {
 	if r.PlannerRunsUserCode {
 		return r.UserCodeSource, true
@@ -93,8 +93,8 @@ func (s *Snapshot) attributeTypes(t *Type) []uint32 {
 	if t.Kind != 'c' {
 		return nil
 	}
-	relation, found := s.Relation(t.Name)
-	if !found {
+	relation, exists := s.Relation(t.Name)
+	if !exists {
 		return nil
 	}
 	var out []uint32

@@ -49,13 +49,13 @@ type Shadow struct {
 	// Where is a condition on the rows of the catalog, which has the alias t. "": all rows show.
 	Where string
 
-	// KeptColumns lists the columns that show; nil: all columns but those of Set. Other columns are NULL, so that a column
-	// which a later PostgreSQL adds does not show by itself.
+	// KeptColumns lists the columns that show; nil: all columns but those of ReplacedColumns. Other columns are NULL,
+	// so that a column which a later PostgreSQL adds does not show by itself.
 	KeptColumns []string
 
-	// ReadsColumns has expressions for columns by which the catalog describes a relation that agents read through a view
-	// r. On is the condition that joins the catalog to pgconsent.reads, which has the alias r. The catalog itself
-	// describes the view, on which agents have rights, and not the relation, on which they have none.
+	// ReadsColumns has expressions for columns by which the catalog describes a relation that agents read through a
+	// view r. JoinCondition joins the catalog to pgconsent.reads, which has the alias r. The catalog itself describes
+	// the view, on which agents have rights, and not the relation, on which they have none.
 	ReadsColumns  map[string]string
 	JoinCondition string
 

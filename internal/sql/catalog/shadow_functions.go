@@ -206,7 +206,7 @@ func advisoryLockFunctions() (out []ShadowFunctionSpec) {
 		{"pg_try_advisory_xact_lock", "bool"}, {"pg_try_advisory_xact_lock_shared", "bool"},
 		{"pg_advisory_unlock", "bool"}, {"pg_advisory_unlock_shared", "bool"},
 	} {
-		unlocks := strings.Contains(f.name, "unlock")
+		isUnlock := strings.Contains(f.name, "unlock")
 		for _, key := range []struct {
 			args []string
 			text string
@@ -215,7 +215,7 @@ func advisoryLockFunctions() (out []ShadowFunctionSpec) {
 			{[]string{integer, integer}, "$1::pg_catalog.text OPERATOR(pg_catalog.||) ',' OPERATOR(pg_catalog.||) $2::pg_catalog.text"},
 		} {
 			out = append(out, ShadowFunctionSpec{Name: f.name, Args: key.args, Returns: "pg_catalog." + f.returns, Volatile: true,
-				Query: fmt.Sprintf("SELECT pg_catalog.%s(pgconsent_signed.lock_key(%s, %t))", f.name, key.text, !unlocks)})
+				Query: fmt.Sprintf("SELECT pg_catalog.%s(pgconsent_signed.lock_key(%s, %t))", f.name, key.text, !isUnlock)})
 		}
 	}
 	return out

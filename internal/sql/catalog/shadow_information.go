@@ -212,9 +212,9 @@ WHERE c.contype OPERATOR(pg_catalog.=) 'f'::pg_catalog."char"`,
 
 // withRelationNames returns the columns with the name of the relation in place of the view's name.
 func withRelationNames(others map[string]string) map[string]string {
-	set := map[string]string{"table_schema": viewSchemaColumn, "table_name": viewNameColumn}
-	maps.Copy(set, others)
-	return set
+	columns := map[string]string{"table_schema": viewSchemaColumn, "table_name": viewNameColumn}
+	maps.Copy(columns, others)
+	return columns
 }
 
 // grantorColumn is the column that shows the relation's owner, in place of the view's owner, as the grantor.

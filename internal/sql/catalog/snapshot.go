@@ -101,7 +101,7 @@ func NewSnapshot(spec Spec) *Snapshot {
 // still name them. A table keeps its columns, and is among those returned, where one of these decides with others how
 // rows may be written. The snapshot is s where there is nothing to leave out.
 func (s *Snapshot) WithoutColumns(columns map[uint32][]string) (smaller *Snapshot, stillUsed []Name) {
-	spec, found := s.spec, false
+	spec, isChanged := s.spec, false
 	spec.Relations = slices.Clone(s.spec.Relations)
 	for i, relation := range spec.Relations {
 		names := columns[relation.OID]
@@ -116,7 +116,7 @@ func (s *Snapshot) WithoutColumns(columns map[uint32][]string) (smaller *Snapsho
 		relationCopy.Columns, relationCopy.WaitingColumns = nil, nil
 		for _, c := range relation.Columns {
 			if slices.Contains(names, c.Name) {
-				relationCopy.WaitingColumns, found = append(relationCopy.WaitingColumns, c.Name), true
+				relationCopy.WaitingColumns, isChanged = append(relationCopy.WaitingColumns, c.Name), true
 			} else {
 				relationCopy.Columns = append(relationCopy.Columns, c)
 			}
@@ -124,7 +124,7 @@ func (s *Snapshot) WithoutColumns(columns map[uint32][]string) (smaller *Snapsho
 		spec.Relations[i] = &relationCopy
 	}
 	slices.SortFunc(stillUsed, func(a, b Name) int { return strings.Compare(a.String(), b.String()) })
-	if !found {
+	if !isChanged {
 		return s, stillUsed
 	}
 	return NewSnapshot(spec), stillUsed

@@ -63,9 +63,9 @@ func TestNamesAreResolvedAsPostgreSQLDoes(t *testing.T) {
 
 func TestVersionIsOfTheContent(t *testing.T) {
 	a := catalog.NewSnapshot(spec()).Version()
-	turned := spec()
-	turned.Relations[0], turned.Relations[1] = turned.Relations[1], turned.Relations[0]
-	if catalog.NewSnapshot(turned).Version() != a {
+	reordered := spec()
+	reordered.Relations[0], reordered.Relations[1] = reordered.Relations[1], reordered.Relations[0]
+	if catalog.NewSnapshot(reordered).Version() != a {
 		t.Error("the order of reading counts")
 	}
 	for name, change := range map[string]func(*catalog.Spec){
@@ -85,23 +85,23 @@ func TestVersionIsOfTheContent(t *testing.T) {
 }
 
 func TestQuoting(t *testing.T) {
-	for in, want := range map[string]string{
+	for name, want := range map[string]string{
 		"people": "people", "People": `"People"`, "a b": `"a b"`, `a"b`: `"a""b"`, "user": `"user"`, "1a": `"1a"`,
 		"": `""`, "é": `"é"`, "_a1": "_a1", "a$": `"a$"`,
 	} {
-		if got := catalog.QuoteIdent(in); got != want {
-			t.Errorf("%q: %s", in, got)
+		if got := catalog.QuoteIdent(name); got != want {
+			t.Errorf("%q: %s", name, got)
 		}
 	}
-	for in, want := range map[string]string{"a": "'a'", "it's": "'it''s'", `a\'b`: `E'a\\''b'`, "": "''"} {
-		if got := catalog.QuoteLiteral(in); got != want {
-			t.Errorf("%q: %s", in, got)
+	for name, want := range map[string]string{"a": "'a'", "it's": "'it''s'", `a\'b`: `E'a\\''b'`, "": "''"} {
+		if got := catalog.QuoteLiteral(name); got != want {
+			t.Errorf("%q: %s", name, got)
 		}
 	}
 }
 
 func TestShadowNames(t *testing.T) {
-	for in, want := range map[catalog.Name]catalog.Name{
+	for original, want := range map[catalog.Name]catalog.Name{
 		n("pg_catalog", "pg_class"):         n("pgconsent_catalog", "pg_class"),
 		n("information_schema", "tables"):   n("pgconsent_catalog", "is_tables"),
 		n("pg_catalog", "pg_authid"):        {},
@@ -109,8 +109,8 @@ func TestShadowNames(t *testing.T) {
 		n("pg_catalog", "pg_statistic"):     {},
 		n("information_schema", "pg_class"): {},
 	} {
-		if got, ok := catalog.ShadowRelation(in); got != want || ok != (want != catalog.Name{}) {
-			t.Errorf("%s: %s, %v", in, got, ok)
+		if got, ok := catalog.ShadowRelation(original); got != want || ok != (want != catalog.Name{}) {
+			t.Errorf("%s: %s, %v", original, got, ok)
 		}
 	}
 	if got, ok := catalog.ShadowFunction("pg_get_constraintdef"); !ok || got != n("pgconsent_catalog", "pg_get_constraintdef") {
@@ -119,11 +119,11 @@ func TestShadowNames(t *testing.T) {
 	if _, ok := catalog.ShadowFunction("count"); ok {
 		t.Error("count has a stand-in")
 	}
-	seen := map[catalog.Name]bool{}
+	seenViews := map[catalog.Name]bool{}
 	for _, s := range catalog.Shadows() {
-		if seen[s.View()] {
+		if seenViews[s.View()] {
 			t.Errorf("%s twice", s.View())
 		}
-		seen[s.View()] = true
+		seenViews[s.View()] = true
 	}
 }

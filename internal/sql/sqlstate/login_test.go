@@ -13,15 +13,15 @@ func (f fromServer) SQLState() string { return string(f) }
 
 func TestLoginFailed(t *testing.T) {
 	for _, c := range []struct {
-		cause error
-		want  Code
+		loginError error
+		want       Code
 	}{
 		{fmt.Errorf("connect: %w", fromServer("53300")), TooManyConnections},
 		{fmt.Errorf("connect: %w", fromServer("28P01")), ConnectionFailure},
 		{errors.New("no route to host"), ConnectionFailure},
 	} {
-		if e := LoginFailedError("pgconsent_control", c.cause); e.Code != c.want || !errors.Is(e, c.cause) {
-			t.Errorf("%v: %v", c.cause, e)
+		if e := LoginFailedError("pgconsent_control", c.loginError); e.Code != c.want || !errors.Is(e, c.loginError) {
+			t.Errorf("%v: %v", c.loginError, e)
 		}
 	}
 }

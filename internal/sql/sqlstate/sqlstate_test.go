@@ -11,14 +11,14 @@ import (
 	"testing"
 )
 
-// Two errors on one code, or a code that is none, would mislead every driver.
+// Each code is a valid SQLSTATE and is used once: otherwise drivers would take one error for another.
 func TestCodesAreDistinctSQLSTATEs(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "sqlstate.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	valid := regexp.MustCompile(`^[0-9A-Z]{5}$`)
-	seen := map[string]string{}
+	seenCodes := map[string]string{}
 	ast.Inspect(file, func(n ast.Node) bool {
 		spec, ok := n.(*ast.ValueSpec)
 		if !ok {
@@ -31,28 +31,28 @@ func TestCodesAreDistinctSQLSTATEs(t *testing.T) {
 		if !valid.MatchString(code) {
 			t.Errorf("%s is %q, which is no SQLSTATE", name, code)
 		}
-		if other, twice := seen[code]; twice {
+		if other, isTwice := seenCodes[code]; isTwice {
 			t.Errorf("%s and %s are both %s", name, other, code)
 		}
-		seen[code] = name
+		seenCodes[code] = name
 		return true
 	})
-	if len(seen) < 20 {
-		t.Errorf("only %d codes were found", len(seen))
+	if len(seenCodes) < 20 {
+		t.Errorf("only %d codes were found", len(seenCodes))
 	}
 }
 
 func TestFromKeepsOurErrorsAndHidesOthers(t *testing.T) {
-	ours := New(InsufficientPrivilege, ReasonRelation, "no")
-	if got := AsError(fmt.Errorf("wrapped: %w", ours)); got != ours {
+	ownError := New(InsufficientPrivilege, ReasonRelation, "no")
+	if got := AsError(fmt.Errorf("wrapped: %w", ownError)); got != ownError {
 		t.Errorf("got %v, want the error in the chain", got)
 	}
-	secret := errors.New("password of arcive_owner")
-	got := AsError(secret)
+	foreignError := errors.New("password of arcive_owner")
+	got := AsError(foreignError)
 	if got.Code != InternalError || strings.Contains(got.Message+got.Detail+got.Hint, "password") {
 		t.Errorf("got %+v: another error leaves with a fixed text", got)
 	}
-	if !errors.Is(got, secret) {
+	if !errors.Is(got, foreignError) {
 		t.Error("the log loses the cause")
 	}
 	if AsError(nil) != nil {

@@ -12,19 +12,19 @@ func copiedTokens(tokens []Token) int {
 	// for each token that opens a parenthesis or bracket, the number of the token that closes it
 	closing := make([]int, len(tokens))
 	columns := map[int]int{} // for each token that opens a parenthesis or bracket, the number of commas directly inside
-	var open []int
+	var openTokens []int
 	for i, t := range tokens {
 		switch t.Kind {
 		case OpenParen, OpenBracket:
-			open = append(open, i)
+			openTokens = append(openTokens, i)
 		case CloseParen, CloseBracket:
-			if len(open) > 0 {
-				closing[open[len(open)-1]] = i
-				open = open[:len(open)-1]
+			if len(openTokens) > 0 {
+				closing[openTokens[len(openTokens)-1]] = i
+				openTokens = openTokens[:len(openTokens)-1]
 			}
 		case Comma:
-			if len(open) > 0 {
-				columns[open[len(open)-1]]++
+			if len(openTokens) > 0 {
+				columns[openTokens[len(openTokens)-1]]++
 			}
 		}
 	}

@@ -9,7 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// A source that is copied for each of many columns is refused before the parser sees it; what people write is not.
+// A text is refused before it is parsed if the parser would copy a long source for each of many columns. Texts that
+// people write are not refused.
 func TestCopiedSources(t *testing.T) {
 	list := func(n int, item string) string { return strings.TrimSuffix(strings.Repeat(item+",", n), ",") }
 	for _, sql := range []string{

@@ -108,7 +108,7 @@ func (s *Source) findClauses(out *Clauses, from, where, end int) bool {
 // conditions are removed.
 func (s *Source) conjunctSpans(first, end int) []Span {
 	var ends []int // the tokens AND, and the end
-	depth, cases, between := 0, 0, 0
+	depth, openCases, openBetweens := 0, 0, 0
 	for i := first; i < end; i++ {
 		switch s.Tokens[i].Kind {
 		case OpenParen, OpenBracket:
@@ -121,16 +121,16 @@ func (s *Source) conjunctSpans(first, end int) []Span {
 		}
 		switch kind := s.Tokens[i].Kind; {
 		case kind == kwCase:
-			cases++
+			openCases++
 		case kind == kwEnd:
-			cases--
-		case cases > 0:
+			openCases--
+		case openCases > 0:
 		case kind == kwBetween:
-			between++
+			openBetweens++
 		case kind == kwOr:
 			return []Span{{s.Tokens[first].Start, s.Tokens[end-1].End}}
-		case kind == kwAnd && between > 0:
-			between--
+		case kind == kwAnd && openBetweens > 0:
+			openBetweens--
 		case kind == kwAnd:
 			ends = append(ends, i)
 		}
@@ -141,8 +141,8 @@ func (s *Source) conjunctSpans(first, end int) []Span {
 			return nil
 		}
 		if s.KindAt(first) == OpenParen && s.ClosingParen(first) == e-1 {
-			if inner := s.conjunctSpans(first+1, e-1); len(inner) > 1 {
-				out, first = append(out, inner...), e+1
+			if innerSpans := s.conjunctSpans(first+1, e-1); len(innerSpans) > 1 {
+				out, first = append(out, innerSpans...), e+1
 				continue
 			}
 		}

@@ -26,9 +26,9 @@ func TestClauses(t *testing.T) {
 		"SELECT a FROM t GROUP BY b": "",
 		"":                           "",
 	} {
-		source, refused := Scan(sql)
-		if refused != nil {
-			t.Fatal(refused)
+		source, refusal := Scan(sql)
+		if refusal != nil {
+			t.Fatal(refusal)
 		}
 		c, ok := source.Clauses()
 		got := ""
@@ -45,15 +45,15 @@ func TestClauses(t *testing.T) {
 	}
 }
 
-// Whatever a text is, its clauses lie within it, one behind the other.
+// The clauses that are found in any text lie within it, one after the other.
 func FuzzClauses(f *testing.F) {
 	for _, sql := range []string{"SELECT a FROM t WHERE (b AND c) AND d", "FROM WHERE AND", "FROM ( WHERE ) AND",
 		"FROM a WHERE (AND)", "FROM a WHERE CASE END AND b)"} {
 		f.Add(sql)
 	}
 	f.Fuzz(func(t *testing.T, sql string) {
-		source, refused := Scan(sql)
-		if refused != nil {
+		source, refusal := Scan(sql)
+		if refusal != nil {
 			return
 		}
 		c, ok := source.Clauses()
@@ -72,7 +72,7 @@ func FuzzClauses(f *testing.F) {
 	})
 }
 
-// The conditions of a query are found wherever it stands.
+// The conditions of a query's WHERE are found wherever the query is in the text.
 func TestJoined(t *testing.T) {
 	for sql, want := range map[string]string{
 		"SELECT a FROM t WHERE b = 1":                                                                "b = 1",
@@ -84,13 +84,13 @@ func TestJoined(t *testing.T) {
 		"DELETE FROM t WHERE substring(a FROM 1 FOR 2) = 'b' AND t.where AND (c, d) = (1, 2)":        "substring(a FROM 1 FOR 2) = 'b'|t.where|(c, d) = (1, 2)",
 		"SELECT a AS where FROM t WHERE CAST(a AS int) BETWEEN 1 AND 2 AND date 'x' < c FOR UPDATE;": "CAST(a AS int) BETWEEN 1 AND 2|date 'x' < c",
 	} {
-		source, refused := Scan(sql)
-		if refused != nil {
-			t.Fatal(refused)
+		source, refusal := Scan(sql)
+		if refusal != nil {
+			t.Fatal(refusal)
 		}
-		tree, refused := source.Parse()
-		if refused != nil {
-			t.Fatal(refused)
+		tree, refusal := source.Parse()
+		if refusal != nil {
+			t.Fatal(refusal)
 		}
 		where := whereOf(tree.ProtoReflect())
 		spans, ok := source.WhereConditions(where)
@@ -104,7 +104,7 @@ func TestJoined(t *testing.T) {
 	}
 }
 
-// whereOf is the first WHERE of a tree.
+// whereOf returns the first WHERE of a tree.
 func whereOf(m protoreflect.Message) (where *Node) {
 	if f := m.Descriptor().Fields().ByName("where_clause"); f != nil && m.Has(f) {
 		return m.Get(f).Message().Interface().(*Node)
@@ -114,13 +114,13 @@ func whereOf(m protoreflect.Message) (where *Node) {
 		case f.Message() == nil:
 		case f.IsList():
 			for i := range v.List().Len() {
-				if found := whereOf(v.List().Get(i).Message()); found != nil {
-					where = found
+				if inner := whereOf(v.List().Get(i).Message()); inner != nil {
+					where = inner
 				}
 			}
 		default:
-			if found := whereOf(v.Message()); found != nil {
-				where = found
+			if inner := whereOf(v.Message()); inner != nil {
+				where = inner
 			}
 		}
 		return where == nil

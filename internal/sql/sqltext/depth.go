@@ -1,7 +1,7 @@
 package sqltext
 
 // The parser's output functions recurse once per level of the tree, in C, without a guard. So 24,000 operators end the
-// process. deepest bounds that depth from the tokens alone, before anything recurses.
+// process. maxTreeDepth bounds that depth from the tokens alone, before anything recurses.
 //
 // Nesting is counted, lists are not. Each parenthesis, bracket or CASE is a level. Inside it, every operator and
 // keyword since the last separator may nest once. A chain such as 1+1+1 is a tree as deep as it is long, and a level

@@ -13,7 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// treeDepth is how deep messages nest: what the parser's C functions recurse over.
+// treeDepth returns how deeply messages are nested, over which the parser's C functions recurse.
 func treeDepth(m proto.Message) int { return messageDepth(m.ProtoReflect()) }
 
 func messageDepth(m protoreflect.Message) int {
@@ -33,11 +33,11 @@ func messageDepth(m protoreflect.Message) int {
 	return deepest + 1
 }
 
-// messagesPerLevel bounds what one counted level may cost: a sub-select counts four (a parenthesis and three for
-// SELECT) and takes some ten messages.
+// messagesPerLevel is an upper bound of the nested messages for one counted level. A sub-select counts as four levels
+// (a parenthesis, and three for SELECT) and has some ten messages.
 const messagesPerLevel = 6
 
-// shapes nest in every way the grammar has. Each is prefix, what is repeated, and suffix, also repeated.
+// shapes are texts that nest in all ways of the grammar: head, open repeated, middle, and close repeated.
 var shapes = []struct{ name, head, open, middle, close string }{
 	{"plus", "SELECT 1", "+1", "", ""},
 	{"casts", "SELECT 1", "::int", "", ""},
@@ -95,18 +95,19 @@ func (s shape) text(n int) string {
 
 type shape struct{ head, open, middle, close string }
 
-// What is accepted is shallow, whichever way it nests, and nothing ends the process.
+// Every text that Scan accepts has a tree within the bound, however it is nested, and parsing it does not end the
+// process.
 func TestDepthBound(t *testing.T) {
 	tier.All(t)
 	for _, s := range shapes {
 		for _, n := range []int{1, 90, 900, 24_000, 200_000} {
 			text := shape{s.head, s.open, s.middle, s.close}.text(n)
-			source, refused := Scan(text)
-			if refused != nil {
+			source, refusal := Scan(text)
+			if refusal != nil {
 				continue
 			}
-			tree, refused := source.Parse()
-			if refused != nil {
+			tree, refusal := source.Parse()
+			if refusal != nil {
 				continue
 			}
 			bound := maxTreeDepth(source.Tokens)
@@ -117,7 +118,7 @@ func TestDepthBound(t *testing.T) {
 	}
 }
 
-// What lists and does not nest is not refused for its length.
+// Long texts without nesting are not refused.
 func TestDepthOfFlatText(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -144,7 +145,7 @@ func TestDepthOfFlatText(t *testing.T) {
 	}
 }
 
-// The same on a stack of a megabyte, in a process of its own: the bound leaves room.
+// The tests of depth pass in a process with a stack of one megabyte.
 func TestSmallStack(t *testing.T) {
 	tier.All(t)
 	if os.Getenv("SQLTEXT_SMALL_STACK") != "" {
@@ -157,13 +158,13 @@ func TestSmallStack(t *testing.T) {
 	}
 }
 
-// Random texts of tokens that nest: what is accepted keeps the bound.
+// Random texts that Scan accepts have trees within the bound.
 func TestDepthOfRandomText(t *testing.T) {
 	tier.All(t)
 	words := strings.Fields("( ) ( ) [ ] , ; 1 a 'x' + - * :: int NOT AND OR BETWEEN CASE WHEN THEN ELSE END " +
 		"SELECT FROM WHERE UNION JOIN ON t IN IS NULL AS . f( ARRAY[ LEFT GROUP BY COLLATE LIKE ESCAPE AT TIME ZONE INTERVAL DISTINCT")
 	random := rand.New(rand.NewPCG(1, 2))
-	parsed := 0
+	parsedCount := 0
 	for range 20_000 {
 		var b strings.Builder
 		b.WriteString("SELECT ")
@@ -171,25 +172,25 @@ func TestDepthOfRandomText(t *testing.T) {
 			b.WriteString(words[random.IntN(len(words))])
 			b.WriteByte(' ')
 		}
-		// Repeating a piece makes chains.
+		// Repeating a piece of text makes chains of operators.
 		text := b.String()
 		if random.IntN(3) == 0 {
 			text += strings.Repeat(strings.TrimPrefix(b.String(), "SELECT "), 1+random.IntN(40))
 		}
-		source, refused := Scan(text)
-		if refused != nil {
+		source, refusal := Scan(text)
+		if refusal != nil {
 			continue
 		}
-		tree, refused := source.Parse()
-		if refused != nil {
+		tree, refusal := source.Parse()
+		if refusal != nil {
 			continue
 		}
-		parsed++
+		parsedCount++
 		if depth, bound := treeDepth(tree), maxTreeDepth(source.Tokens); depth > messagesPerLevel*bound+20 {
 			t.Fatalf("%s: the tree is %d deep, the bound says %d", text, depth, bound)
 		}
 	}
-	if parsed < 100 {
-		t.Errorf("only %d random texts parsed", parsed)
+	if parsedCount < 100 {
+		t.Errorf("only %d random texts parsed", parsedCount)
 	}
 }

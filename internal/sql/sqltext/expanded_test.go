@@ -7,14 +7,16 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// What PostgreSQL makes copies of is refused where copies hold copies, however few of them a text has; what people
-// write is not.
+// PostgreSQL copies operands of IN and BETWEEN. A text in which copies contain copies is refused, however short it is;
+// texts that people write are not.
 func TestNestedCopiesAreRefused(t *testing.T) {
-	nested := func(n int, of string) string { return strings.Repeat("(", n) + "x" + strings.Repeat(of+")", n) }
+	nested := func(n int, repeated string) string {
+		return strings.Repeat("(", n) + "x" + strings.Repeat(repeated+")", n)
+	}
 	list := func(n int) string { return "(a" + strings.Repeat(", a", n-1) + ")" }
 	for _, c := range []struct {
-		is      string
-		refused bool
+		condition string
+		isRefused bool
 	}{
 		{nested(24, " BETWEEN a AND b"), true},
 		{nested(24, " NOT BETWEEN a AND b"), true},
@@ -29,14 +31,14 @@ func TestNestedCopiesAreRefused(t *testing.T) {
 		{nested(4, " BETWEEN a AND b"), false},
 		{"x BETWEEN a AND b" + strings.Repeat(" AND x BETWEEN a AND b", 2000), false},
 	} {
-		_, err := Parse("SELECT " + c.is)
-		if got := err != nil && err.Code == sqlstate.ProgramLimitExceeded; got != c.refused || err != nil && !got {
-			t.Errorf("%.60s: %v", c.is, err)
+		_, err := Parse("SELECT " + c.condition)
+		if got := err != nil && err.Code == sqlstate.ProgramLimitExceeded; got != c.isRefused || err != nil && !got {
+			t.Errorf("%.60s: %v", c.condition, err)
 		}
 	}
 }
 
-// A run has all the characters that PostgreSQL's scanner takes for those of operators, and ends with any other.
+// A run consists of the characters that PostgreSQL's scanner accepts in operators, and ends at any other.
 func TestRunsOfOperators(t *testing.T) {
 	const operators = "~!@#^&|`?+-*/%<>="
 	for c := range byte(128) {

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// Of each kind of message the fields that are read are those of the grammar, in its order.
+// For each kind of message, readFields finds the fields of the grammar, in its order.
 func TestFieldsAreThoseOfTheGrammar(t *testing.T) {
 	n := 0
 	protoregistry.GlobalTypes.RangeMessages(func(kind protoreflect.MessageType) bool {
@@ -57,7 +57,7 @@ func TestFieldsAreThoseOfTheGrammar(t *testing.T) {
 	}
 }
 
-// Messages finds what protobuf's own reflection finds.
+// EachMessage finds the same messages as protobuf's own reflection.
 func TestMessagesAreThoseOfReflection(t *testing.T) {
 	for _, text := range []string{
 		"SELECT a.b[1:2], 'x'::text, 1.5, B'1', true, NULL, count(*) FILTER (WHERE c) OVER w FROM t a JOIN LATERAL f($1) ON true " +
@@ -93,7 +93,7 @@ func TestMessagesAreThoseOfReflection(t *testing.T) {
 	}
 }
 
-// What is not there has nothing inside.
+// A nil message contains no messages.
 func TestMessagesOfNil(t *testing.T) {
 	if NodeContent(nil) != nil || NodeContent(&Node{}) != nil || NodeKind(nil) != "Node" {
 		t.Error("nothing has a content")

@@ -18,7 +18,7 @@ func (l Literal) Value(text string) string {
 }
 
 const (
-	maxShapedText = 8 << 10 // bytes of a text that Shape looks at
+	maxShapedText = 8 << 10 // bytes of a text that TextShape reads
 	maxLiterals   = 64
 	maxDigits     = 9 // an integer of so many digits is an int4
 )

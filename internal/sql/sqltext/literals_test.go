@@ -50,7 +50,7 @@ func TestShape(t *testing.T) {
 	}
 }
 
-// What looks like a literal within a comment or a name is none.
+// Characters inside a comment or a quoted name are no literal, even if they look like one.
 func TestHasLiterals(t *testing.T) {
 	for text, want := range map[string]bool{
 		"SELECT * FROM t WHERE id = 12 AND name = 'a'":      true,
@@ -71,42 +71,42 @@ func TestHasLiterals(t *testing.T) {
 	}
 }
 
-// Texts of one shape have the same tokens, but for the literals, if those of one of them are tokens.
+// Two texts of one shape have the same tokens, except for the literals, if the literals of one of them are tokens.
 func TestTextsOfOneShape(t *testing.T) {
 	pieces := []string{"SELECT", " ", " a", "=", "(", ")", ",", ";", "12", "7", "'x'", "'a b'", "''", "'", `"`, `\`, "--", "/*", "*/", "\n",
 		"E'", "U&'", "x.5", "1e5", "<", ">", "-", "::text", "é", "'é'"}
 	other := []string{"'; DROP TABLE a'", "'--'", "'*/'", "'/*'", `'"'`, "'1'", "' '"}
-	compared := 0
+	comparedCount := 0
 	property.CheckMore(t, 20, func(r *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 1, 14).Draw(r, "pieces"), "")
 		shape, literals := TextShape(text)
-		source, refused := Scan(text)
-		if shape == "" || refused != nil || !source.HasLiterals(literals) {
+		source, refusal := Scan(text)
+		if shape == "" || refusal != nil || !source.HasLiterals(literals) {
 			return
 		}
 		var changed strings.Builder
-		copied := 0
+		copiedEnd := 0
 		for _, l := range literals {
 			literal := rapid.SampledFrom([]string{"0", "5", "007", "123456789"}).Draw(r, "number")
 			if l.IsString(text) {
 				literal = rapid.SampledFrom(other).Draw(r, "string")
 			}
-			changed.WriteString(text[copied:l.Start] + literal)
-			copied = l.End
+			changed.WriteString(text[copiedEnd:l.Start] + literal)
+			copiedEnd = l.End
 		}
-		changed.WriteString(text[copied:])
-		again, at := TextShape(changed.String())
-		if again != shape {
+		changed.WriteString(text[copiedEnd:])
+		changedShape, changedLiterals := TextShape(changed.String())
+		if changedShape != shape {
 			r.Fatalf("%q and %q have other shapes", text, changed.String())
 		}
-		with, refused := Scan(changed.String())
-		if refused != nil || !with.HasLiterals(at) ||
-			!slices.EqualFunc(source.Tokens, with.Tokens, func(a, b Token) bool { return a.Kind == b.Kind && a.Keyword == b.Keyword }) {
-			r.Fatalf("%q has other tokens than %q: %v", changed.String(), text, refused)
+		changedSource, refusal := Scan(changed.String())
+		if refusal != nil || !changedSource.HasLiterals(changedLiterals) ||
+			!slices.EqualFunc(source.Tokens, changedSource.Tokens, func(a, b Token) bool { return a.Kind == b.Kind && a.Keyword == b.Keyword }) {
+			r.Fatalf("%q has other tokens than %q: %v", changed.String(), text, refusal)
 		}
-		compared++
+		comparedCount++
 	})
-	if compared == 0 {
+	if comparedCount == 0 {
 		t.Error("no text has plain literals")
 	}
 }

@@ -9,37 +9,37 @@ import (
 // RelationsOrderedBy returns the relations in FROM whose order may depend on one of the operators, or nil if the tree
 // has none. Subqueries in expressions without these operators are left out.
 func RelationsOrderedBy(m proto.Message, operators []string) map[*RangeVar]bool {
-	found, hasRelation := relationsOrderedBy(m, operators, false)
+	relations, hasRelation := relationsOrderedBy(m, operators, false)
 	if !hasRelation {
 		return nil
 	}
 	out := map[*RangeVar]bool{}
-	for _, r := range found {
+	for _, r := range relations {
 		out[r] = true
 	}
 	return out
 }
 
-func relationsOrderedBy(m proto.Message, operators []string, inFrom bool) (found []*RangeVar, has bool) {
-	inner := false
+func relationsOrderedBy(m proto.Message, operators []string, inFrom bool) (relations []*RangeVar, hasOperator bool) {
+	childInFrom := false
 	switch n := m.(type) {
 	case *RangeVar:
 		if inFrom {
 			return []*RangeVar{n}, false
 		}
 	case *Node, *JoinExpr:
-		inner = inFrom
+		childInFrom = inFrom
 	case *String:
 		// A name that reads like an operator cannot be told from one here, and is taken for one.
-		has = slices.Contains(operators, n.Sval)
+		hasOperator = slices.Contains(operators, n.Sval)
 	}
 	_, isSelect := m.(*SelectStmt)
 	EachMessage(m, func(field string, child proto.Message) {
-		below, belowHas := relationsOrderedBy(child, operators, inner || isSelect && field == "from_clause")
-		found, has = append(found, below...), has || belowHas
+		childRelations, childHas := relationsOrderedBy(child, operators, childInFrom || isSelect && field == "from_clause")
+		relations, hasOperator = append(relations, childRelations...), hasOperator || childHas
 	})
-	if _, isSublink := m.(*SubLink); isSublink && !has {
+	if _, isSublink := m.(*SubLink); isSublink && !hasOperator {
 		return nil, false
 	}
-	return found, has
+	return relations, hasOperator
 }

@@ -20,9 +20,9 @@ func TestRelationsOrderedBy(t *testing.T) {
 		"INSERT INTO t SELECT a FROM u JOIN v USING (a) ORDER BY b <-> c":                "u v",
 		"SELECT a FROM t JOIN u USING (a) ORDER BY b - c":                                "",
 	} {
-		tree, refused := Parse(sql)
-		if refused != nil {
-			t.Fatal(refused)
+		tree, refusal := Parse(sql)
+		if refusal != nil {
+			t.Fatal(refusal)
 		}
 		var names []string
 		for r := range RelationsOrderedBy(tree, []string{"<->", "<#>"}) {

@@ -75,18 +75,18 @@ func (s *Source) parserText() string {
 	var out []byte
 	for i := 0; i+1 < len(s.Tokens); i++ {
 		a, b := s.Tokens[i], s.Tokens[i+1]
-		escaped := a.Kind == unicodeStringConst || a.Kind == unicodeIdent
-		if escaped && a.End <= a.Start { // the scanner returns such a token for a literal that UESCAPE follows
+		mayHaveUescape := a.Kind == unicodeStringConst || a.Kind == unicodeIdent
+		if mayHaveUescape && a.End <= a.Start { // the scanner returns such a token for a literal that UESCAPE follows
 			a.End = unicodeLiteralEnd(s.Text, a.Start, b.Start)
 		}
-		if b.Start-a.End < 3 || !escaped && a.End-a.Start > 7 || strings.TrimSpace(s.Text[a.End:b.Start]) == "" {
+		if b.Start-a.End < 3 || !mayHaveUescape && a.End-a.Start > 7 || strings.TrimSpace(s.Text[a.End:b.Start]) == "" {
 			continue
 		}
-		seconds := "uescape"
-		if !escaped {
-			seconds = lookaheadWords[strings.ToLower(s.TokenText(a))]
+		secondWords := "uescape"
+		if !mayHaveUescape {
+			secondWords = lookaheadWords[strings.ToLower(s.TokenText(a))]
 		}
-		if !slices.Contains(strings.Fields(seconds), strings.ToLower(s.TokenText(b))) {
+		if !slices.Contains(strings.Fields(secondWords), strings.ToLower(s.TokenText(b))) {
 			continue
 		}
 		if out == nil {
@@ -104,20 +104,20 @@ func (s *Source) parserText() string {
 
 // WithoutLiterals returns the text without comments, and with a blank for each literal.
 func (s *Source) WithoutLiterals() string {
-	var bare strings.Builder
+	var remaining strings.Builder
 	for _, t := range s.Tokens {
 		if !t.IsConstant() {
-			bare.WriteString(s.TokenText(t))
+			remaining.WriteString(s.TokenText(t))
 		}
-		bare.WriteByte(' ')
+		remaining.WriteByte(' ')
 	}
-	return bare.String()
+	return remaining.String()
 }
 
 // hideLiteral removes a literal from "syntax error at or near": messages are logged, and literals must not be.
 func (s *Source) hideLiteral(e *sqlstate.Error) *sqlstate.Error {
-	before, _, quotes := strings.Cut(e.Message, " at or near ")
-	if !quotes {
+	before, _, hasToken := strings.Cut(e.Message, " at or near ")
+	if !hasToken {
 		return e
 	}
 	chars := 0

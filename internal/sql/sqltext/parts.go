@@ -3,8 +3,8 @@ package sqltext
 // SplitStatements returns where each statement of a text starts and ends, in bytes; a statement starts behind the
 // semicolon of the one before. It is nil unless each of them parses alone to the tree that it has in the whole text.
 func SplitStatements(text string) [][2]int {
-	tree, refused := Parse(text)
-	if refused != nil {
+	tree, refusal := Parse(text)
+	if refusal != nil {
 		return nil
 	}
 	var parts [][2]int
@@ -14,11 +14,11 @@ func SplitStatements(text string) [][2]int {
 		if raw.StmtLen == 0 {
 			end = len(text)
 		}
-		alone, refused := Parse(text[start:end])
-		if refused != nil || len(alone.Stmts) != 1 {
+		aloneTree, refusal := Parse(text[start:end])
+		if refusal != nil || len(aloneTree.Stmts) != 1 {
 			return nil
 		}
-		if !equalTrees(alone.Stmts[0], raw) {
+		if !equalTrees(aloneTree.Stmts[0], raw) {
 			return nil
 		}
 		parts = append(parts, [2]int{start, end})

@@ -13,10 +13,10 @@ func equalTrees(a, b proto.Message) bool {
 	if reflect.TypeOf(a) != reflect.TypeOf(b) || hasUnknownFields(a) || hasUnknownFields(b) {
 		return false
 	}
-	if and, ok := a.(*BoolExpr); ok && and.Boolop == AND_EXPR {
+	if conjunction, ok := a.(*BoolExpr); ok && conjunction.Boolop == AND_EXPR {
 		other := b.(*BoolExpr)
-		return other.Boolop == AND_EXPR && equalNodeLists([]*Node{and.Xpr}, []*Node{other.Xpr}) &&
-			equalNodeLists(conjuncts(and), conjuncts(other))
+		return other.Boolop == AND_EXPR && equalNodeLists([]*Node{conjunction.Xpr}, []*Node{other.Xpr}) &&
+			equalNodeLists(conjuncts(conjunction), conjuncts(other))
 	}
 	vb := reflect.ValueOf(b).Elem()
 	for _, i := range fields.scalars {

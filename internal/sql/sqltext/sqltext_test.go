@@ -34,21 +34,21 @@ func TestScanRefuses(t *testing.T) {
 	}
 }
 
-// What is no text is none wherever it stands, and of every length.
+// Bytes that are not UTF-8 are refused wherever they are in the text, and however long it is.
 func TestInvalidUTF8Anywhere(t *testing.T) {
 	for _, broken := range []string{"\x00", "\xff", "\xc3", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\xc0\x80"} {
 		for _, text := range []string{"", "SELECT 1", "SELECT 'ä', \"é\" -- €", strings.Repeat("SELECT 1;", 10_000)} {
-			for _, at := range []int{0, len(text) / 2, len(text)} {
-				if _, err := Scan(text[:at] + broken + text[at:]); err == nil || err.Code != sqlstate.CharacterNotInRepertoire {
-					t.Errorf("%q at %d of %.20q: %v", broken, at, text, err)
+			for _, offset := range []int{0, len(text) / 2, len(text)} {
+				if _, err := Scan(text[:offset] + broken + text[offset:]); err == nil || err.Code != sqlstate.CharacterNotInRepertoire {
+					t.Errorf("%q at %d of %.20q: %v", broken, offset, text, err)
 				}
 			}
 		}
 	}
 }
 
-// Whatever the form of a literal: an error does not quote it, a fingerprint leaves it out, and what is named is no
-// literal.
+// Whatever form a literal has, an error message does not quote it, and WithoutLiterals leaves it out. Names are not
+// taken for literals.
 func TestLiteralsAreLeftOut(t *testing.T) {
 	for _, literal := range []string{"'4711'", "E'4711'", "N'4711'", "U&'4711'", "U&'d!0061 4711' UESCAPE '!'",
 		"$$4711$$", "$a$4711$a$", "B'0100111'", "X'4711'", "4711", "47.11", "47e11", ".4711", "0x4711", "4_711", "$4711", "'4' /* x */\n'711'"} {
@@ -62,14 +62,15 @@ func TestLiteralsAreLeftOut(t *testing.T) {
 				}
 				continue
 			}
-			if bare := source.WithoutLiterals(); strings.Contains(bare, "711") || strings.Contains(bare, "0100111") {
-				t.Errorf("%s: without literals %q", text, bare)
+			if withoutLiterals := source.WithoutLiterals(); strings.Contains(withoutLiterals, "711") ||
+				strings.Contains(withoutLiterals, "0100111") {
+				t.Errorf("%s: without literals %q", text, withoutLiterals)
 			}
 			if _, err = source.Parse(); err != nil && (strings.Contains(err.Message+err.Detail+err.Hint, "711") || strings.Contains(err.Message, "0100111")) {
 				t.Errorf("%s: %v", text, err)
 			}
 		}
-		// An end is missing: what is there is quoted by nobody.
+		// The end of the literal is missing: the error message must not quote its beginning.
 		for i := range literal[:len(literal)-1] {
 			if _, err := Parse("SELECT " + literal[:i+1]); err != nil && strings.Contains(err.Message, "711") {
 				t.Errorf("%s: %v", literal[:i+1], err)
@@ -84,7 +85,7 @@ func TestLiteralsAreLeftOut(t *testing.T) {
 	}
 }
 
-// A place is that of a token or of none, and a position counts characters.
+// TokenAt returns the token that starts at an offset, or -1. Position counts characters.
 func TestPlaces(t *testing.T) {
 	text := "SELECT 'ä', \"é\" FROM t -- €\nWHERE a = 'ö'"
 	source, err := Scan(text)
@@ -134,7 +135,7 @@ func TestSyntaxError(t *testing.T) {
 	}
 }
 
-// Words in a literal or a comment are not in the bare text.
+// WithoutLiterals leaves out words in literals and comments.
 func TestTextWithoutLiterals(t *testing.T) {
 	s, err := Scan("SELECT a /* at local */ FROM 'json_table('")
 	if err != nil {
@@ -147,12 +148,12 @@ func TestTextWithoutLiterals(t *testing.T) {
 
 func TestSplice(t *testing.T) {
 	text := "SELECT ä, b FROM t WHERE é = 1"
-	at := func(part string) int32 { return int32(strings.Index(text, part)) }
+	offsetOf := func(part string) int32 { return int32(strings.Index(text, part)) }
 	edits := []Edit{
-		{at(" WHERE"), at(" WHERE"), " AS t"},
-		{at("t WHERE"), at("t WHERE") + 1, "(€€)"},
-		{at("b FROM"), at("b FROM"), "first "},
-		{at("b FROM"), at("b FROM") + 1, "B"},
+		{offsetOf(" WHERE"), offsetOf(" WHERE"), " AS t"},
+		{offsetOf("t WHERE"), offsetOf("t WHERE") + 1, "(€€)"},
+		{offsetOf("b FROM"), offsetOf("b FROM"), "first "},
+		{offsetOf("b FROM"), offsetOf("b FROM") + 1, "B"},
 	}
 	s, err := ApplyEdits(text, edits)
 	if err != nil {
@@ -183,8 +184,8 @@ func TestSplice(t *testing.T) {
 	}
 }
 
-// TestSpliceAgreesWithTheModel: whatever is edited, and in whichever order it is asked for, the text is that of a plain
-// model, and each character of it is traced back to where it was, or to its edit.
+// TestSpliceAgreesWithTheModel: whatever the edits are, and in whichever order they are given, the new text is that of
+// a simple model. Each of its characters is traced back to its position in the old text, or to its edit.
 func TestSpliceAgreesWithTheModel(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 9))
 	letters := []rune("aä€😀 b")
@@ -197,48 +198,48 @@ func TestSpliceAgreesWithTheModel(t *testing.T) {
 	}
 	for range 3000 {
 		text := word(60)
-		places := []int{}
+		offsets := []int{}
 		for offset := range text {
-			places = append(places, offset)
+			offsets = append(offsets, offset)
 		}
-		places = append(places, len(text))
+		offsets = append(offsets, len(text))
 		var edits []Edit
 		var want []rune
-		var from []int // of each character of the new text, counted from 1 in the old one
-		keep := func(until int, start *int) {
+		var origins []int // for each character of the new text its position in the old one, counted from 1
+		copyUntil := func(until int, start *int) {
 			for _, r := range text[*start:until] {
-				want, from = append(want, r), append(from, len([]rune(text[:*start]))+1)
+				want, origins = append(want, r), append(origins, len([]rune(text[:*start]))+1)
 				*start += len(string(r))
 			}
 		}
-		put := func(s string, at int) {
+		insertText := func(s string, oldOffset int) {
 			for _, r := range s {
-				want, from = append(want, r), append(from, len([]rune(text[:at]))+1)
+				want, origins = append(want, r), append(origins, len([]rune(text[:oldOffset]))+1)
 			}
 		}
-		at := 0
-		for i := 0; i < len(places); i++ {
-			var here []Edit
+		oldOffset := 0
+		for i := 0; i < len(offsets); i++ {
+			var insertions []Edit
 			for range random.IntN(3) * random.IntN(2) {
-				here = append(here, Edit{int32(places[i]), int32(places[i]), word(3)})
+				insertions = append(insertions, Edit{int32(offsets[i]), int32(offsets[i]), word(3)})
 			}
-			last := min(len(places)-1, i+random.IntN(3)*random.IntN(2))
-			keep(places[i], &at)
-			for _, e := range here {
-				put(e.Text, places[i])
+			endIndex := min(len(offsets)-1, i+random.IntN(3)*random.IntN(2))
+			copyUntil(offsets[i], &oldOffset)
+			for _, e := range insertions {
+				insertText(e.Text, offsets[i])
 			}
-			edits = append(edits, here...)
-			if last > i { // a replacement, asked for at any place among the others
-				e := Edit{int32(places[i]), int32(places[last]), word(4)}
-				put(e.Text, places[i])
-				at = places[last]
-				n := len(edits) - random.IntN(len(here)+1)
+			edits = append(edits, insertions...)
+			if endIndex > i { // a replacement, given at a random position in the list of edits
+				e := Edit{int32(offsets[i]), int32(offsets[endIndex]), word(4)}
+				insertText(e.Text, offsets[i])
+				oldOffset = offsets[endIndex]
+				n := len(edits) - random.IntN(len(insertions)+1)
 				edits = slices.Insert(edits, n, e)
-				i = last - 1
+				i = endIndex - 1
 			}
 		}
-		keep(len(text), &at)
-		for i := len(edits) - 1; i > 0; i-- { // insertions at one place keep their order
+		copyUntil(len(text), &oldOffset)
+		for i := len(edits) - 1; i > 0; i-- { // insertions at one offset keep their order
 			if j := random.IntN(i + 1); edits[i].Start != edits[i].End {
 				e := edits[i]
 				edits = slices.Insert(slices.Delete(edits, i, i+1), j, e)
@@ -248,9 +249,9 @@ func TestSpliceAgreesWithTheModel(t *testing.T) {
 		if err != nil || got.Text != string(want) {
 			t.Fatalf("%q with %v is %q, want %q: %v", text, edits, got.Text, string(want), err)
 		}
-		for i, origin := range from {
-			if is := got.Position(i + 1); is != origin {
-				t.Fatalf("%q with %v is %q: the character %d comes from %d, want %d", text, edits, got.Text, i+1, is, origin)
+		for i, origin := range origins {
+			if gotOrigin := got.Position(i + 1); gotOrigin != origin {
+				t.Fatalf("%q with %v is %q: the character %d comes from %d, want %d", text, edits, got.Text, i+1, gotOrigin, origin)
 			}
 		}
 	}
@@ -267,7 +268,7 @@ func TestProve(t *testing.T) {
 	if err := ProveSameTree(intended("SELECT (a) + 1 FROM t"), "SELECT\n a+1 /* x */ FROM t"); err != nil {
 		t.Errorf("equal trees: %v", err)
 	}
-	// The shapes that a deparser lost its parentheses in: the proof must see each.
+	// Statements whose parentheses a deparser has lost: the proof must notice each.
 	for _, c := range []struct{ intended, text string }{
 		{"SELECT * FROM d WHERE c AND (o = 'me' OR true)::bool", "SELECT * FROM d WHERE c AND o = 'me' OR true::bool"},
 		{"SELECT * FROM d WHERE c AND (o OR true) IN (true)", "SELECT * FROM d WHERE c AND o OR true IN (true)"},
@@ -282,7 +283,7 @@ func TestProve(t *testing.T) {
 			t.Errorf("%q passed for %q: %v", c.text, c.intended, err)
 		}
 	}
-	// What does not fit, with what was put into it, is said as that, and is not proved.
+	// If a text exceeds the bounds because of inserted predicates, the error says so, and the text is not proved.
 	for _, text := range []string{"SELECT 1" + strings.Repeat("+1", MaxDepth),
 		"SELECT 1 -- " + strings.Repeat("x", DefaultMaxBytes), "SELECT 1" +
 			strings.Repeat(",1", MaxTokens/2), "SELECT 1 -- \x00", "SELECT 1 -- \xff", "SELECT " + strings.Repeat("(", DefaultMaxBytes/2)} {
@@ -300,17 +301,17 @@ func TestCount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	counts, known := CountNodeKinds(tree)
-	if !known || counts["RangeVar"] != 4 || counts["SelectStmt"] != 3 || counts["FuncCall"] != 1 || counts["SubLink"] != 2 {
-		t.Errorf("%v %v", known, counts)
+	counts, isComplete := CountNodeKinds(tree)
+	if !isComplete || counts["RangeVar"] != 4 || counts["SelectStmt"] != 3 || counts["FuncCall"] != 1 || counts["SubLink"] != 2 {
+		t.Errorf("%v %v", isComplete, counts)
 	}
 	tree.ProtoReflect().SetUnknown([]byte{0xf8, 0xff, 0xff, 0xff, 0x0f, 1})
-	if _, known := CountNodeKinds(tree); known {
+	if _, isComplete := CountNodeKinds(tree); isComplete {
 		t.Error("an unknown field went unnoticed")
 	}
 }
 
-// The parser crashes on some statements when they are written out again. Reading them must not.
+// The parser's C code crashes when it deparses some statements. Parsing them must not crash.
 func TestOddStatements(t *testing.T) {
 	for _, text := range []string{"COPY t FROM STDIN (NULL 1)", "COPY t FROM STDIN (DELIMITER 5)", "COPY t TO STDOUT (FORMAT, FORCE_NULL (b))",
 		"SELECT (ARRAY[1,2])[1]", "SELECT U&'\\0061' UESCAPE '!'", "SELECT $$a$$, $b$c$b$, E'\\x41', x'1f', b'01', 1_000"} {
@@ -320,7 +321,7 @@ func TestOddStatements(t *testing.T) {
 	}
 }
 
-// FuzzBounds: whatever the text, Scan and Parse return; what parses is within the bound.
+// FuzzBounds: for any text, Scan and Parse return, and the depth of the tree is within the bound.
 func FuzzBounds(f *testing.F) {
 	for _, s := range shapes {
 		f.Add(shape{s.head, s.open, s.middle, s.close}.text(3))
@@ -358,7 +359,8 @@ func BenchmarkParseAndProve(b *testing.B) {
 	}
 }
 
-// The parser reads some words in pairs. A comment between them is white space, as for PostgreSQL, and places stay.
+// The parser joins some pairs of words into one token. As in PostgreSQL, a comment between them counts as white space,
+// and positions stay the same.
 func TestCommentsBetweenPairsOfWords(t *testing.T) {
 	for commented, plain := range map[string]string{
 		"SELECT a NOT /* x */ LIKE b FROM t WHERE no":     "SELECT a NOT         LIKE b FROM t WHERE no",
@@ -381,7 +383,7 @@ func TestCommentsBetweenPairsOfWords(t *testing.T) {
 			t.Errorf("%s: another tree than without the comment", commented)
 		}
 	}
-	// Each of these pairs, in any case, with any comment.
+	// Each of these pairs, in upper and lower case, with different comments between.
 	for text, pairs := range map[string]string{
 		"SELECT a NOT BETWEEN 1 AND 2": "NOT BETWEEN", "SELECT a NOT IN (1)": "NOT IN",
 		"SELECT a NOT LIKE 'b'": "NOT LIKE", "SELECT a NOT ILIKE 'b'": "NOT ILIKE", "SELECT a NOT SIMILAR TO 'b'": "NOT SIMILAR",
@@ -392,20 +394,20 @@ func TestCommentsBetweenPairsOfWords(t *testing.T) {
 	} {
 		first, second, _ := strings.Cut(pairs, " ")
 		for _, gap := range []string{"/**/", " /* x */ ", "/* /* ' */ */\n", " -- '\n", "\n--\n-- b\n", "/*ä*/", " "} {
-			for _, of := range []string{text, strings.ToLower(text)} {
+			for _, plainText := range []string{text, strings.ToLower(text)} {
 				a, b := first, second
-				if of != text {
+				if plainText != text {
 					a, b = strings.ToLower(a), strings.ToLower(b)
 				}
-				commented := strings.Replace(of, a+" "+b, a+gap+b, 1)
+				commented := strings.Replace(plainText, a+" "+b, a+gap+b, 1)
 				tree, err := Parse(commented)
 				if err != nil {
 					t.Errorf("%q: %v", commented, err)
 					continue
 				}
-				plain, err := Parse(of)
+				plain, err := Parse(plainText)
 				if err != nil {
-					t.Fatal(of, err)
+					t.Fatal(plainText, err)
 				}
 				if !equalTrees(tree, plain) {
 					t.Errorf("%q: another tree than without the comment", commented)
@@ -413,17 +415,17 @@ func TestCommentsBetweenPairsOfWords(t *testing.T) {
 			}
 		}
 	}
-	// A comment is not where a literal only looks like one.
+	// A literal that looks like a comment is not one.
 	if _, err := Parse("SELECT a NOT 'x /* y */' LIKE b"); err == nil {
 		t.Error("a literal between the words passes for a comment")
 	}
 }
 
-// A literal that UESCAPE follows directly is read as it is.
+// A literal that UESCAPE follows directly is parsed without changes.
 func TestEscapedLiterals(t *testing.T) {
 	for _, sql := range []string{"SELECT U&'d!0061t' UESCAPE '!'", "SELECT U&'d!0061t''' UESCAPE '!'", "SELECT U&'d!0061t'/* ' */UESCAPE '!'"} {
-		if tree, refused := Parse(sql); refused != nil || !strings.Contains(tree.String(), "dat") {
-			t.Errorf("%s: %v, %v", sql, tree, refused)
+		if tree, refusal := Parse(sql); refusal != nil || !strings.Contains(tree.String(), "dat") {
+			t.Errorf("%s: %v, %v", sql, tree, refusal)
 		}
 	}
 }

@@ -20,18 +20,18 @@ func EachMessage(m proto.Message, f func(field string, child proto.Message)) {
 	}
 	fields, v := messageFieldsOf(m)
 	for _, field := range fields.messages {
-		switch at := v.Field(field.index); {
+		switch fieldValue := v.Field(field.index); {
 		case field.isList:
-			for k := range at.Len() {
-				f(field.name, at.Index(k).Interface().(proto.Message))
+			for k := range fieldValue.Len() {
+				f(field.name, fieldValue.Index(k).Interface().(proto.Message))
 			}
-		case at.IsNil():
+		case fieldValue.IsNil():
 		case field.name == "":
-			if name, child := oneofMessage(at); child != nil {
+			if name, child := oneofMessage(fieldValue); child != nil {
 				f(name, child)
 			}
 		default:
-			f(field.name, at.Interface().(proto.Message))
+			f(field.name, fieldValue.Interface().(proto.Message))
 		}
 	}
 }

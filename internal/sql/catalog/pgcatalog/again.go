@@ -48,32 +48,32 @@ UNION ALL SELECT d.of, true FROM dependent AS d WHERE d.classid NOT IN ('pg_attr
   'pg_statistic_ext'::regclass, 'pg_trigger'::regclass, 'pg_type'::regclass)`
 
 // addDependents adds the relations that depend on those that have changed.
-func (r *Reader) addDependents(ctx context.Context, source catalogReader, found *changes) error {
-	if found.readAll {
+func (r *Reader) addDependents(ctx context.Context, source catalogReader, catalogChanges *changes) error {
+	if catalogChanges.readAll {
 		return nil
 	}
-	for oid := range found.relations {
+	for oid := range catalogChanges.relations {
 		if f := r.facts.relations[oid]; f != nil && f.row.Kind == catalog.Composite {
-			found.readAll = true
+			catalogChanges.readAll = true
 			return nil
 		}
 	}
 	var (
-		oid  uint32
-		more bool
+		oid           uint32
+		othersChanged bool
 	)
-	return source.each(ctx, dependentsQuery, []any{&oid, &more}, func() error {
-		found.relations[oid] = true
-		found.readAll = found.readAll || more
+	return source.each(ctx, dependentsQuery, []any{&oid, &othersChanged}, func() error {
+		catalogChanges.relations[oid] = true
+		catalogChanges.readAll = catalogChanges.readAll || othersChanged
 		return nil
-	}, sortedKeys(found.relations))
+	}, sortedKeys(catalogChanges.relations))
 }
 
 // ownersRenamed tells whether roles that own relations have other names.
 func (r *catalogReader) ownersRenamed(ctx context.Context, f *catalogFacts) (renamed bool, err error) {
 	owners := map[uint32]string{}
-	for _, of := range f.relations {
-		owners[of.row.owner] = of.row.Owner
+	for _, facts := range f.relations {
+		owners[facts.row.owner] = facts.row.Owner
 	}
 	var names []string
 	oids := sortedKeys(owners)
@@ -85,43 +85,44 @@ func (r *catalogReader) ownersRenamed(ctx context.Context, f *catalogFacts) (ren
 }
 
 // readChanged reads the facts about changed relations again. It returns f where they are as before.
-func (f *catalogFacts) readChanged(ctx context.Context, source catalogReader, found *changes) (*catalogFacts, error) {
-	next := *f
-	oids := sortedKeys(found.relations)
-	relations := relationReader{catalogReader: source, oids: oids, objects: &next.objects}
+func (f *catalogFacts) readChanged(ctx context.Context, source catalogReader,
+	catalogChanges *changes) (*catalogFacts, error) {
+	newFacts := *f
+	oids := sortedKeys(catalogChanges.relations)
+	relations := relationReader{catalogReader: source, oids: oids, objects: &newFacts.objects}
 	if err := relations.read(ctx); err != nil {
 		return nil, err
 	}
-	l := &loader{catalogReader: source, catalogFacts: &next}
+	l := &loader{catalogReader: source, catalogFacts: &newFacts}
 	if err := l.readPolicies(ctx); err != nil {
 		return nil, err
 	}
-	same := reflect.DeepEqual(f.policies, next.policies)
+	isUnchanged := reflect.DeepEqual(f.policies, newFacts.policies)
 	for _, oid := range oids {
-		same = same && reflect.DeepEqual(f.relations[oid], relations.facts[oid])
+		isUnchanged = isUnchanged && reflect.DeepEqual(f.relations[oid], relations.facts[oid])
 	}
-	if len(found.types)+len(found.droppedTypes) > 0 {
+	if len(catalogChanges.types)+len(catalogChanges.droppedTypes) > 0 {
 		types := maps.Clone(f.objects.types)
-		for _, oid := range slices.Concat(found.droppedTypes, found.types) {
+		for _, oid := range slices.Concat(catalogChanges.droppedTypes, catalogChanges.types) {
 			delete(types, oid)
 		}
-		if err := l.readTypeFacts(ctx, types, "t.oid = ANY ($1::oid[])", found.types); err != nil {
+		if err := l.readTypeFacts(ctx, types, "t.oid = ANY ($1::oid[])", catalogChanges.types); err != nil {
 			return nil, err
 		}
 		if !reflect.DeepEqual(types, f.objects.types) {
-			next.objects.setTypes(types)
-			same = false
+			newFacts.objects.setTypes(types)
+			isUnchanged = false
 		}
 	}
-	if same {
+	if isUnchanged {
 		return f, nil
 	}
-	next.relations = maps.Clone(f.relations)
+	newFacts.relations = maps.Clone(f.relations)
 	for _, oid := range oids {
-		delete(next.relations, oid)
+		delete(newFacts.relations, oid)
 	}
-	maps.Copy(next.relations, relations.facts)
-	return &next, newLoader(source, &next).readCalledFunctions(ctx)
+	maps.Copy(newFacts.relations, relations.facts)
+	return &newFacts, newLoader(source, &newFacts).readCalledFunctions(ctx)
 }
 
 // sortedKeys are the keys of a map by OID.

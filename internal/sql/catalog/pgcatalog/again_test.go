@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog/pgcatalog"
 )
 
-// What depends on a changed relation is looked up by the indexes of the catalogs, however many relations there are: the
-// proxy asks after each change.
+// The query for relations that depend on changed ones uses the indexes of the catalogs, however many relations there
+// are: the proxy runs it after each change.
 func TestDependentsAreLookedUp(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Database(t)

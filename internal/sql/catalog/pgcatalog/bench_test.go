@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog/pgcatalog"
 )
 
-// BenchmarkLoad loads on connections that have read nothing yet, where PostgreSQL plans each query and has no catalog
-// in its caches, and on one that has. "many" has 500 tables and 500 functions.
+// BenchmarkLoad loads a snapshot over new connections, where PostgreSQL plans each query and has empty catalog caches,
+// and over one connection. "many" has 500 tables and 500 functions.
 func BenchmarkLoad(b *testing.B) {
 	for _, size := range []struct{ name, sql string }{{"few", schema}, {"many", schema + many}} {
 		b.Run(size.name, func(b *testing.B) {

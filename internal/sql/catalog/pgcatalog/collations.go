@@ -15,10 +15,10 @@ type collation struct {
 }
 
 // readCollationNames reads the names of collations that are not known yet, other than the database's own.
-func (l *loader) readCollationNames(ctx context.Context, of map[uint32]bool) error {
-	unknown := slices.DeleteFunc(slices.Sorted(maps.Keys(of)), func(oid uint32) bool {
-		_, known := l.collations[oid]
-		return known || oid == 0 || oid == defaultCollation
+func (l *loader) readCollationNames(ctx context.Context, oids map[uint32]bool) error {
+	unknown := slices.DeleteFunc(slices.Sorted(maps.Keys(oids)), func(oid uint32) bool {
+		_, isKnown := l.collations[oid]
+		return isKnown || oid == 0 || oid == defaultCollation
 	})
 	if len(unknown) == 0 {
 		return nil
@@ -39,14 +39,14 @@ func (l *loader) readCollationNames(ctx context.Context, of map[uint32]bool) err
 // readRangeTypes reads which types ranges and multiranges are made of, and the collations of ranges.
 func (l *loader) readRangeTypes(ctx context.Context) error {
 	l.rangeTypes, l.rangeCollation = map[uint32][]uint32{}, map[uint32]uint32{}
-	var rangeType, memberType, of uint32
+	var rangeType, memberType, collationOID uint32
 	return l.each(ctx, `SELECT r.rngtypid, r.rngsubtype, r.rngcollation FROM pg_range AS r
 		UNION ALL SELECT r.rngmultitypid, r.rngtypid, 0::oid FROM pg_range AS r`,
-		[]any{&rangeType, &memberType, &of},
+		[]any{&rangeType, &memberType, &collationOID},
 		func() error {
 			l.rangeTypes[rangeType] = append(l.rangeTypes[rangeType], memberType)
-			if of != 0 {
-				l.rangeCollation[rangeType] = of
+			if collationOID != 0 {
+				l.rangeCollation[rangeType] = collationOID
 			}
 			return nil
 		})
@@ -55,23 +55,23 @@ func (l *loader) readRangeTypes(ctx context.Context) error {
 // setTypeCollations works out which collations the values of types bring along. Of pg_catalog's types only name does,
 // which the rewriter knows.
 func (l *loader) setTypeCollations(ctx context.Context) error {
-	brings, wholes := map[uint32]map[uint32]bool{}, map[uint32][]uint32{}
-	var more []uint32 // types that have been found to bring a collation, and whose wholes bring it too
+	collationsOf, containingTypes := map[uint32]map[uint32]bool{}, map[uint32][]uint32{}
+	var pending []uint32 // types that have been found to bring a collation, and whose wholes bring it too
 	add := func(oid, collation uint32) {
-		if collation == 0 || collation == defaultCollation || brings[oid][collation] {
+		if collation == 0 || collation == defaultCollation || collationsOf[oid][collation] {
 			return
 		}
-		if brings[oid] == nil {
-			brings[oid] = map[uint32]bool{}
+		if collationsOf[oid] == nil {
+			collationsOf[oid] = map[uint32]bool{}
 		}
-		brings[oid][collation] = true
-		more = append(more, oid)
+		collationsOf[oid][collation] = true
+		pending = append(pending, oid)
 	}
 	for oid, t := range l.objects.types {
 		add(oid, t.collation)
-		for _, part := range append([]uint32{t.element, t.base}, l.rangeTypes[oid]...) {
-			if part != 0 {
-				wholes[part] = append(wholes[part], oid)
+		for _, contained := range append([]uint32{t.element, t.base}, l.rangeTypes[oid]...) {
+			if contained != 0 {
+				containingTypes[contained] = append(containingTypes[contained], oid)
 			}
 		}
 	}
@@ -85,25 +85,25 @@ func (l *loader) setTypeCollations(ctx context.Context) error {
 		}
 		for i, c := range relation.Columns {
 			add(row, l.attributes[oid][i].collation)
-			wholes[c.TypeOID] = append(wholes[c.TypeOID], row)
+			containingTypes[c.TypeOID] = append(containingTypes[c.TypeOID], row)
 		}
 	}
-	used := map[uint32]bool{}
-	for len(more) > 0 {
-		oid := more[len(more)-1]
-		more = more[:len(more)-1]
-		for collation := range brings[oid] {
-			used[collation] = true
-			for _, whole := range wholes[oid] {
-				add(whole, collation)
+	usedCollations := map[uint32]bool{}
+	for len(pending) > 0 {
+		oid := pending[len(pending)-1]
+		pending = pending[:len(pending)-1]
+		for collation := range collationsOf[oid] {
+			usedCollations[collation] = true
+			for _, container := range containingTypes[oid] {
+				add(container, collation)
 			}
 		}
 	}
-	if err := l.readCollationNames(ctx, used); err != nil {
+	if err := l.readCollationNames(ctx, usedCollations); err != nil {
 		return err
 	}
 	l.spec.Collations = map[uint32][]string{}
-	for oid, collations := range brings {
+	for oid, collations := range collationsOf {
 		if t := l.objects.types[oid]; t == nil || t.inCatalog {
 			continue
 		}

@@ -1,6 +1,6 @@
 package pgcatalog
 
-// WholeReads is how often everything was read.
+// WholeReads returns how often the reader has read the whole catalog.
 func (r *Reader) WholeReads() int { return r.fullReads }
 
 // DependentsQuery is the query for the relations that depend on changed ones.

@@ -34,7 +34,7 @@ type relationFacts struct {
 
 	defaults                            map[int16]string
 	defaultSequences, identitySequences map[int16][]uint32
-	checkedValues                       map[int16][]string // checkedValues that CHECK constraints on single columns allow, by column
+	checkedValues                       map[int16][]string // the values that CHECK constraints on single columns allow, by column
 
 	partitionedBy   []int16
 	keys            []keyRow
@@ -141,25 +141,26 @@ func newLoader(r catalogReader, f *catalogFacts) *loader {
 		heapTables:     map[uint32]bool{},
 		virtualColumns: map[uint32][]generatedColumn{}, checks: slices.Clone(f.domainChecks)}
 	for _, oid := range sortedKeys(f.relations) {
-		of := f.relations[oid]
-		relation := of.row.Relation
+		facts := f.relations[oid]
+		relation := facts.row.Relation
 		relation.Extension = f.objects.extensionOf("pg_class", oid)
 		relation.PartitionBy, relation.CheckedColumns, relation.CheckedTogether = []string{}, []string{}, [][]string{}
-		relation.IndexedVectors, relation.FallibleIndexes = slices.Clone(of.vectorColumns), slices.Clone(of.fallibleIndexes)
-		l.relations[oid], l.heapTables[oid] = &relation, of.row.isHeapTable
+		relation.IndexedVectors = slices.Clone(facts.vectorColumns)
+		relation.FallibleIndexes = slices.Clone(facts.fallibleIndexes)
+		l.relations[oid], l.heapTables[oid] = &relation, facts.row.isHeapTable
 		l.spec.Relations = append(l.spec.Relations, &relation)
 
-		l.checks = append(l.checks, of.checks...)
-		l.indexes = append(l.indexes, of.indexes...)
-		l.generatedColumns = append(l.generatedColumns, of.generated...)
-		for _, g := range of.generated {
+		l.checks = append(l.checks, facts.checks...)
+		l.indexes = append(l.indexes, facts.indexes...)
+		l.generatedColumns = append(l.generatedColumns, facts.generated...)
+		for _, g := range facts.generated {
 			if g.isVirtual {
 				l.virtualColumns[oid] = append(l.virtualColumns[oid], g)
 			}
 		}
-		l.partitionKeys = append(l.partitionKeys, of.partitionKeys...)
-		l.statistics = append(l.statistics, of.statistics...)
-		l.triggers = append(l.triggers, of.triggers...)
+		l.partitionKeys = append(l.partitionKeys, facts.partitionKeys...)
+		l.statistics = append(l.statistics, facts.statistics...)
+		l.triggers = append(l.triggers, facts.triggers...)
 	}
 	return l
 }
@@ -189,9 +190,9 @@ func (l *loader) setParents(context.Context) error {
 // setReads sets which columns of which relations the views read.
 func (l *loader) setReads(context.Context) error {
 	for oid, v := range l.relations {
-		for _, read := range l.catalogFacts.relations[oid].reads {
-			if r := l.relations[read.relation]; r != nil {
-				v.Reads = append(v.Reads, catalog.ViewRead{Relation: r.Name, Columns: read.columns})
+		for _, readRelation := range l.catalogFacts.relations[oid].reads {
+			if r := l.relations[readRelation.relation]; r != nil {
+				v.Reads = append(v.Reads, catalog.ViewRead{Relation: r.Name, Columns: readRelation.columns})
 			}
 		}
 	}

@@ -74,8 +74,8 @@ func (r *relationReader) readIndexFacts(ctx context.Context) error {
 			&i.columns, &i.keyCount, &i.classes, &i.collations, &expressions, &condition, &i.where, &i.dependencyColumns, &i.constraintColumns},
 		func() error {
 			i.expressions, i.condition = newTree(expressions), newTree(condition)
-			found := i
-			r.factsOf(i.relation).indexes = append(r.factsOf(i.relation).indexes, &found)
+			indexRow := i
+			r.factsOf(i.relation).indexes = append(r.factsOf(i.relation).indexes, &indexRow)
 			i.columns, i.classes, i.collations, i.where, i.dependencyColumns, i.constraintColumns, expressions, condition = nil,
 				nil, nil, nil, nil, nil, nil, nil
 			return nil
@@ -118,11 +118,11 @@ func (l *loader) setIndexes(context.Context) error {
 func (l *loader) addBTree(relation *catalog.Relation, i *index) {
 	var columns []string
 	for _, number := range i.keyColumns() {
-		at := slices.IndexFunc(l.attributes[i.relation], func(a attribute) bool { return a.number == number })
-		if at < 0 { // an expression
+		position := slices.IndexFunc(l.attributes[i.relation], func(a attribute) bool { return a.number == number })
+		if position < 0 { // an expression
 			break
 		}
-		columns = append(columns, relation.Columns[at].Name)
+		columns = append(columns, relation.Columns[position].Name)
 	}
 	switch {
 	case len(columns) == 0:
@@ -151,11 +151,11 @@ func (l *loader) setUnique(context.Context) error {
 			}),
 			EqualColumns: []string{}, NullsDistinctColumns: []string{}, WhereColumns: []string{},
 		}
-		for at, a := range l.attributes[i.relation] {
+		for position, a := range l.attributes[i.relation] {
 			for n, number := range i.keyColumns() {
 				if number == a.number && i.collations[n] == a.collation && l.objects.isNativeOrDefaultClass(i.classes[n]) &&
 					(!i.isExclusion || slices.Contains(l.catalogFacts.relations[i.relation].equalKeys[i.oid], n)) {
-					key.EqualColumns = append(key.EqualColumns, relation.Columns[at].Name)
+					key.EqualColumns = append(key.EqualColumns, relation.Columns[position].Name)
 					break
 				}
 			}
@@ -164,11 +164,11 @@ func (l *loader) setUnique(context.Context) error {
 			key.NullsDistinctColumns = l.columnsOf(i.relation, func(n int16) bool { return slices.Contains(i.keyColumns(), n) })
 		}
 		if i.where != nil {
-			read := i.condition.columns()
+			conditionColumns := i.condition.columns()
 			key.Where = *i.where
 			key.WhereColumns = l.columnsOf(i.relation, func(n int16) bool {
 				return i.condition.readsWholeRow() ||
-					slices.Contains(read, uint32(n))
+					slices.Contains(conditionColumns, uint32(n))
 			})
 		}
 		relation.UniqueKeys = append(relation.UniqueKeys, key)
@@ -194,10 +194,10 @@ func (r *relationReader) readEqualKeys(ctx context.Context) error {
 	if len(excluding) == 0 {
 		return nil
 	}
-	others := []uint32{}
+	partialOIDs := []uint32{}
 	for _, c := range r.objects.classes {
 		if r.objects.extensionOf("pg_opclass", c.oid) != "btree_gist" {
-			others = append(others, c.oid)
+			partialOIDs = append(partialOIDs, c.oid)
 		}
 	}
 	var (
@@ -219,5 +219,5 @@ func (r *relationReader) readEqualKeys(ctx context.Context) error {
 			setInMap(&r.factsOf(relation).equalKeys, oid, keys)
 			keys = nil
 			return nil
-		}, excluding, others)
+		}, excluding, partialOIDs)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog/pgcatalog"
 )
 
-// A foreign key to a partitioned table is one key, though the catalog has a row for each partition as well; a partition
-// that has a table's key has it too.
+// A foreign key to a partitioned table is one key, though pg_constraint has a further row for each partition. A
+// partition also has the foreign keys of its table.
 func TestForeignKeysToPartitionedTables(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Database(t).Connect(t, "postgres")
@@ -41,8 +41,8 @@ func TestForeignKeysToPartitionedTables(t *testing.T) {
 	}
 }
 
-// In a constraint that excludes, rows that are not equal in a column WITH = do not collide; whatever another operator
-// says is no equality, and neither is what somebody's operator class takes for it.
+// Two rows that differ in a column WITH = do not collide in an exclusion constraint. Other operators, and the = of an
+// operator class of other roles, do not count as equality.
 func TestExclusionConstraints(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Database(t).Connect(t, "postgres")

@@ -99,7 +99,7 @@ type userCodeObjects struct {
 	casts                    []uint32 // types with an implicit cast by a function of other roles
 }
 
-// extensionSQL is the extension that an object belongs to, or "".
+// extensionOf returns the extension to which an object belongs, or "".
 func (k *objectFacts) extensionOf(catalog string, oid uint32) string {
 	return k.extensions[object{catalog, oid}]
 }
@@ -150,17 +150,17 @@ func (l *loader) readOtherFunctions(ctx context.Context) error {
 		[]any{&f.oid, &f.name, &f.isImmutable, &f.mayFail, &f.inOwnSchema, &f.language, &f.securityDefiner, &f.hasSettings,
 			&f.hasOtherSettings, &f.hasDefaults, &source, &f.hasParsedBody, &body, &f.types},
 		func() error {
-			found := f
-			found.source = string(source)
-			if l.objects.extensionOf("pg_proc", found.oid) != "" {
-				found.body = newTree(body)
+			functionRow := f
+			functionRow.source = string(source)
+			if l.objects.extensionOf("pg_proc", functionRow.oid) != "" {
+				functionRow.body = newTree(body)
 			}
-			l.objects.functions[found.oid] = &found
-			if !found.inOwnSchema {
-				l.objects.functionNames[found.name] = append(l.objects.functionNames[found.name], &found)
+			l.objects.functions[functionRow.oid] = &functionRow
+			if !functionRow.inOwnSchema {
+				l.objects.functionNames[functionRow.name] = append(l.objects.functionNames[functionRow.name], &functionRow)
 			}
 			l.objects.hasForeignTimeFunction = l.objects.hasForeignTimeFunction ||
-				found.oid >= firstNormalOID && slices.Contains(statementTimeFunctions, found.name)
+				functionRow.oid >= firstNormalOID && slices.Contains(statementTimeFunctions, functionRow.name)
 			f.types, source, body = nil, nil, nil
 			return nil
 		})
@@ -190,9 +190,9 @@ func (l *loader) readCalledFunctions(ctx context.Context) error {
 		WHERE p.oid = ANY ($1::oid[]) AND p.oid < 16384 AND p.pronamespace = 'pg_catalog'::regnamespace`,
 		[]any{&f.oid, &f.name, &f.isImmutable, &f.mayFail},
 		func() error {
-			found := f
-			found.isNative = true
-			l.objects.functions[found.oid] = &found
+			functionRow := f
+			functionRow.isNative = true
+			l.objects.functions[functionRow.oid] = &functionRow
 			return nil
 		}, slices.Sorted(maps.Keys(called)))
 }
@@ -208,14 +208,14 @@ func (l *loader) readTypeFacts(ctx context.Context, into map[uint32]*typeFacts, 
 		FROM pg_type AS t JOIN pg_namespace AS n ON n.oid = t.typnamespace WHERE n.nspname !~ '^pg_(toast|temp)' AND `+where,
 		[]any{&t.oid, &t.name, &kind, &t.array, &t.base, &t.inOwnSchema, &t.element, &t.collation, &t.inCatalog},
 		func() error {
-			found := t
-			found.kind = kind[0]
-			into[found.oid] = &found
+			typeRow := t
+			typeRow.kind = kind[0]
+			into[typeRow.oid] = &typeRow
 			return nil
 		}, args...)
 }
 
-// setTypes takes over types.
+// setTypes replaces the known types.
 func (k *objectFacts) setTypes(types map[uint32]*typeFacts) {
 	k.types, k.elements, k.typeNames = types, map[uint32]*typeFacts{}, map[string][]*typeFacts{}
 	for _, t := range types {
@@ -279,13 +279,13 @@ func (l *loader) readUserCodeObjects(ctx context.Context) error {
 		}
 	}
 	var (
-		others        []uint32
-		use           string
-		oid, function uint32
+		foreignFunctions []uint32
+		use              string
+		oid, function    uint32
 	)
 	for _, f := range k.functions {
 		if k.isForeign(f) {
-			others = append(others, f.oid)
+			foreignFunctions = append(foreignFunctions, f.oid)
 		}
 	}
 	return l.each(ctx, `WITH others (oid) AS (SELECT unnest($1::oid[])),
@@ -302,24 +302,24 @@ func (l *loader) readUserCodeObjects(ctx context.Context) error {
 		UNION SELECT 'type', r.rngtypid, s.function FROM supports AS s JOIN pg_range AS r ON r.rngsubopc = s.class`,
 		[]any{&use, &oid, &function},
 		func() error {
-			anybodys := k.isCallableByAnybody(k.functions[function])
+			isCallableByAnybody := k.isCallableByAnybody(k.functions[function])
 			switch use {
 			case "operator":
 				k.userCode.operators = append(k.userCode.operators, oid)
 			case "class":
 				k.userCode.classes = append(k.userCode.classes, oid)
-				if anybodys {
+				if isCallableByAnybody {
 					k.userCode.classesCallableByAnybody = append(k.userCode.classesCallableByAnybody, oid)
 				}
 			case "cast":
 				k.userCode.casts = append(k.userCode.casts, oid)
 			case "type":
-				if anybodys {
+				if isCallableByAnybody {
 					k.typesRunningUserCode[oid] = true
 				}
 			}
 			return nil
-		}, others)
+		}, foreignFunctions)
 }
 
 // hasOnlyNativeOrder tells whether all casts between PostgreSQL's types, and all operator classes that order or hash
@@ -335,9 +335,9 @@ func (k *objectFacts) mayRunOperator(text string) bool {
 	if len(k.operatorNames) == 0 {
 		return false
 	}
-	written := operatorPattern.FindAllString(text, -1)
+	operators := operatorPattern.FindAllString(text, -1)
 	return slices.ContainsFunc(k.operatorNames, func(name string) bool {
 		return slices.Contains(keywordOperators, name) ||
-			slices.ContainsFunc(written, func(w string) bool { return strings.Contains(w, name) })
+			slices.ContainsFunc(operators, func(w string) bool { return strings.Contains(w, name) })
 	})
 }

@@ -25,14 +25,14 @@ type catalogReader struct {
 }
 
 // readAll reads all facts.
-func readAll(ctx context.Context, of *catalogReader, searchPath []string) (*catalogFacts, error) {
+func readAll(ctx context.Context, reader *catalogReader, searchPath []string) (*catalogFacts, error) {
 	f := &catalogFacts{spec: catalog.Spec{SearchPath: slices.Clone(searchPath)}, collations: map[uint32]collation{}}
-	if err := of.tx.QueryRow(ctx, "SELECT current_database(), current_setting('server_version_num')::int4").
+	if err := reader.tx.QueryRow(ctx, "SELECT current_database(), current_setting('server_version_num')::int4").
 		Scan(&f.spec.Database, &f.spec.ServerVersion); err != nil {
 		return nil, err
 	}
-	of.serverVersion = f.spec.ServerVersion
-	l := &loader{catalogReader: *of, catalogFacts: f}
+	reader.serverVersion = f.spec.ServerVersion
+	l := &loader{catalogReader: *reader, catalogFacts: f}
 	types := map[uint32]*typeFacts{}
 	if err := callUntilError(ctx, l.readExtensions, l.readOtherFunctions,
 		func(ctx context.Context) error { return l.readTypeFacts(ctx, types, "true") },
@@ -42,12 +42,12 @@ func readAll(ctx context.Context, of *catalogReader, searchPath []string) (*cata
 	}
 	f.objects.setTypes(types)
 	f.spec.Extensions = l.spec.Extensions
-	relations := relationReader{catalogReader: *of, objects: &f.objects}
+	relations := relationReader{catalogReader: *reader, objects: &f.objects}
 	if err := relations.read(ctx); err != nil {
 		return nil, err
 	}
 	f.relations = relations.facts
-	l = newLoader(*of, f)
+	l = newLoader(*reader, f)
 	if err := callUntilError(ctx, l.readCalledFunctions, l.readUserCodeObjects, l.readFunctions, l.readTypes, l.readCasts, l.readOperators,
 		l.readSystemNames); err != nil {
 		return nil, err

@@ -26,10 +26,10 @@ func exec(t *testing.T, conn *pgx.Conn, sql string) {
 
 func load(t *testing.T, conn *pgx.Conn) *catalog.Snapshot {
 	t.Helper()
-	return loadAlong(t, conn, "public")
+	return loadWithPath(t, conn, "public")
 }
 
-func loadAlong(t *testing.T, conn *pgx.Conn, path ...string) *catalog.Snapshot {
+func loadWithPath(t *testing.T, conn *pgx.Conn, path ...string) *catalog.Snapshot {
 	t.Helper()
 	s, err := pgcatalog.Load(context.Background(), conn, path)
 	if err != nil {
@@ -38,7 +38,7 @@ func loadAlong(t *testing.T, conn *pgx.Conn, path ...string) *catalog.Snapshot {
 	return s
 }
 
-func public(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
+func publicName(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
 
 const schema = `
 CREATE EXTENSION cube;
@@ -93,7 +93,7 @@ func TestLoad(t *testing.T) {
 	}
 	for name, want := range map[string]*catalog.Relation{
 		"p": {
-			Name: public("p"), Kind: catalog.Table, Owner: "postgres",
+			Name: publicName("p"), Kind: catalog.Table, Owner: "postgres",
 			UserCode:   catalog.UserCode{DeleteRunsNoUserCode: true, UpdateRunsNoUserCode: true},
 			PrimaryKey: []string{"id"}, BTrees: []catalog.BTree{{Columns: []string{"id"}, IsUnique: true}},
 			Protection: catalog.Protection{RowSecurity: true},
@@ -105,25 +105,25 @@ func TestLoad(t *testing.T) {
 			},
 		},
 		"c": {
-			Name: public("c"), Kind: catalog.Table, Owner: "postgres",
+			Name: publicName("c"), Kind: catalog.Table, Owner: "postgres",
 			UserCode:   catalog.UserCode{DeleteRunsNoUserCode: true, UpdateRunsNoUserCode: true},
 			PrimaryKey: []string{"b", "a"}, BTrees: []catalog.BTree{{Columns: []string{"b", "a"}, IsUnique: true}},
 			UniqueKeys: []catalog.Key{{Name: "c_pkey",
 				Columns: []string{"a", "b"}, EqualColumns: []string{"a", "b"}, NullsDistinctColumns: []string{"a", "b"}}},
 			Columns: []catalog.Column{{Name: "a", Type: "integer", NotNull: true}, {Name: "b", Type: "integer", NotNull: true}},
 			ForeignKeys: []catalog.ForeignKey{
-				{Columns: []string{"a"}, Target: public("p"), TargetColumns: []string{"id"}, OnUpdate: catalog.NoAction,
+				{Columns: []string{"a"}, Target: publicName("p"), TargetColumns: []string{"id"}, OnUpdate: catalog.NoAction,
 					OnDelete: catalog.NoAction}},
 		},
 		"k": {
-			Name: public("k"), Kind: catalog.Table, Owner: "postgres",
+			Name: publicName("k"), Kind: catalog.Table, Owner: "postgres",
 			WriteFacts: catalog.WriteFacts{HasRules: true, FallibleIndexes: []catalog.FallibleIndex{{Index: "apart",
 				Keys: []catalog.IndexKey{{Method: "gist", Class: "range_ops", Provider: "postgresql", Type: 3904,
 					Columns: []string{"r"}}}}}},
 			Columns: []catalog.Column{
-				{Name: "i", Type: "integer", NotNull: true, Identity: "always", Sequence: public("k_i_seq")},
-				{Name: "d", Type: "bigint", NotNull: true, Identity: "by default", Sequence: public("k_d_seq")},
-				{Name: "s", Type: "integer", NotNull: true, Default: "nextval('public.k_s_seq'::regclass)", Sequence: public("k_s_seq")},
+				{Name: "i", Type: "integer", NotNull: true, Identity: "always", Sequence: publicName("k_i_seq")},
+				{Name: "d", Type: "bigint", NotNull: true, Identity: "by default", Sequence: publicName("k_d_seq")},
+				{Name: "s", Type: "integer", NotNull: true, Default: "nextval('public.k_s_seq'::regclass)", Sequence: publicName("k_s_seq")},
 				{Name: "a", Type: "integer", Default: "1"}, {Name: "b", Type: "text"}, {Name: "r", Type: "int4range"},
 			},
 			BTrees: []catalog.BTree{{Columns: []string{"i"}, IsUnique: true}},
@@ -134,12 +134,12 @@ func TestLoad(t *testing.T) {
 				{Name: "once", Columns: []string{"d", "b"}, Where: "(d > 0)", WhereColumns: []string{"d"}},
 			},
 			ForeignKeys: []catalog.ForeignKey{{
-				Columns: []string{"a"}, Target: public("p"), TargetColumns: []string{"id"}, Validated: true,
+				Columns: []string{"a"}, Target: publicName("p"), TargetColumns: []string{"id"}, Validated: true,
 				OnUpdate: catalog.Cascade, OnDelete: catalog.SetNull,
 			}},
 		},
 		"w": {
-			Name: public("w"), Kind: catalog.Table, Owner: "postgres",
+			Name: publicName("w"), Kind: catalog.Table, Owner: "postgres",
 			UserCode: catalog.UserCode{DeleteRunsNoUserCode: true, PlannerRunsUserCode: true, UserCodeSource: "public.w, index whole: public.one(public.w)"},
 			WriteFacts: catalog.WriteFacts{CheckedColumns: []string{"a", "b", "c"},
 				CheckedTogether: [][]string{{"a", "b"}, {"a", "b", "c"}},
@@ -149,30 +149,30 @@ func TestLoad(t *testing.T) {
 			UniqueKeys: []catalog.Key{{Name: "w_b_key", Columns: []string{"b"}, EqualColumns: []string{"b"}}, {Name: "whole",
 				Columns: []string{"a", "b", "c"}}},
 			ForeignKeys: []catalog.ForeignKey{
-				{Columns: []string{"b", "a"}, Target: public("c"), TargetColumns: []string{"b", "a"}, Validated: true,
+				{Columns: []string{"b", "a"}, Target: publicName("c"), TargetColumns: []string{"b", "a"}, Validated: true,
 					OnUpdate: catalog.NoAction, OnDelete: catalog.SetNull, SetNullColumns: []string{"b"}, MatchFull: true}},
 		},
-		"fields": {Name: public("fields"), Kind: catalog.View, Owner: "postgres",
+		"fields": {Name: publicName("fields"), Kind: catalog.View, Owner: "postgres",
 			Columns: []catalog.Column{{Name: "amount", Type: "integer"}},
-			ViewFacts: catalog.ViewFacts{Definition: fields, Reads: []catalog.ViewRead{{Relation: public("w"),
+			ViewFacts: catalog.ViewFacts{Definition: fields, Reads: []catalog.ViewRead{{Relation: publicName("w"),
 				Columns: []string{"c"}}}, AllowedCommands: 16}},
-		"parts": {Name: public("parts"), Kind: catalog.PartitionedTable, Owner: "postgres",
+		"parts": {Name: publicName("parts"), Kind: catalog.PartitionedTable, Owner: "postgres",
 			Inheritance: catalog.Inheritance{HasChildren: true, PartitionBy: []string{"id"}},
 			Columns:     []catalog.Column{{Name: "id", Type: "integer"}}},
 		"by_expression": {
-			Name: public("by_expression"), Kind: catalog.PartitionedTable, Owner: "postgres",
+			Name: publicName("by_expression"), Kind: catalog.PartitionedTable, Owner: "postgres",
 			Inheritance: catalog.Inheritance{PartitionBy: []string{"b", "c"}},
 			Columns:     []catalog.Column{{Name: "a", Type: "integer"}, {Name: "b", Type: "text"}, {Name: "c", Type: "integer"}},
 		},
-		"parts_1": {Name: public("parts_1"), Kind: catalog.Table, Owner: "postgres",
+		"parts_1": {Name: publicName("parts_1"), Kind: catalog.Table, Owner: "postgres",
 			UserCode:    catalog.UserCode{DeleteRunsNoUserCode: true, UpdateRunsNoUserCode: true},
-			Inheritance: catalog.Inheritance{IsPartition: true, Parents: []catalog.Name{public("parts")}},
+			Inheritance: catalog.Inheritance{IsPartition: true, Parents: []catalog.Name{publicName("parts")}},
 			Columns:     []catalog.Column{{Name: "id", Type: "integer"}}},
-		"v": {Name: public("v"), Kind: catalog.View, Owner: "postgres", Columns: []catalog.Column{{Name: "id", Type: "integer"}},
-			ViewFacts: catalog.ViewFacts{Definition: definition, Reads: []catalog.ViewRead{{Relation: public("p"),
+		"v": {Name: publicName("v"), Kind: catalog.View, Owner: "postgres", Columns: []catalog.Column{{Name: "id", Type: "integer"}},
+			ViewFacts: catalog.ViewFacts{Definition: definition, Reads: []catalog.ViewRead{{Relation: publicName("p"),
 				Columns: []string{"id"}}}, AllowedCommands: 28}},
 	} {
-		got, ok := snap.Relation(public(name))
+		got, ok := snap.Relation(publicName(name))
 		if !ok {
 			t.Errorf("no %s", name)
 			continue
@@ -181,7 +181,7 @@ func TestLoad(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
-	p, _ := snap.Relation(public("p"))
+	p, _ := snap.Relation(publicName("p"))
 	if mood := snap.TypeByOID(p.Column("m").TypeOID); mood == nil || mood.Kind != 'e' {
 		t.Errorf("the type of p.m: %+v", mood)
 	}
@@ -190,7 +190,7 @@ func TestLoad(t *testing.T) {
 		t.Fatalf("%d functions f", len(functions))
 	}
 	want := &catalog.Function{
-		Name: public("f"), Kind: 'f', ArgNames: []string{"a", "io", "rest"}, ArgTypes: []string{"integer", "public.mood", "text[]"},
+		Name: publicName("f"), Kind: 'f', ArgNames: []string{"a", "io", "rest"}, ArgTypes: []string{"integer", "public.mood", "text[]"},
 		Defaults: 1, Variadic: true, SecurityDefiner: true, Volatility: 's', Language: "sql",
 		ResultTypes: []uint32{25, 2249, snap.TypesNamed("", "mood")[0].OID},
 	}
@@ -216,16 +216,16 @@ func TestLoad(t *testing.T) {
 	if len(checked) != 1 || len(checked[0].CheckFunctions) != 2 || checked[0].Base == 0 {
 		t.Fatalf("checked: %+v", checked)
 	}
-	called := map[string]bool{}
+	calledNames := map[string]bool{}
 	for _, oid := range checked[0].CheckFunctions {
 		if f := snap.FunctionByOID(oid); f != nil {
-			called[f.Name.Name] = true
+			calledNames[f.Name.Name] = true
 		}
 	}
-	if !called["unnamed"] { // the operator's is PostgreSQL's own
-		t.Errorf("the check calls %v", called)
+	if !calledNames["unnamed"] { // the function of the operator is PostgreSQL's own, so it is not listed
+		t.Errorf("the check calls %v", calledNames)
 	}
-	if array := snap.TypeByOID(checked[0].Base); array == nil || snap.TypeByOID(array.Element) == nil || snap.TypeByOID(array.Element).Name != public("short") {
+	if array := snap.TypeByOID(checked[0].Base); array == nil || snap.TypeByOID(array.Element) == nil || snap.TypeByOID(array.Element).Name != publicName("short") {
 		t.Errorf("the array under the domain: %+v", array)
 	}
 	if mood := snap.TypesNamed("", "mood"); len(snap.CastsTo(mood[0].OID)) != 0 {
@@ -234,7 +234,7 @@ func TestLoad(t *testing.T) {
 	exec(t, conn, "CREATE FUNCTION to_mood(int) RETURNS mood LANGUAGE sql AS $$ SELECT 'a'::mood $$; CREATE CAST "+
 		"(int AS mood) WITH FUNCTION to_mood(int) AS IMPLICIT")
 	snap = load(t, conn)
-	if c := snap.CastsTo(snap.TypesNamed("", "mood")[0].OID); len(c) != 1 || !c[0].Implicit || snap.FunctionByOID(c[0].Function).Name != public("to_mood") {
+	if c := snap.CastsTo(snap.TypesNamed("", "mood")[0].OID); len(c) != 1 || !c[0].Implicit || snap.FunctionByOID(c[0].Function).Name != publicName("to_mood") {
 		t.Errorf("casts to mood: %+v", c)
 	}
 	if len(snap.TypesNamed("", "p")) != 0 || len(snap.TypesNamed("", "_p")) != 0 {
@@ -250,7 +250,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// The fingerprint changes with everything that Load reads, and with nothing else.
+// The fingerprint changes if something changes that Load reads, and only then.
 func TestFingerprint(t *testing.T) {
 	db := pgtest.Database(t)
 	conn := db.Connect(t, "postgres")
@@ -290,7 +290,7 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
-// An aggregate is as volatile as the most volatile of what it is made of, and a definer if one of these is.
+// An aggregate has the highest volatility of its functions, and is SECURITY DEFINER if one of them is.
 func TestVolatilityOfAggregates(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	exec(t, conn, `
@@ -315,8 +315,8 @@ func TestVolatilityOfAggregates(t *testing.T) {
 	}
 }
 
-// What a call leaves out is worked out by functions that it does not name: those that run with their owner's rights are
-// told.
+// If a call leaves out arguments, PostgreSQL evaluates their defaults, which call functions that the call does not
+// name. The snapshot tells which functions have a SECURITY DEFINER function in a default.
 func TestDefaultsOfArguments(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	exec(t, conn, `
@@ -339,7 +339,7 @@ func TestDefaultsOfArguments(t *testing.T) {
 	}
 }
 
-// Types bring the collations of what they are made of, however deep.
+// A type has the collations of all types that it contains, at any depth.
 func TestCollationsOfTypes(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	exec(t, conn, `
@@ -358,7 +358,7 @@ func TestCollationsOfTypes(t *testing.T) {
 	}
 }
 
-// What is NOT ENFORCED holds no row to anything, and what is computed as it is read is no value that is there.
+// A constraint that is NOT ENFORCED restricts no row, and a virtual generated column has no stored value.
 func TestNewerConstraintsAndColumns(t *testing.T) {
 	if pgtest.Binaries().Major < 18 {
 		t.Skip("NOT TESTED: PostgreSQL 18 has it (make matrix)")
@@ -374,11 +374,11 @@ func TestNewerConstraintsAndColumns(t *testing.T) {
 		CREATE TRIGGER t2 AFTER UPDATE ON v FOR EACH ROW WHEN (OLD.d <> NEW.d AND OLD.b > 1) EXECUTE FUNCTION nothing();
 		CREATE TRIGGER t3 AFTER UPDATE OF e ON v FOR EACH ROW WHEN (OLD IS NOT NULL) EXECUTE FUNCTION nothing();`)
 	snap := load(t, conn)
-	if v, _ := snap.Relation(public("v")); fmt.Sprint(v.Computations,
+	if v, _ := snap.Relation(publicName("v")); fmt.Sprint(v.Computations,
 		v.RecheckedColumns) != "[{trigger [a b c d e] false false} {trigger [c] true false}] []" {
 		t.Errorf("what is computed by virtual columns: %v %v", v.Computations, v.RecheckedColumns)
 	}
-	relation, _ := snap.Relation(public("c"))
+	relation, _ := snap.Relation(publicName("c"))
 	if len(relation.ForeignKeys) != 1 || !slices.Equal(relation.ForeignKeys[0].Columns, []string{"b"}) {
 		t.Errorf("foreign keys: %+v", relation.ForeignKeys)
 	}
@@ -386,13 +386,14 @@ func TestNewerConstraintsAndColumns(t *testing.T) {
 		relation.Column("state").AllowedValues != nil {
 		t.Errorf("checks: %v %v %v", relation.CheckedColumns, relation.CheckedTogether, relation.Column("state").AllowedValues)
 	}
-	seen, kept := relation.Column("seen"), relation.Column("kept")
-	if !seen.Generated || !seen.Virtual || !slices.Equal(seen.ComputedFrom, []string{"a"}) || !kept.Generated || kept.Virtual {
-		t.Errorf("%+v\n%+v", seen, kept)
+	seenColumn, keptColumn := relation.Column("seen"), relation.Column("kept")
+	if !seenColumn.Generated || !seenColumn.Virtual || !slices.Equal(seenColumn.ComputedFrom, []string{"a"}) || !keptColumn.Generated ||
+		keptColumn.Virtual {
+		t.Errorf("%+v\n%+v", seenColumn, keptColumn)
 	}
 }
 
-// A snapshot that was encoded and decoded is the same: proxies compare it with what they read.
+// A decoded snapshot has the same version as before, since proxies compare it with the one that they read.
 func TestEncodedSnapshotsAreTheSame(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	if _, err := conn.PgConn().Exec(t.Context(), schema).ReadAll(); err != nil {
@@ -404,11 +405,11 @@ func TestEncodedSnapshotsAreTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%d bytes", len(data))
-	again, err := catalog.Decode(data)
+	decoded, err := catalog.Decode(data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := snap.Differences(again); d.OtherObjectsDiffer || len(d.Relations)+len(d.Functions)+len(d.RemovedFunctions) > 0 {
+	if d := snap.Differences(decoded); d.OtherObjectsDiffer || len(d.Relations)+len(d.Functions)+len(d.RemovedFunctions) > 0 {
 		t.Errorf("%+v", d)
 	}
 }

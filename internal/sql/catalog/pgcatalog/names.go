@@ -42,8 +42,8 @@ func (l *loader) readFunctions(ctx context.Context) error {
 		func() error {
 			function := f
 			function.Kind, function.Volatility = kind[0], volatility[0]
-			if of, ok := aggregates[f.OID]; ok {
-				function.SecurityDefiner, function.Volatility = f.SecurityDefiner || of.securityDefiner, of.volatility
+			if aggregate, ok := aggregates[f.OID]; ok {
+				function.SecurityDefiner, function.Volatility = f.SecurityDefiner || aggregate.securityDefiner, aggregate.volatility
 			}
 			function.DefinerDefault = definers[f.OID]
 			function.Extension = l.objects.extensionOf("pg_proc", f.OID)
@@ -79,12 +79,12 @@ func (l *loader) readFunctions(ctx context.Context) error {
 func (l *loader) setMayBeReplaced(context.Context) error {
 	functions := slices.Clone(l.spec.Functions)
 	for i, f := range functions {
-		replaced := f.Extension != "" && f.Language != "c" && f.Language != "internal" &&
+		isReplaceable := f.Extension != "" && f.Language != "c" && f.Language != "internal" &&
 			!(f.Language == "sql" && l.objects.isHarmlessExtensionBody(l.objects.functions[f.OID]))
-		if replaced != f.MayBeReplaced {
-			changed := *f
-			changed.MayBeReplaced = replaced
-			functions[i] = &changed
+		if isReplaceable != f.MayBeReplaced {
+			copied := *f
+			copied.MayBeReplaced = isReplaceable
+			functions[i] = &copied
 		}
 	}
 	l.spec.Functions = functions
@@ -103,15 +103,15 @@ func (r *catalogReader) readAggregates(ctx context.Context) (map[uint32]aggregat
 		of         aggregateFacts
 		volatility string
 	)
-	made := map[uint32]aggregateFacts{}
-	return made, r.each(ctx, `SELECT a.aggfnoid::oid, bool_or(f.prosecdef), max(f.provolatile::text COLLATE "C")
+	aggregates := map[uint32]aggregateFacts{}
+	return aggregates, r.each(ctx, `SELECT a.aggfnoid::oid, bool_or(f.prosecdef), max(f.provolatile::text COLLATE "C")
 		FROM pg_aggregate AS a JOIN pg_proc AS p ON p.oid = a.aggfnoid AND p.pronamespace <> 'pg_catalog'::regnamespace
 		JOIN pg_proc AS f ON f.oid = ANY (ARRAY[a.aggtransfn, a.aggfinalfn, a.aggcombinefn, a.aggserialfn, a.aggdeserialfn, a.aggmtransfn,
 			a.aggminvtransfn, a.aggmfinalfn]::oid[]) GROUP BY 1`,
 		[]any{&oid, &of.securityDefiner, &volatility},
 		func() error {
 			of.volatility = volatility[0]
-			made[oid] = of
+			aggregates[oid] = of
 			return nil
 		})
 }
@@ -157,7 +157,7 @@ func (r *catalogReader) readArgTypes(ctx context.Context) (map[uint32]string, er
 }
 
 func (l *loader) readTypes(ctx context.Context) error {
-	under, err := l.readDomainBaseTypes(ctx)
+	baseTypes, err := l.readDomainBaseTypes(ctx)
 	if err != nil {
 		return err
 	}
@@ -190,16 +190,16 @@ func (l *loader) readTypes(ctx context.Context) error {
 		WHERE COALESCE(c.relkind, 'c') = 'c' AND COALESCE(elc.relkind, 'c') = 'c' AND n.nspname !~ '^pg_(toast|temp)'`,
 		[]any{&t.OID, &t.Name.Schema, &t.Name.Name, &kind, &t.Element, &t.Base, &t.SubtypeDiff},
 		func() error {
-			found := t
-			found.Kind = kind[0]
-			found.BaseName = under[t.OID]
-			found.Extension = l.objects.extensionOf("pg_type", cmp.Or(t.Element, t.OID))
-			found.RunsUserCode = l.objects.typesRunningUserCode[t.OID]
-			found.Labels = append([]string{}, labels[t.OID]...)
-			found.CheckFunctions = append([]uint32{}, functions[t.OID]...)
-			found.CheckTypes = append([]uint32{}, slices.Compact(slices.Sorted(slices.Values(types[t.OID])))...)
-			found.CheckTypes = slices.DeleteFunc(found.CheckTypes, func(oid uint32) bool { return oid == t.OID })
-			l.spec.Types = append(l.spec.Types, &found)
+			newType := t
+			newType.Kind = kind[0]
+			newType.BaseName = baseTypes[t.OID]
+			newType.Extension = l.objects.extensionOf("pg_type", cmp.Or(t.Element, t.OID))
+			newType.RunsUserCode = l.objects.typesRunningUserCode[t.OID]
+			newType.Labels = append([]string{}, labels[t.OID]...)
+			newType.CheckFunctions = append([]uint32{}, functions[t.OID]...)
+			newType.CheckTypes = append([]uint32{}, slices.Compact(slices.Sorted(slices.Values(types[t.OID])))...)
+			newType.CheckTypes = slices.DeleteFunc(newType.CheckTypes, func(oid uint32) bool { return oid == t.OID })
+			l.spec.Types = append(l.spec.Types, &newType)
 			return nil
 		})
 }
@@ -210,14 +210,14 @@ func (r *catalogReader) readDomainBaseTypes(ctx context.Context) (map[uint32]str
 		domain uint32
 		name   string
 	)
-	under := map[uint32]string{}
-	return under, r.each(ctx, `WITH RECURSIVE base (domain, oid, modifier) AS (
+	baseTypes := map[uint32]string{}
+	return baseTypes, r.each(ctx, `WITH RECURSIVE base (domain, oid, modifier) AS (
 		    SELECT t.oid, t.typbasetype, t.typtypmod FROM pg_type AS t WHERE t.typtype = 'd'
 		    UNION ALL SELECT b.domain, d.typbasetype, d.typtypmod FROM base AS b JOIN pg_type AS d ON d.oid = b.oid WHERE d.typtype = 'd')
 		SELECT b.domain, format_type(b.oid, b.modifier) FROM base AS b JOIN pg_type AS f ON f.oid = b.oid WHERE f.typtype <> 'd'`,
 		[]any{&domain, &name},
 		func() error {
-			under[domain] = name
+			baseTypes[domain] = name
 			return nil
 		})
 }
@@ -242,7 +242,7 @@ func (r *catalogReader) readLabels(ctx context.Context) (map[uint32][]string, er
 // bounds. A check depends on functions, and on operators, which stand for functions. Functions of pg_catalog are not
 // recorded.
 func (r *catalogReader) readCheckFunctions(ctx context.Context) (map[uint32][]uint32, error) {
-	var of, function uint32
+	var typeOID, function uint32
 	functions := map[uint32][]uint32{}
 	return functions, r.each(ctx, `SELECT k.contypid, COALESCE(o.oprcode::oid, d.refobjid) FROM pg_constraint AS k
 		  JOIN pg_depend AS d ON d.classid = 'pg_constraint'::regclass AND d.objid = k.oid
@@ -255,9 +255,9 @@ func (r *catalogReader) readCheckFunctions(ctx context.Context) (map[uint32][]ui
 		      JOIN pg_operator AS o ON o.oid = m.amopopr WHERE m.amopfamily = c.opcfamily) AS f (oid)
 		  JOIN pg_proc AS p ON p.oid = f.oid WHERE p.pronamespace <> 'pg_catalog'::regnamespace
 		ORDER BY 1, 2`,
-		[]any{&of, &function},
+		[]any{&typeOID, &function},
 		func() error {
-			functions[of] = append(functions[of], function)
+			functions[typeOID] = append(functions[typeOID], function)
 			return nil
 		})
 }
@@ -268,8 +268,8 @@ func (l *loader) readCasts(ctx context.Context) error {
 		FROM pg_cast AS c JOIN pg_proc AS p ON p.oid = c.castfunc WHERE p.pronamespace <> 'pg_catalog'::regnamespace`,
 		[]any{&c.Source, &c.Target, &c.Function, &c.Implicit},
 		func() error {
-			found := c
-			l.spec.Casts = append(l.spec.Casts, &found)
+			cast := c
+			l.spec.Casts = append(l.spec.Casts, &cast)
 			return nil
 		})
 }
@@ -284,9 +284,9 @@ func (l *loader) readOperators(ctx context.Context) error {
 		WHERE n.nspname <> 'pg_catalog' AND n.nspname !~ '^pg_temp' ORDER BY o.oid`,
 		[]any{&o.Name.Schema, &o.Name.Name, &oid},
 		func() error {
-			found := o
-			found.Extension = l.objects.extensionOf("pg_operator", oid)
-			l.spec.Operators = append(l.spec.Operators, &found)
+			operatorRow := o
+			operatorRow.Extension = l.objects.extensionOf("pg_operator", oid)
+			l.spec.Operators = append(l.spec.Operators, &operatorRow)
 			return nil
 		})
 }

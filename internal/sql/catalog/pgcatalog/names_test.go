@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// What values of a type run when they are checked, compared, rounded or cast; what a function gives; what a name can
-// mean.
+// The facts about types and functions: which functions check, compare or cast values of a type, what a function
+// returns, and what a name can mean.
 func TestTypesThatRunUserCode(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Database(t).Connect(t, "postgres")
@@ -40,17 +40,17 @@ func TestTypesThatRunUserCode(t *testing.T) {
 		CREATE CAST (bool AS mood) WITH FUNCTION of_bool(bool) AS IMPLICIT;
 		CREATE FUNCTION rows_of(n int, VARIADIC more mood[]) RETURNS TABLE (k date, m mood) LANGUAGE sql AS 'SELECT NULL::date, NULL::mood';
 		CREATE FUNCTION twice(a int DEFAULT 1) RETURNS int LANGUAGE sql AS 'SELECT 1'; CREATE FUNCTION other.twice(text) RETURNS int LANGUAGE sql AS 'SELECT 1';`)
-	snap := loadAlong(t, conn, "public", "other")
-	one := func(schema, name string) *catalog.Type {
+	snap := loadWithPath(t, conn, "public", "other")
+	onlyType := func(schema, name string) *catalog.Type {
 		list := snap.TypesNamed(schema, name)
 		if len(list) != 1 {
 			t.Fatalf("%s: %v", name, list)
 		}
 		return list[0]
 	}
-	runs := func(name string) string {
+	checkFunctionNames := func(name string) string {
 		var out []string
-		for _, oid := range one("public", name).CheckFunctions {
+		for _, oid := range onlyType("public", name).CheckFunctions {
 			if f := snap.FunctionByOID(oid); f != nil {
 				out = append(out, f.Name.Name)
 			}
@@ -59,37 +59,38 @@ func TestTypesThatRunUserCode(t *testing.T) {
 		return fmt.Sprint(out)
 	}
 	var casts []string
-	for _, c := range snap.CastsTo(one("public", "mood").OID) {
+	for _, c := range snap.CastsTo(onlyType("public", "mood").OID) {
 		casts = append(casts, fmt.Sprint(snap.FunctionByOID(c.Function).Name.Name, c.Implicit))
 	}
 	slices.Sort(casts)
 	rows := snap.FunctionsNamed("", "rows_of")[0]
-	made := map[uint32]int{}
+	constructorCounts := map[uint32]int{}
 	for _, name := range []string{"span", "span_multirange"} {
 		for _, f := range snap.FunctionsNamed("", name) {
-			made[f.RangeType]++
+			constructorCounts[f.RangeType]++
 		}
 	}
-	for _, c := range []struct{ what, got, want string }{
-		{"a range", runs("span"), "[apart below compared]"},
-		{"a domain whose check has an operator", runs("odd"), "[same]"},
+	for _, c := range []struct{ name, got, want string }{
+		{"a range", checkFunctionNames("span"), "[apart below compared]"},
+		{"a domain whose check has an operator", checkFunctionNames("odd"), "[same]"},
 		{"a range's bounds, and a multirange's ranges",
-			fmt.Sprint(one("", "span").Base == 25, one("", "span_multirange").Base == one("", "span").OID,
-				one("", "spans").Base == one("", "span_multirange").OID), "true true true"},
-		{"collations", fmt.Sprint(snap.Collations(one("", "span").OID), snap.Collations(one("", "span_multirange").OID),
-			snap.Collations(one("", "spans").OID), snap.Collations(one("", "_span").OID)), "[C] [C] [C] [C]"},
-		{"labels", fmt.Sprint(one("public", "mood").Labels), "[a b c]"},
+			fmt.Sprint(onlyType("", "span").Base == 25, onlyType("", "span_multirange").Base == onlyType("", "span").OID,
+				onlyType("", "spans").Base == onlyType("", "span_multirange").OID), "true true true"},
+		{"collations", fmt.Sprint(snap.Collations(onlyType("", "span").OID), snap.Collations(onlyType("", "span_multirange").OID),
+			snap.Collations(onlyType("", "spans").OID), snap.Collations(onlyType("", "_span").OID)), "[C] [C] [C] [C]"},
+		{"labels", fmt.Sprint(onlyType("public", "mood").Labels), "[a b c]"},
 		{"names in two schemas", fmt.Sprint(len(snap.TypesNamed("", "mood")), len(snap.TypesNamed("other", "mood")),
 			len(snap.FunctionsNamed("", "twice")), len(snap.OperatorsNamed("", "=#")), len(snap.OperatorsNamed("", "!#"))), "2 1 2 2 1"},
 		{"casts", fmt.Sprint(casts), "[of_booltrue of_datetrue of_intfalse]"},
 		{"what a function gives", fmt.Sprint(rows.ArgNames, rows.ArgTypes, rows.Variadic,
-			slices.Contains(rows.ResultTypes, uint32(1082)), slices.Contains(rows.ResultTypes, one("public", "mood").OID)),
+			slices.Contains(rows.ResultTypes, uint32(1082)), slices.Contains(rows.ResultTypes, onlyType("public", "mood").OID)),
 			"[n more] [integer public.mood[]] true true true"},
-		{"what makes ranges", fmt.Sprint(made[one("", "span").OID], made[one("", "span_multirange").OID], made[0]), "2 3 0"},
-		{"an extension's", one("", "cube").Extension + " " + one("", "_cube").Extension, "cube cube"},
+		{"what makes ranges", fmt.Sprint(constructorCounts[onlyType("", "span").OID], constructorCounts[onlyType("", "span_multirange").OID],
+			constructorCounts[0]), "2 3 0"},
+		{"an extension's", onlyType("", "cube").Extension + " " + onlyType("", "_cube").Extension, "cube cube"},
 	} {
 		if c.got != c.want {
-			t.Errorf("%s:\n got %s\nwant %s", c.what, c.got, c.want)
+			t.Errorf("%s:\n got %s\nwant %s", c.name, c.got, c.want)
 		}
 	}
 }

@@ -106,11 +106,11 @@ func lowerASCII(text string) string {
 
 // splitWords are the words of a text in lower case, cut as PostgreSQL cuts names.
 func splitWords(text string) []string {
-	found := nonWordCharacters.Split(text, -1)
-	for i, word := range found {
-		found[i] = word[:min(len(word), 63)]
+	words := nonWordCharacters.Split(text, -1)
+	for i, word := range words {
+		words[i] = word[:min(len(word), 63)]
 	}
-	return found
+	return words
 }
 
 // withoutStrings is the text of a function in SQL in lower case with a space in the place of each string, if it is

@@ -19,17 +19,17 @@ const isForeignPolicySQL = `(l.polname NOT IN ('pgconsent_select', 'pgconsent_in
 // finds these roles by pgconsent's own policies, and by the owners of its views.
 func (l *loader) readPolicies(ctx context.Context) error {
 	var (
-		p             rowPolicy
-		shows, writes *string
+		p                    rowPolicy
+		usingText, checkText *string
 	)
 	l.policies = nil
 	return l.each(ctx, "SELECT l.polrelid, l.polname, l.polpermissive, l.polqual::text, l.polwithcheck::text FROM "+
 		"pg_policy AS l WHERE "+isForeignPolicySQL+" ORDER BY l.oid",
-		[]any{&p.relation, &p.name, &p.permissive, &shows, &writes},
+		[]any{&p.relation, &p.name, &p.permissive, &usingText, &checkText},
 		func() error {
-			p.usingTree, p.trees = newTree(shows), newTrees(shows, writes)
+			p.usingTree, p.trees = newTree(usingText), newTrees(usingText, checkText)
 			l.policies = append(l.policies, p)
-			shows, writes = nil, nil
+			usingText, checkText = nil, nil
 			return nil
 		})
 }

@@ -67,8 +67,8 @@ func (r *Reader) ColumnNumbers(relation uint32) map[string]int16 {
 // Read returns a snapshot of the database as it is now. If nothing has changed, it is the previous snapshot.
 func (r *Reader) Read(ctx context.Context, conn *pgx.Conn) (*catalog.Snapshot, error) {
 	if err := r.read(ctx, conn); err != nil {
-		var refused *pgconn.PgError
-		if !errors.As(err, &refused) || refused.Code != "55P03" { // lock_not_available
+		var serverError *pgconn.PgError
+		if !errors.As(err, &serverError) || serverError.Code != "55P03" { // lock_not_available
 			r.Reset()
 		}
 		return nil, fmt.Errorf("read the catalogs: %w", err)
@@ -87,65 +87,65 @@ func (r *Reader) read(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.PgConn().Exec(ctx, strings.Join(transactionSettings, "; ")).ReadAll(); err != nil {
 		return err
 	}
-	of := catalogReader{tx: tx}
-	var found *changes
+	reader := catalogReader{tx: tx}
+	var catalogChanges *changes
 	if r.lastSnapshot != nil {
-		of.serverVersion = r.facts.spec.ServerVersion
-		if found, err = of.changes(ctx, r.versions); err != nil {
+		reader.serverVersion = r.facts.spec.ServerVersion
+		if catalogChanges, err = reader.changes(ctx, r.versions); err != nil {
 			return err
 		}
-		renamed, err := of.ownersRenamed(ctx, r.facts)
+		isRenamed, err := reader.ownersRenamed(ctx, r.facts)
 		if err != nil {
 			return err
 		}
-		found.readAll = found.readAll || renamed
-		if found.isEmpty() {
-			r.versions.update(found)
+		catalogChanges.readAll = catalogChanges.readAll || isRenamed
+		if catalogChanges.isEmpty() {
+			r.versions.update(catalogChanges)
 			return tx.Commit(ctx)
 		}
-		if err := r.addDependents(ctx, of, found); err != nil {
+		if err := r.addDependents(ctx, reader, catalogChanges); err != nil {
 			return err
 		}
 	}
 	var (
-		next    *catalogFacts
-		last    *catalog.Snapshot
-		read    *versions
-		wholeAt = r.lastFullRead
+		newFacts    *catalogFacts
+		newSnapshot *catalog.Snapshot
+		newVersions *versions
+		fullReadAt  = r.lastFullRead
 	)
-	if found == nil || found.readAll || len(found.relations) > maxRelations ||
+	if catalogChanges == nil || catalogChanges.readAll || len(catalogChanges.relations) > maxRelations ||
 		time.Since(r.lastFullRead) > fullReadInterval {
-		wholeAt, found = time.Now(), nil
-		if read, err = of.readVersions(ctx); err != nil {
+		fullReadAt, catalogChanges = time.Now(), nil
+		if newVersions, err = reader.readVersions(ctx); err != nil {
 			return err
 		}
-		if next, err = readAll(ctx, &of, r.searchPath); err != nil {
+		if newFacts, err = readAll(ctx, &reader, r.searchPath); err != nil {
 			return err
 		}
-	} else if next, err = r.facts.readChanged(ctx, of, found); err != nil {
+	} else if newFacts, err = r.facts.readChanged(ctx, reader, catalogChanges); err != nil {
 		return err
 	}
-	if next == r.facts {
-		last = r.lastSnapshot
-	} else if last, err = newLoader(of, next).snapshot(ctx); err != nil {
+	if newFacts == r.facts {
+		newSnapshot = r.lastSnapshot
+	} else if newSnapshot, err = newLoader(reader, newFacts).snapshot(ctx); err != nil {
 		return err
 	}
-	if r.lastSnapshot != nil && last.Version() == r.lastSnapshot.Version() {
-		last = r.lastSnapshot
+	if r.lastSnapshot != nil && newSnapshot.Version() == r.lastSnapshot.Version() {
+		newSnapshot = r.lastSnapshot
 	}
-	written := found == nil || found.concerns(r.facts) || found.concerns(next)
+	hasWrites := catalogChanges == nil || catalogChanges.concerns(r.facts) || catalogChanges.concerns(newFacts)
 	if err := tx.Commit(ctx); err != nil {
 		return err
 	}
-	if written {
+	if hasWrites {
 		r.agentChanges++
 	}
-	if found != nil {
-		r.versions.update(found)
+	if catalogChanges != nil {
+		r.versions.update(catalogChanges)
 	} else {
-		r.versions = read
+		r.versions = newVersions
 		r.fullReads++
 	}
-	r.lastSnapshot, r.facts, r.lastFullRead = last, next, wholeAt
+	r.lastSnapshot, r.facts, r.lastFullRead = newSnapshot, newFacts, fullReadAt
 	return nil
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// agree fails where a reader that has read before finds something else than one that has not.
-func agree(t *testing.T, r *pgcatalog.Reader, conn *pgx.Conn, after string) *catalog.Snapshot {
+// checkSameAsFullRead fails if a reader that reads only changes gets another snapshot than a full read.
+func checkSameAsFullRead(t *testing.T, r *pgcatalog.Reader, conn *pgx.Conn, after string) *catalog.Snapshot {
 	t.Helper()
 	got, err := r.Read(t.Context(), conn)
 	if err != nil {
@@ -37,43 +37,44 @@ func agree(t *testing.T, r *pgcatalog.Reader, conn *pgx.Conn, after string) *cat
 	return want
 }
 
-// Whatever changes, what a reader reads of the changes makes the same snapshot as reading everything. One reader looks
-// after each statement, one after some, and one while a transaction is under way that began before all of them.
+// After any change, reading only what has changed gives the same snapshot as reading everything. One reader reads after
+// each statement, and one after some. The third reads at the end; an older transaction is open meanwhile.
 func TestIncrementalReadsAgreeWithFullOnes(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Database(t)
-	conn, old := db.Connect(t, "postgres"), db.Connect(t, "postgres")
+	conn, olderConn := db.Connect(t, "postgres"), db.Connect(t, "postgres")
 	roles := strings.NewReplacer("one_role", conn.Config().Database+"_one", "other_role", conn.Config().Database+"_other")
-	exec(t, conn, roles.Replace(stale))
-	each, some, late := pgcatalog.NewReader([]string{"public"}), pgcatalog.NewReader([]string{"public"}), pgcatalog.NewReader([]string{"public"})
-	for _, r := range []*pgcatalog.Reader{each, some, late} {
-		agree(t, r, conn, "nothing")
+	exec(t, conn, roles.Replace(watchedSchema))
+	eachReader, someReader, lateReader := pgcatalog.NewReader([]string{"public"}), pgcatalog.NewReader([]string{"public"}), pgcatalog.NewReader([]string{"public"})
+	for _, r := range []*pgcatalog.Reader{eachReader, someReader, lateReader} {
+		checkSameAsFullRead(t, r, conn, "nothing")
 	}
-	exec(t, old, "BEGIN; SELECT pg_current_xact_id()")
-	alone := 0
-	for i, sql := range changed {
+	exec(t, olderConn, "BEGIN; SELECT pg_current_xact_id()")
+	partialReads := 0
+	for i, sql := range watchedChanges {
 		exec(t, conn, roles.Replace(sql))
-		before := each.WholeReads()
-		now := agree(t, each, conn, sql)
-		if each.WholeReads() == before {
-			alone++
+		before := eachReader.WholeReads()
+		snapshot := checkSameAsFullRead(t, eachReader, conn, sql)
+		if eachReader.WholeReads() == before {
+			partialReads++
 		}
 		if i%7 == 0 {
-			agree(t, some, conn, "seven statements up to "+sql)
+			checkSameAsFullRead(t, someReader, conn, "seven statements up to "+sql)
 		}
-		before = each.WholeReads()
-		if again, err := each.Read(t.Context(), conn); err != nil || again.Version() != now.Version() || each.WholeReads() != before {
+		before = eachReader.WholeReads()
+		if secondSnapshot, err := eachReader.Read(t.Context(), conn); err != nil || secondSnapshot.Version() != snapshot.Version() ||
+			eachReader.WholeReads() != before {
 			t.Errorf("%s: something else is read, or everything again, though nothing more has changed: %v", sql, err)
 		}
 	}
-	exec(t, old, "COMMIT")
-	agree(t, late, conn, "all")
-	if alone < len(changed)/3 {
-		t.Errorf("of %d changes %d were read by themselves", len(changed), alone)
+	exec(t, olderConn, "COMMIT")
+	checkSameAsFullRead(t, lateReader, conn, "all")
+	if partialReads < len(watchedChanges)/3 {
+		t.Errorf("of %d changes %d were read by themselves", len(watchedChanges), partialReads)
 	}
 }
 
-// Changes counts what was written, whether a snapshot tells of it or not, and no temporary tables.
+// AgentChanges counts writes to the catalogs, also those that do not affect the snapshot, except for temporary tables.
 func TestWrittenRowsAreCounted(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Database(t).Connect(t, "postgres")
@@ -81,8 +82,8 @@ func TestWrittenRowsAreCounted(t *testing.T) {
 	r := pgcatalog.NewReader([]string{"public"})
 	version := ""
 	for _, c := range []struct {
-		sql          string
-		counts, same bool
+		sql                       string
+		isCounted, isSameSnapshot bool
 	}{
 		{"SELECT", true, false}, {"SELECT", false, true}, {"ALTER TABLE t ADD a text", true, false},
 		{"ALTER POLICY pgconsent_select ON t USING (false)", true, true}, {"GRANT SELECT ON t TO PUBLIC", true, true},
@@ -97,15 +98,16 @@ func TestWrittenRowsAreCounted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if counts, same := r.AgentChanges() > before, snap.Version() == version; counts != c.counts || same != c.same {
-			t.Errorf("%s: counted: %t, the same snapshot: %t", c.sql, counts, same)
+		if isCounted, isSameSnapshot := r.AgentChanges() > before, snap.Version() == version; isCounted != c.isCounted ||
+			isSameSnapshot != c.isSameSnapshot {
+			t.Errorf("%s: counted: %t, the same snapshot: %t", c.sql, isCounted, isSameSnapshot)
 		}
 		version = snap.Version()
 	}
 }
 
-// ddl are statements that random histories are made of: %[1]s and %[2]s are names of relations, %[3]d a number.
-var ddl = strings.Split(`CREATE TABLE %[1]s (id serial PRIMARY KEY, a text DEFAULT 'x', b int CHECK (b > %[3]d), c text CHECK (c IN ('a', 'b')))
+// randomDDL are the statements of random histories: %[1]s and %[2]s are names of relations, %[3]d is a number.
+var randomDDL = strings.Split(`CREATE TABLE %[1]s (id serial PRIMARY KEY, a text DEFAULT 'x', b int CHECK (b > %[3]d), c text CHECK (c IN ('a', 'b')))
 CREATE TABLE %[1]s (id int GENERATED ALWAYS AS IDENTITY, a text UNIQUE, b int GENERATED ALWAYS AS (1) STORED, c varchar(9))
 CREATE TABLE %[1]s (LIKE %[2]s INCLUDING ALL)
 CREATE TABLE %[1]s () INHERITS (%[2]s)
@@ -188,7 +190,7 @@ BEGIN; SAVEPOINT a; CREATE TABLE %[1]s (id int, a text, b int); SAVEPOINT b; ALT
 BEGIN; CREATE TABLE %[1]s (id int PRIMARY KEY); ALTER TABLE %[2]s ADD f int REFERENCES %[1]s; COMMIT
 BEGIN; DROP TABLE %[1]s CASCADE; CREATE TABLE %[1]s (id int PRIMARY KEY, a text, b int); ROLLBACK`, "\n")
 
-// Of random histories of DDL, whose statements may fail, what is read of the changes is what a whole reading finds.
+// After random DDL, some of which fails, reading only what has changed gives the same snapshot as reading everything.
 func TestRandomIncrementalReadsAgreeWithFullOnes(t *testing.T) {
 	t.Parallel()
 	names := []string{"one", "two", "three", "four", "five"}
@@ -197,54 +199,54 @@ func TestRandomIncrementalReadsAgreeWithFullOnes(t *testing.T) {
 			t.Parallel()
 			random := rand.New(rand.NewPCG(tier.Seed(), uint64(history)))
 			db := pgtest.Database(t)
-			conn, old := db.Connect(t, "postgres"), db.Connect(t, "postgres")
+			conn, olderConn := db.Connect(t, "postgres"), db.Connect(t, "postgres")
 			exec(t, conn, `CREATE SCHEMA extra; CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
 				CREATE TABLE one (id serial PRIMARY KEY, a text, b int); CREATE SEQUENCE two;`)
 			r := pgcatalog.NewReader([]string{"public"})
-			agree(t, r, conn, "nothing")
-			var since []string
-			done, open := 0, false
+			checkSameAsFullRead(t, r, conn, "nothing")
+			var statementsSince []string
+			doneCount, inTransaction := 0, false
 			for range tier.Count(75, 300, 300) {
-				one, two := names[random.IntN(len(names))], names[random.IntN(len(names))]
-				sql := fmt.Sprintf(ddl[random.IntN(len(ddl))]+"%.0[4]s", one, two, random.IntN(5), "") // uses all arguments
+				name1, name2 := names[random.IntN(len(names))], names[random.IntN(len(names))]
+				sql := fmt.Sprintf(randomDDL[random.IntN(len(randomDDL))]+"%.0[4]s", name1, name2, random.IntN(5), "") // uses all arguments
 				if _, err := conn.PgConn().Exec(t.Context(), sql).ReadAll(); err == nil {
-					done++
+					doneCount++
 				}
-				exec(t, conn, "ROLLBACK") // of a transaction that has failed
-				since = append(since, sql)
+				exec(t, conn, "ROLLBACK") // ends a transaction that has failed
+				statementsSince = append(statementsSince, sql)
 				if random.IntN(3) > 0 {
 					continue
 				}
-				if random.IntN(10) == 0 { // a transaction that holds back what is sure to have ended
-					exec(t, old, map[bool]string{true: "COMMIT", false: "BEGIN; SELECT pg_current_xact_id()"}[open])
-					open = !open
+				if random.IntN(10) == 0 { // an open transaction: later ones cannot be known to have ended
+					exec(t, olderConn, map[bool]string{true: "COMMIT", false: "BEGIN; SELECT pg_current_xact_id()"}[inTransaction])
+					inTransaction = !inTransaction
 				}
-				agree(t, r, conn, strings.Join(since, "\n"))
-				since = nil
+				checkSameAsFullRead(t, r, conn, strings.Join(statementsSince, "\n"))
+				statementsSince = nil
 				if t.Failed() {
 					return
 				}
 			}
-			t.Logf("%d statements succeeded; everything was read %d times", done, r.WholeReads())
+			t.Logf("%d statements succeeded; everything was read %d times", doneCount, r.WholeReads())
 		})
 	}
 }
 
-// A role's name is in no catalog of the database: it is looked at besides, whatever else has changed.
+// The names of roles are in no catalog of the database, so the reader also checks the names of the relations' owners.
 func TestRenamedOwnersAreReadAgain(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	owner := conn.Config().Database + "_owner"
 	exec(t, conn, fmt.Sprintf("CREATE ROLE %s; CREATE TABLE owned (id int); CREATE TABLE other (id int); ALTER TABLE owned OWNER TO %[1]s", owner))
 	r := pgcatalog.NewReader([]string{"public"})
-	agree(t, r, conn, "nothing")
+	checkSameAsFullRead(t, r, conn, "nothing")
 	exec(t, conn, fmt.Sprintf("ALTER ROLE %s RENAME TO %[1]s_renamed; ALTER TABLE other ADD more int", owner))
-	got, _ := agree(t, r, conn, "another name of an owner").Relation(public("owned"))
+	got, _ := checkSameAsFullRead(t, r, conn, "another name of an owner").Relation(publicName("owned"))
 	if got.Owner != owner+"_renamed" {
 		t.Errorf("the owner is %s", got.Owner)
 	}
 	exec(t, conn, "DROP TABLE owned")
-	for startedAt := time.Now(); ; time.Sleep(50 * time.Millisecond) { // tests beside this one may use every role for a moment
+	for startedAt := time.Now(); ; time.Sleep(50 * time.Millisecond) { // concurrent tests may hold references to every role for a moment
 		if _, err := conn.Exec(t.Context(), fmt.Sprintf("DROP ROLE %s_renamed", owner)); err == nil {
 			return
 		} else if time.Since(startedAt) > tier.Patience {
@@ -253,7 +255,8 @@ func TestRenamedOwnersAreReadAgain(t *testing.T) {
 	}
 }
 
-// What is read of a relation has the names of others in it: it is read again with them, and nothing else is.
+// The facts about a relation contain names of others. If one of these is renamed, the relation is read again, and
+// nothing else.
 func TestDependentRelationsAreReadAgain(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Database(t).Connect(t, "postgres")
@@ -265,7 +268,7 @@ func TestDependentRelationsAreReadAgain(t *testing.T) {
 		CREATE SCHEMA extra; CREATE FUNCTION plainly(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT abs($1) + 1';
 		CREATE POLICY plain ON other USING (plainly(1) > n)`)
 	r := pgcatalog.NewReader([]string{"public"})
-	before := agree(t, r, conn, "nothing")
+	before := checkSameAsFullRead(t, r, conn, "nothing")
 	for _, sql := range strings.Split(`ALTER TABLE base RENAME a TO c
 ALTER VIEW over_base RENAME a TO d
 ALTER VIEW over_base RENAME TO above
@@ -286,11 +289,11 @@ DROP VIEW over_view
 ALTER TABLE extra.below DROP CONSTRAINT base_pkey CASCADE
 DROP INDEX other_n`, "\n") {
 		exec(t, conn, sql)
-		now := agree(t, r, conn, sql)
-		if now.Version() == before.Version() {
+		after := checkSameAsFullRead(t, r, conn, sql)
+		if after.Version() == before.Version() {
 			t.Errorf("%s changes nothing that is read", sql)
 		}
-		before = now
+		before = after
 	}
 	if n := r.WholeReads(); n != 1 {
 		t.Errorf("everything was read %d times", n)

@@ -59,9 +59,9 @@ func (r *relationReader) readRelations(ctx context.Context) error {
 			&row.HasChildren, &row.HasRules, &row.Definition, &row.HasOurPolicy, &row.AllowedCommands, &row.CheckOption,
 			&row.isHeapTable, &row.rowType, &row.owner},
 		func() error {
-			found := row
-			found.Kind = catalog.RelKind(kind[0])
-			r.factsOf(row.OID).row = &found
+			relation := row
+			relation.Kind = catalog.RelKind(kind[0])
+			r.factsOf(row.OID).row = &relation
 			return nil
 		}, r.conditionArgs()...)
 }
@@ -85,8 +85,8 @@ const isForeignRelationSQL = `n.nspname NOT IN ('pg_catalog', 'information_schem
 // readViews reads which relations each view reads.
 func (r *relationReader) readViews(ctx context.Context) error {
 	var (
-		view, reads uint32
-		columns     []string
+		view, readOID uint32
+		columns       []string
 	)
 	return r.each(ctx, `SELECT c.oid, d.refobjid, array_remove(array_agg(DISTINCT a.attname::text ORDER BY a.attname::text), NULL)
 		FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -97,10 +97,10 @@ func (r *relationReader) readViews(ctx context.Context) error {
 		  AND NOT EXISTS (SELECT FROM pg_class AS t WHERE t.oid = d.refobjid AND t.relkind = 'c')
 		LEFT JOIN pg_attribute AS a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid AND a.attnum > 0
 		WHERE c.relkind = 'v' AND `+isForeignRelationSQL+" AND "+r.relationCondition("c.oid")+" GROUP BY 1, 2 ORDER BY 1, 2",
-		[]any{&view, &reads, &columns},
+		[]any{&view, &readOID, &columns},
 		func() error {
 			v := r.factsOf(view)
-			v.reads = append(v.reads, viewRead{reads, columns})
+			v.reads = append(v.reads, viewRead{readOID, columns})
 			columns = nil
 			return nil
 		}, r.conditionArgs()...)
@@ -137,11 +137,11 @@ func (r *relationReader) readColumns(ctx context.Context) error {
 		WHERE a.attnum > 0 AND NOT a.attisdropped AND `+r.relationCondition("a.attrelid"),
 		[]any{&oid, &c.number, &c.collation, &c.Name, &c.Type, &c.TypeOID, &c.NotNull, &c.Generated, &c.Virtual, &c.Identity},
 		func() error {
-			of := r.factsOf(oid)
+			facts := r.factsOf(oid)
 			// The rows come in no order, which is seldom another than that of the columns.
-			i, _ := slices.BinarySearchFunc(of.columns, c.number,
+			i, _ := slices.BinarySearchFunc(facts.columns, c.number,
 				func(c columnRow, n int16) int { return cmp.Compare(c.number, n) })
-			of.columns = slices.Insert(of.columns, i, c)
+			facts.columns = slices.Insert(facts.columns, i, c)
 			return nil
 		}, r.conditionArgs()...)
 }
@@ -150,14 +150,14 @@ func (r *relationReader) readColumns(ctx context.Context) error {
 // written.
 func (r *relationReader) readDefaults(ctx context.Context) error {
 	var (
-		of   column
-		expr string
+		ofColumn column
+		expr     string
 	)
 	return r.each(ctx, `SELECT f.adrelid, f.adnum, pg_get_expr(f.adbin, 0) FROM pg_attrdef AS f
 		JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum WHERE a.attgenerated = '' AND `+r.relationCondition("f.adrelid"),
-		[]any{&of.relation, &of.number, &expr},
+		[]any{&ofColumn.relation, &ofColumn.number, &expr},
 		func() error {
-			setInMap(&r.factsOf(of.relation).defaults, of.number, expr)
+			setInMap(&r.factsOf(ofColumn.relation).defaults, ofColumn.number, expr)
 			return nil
 		}, r.conditionArgs()...)
 }
@@ -196,8 +196,8 @@ func (l *loader) setColumns(ctx context.Context) error {
 		}
 	}
 	for _, g := range l.generatedColumns {
-		for i, at := range l.attributes[g.relation] {
-			if at.number == g.number {
+		for i, attributes := range l.attributes[g.relation] {
+			if attributes.number == g.number {
 				l.relations[g.relation].Columns[i].ComputedFrom = l.columnsOf(g.relation,
 					func(n int16) bool { return n != g.number && slices.Contains(g.dependencyColumns, n) })
 			}
@@ -208,18 +208,18 @@ func (l *loader) setColumns(ctx context.Context) error {
 
 // setCollations tells columns of their collations, but for the database's own.
 func (l *loader) setCollations(ctx context.Context) error {
-	used := map[uint32]bool{}
+	usedCollations := map[uint32]bool{}
 	for _, columns := range l.attributes {
-		for _, at := range columns {
-			used[at.collation] = true
+		for _, attribute := range columns {
+			usedCollations[attribute.collation] = true
 		}
 	}
-	if err := l.readCollationNames(ctx, used); err != nil {
+	if err := l.readCollationNames(ctx, usedCollations); err != nil {
 		return err
 	}
 	for relation, columns := range l.attributes {
-		for i, at := range columns {
-			c := l.collations[at.collation]
+		for i, attribute := range columns {
+			c := l.collations[attribute.collation]
 			l.relations[relation].Columns[i].Collation, l.relations[relation].Columns[i].Nondeterministic = c.name, c.nondeterministic
 		}
 	}
@@ -236,16 +236,16 @@ type column struct {
 // the first made of several. That of an identity column depends on the column.
 func (r *relationReader) readSequences(ctx context.Context) error {
 	var (
-		of       column
+		ofColumn column
 		sequence uint32
 	)
 	if err := r.each(ctx, `SELECT f.adrelid, f.adnum, d.refobjid FROM pg_depend AS d JOIN pg_attrdef AS f ON f.oid = d.objid
 		WHERE d.classid = 'pg_attrdef'::regclass AND d.refclassid = 'pg_class'::regclass AND d.refobjsubid = 0
 		AND `+r.relationCondition("f.adrelid")+" ORDER BY d.refobjid",
-		[]any{&of.relation, &of.number, &sequence},
+		[]any{&ofColumn.relation, &ofColumn.number, &sequence},
 		func() error {
-			t := r.factsOf(of.relation)
-			setInMap(&t.defaultSequences, of.number, append(t.defaultSequences[of.number], sequence))
+			t := r.factsOf(ofColumn.relation)
+			setInMap(&t.defaultSequences, ofColumn.number, append(t.defaultSequences[ofColumn.number], sequence))
 			return nil
 		}, r.conditionArgs()...); err != nil {
 		return err
@@ -253,10 +253,10 @@ func (r *relationReader) readSequences(ctx context.Context) error {
 	return r.each(ctx, `SELECT d.refobjid, d.refobjsubid::int2, d.objid FROM pg_class AS s JOIN pg_depend AS d ON d.objid = s.oid
 		WHERE s.relkind = 'S' AND d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
 		AND d.refobjsubid > 0 AND d.deptype = 'i' AND `+r.relationCondition("d.refobjid")+" ORDER BY d.objid",
-		[]any{&of.relation, &of.number, &sequence},
+		[]any{&ofColumn.relation, &ofColumn.number, &sequence},
 		func() error {
-			t := r.factsOf(of.relation)
-			setInMap(&t.identitySequences, of.number, append(t.identitySequences[of.number], sequence))
+			t := r.factsOf(ofColumn.relation)
+			setInMap(&t.identitySequences, ofColumn.number, append(t.identitySequences[ofColumn.number], sequence))
 			return nil
 		}, r.conditionArgs()...)
 }
@@ -274,8 +274,8 @@ func (l *loader) firstSequence(sequences []uint32) catalog.Name {
 // columnsOf are the names of the columns of a relation for whose numbers isWanted returns true.
 func (l *loader) columnsOf(relation uint32, isWanted func(number int16) bool) []string {
 	names := []string{}
-	for i, at := range l.attributes[relation] {
-		if isWanted(at.number) {
+	for i, attr := range l.attributes[relation] {
+		if isWanted(attr.number) {
 			names = append(names, l.relations[relation].Columns[i].Name)
 		}
 	}
@@ -302,26 +302,26 @@ func (r *relationReader) readPartitionedBy(ctx context.Context) error {
 
 // setChecked finds which columns the checks read: each column, and the sets of columns that one check reads together.
 func (l *loader) setChecked(context.Context) error {
-	numbers, together := map[uint32][]int16{}, map[uint32][][]string{}
+	checkedNumbers, checkedTogether := map[uint32][]int16{}, map[uint32][][]string{}
 	for _, c := range l.checks {
 		if c.tree == nil || !c.isEnforced {
 			continue
 		}
 		columns := l.columnsOf(c.relation, func(n int16) bool {
-			read := slices.Contains(c.keys, n) || c.tree.readsWholeRow()
-			if read {
-				numbers[c.relation] = append(numbers[c.relation], n)
+			isRead := slices.Contains(c.keys, n) || c.tree.readsWholeRow()
+			if isRead {
+				checkedNumbers[c.relation] = append(checkedNumbers[c.relation], n)
 			}
-			return read
+			return isRead
 		})
 		if len(columns) > 1 {
-			together[c.relation] = append(together[c.relation], columns)
+			checkedTogether[c.relation] = append(checkedTogether[c.relation], columns)
 		}
 	}
-	for oid, read := range numbers {
-		l.relations[oid].CheckedColumns = l.columnsOf(oid, func(n int16) bool { return slices.Contains(read, n) })
+	for oid, isRead := range checkedNumbers {
+		l.relations[oid].CheckedColumns = l.columnsOf(oid, func(n int16) bool { return slices.Contains(isRead, n) })
 	}
-	for oid, lists := range together {
+	for oid, lists := range checkedTogether {
 		slices.SortFunc(lists, func(a, b []string) int { return cmp.Or(cmp.Compare(len(a), len(b)), slices.Compare(a, b)) })
 		l.relations[oid].CheckedTogether = slices.CompactFunc(lists, slices.Equal[[]string])
 	}
@@ -380,8 +380,9 @@ func (l *loader) setKeys(context.Context) error {
 func (l *loader) columnNames(relation uint32, numbers []int16) []string {
 	out := []string{}
 	for _, number := range numbers {
-		if at := slices.IndexFunc(l.attributes[relation], func(a attribute) bool { return a.number == number }); at >= 0 {
-			out = append(out, l.relations[relation].Columns[at].Name)
+		if position := slices.IndexFunc(l.attributes[relation],
+			func(a attribute) bool { return a.number == number }); position >= 0 {
+			out = append(out, l.relations[relation].Columns[position].Name)
 		}
 	}
 	return out

@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-const oddities = `
+const relationsSchema = `
 CREATE TABLE whole (a int, b int, c int);
 CREATE FUNCTION good(whole) RETURNS bool LANGUAGE sql IMMUTABLE AS 'SELECT true';
 ALTER TABLE whole ADD CHECK (good(whole)), ADD CHECK (a > 0);
@@ -51,16 +51,16 @@ CREATE VIEW barrier WITH (security_barrier) AS SELECT a FROM one;
 CREATE FOREIGN DATA WRAPPER nothing; CREATE SERVER nowhere FOREIGN DATA WRAPPER nothing; CREATE FOREIGN TABLE foreigner (a int) SERVER nowhere;
 CREATE MATERIALIZED VIEW stored AS SELECT a FROM one; CREATE SEQUENCE numbers; CREATE TYPE pair AS (a int);`
 
-// What of a relation the policy, the rewriter and what writes ask rests on: checks and keys of whole rows, columns that
-// are computed from later ones, keys of other collations, indexes that are deferred, broken or over some rows, views
-// that PostgreSQL does not write through by itself.
+// The facts about relations on which the policy, the rewriter and the checks of writes depend. There are checks and
+// keys of whole rows, generated columns, keys with other collations, and views that PostgreSQL does not write through
+// by itself. Some indexes are deferred, invalid or partial.
 func TestRelations(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Database(t).Connect(t, "postgres")
-	exec(t, conn, oddities)
+	exec(t, conn, relationsSchema)
 	snap := load(t, conn)
-	get := func(name string) *catalog.Relation {
-		relation, ok := snap.Relation(public(name))
+	relationNamed := func(name string) *catalog.Relation {
+		relation, ok := snap.Relation(publicName(name))
 		if !ok {
 			t.Fatalf("no %s", name)
 		}
@@ -73,43 +73,46 @@ func TestRelations(t *testing.T) {
 		}
 		return strings.Join(out, " ")
 	}
-	for _, c := range []struct{ what, got, want string }{
-		{"checks of whole rows", fmt.Sprint(get("whole").CheckedColumns, get("whole").CheckedTogether), "[a b c] [[a b c]]"},
-		{"a key over some rows, by whole rows", keys(get("whole").UniqueKeys), "some_rows[a b c] [a] [a]"},
-		{"two checks of two columns each", fmt.Sprint(get("pairs").CheckedColumns, get("pairs").CheckedTogether,
-			get("more_pairs").CheckedTogether), "[x y z w] [[x y] [z w]] [[k l] [m n]]"},
-		{"computed from a later column", fmt.Sprint(get("later").Column("g").ComputedFrom, get("later").Column("n").ComputedFrom,
-			get("later").Column("g").Generated), "[n] [] true"},
-		{"exclusions", keys(get("away").UniqueKeys), "away_a_excl[a] [a] [a] away_int4range_excl[a b] [] []"},
-		{"a key in another collation", keys(get("texts").UniqueKeys), "in_bytes[a b] [b] [a b]"},
-		{"a key in which NULLs are equal", keys(get("alike").UniqueKeys), "alike_a_b_key[a b] [a b] []"},
-		{"collations", fmt.Sprintf("%q %q %q", get("texts").Column("a").Collation, get("texts").Column("b").Collation,
-			get("texts").Column("c").Collation), `"" "C" ""`},
-		{"deferred, led by a column, broken", fmt.Sprint(get("waits").BTrees), "[{[b] false false} {[a] false false}]"},
-		{"what is broken refuses rows nevertheless", keys(get("waits").UniqueKeys),
+	for _, c := range []struct{ name, got, want string }{
+		{"checks of whole rows", fmt.Sprint(relationNamed("whole").CheckedColumns, relationNamed("whole").CheckedTogether), "[a b c] [[a b c]]"},
+		{"a key over some rows, by whole rows", keys(relationNamed("whole").UniqueKeys), "some_rows[a b c] [a] [a]"},
+		{"two checks of two columns each", fmt.Sprint(relationNamed("pairs").CheckedColumns, relationNamed("pairs").CheckedTogether,
+			relationNamed("more_pairs").CheckedTogether), "[x y z w] [[x y] [z w]] [[k l] [m n]]"},
+		{"computed from a later column", fmt.Sprint(relationNamed("later").Column("g").ComputedFrom,
+			relationNamed("later").Column("n").ComputedFrom,
+			relationNamed("later").Column("g").Generated), "[n] [] true"},
+		{"exclusions", keys(relationNamed("away").UniqueKeys), "away_a_excl[a] [a] [a] away_int4range_excl[a b] [] []"},
+		{"a key in another collation", keys(relationNamed("texts").UniqueKeys), "in_bytes[a b] [b] [a b]"},
+		{"a key in which NULLs are equal", keys(relationNamed("alike").UniqueKeys), "alike_a_b_key[a b] [a b] []"},
+		{"collations", fmt.Sprintf("%q %q %q", relationNamed("texts").Column("a").Collation, relationNamed("texts").Column("b").Collation,
+			relationNamed("texts").Column("c").Collation), `"" "C" ""`},
+		{"deferred, led by a column, broken", fmt.Sprint(relationNamed("waits").BTrees), "[{[b] false false} {[a] false false}]"},
+		{"what is broken refuses rows nevertheless", keys(relationNamed("waits").UniqueKeys),
 			"broken_too[b c] [b c] [b c] leads[b c] [b] [b] part_of[a c] [c] [c] waits_a_key[a] [a] [a]"},
-		{"over some rows", fmt.Sprint(get("waits").PartialBTrees), "[{[c] (a > 0)}]"},
-		{"inverted", fmt.Sprint(get("listed").GINColumns), "[a]"},
-		{"two parents", fmt.Sprint(get("of_both").Parents, get("of_both").IsPartition, get("one").HasChildren,
-			get("of_both").HasChildren), "[public.one public.two] false true false"},
-		{"policies", fmt.Sprint(get("to_governed").HasOurPolicy, get("governed").HasOurPolicy), "false true"},
-		{"defaults of domains", fmt.Sprintf("%q %q %q", get("fills").Column("a").Default,
-			get("fills").Column("b").Default, get("fills").Column("c").Default), `"7" "8" ""`},
-		{"actions", fmt.Sprint(get("acts").ForeignKeys[0].OnDelete, "/", get("acts").ForeignKeys[0].OnUpdate,
-			" ", get("acts").ForeignKeys[1].OnDelete, "/", get("acts").ForeignKeys[1].OnUpdate), "set default/restrict restrict/set null"},
-		{"a view that reads no column", fmt.Sprint(get("counted").Reads), "[{public.one []}]"},
-		{"a view that reads two", fmt.Sprint(get("plain").Reads, get("plain").AllowedCommands), "[{public.whole [a b]}] 28"},
+		{"over some rows", fmt.Sprint(relationNamed("waits").PartialBTrees), "[{[c] (a > 0)}]"},
+		{"inverted", fmt.Sprint(relationNamed("listed").GINColumns), "[a]"},
+		{"two parents", fmt.Sprint(relationNamed("of_both").Parents, relationNamed("of_both").IsPartition, relationNamed("one").HasChildren,
+			relationNamed("of_both").HasChildren), "[public.one public.two] false true false"},
+		{"policies", fmt.Sprint(relationNamed("to_governed").HasOurPolicy, relationNamed("governed").HasOurPolicy), "false true"},
+		{"defaults of domains", fmt.Sprintf("%q %q %q", relationNamed("fills").Column("a").Default,
+			relationNamed("fills").Column("b").Default, relationNamed("fills").Column("c").Default), `"7" "8" ""`},
+		{"actions", fmt.Sprint(relationNamed("acts").ForeignKeys[0].OnDelete, "/", relationNamed("acts").ForeignKeys[0].OnUpdate,
+			" ", relationNamed("acts").ForeignKeys[1].OnDelete, "/", relationNamed("acts").ForeignKeys[1].OnUpdate),
+			"set default/restrict restrict/set null"},
+		{"a view that reads no column", fmt.Sprint(relationNamed("counted").Reads), "[{public.one []}]"},
+		{"a view that reads two", fmt.Sprint(relationNamed("plain").Reads, relationNamed("plain").AllowedCommands), "[{public.whole [a b]}] 28"},
 		{"what others write in a view's place",
-			fmt.Sprint(get("triggered").AllowedCommands, get("ruled").AllowedCommands, get("grouped").AllowedCommands,
-				get("over_grouped").AllowedCommands, get("checks").AllowedCommands), "0 0 0 0 28"},
-		{"what a view checks", fmt.Sprintf("%q %q", get("checks").CheckOption, get("barrier").CheckOption), `"local" ""`},
-		{"kinds", fmt.Sprintf("%c%c%c%c", get("foreigner").Kind, get("stored").Kind, get("numbers").Kind, get("pair").Kind), "fmSc"},
+			fmt.Sprint(relationNamed("triggered").AllowedCommands, relationNamed("ruled").AllowedCommands, relationNamed("grouped").AllowedCommands,
+				relationNamed("over_grouped").AllowedCommands, relationNamed("checks").AllowedCommands), "0 0 0 0 28"},
+		{"what a view checks", fmt.Sprintf("%q %q", relationNamed("checks").CheckOption, relationNamed("barrier").CheckOption), `"local" ""`},
+		{"kinds", fmt.Sprintf("%c%c%c%c", relationNamed("foreigner").Kind, relationNamed("stored").Kind, relationNamed("numbers").Kind,
+			relationNamed("pair").Kind), "fmSc"},
 	} {
 		if c.got != c.want {
-			t.Errorf("%s:\n got %s\nwant %s", c.what, c.got, c.want)
+			t.Errorf("%s:\n got %s\nwant %s", c.name, c.got, c.want)
 		}
 	}
-	written(t, conn)
+	checkWriteFacts(t, conn)
 	exec(t, conn, `CREATE ACCESS METHOD other TYPE INDEX HANDLER gisthandler;
 		CREATE OPERATOR CLASS others FOR TYPE box USING other AS OPERATOR 3 &&,
 		FUNCTION 1 gist_box_consistent(internal, box, smallint, oid, internal), FUNCTION 2 gist_box_union(internal, internal),
@@ -117,7 +120,7 @@ func TestRelations(t *testing.T) {
 		CREATE TABLE indexed (n int4, b box); CREATE INDEX ON indexed (n); CREATE INDEX ON indexed USING gist (b); CREATE TABLE otherwise (b box);
 		CREATE INDEX ON otherwise USING other (b others)`)
 	snap = load(t, conn)
-	if get("indexed").HasApproximateIndex || !get("otherwise").HasApproximateIndex {
+	if relationNamed("indexed").HasApproximateIndex || !relationNamed("otherwise").HasApproximateIndex {
 		t.Error("access methods that are not PostgreSQL's own are not told")
 	}
 	if _, err := conn.Exec(t.Context(), "CREATE EXTENSION vector"); err != nil {
@@ -127,14 +130,15 @@ func TestRelations(t *testing.T) {
 	exec(t, conn, "CREATE TABLE near (v vector(2)); CREATE TABLE nearer (v vector(2)); CREATE INDEX ON near USING "+
 		"ivfflat (v vector_l2_ops); CREATE INDEX ON nearer USING hnsw (v vector_l2_ops)")
 	snap = load(t, conn)
-	if !get("near").HasApproximateIndex || !get("nearer").HasApproximateIndex || get("whole").HasApproximateIndex {
+	if !relationNamed("near").HasApproximateIndex || !relationNamed("nearer").HasApproximateIndex ||
+		relationNamed("whole").HasApproximateIndex {
 		t.Error("indexes that search approximately are not told")
 	}
 }
 
-// What may refuse an update of a row though it leaves the columns that it reads as they are, and what indexes compare
-// by.
-func written(t *testing.T, conn *pgx.Conn) {
+// checkWriteFacts checks which constraints may refuse an update that does not change their columns, and with which
+// functions indexes compare.
+func checkWriteFacts(t *testing.T, conn *pgx.Conn) {
 	exec(t, conn, `
 		CREATE SCHEMA w; SET search_path = w, public; CREATE EXTENSION btree_gist;
 		CREATE FUNCTION to_day(text) RETURNS date LANGUAGE sql IMMUTABLE AS 'SELECT $1::date';
@@ -163,7 +167,7 @@ func written(t *testing.T, conn *pgx.Conn) {
 		CREATE INDEX ON compares (a, h); CREATE INDEX ON compares USING gist (box(b[0], b[1]));
 		CREATE INDEX ON compares USING brin (a int4_minmax_multi_ops); CREATE INDEX ON compares USING gist (g);
 		CREATE INDEX ON compares USING hash (e); CREATE INDEX ON compares (d, a) INCLUDE (b);`)
-	for _, check := range []string{ // those that are asked anew, and then those that are not
+	for _, check := range []string{ // first those that PostgreSQL must check again, then the others
 		"b::date > '2020-01-01'", "d > now()", "d::date > j", "d > current_timestamp", "d::text <> b", "k::text <> b",
 		"to_day(b) > j", "l::text <> b", "i::word <> 'x'::word AND (i || 'x')::word <> 'y'", "concat(b, c) <> ''", "whole_row(checks)",
 		"b IN ('x', 'y')", "c IN ('x', 'y')", "e <> 'sad'", "e::text <> 'sad'", "a::text <> b", "f > 0", "g <> '{}'",
@@ -180,7 +184,7 @@ func written(t *testing.T, conn *pgx.Conn) {
 	}
 	exec(t, conn, "RESET search_path")
 	snap := load(t, conn)
-	get := func(name string) *catalog.Relation {
+	relationNamed := func(name string) *catalog.Relation {
 		relation, ok := snap.Relation(catalog.Name{Schema: "w", Name: name})
 		if !ok {
 			t.Fatalf("no %s", name)
@@ -191,31 +195,31 @@ func written(t *testing.T, conn *pgx.Conn) {
 	if pgtest.Binaries().Major >= 18 {
 		rechecked = strings.TrimSuffix(rechecked, "]") + " [m]]"
 	}
-	compared := ""
-	for _, index := range get("compares").FallibleIndexes {
-		compared += index.Index
+	comparedKeys := ""
+	for _, index := range relationNamed("compares").FallibleIndexes {
+		comparedKeys += index.Index
 		for _, key := range index.Keys {
-			compared += fmt.Sprint(" ", key.Method, " ", key.Provider, ".", key.Class, key.Columns)
+			comparedKeys += fmt.Sprint(" ", key.Method, " ", key.Provider, ".", key.Class, key.Columns)
 		}
-		compared += "; "
+		comparedKeys += "; "
 	}
-	for _, c := range []struct{ what, got, want string }{
-		{"constraints that are asked anew", fmt.Sprint(get("checks").RecheckedColumns), rechecked},
-		{"what is computed", fmt.Sprint(get("computes").Computations),
+	for _, c := range []struct{ name, got, want string }{
+		{"constraints that are asked anew", fmt.Sprint(relationNamed("checks").RecheckedColumns), rechecked},
+		{"what is computed", fmt.Sprint(relationNamed("computes").Computations),
 			"[{column [b] true false} {index [a] false false} {index [a b] true false} {index [d] true false} " +
 				"{trigger [a] false false} {trigger [a d] false false} {trigger [b] true false}]"},
-		{"what is taken for leak-proof and fails", fmt.Sprint(get("shapes").Computations),
+		{"what is taken for leak-proof and fails", fmt.Sprint(relationNamed("shapes").Computations),
 			"[{index [a s] false false} {index [c] false false} {index [l m] false false} {index [p] false false} " +
 				"{trigger [a] false true} {trigger [a t] false false} {trigger [c] true true}]"},
-		{"partitions by a function of others", fmt.Sprint(get("spread").Computations), "[{partition [a] true false}]"},
-		{"what is compared", compared,
+		{"partitions by a function of others", fmt.Sprint(relationNamed("spread").Computations), "[{partition [a] true false}]"},
+		{"what is compared", comparedKeys,
 			"compares_a_excl hash postgresql.int4_ops[a]; compares_a_idx brin " +
 				"postgresql.int4_minmax_multi_ops[a]; compares_box_idx gist postgresql.box_ops[b]; " +
 				"compares_d_a_b_idx btree postgresql.record_ops[d] btree postgresql.int4_ops[a]; " +
 				"compares_g_idx gist postgresql.multirange_ops[g]; compares_h_c_excl gist btree_gist.gist_text_ops[h] gist postgresql.range_ops[c]; "},
 	} {
 		if c.got != c.want {
-			t.Errorf("%s:\n got %s\nwant %s", c.what, c.got, c.want)
+			t.Errorf("%s:\n got %s\nwant %s", c.name, c.got, c.want)
 		}
 	}
 }

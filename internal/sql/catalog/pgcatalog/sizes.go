@@ -22,7 +22,7 @@ func Sizes(ctx context.Context, conn *pgx.Conn, tables []*catalog.Relation) (cat
 		column string
 		number float64
 	)
-	for _, read := range []struct {
+	for _, estimate := range []struct {
 		sql  string
 		scan []any
 		f    func() error
@@ -53,11 +53,11 @@ func Sizes(ctx context.Context, conn *pgx.Conn, tables []*catalog.Relation) (cat
 				return nil
 			}},
 	} {
-		rows, err := conn.Query(ctx, read.sql, oids)
+		rows, err := conn.Query(ctx, estimate.sql, oids)
 		if err != nil {
 			return nil, fmt.Errorf("read the sizes of tables: %w", err)
 		}
-		if _, err := pgx.ForEachRow(rows, read.scan, read.f); err != nil {
+		if _, err := pgx.ForEachRow(rows, estimate.scan, estimate.f); err != nil {
 			return nil, fmt.Errorf("read the sizes of tables: %w", err)
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// stale is what each statement of changed is about.
-const stale = `
+// watchedSchema creates the objects that the statements of watchedChanges change.
+const watchedSchema = `
 CREATE EXTENSION cube;
 CREATE TABLE t (id int PRIMARY KEY, a text, b text, n int, g text GENERATED ALWAYS AS (a || b) STORED);
 CREATE TABLE u (id int, t int CONSTRAINT to_t REFERENCES t, d int DEFAULT 1, i int GENERATED ALWAYS AS IDENTITY);
@@ -48,8 +48,8 @@ CREATE ROLE one_role;
 INSERT INTO t SELECT i, 'a', 'b', i FROM generate_series(1, 9) AS i;
 CREATE UNIQUE INDEX doubled ON t (n); CREATE INDEX vector ON t USING gin (to_tsvector('english', a));`
 
-// changed is DDL of every kind of object that agents' statements can lead to.
-var changed = strings.Split(`ALTER TABLE t ADD c int
+// watchedChanges is DDL for every kind of object to which agents' statements can lead.
+var watchedChanges = strings.Split(`ALTER TABLE t ADD c int
 ALTER TABLE t RENAME c TO d
 ALTER TABLE t ALTER n SET NOT NULL
 ALTER TABLE t ALTER n DROP NOT NULL
@@ -166,15 +166,16 @@ ALTER TYPE mood RENAME TO temper
 ALTER ROLE one_role RENAME TO other_role
 ALTER SCHEMA public RENAME TO elsewhere`, "\n")
 
-// Whatever changes what is loaded changes the fingerprint, and the count of writes that the session has reported: nobody
-// loads again while these stay.
+// Every change that affects a snapshot also changes the fingerprint and the number of catalog writes. The proxy does
+// not load a snapshot again while both are unchanged.
 func TestFingerprintCoversEverythingLoaded(t *testing.T) {
 	tier.All(t)
 	t.Parallel()
 	conn := pgtest.Database(t).Connect(t, "postgres")
-	roles := strings.NewReplacer("one_role", conn.Config().Database+"_one", "other_role", conn.Config().Database+"_other") // these are the cluster's
-	exec(t, conn, roles.Replace(stale))
-	look := func() (string, string) {
+	// Roles are shared by all databases of the cluster.
+	roles := strings.NewReplacer("one_role", conn.Config().Database+"_one", "other_role", conn.Config().Database+"_other")
+	exec(t, conn, roles.Replace(watchedSchema))
+	readVersions := func() (string, string) {
 		t.Helper()
 		f, err := pgcatalog.Fingerprint(context.Background(), conn)
 		if err != nil {
@@ -187,7 +188,7 @@ func TestFingerprintCoversEverythingLoaded(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer watcher.Close(context.Background())
-	written := func() int64 {
+	catalogWrites := func() int64 {
 		t.Helper()
 		exec(t, conn, "SELECT pg_stat_force_next_flush()")
 		n, err := pgcatalog.CatalogWrites(context.Background(), watcher)
@@ -196,25 +197,25 @@ func TestFingerprintCoversEverythingLoaded(t *testing.T) {
 		}
 		return n
 	}
-	fingerprint, version := look()
-	same, writes := 0, written()
-	for _, sql := range changed {
+	fingerprint, version := readVersions()
+	unchangedCount, writesBefore := 0, catalogWrites()
+	for _, sql := range watchedChanges {
 		exec(t, conn, roles.Replace(sql))
-		f, v := look()
-		now := written()
-		if f != fingerprint && now == writes {
+		f, v := readVersions()
+		writesAfter := catalogWrites()
+		if f != fingerprint && writesAfter == writesBefore {
 			t.Errorf("%s: the fingerprint is another, and no write is counted", sql)
 		}
-		writes = now
+		writesBefore = writesAfter
 		switch {
 		case v == version:
-			same++
+			unchangedCount++
 		case f == fingerprint:
 			t.Errorf("%s: something else is loaded, and the fingerprint does not say so", sql)
 		}
 		fingerprint, version = f, v
 	}
-	if same > 5 {
-		t.Errorf("%d of %d statements change nothing that is loaded", same, len(changed))
+	if unchangedCount > 5 {
+		t.Errorf("%d of %d statements change nothing that is loaded", unchangedCount, len(watchedChanges))
 	}
 }

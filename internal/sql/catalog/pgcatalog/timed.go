@@ -97,9 +97,9 @@ func (l *loader) onlyWritesTime(t trigger) bool {
 	if t.typeBits&(triggerForEachRow|triggerBefore|triggerOnUpdate|triggerInsteadOf) != triggerForEachRow|triggerBefore|triggerOnUpdate {
 		return false
 	}
-	columns, only := l.assignedTimeColumns(t)
+	columns, onlyTime := l.assignedTimeColumns(t)
 	relation := l.relations[t.relation]
-	return only && relation != nil && !slices.ContainsFunc(columns, func(name string) bool {
+	return onlyTime && relation != nil && !slices.ContainsFunc(columns, func(name string) bool {
 		i := slices.IndexFunc(relation.Columns, func(c catalog.Column) bool { return c.Name == name })
 		return i < 0 || relation.Columns[i].Generated ||
 			!slices.Contains([]uint32{pgtype.TimestamptzOID, pgtype.TimestampOID, pgtype.DateOID},
@@ -109,7 +109,7 @@ func (l *loader) onlyWritesTime(t trigger) bool {
 }
 
 // assignedTimeColumns are the columns that the function of a trigger writes the time into, if it does nothing else.
-func (l *loader) assignedTimeColumns(t trigger) (columns []string, only bool) {
+func (l *loader) assignedTimeColumns(t trigger) (columns []string, onlyTime bool) {
 	k, f := &l.objects, l.objects.functions[t.functionOID]
 	if f.language == "c" {
 		return []string{t.arguments}, f.name == "moddatetime" && k.extensionOf("pg_proc", f.oid) == "moddatetime"

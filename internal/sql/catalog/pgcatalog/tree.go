@@ -30,12 +30,12 @@ func newTree(text *string) *tree {
 		if valueStart < 0 {
 			return t
 		}
-		node := rest[valueStart] == '{'
+		isNode := rest[valueStart] == '{'
 		rest = rest[valueStart+1:]
 		name, value, _ := strings.Cut(rest, " ")
 		digits := value[:len(value)-len(strings.TrimLeft(value, "0123456789"))]
 		switch {
-		case node:
+		case isNode:
 			t.nodes = appendNew(t.nodes, name)
 		case digits == "":
 		case name == "funcid", name == "opfuncid":
@@ -64,11 +64,11 @@ func isType(name string) bool {
 }
 
 // appendNew appends one to a list that does not have it yet.
-func appendNew[T comparable](to []T, one T) []T {
-	if slices.Contains(to, one) {
+func appendNew[T comparable](to []T, value T) []T {
+	if slices.Contains(to, value) {
 		return to
 	}
-	return append(to, one)
+	return append(to, value)
 }
 
 // unknownOID is an OID that no object has.

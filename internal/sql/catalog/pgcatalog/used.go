@@ -95,9 +95,9 @@ func queryRows[T any](ctx context.Context, conn *pgx.Conn, kind, sql string, int
 	if err == nil {
 		var out []T
 		if out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (T, error) {
-			var one T
-			err := row.Scan(into(&one)...)
-			return one, err
+			var item T
+			err := row.Scan(into(&item)...)
+			return item, err
 		}); err == nil {
 			return out, nil
 		}

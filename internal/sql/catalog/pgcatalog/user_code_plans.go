@@ -64,28 +64,28 @@ func (l *loader) readPlannerUserCode(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var found []plannedExpression
-	named := map[uint32]string{}
+	var expressions []plannedExpression
+	signatures := map[uint32]string{}
 	for _, x := range l.plannedExpressions() {
 		for _, oid := range x.tree.types {
-			if name, runs := types[oid]; runs {
+			if name, runsUserCode := types[oid]; runsUserCode {
 				l.addPlannerUserCode(x.relation, x.source+": type "+name)
 			}
 		}
 		if x.foreignCalls = k.callsWhilePlanning(x); len(x.foreignCalls) > 0 {
-			found = append(found, x)
+			expressions = append(expressions, x)
 			for _, oid := range x.foreignCalls {
-				named[oid] = ""
+				signatures[oid] = ""
 			}
 		}
 	}
-	if err := l.readSignatures(ctx, named); err != nil {
+	if err := l.readSignatures(ctx, signatures); err != nil {
 		return err
 	}
-	for _, x := range found {
+	for _, x := range expressions {
 		var names []string
 		for _, oid := range x.foreignCalls {
-			names = append(names, named[oid])
+			names = append(names, signatures[oid])
 		}
 		slices.Sort(names)
 		l.addPlannerUserCode(x.relation, x.source+": "+strings.Join(slices.Compact(names), ", "))
@@ -98,7 +98,7 @@ func (l *loader) readPlannerUserCode(ctx context.Context) error {
 // plans; else nil.
 func (k *objectFacts) callsWhilePlanning(x plannedExpression) []uint32 {
 	var functions []uint32
-	always := false
+	isAlwaysRun := false
 	for _, oid := range x.tree.functions {
 		f := k.functions[oid]
 		if f != nil && (!k.isCallableByAnybody(f) || x.permissive && k.isHarmlessInPolicy(f) || !x.permissive &&
@@ -106,9 +106,9 @@ func (k *objectFacts) callsWhilePlanning(x plannedExpression) []uint32 {
 			continue
 		}
 		functions = append(functions, oid)
-		always = always || f == nil || f.language == "sql" || f.hasDefaults
+		isAlwaysRun = isAlwaysRun || f == nil || f.language == "sql" || f.hasDefaults
 	}
-	if always || mayFold(x.tree.text, functions) {
+	if isAlwaysRun || mayFold(x.tree.text, functions) {
 		return functions
 	}
 	return nil
@@ -134,16 +134,16 @@ func (l *loader) readIndexUserCode(ctx context.Context) error {
 	}
 	var (
 		relation uint32
-		by       string
+		source   string
 	)
 	return l.each(ctx, `SELECT i.indrelid, 'index ' || r.relname || ': operator class ' || c.opcname
 		  FROM pg_index AS i JOIN pg_class AS r ON r.oid = i.indexrelid
 		  JOIN pg_opclass AS c ON c.oid = ANY (i.indclass::oid[]) WHERE c.oid = ANY ($1::oid[])
 		UNION SELECT d.partrelid, 'the partition key: operator class ' || c.opcname FROM pg_partitioned_table AS d
 		  JOIN pg_opclass AS c ON c.oid = ANY (d.partclass::oid[]) WHERE c.oid = ANY ($1::oid[])`,
-		[]any{&relation, &by},
+		[]any{&relation, &source},
 		func() error {
-			l.addPlannerUserCode(relation, by)
+			l.addPlannerUserCode(relation, source)
 			return nil
 		}, l.objects.userCode.classesCallableByAnybody)
 }
@@ -232,8 +232,8 @@ func mayFold(tree string, functions []uint32) bool {
 	if len(functions) == 0 {
 		return false
 	}
-	type node struct{ calls, column, late bool }
-	stack := []node{{late: true}}
+	type node struct{ hasCall, hasColumn, isLate bool }
+	stack := []node{{isLate: true}}
 	for i := 0; i < len(tree); i++ {
 		top := &stack[len(stack)-1]
 		switch rest := tree[i:]; tree[i] {
@@ -241,21 +241,21 @@ func mayFold(tree string, functions []uint32) bool {
 			i++
 		case '{':
 			name := nodeNamePattern.FindString(rest[1:])
-			stack = append(stack, node{column: name == "VAR", late: slices.Contains(notFoldedNodes, name)})
+			stack = append(stack, node{hasColumn: name == "VAR", isLate: slices.Contains(notFoldedNodes, name)})
 		case ':':
 			if m := callPattern.FindStringSubmatch(rest); m != nil {
 				oid, err := strconv.ParseUint(m[1], 10, 32)
-				top.calls = top.calls || err != nil || slices.Contains(functions, uint32(oid))
+				top.hasCall = top.hasCall || err != nil || slices.Contains(functions, uint32(oid))
 			}
-			top.late = top.late && !nullConstantPattern.MatchString(rest)
+			top.isLate = top.isLate && !nullConstantPattern.MatchString(rest)
 		case '}':
-			if len(stack) == 1 || top.calls && !(top.column && top.late) {
+			if len(stack) == 1 || top.hasCall && !(top.hasColumn && top.isLate) {
 				return true
 			}
 			inner := *top
 			stack = stack[:len(stack)-1]
 			top = &stack[len(stack)-1]
-			top.column, top.late = top.column || inner.column, top.late && inner.late
+			top.hasColumn, top.isLate = top.hasColumn || inner.hasColumn, top.isLate && inner.isLate
 		}
 	}
 	return len(stack) != 1

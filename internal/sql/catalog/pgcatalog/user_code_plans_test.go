@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// What PostgreSQL runs by itself, to compare or convert values of a type, is told where it is somebody else's.
+// Types are marked if PostgreSQL by itself runs functions of other roles to compare or convert their values.
 func TestTypesThatCompareByUserCode(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Database(t).Connect(t, "postgres")
@@ -35,7 +35,7 @@ func TestTypesThatCompareByUserCode(t *testing.T) {
 		CREATE CAST (written AS json) WITH FUNCTION to_json(written); CREATE DOMAIN within AS int CHECK ('[1,2]'::compared @> VALUE);
 		CREATE TYPE pair AS (a int, b sorted); CREATE TYPE plain AS (a int, b mood)`)
 	snapshot := load(t, conn)
-	for name, runs := range map[string]bool{
+	for name, runsUserCode := range map[string]bool{
 		"int": false, "text": false, "numeric": false, "jsonb": false, "tstzmultirange": false, "text[]": false,
 		"citext": false, "hstore": false, "ltree[]": false, "cube": false,
 		"mood": false, "mood[]": false, "spoken": false, "asked": false, "spans": false, "spans_multirange": false,
@@ -48,8 +48,8 @@ func TestTypesThatCompareByUserCode(t *testing.T) {
 		if err := conn.QueryRow(t.Context(), "SELECT $1::text::regtype::oid", name).Scan(&oid); err != nil {
 			t.Fatal(name, err)
 		}
-		if snapshot.TypeRunsUserCode(oid) != runs {
-			t.Errorf("%s: %t, want %t", name, !runs, runs)
+		if snapshot.TypeRunsUserCode(oid) != runsUserCode {
+			t.Errorf("%s: %t, want %t", name, !runsUserCode, runsUserCode)
 		}
 	}
 	if !snapshot.TypeRunsUserCode(1) {
@@ -57,7 +57,8 @@ func TestTypesThatCompareByUserCode(t *testing.T) {
 	}
 }
 
-// So it is of tables: what a plan works out, and by what rows are found.
+// Tables are marked if the planner runs functions of other roles for them: to evaluate expressions, or to find rows and
+// partitions.
 func TestTablesThatPlanWithUserCode(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Database(t).Connect(t, "postgres")
@@ -92,8 +93,8 @@ func TestTablesThatPlanWithUserCode(t *testing.T) {
 			LANGUAGE sql STABLE AS 'SELECT "f"(1)'; CREATE FUNCTION reads(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT count(*)::int FROM pg_class';
 		CREATE FUNCTION parsed(int) RETURNS int LANGUAGE sql STABLE RETURN f(1)`)
 	tables := []struct {
-		name, sql string
-		runs      bool
+		name, sql    string
+		runsUserCode bool
 	}{
 		{"plain", "CREATE INDEX ON T (lower(note)) WHERE x > 0; CREATE INDEX ON T USING gin (note gin_trgm_ops); " +
 			"CREATE INDEX ON T USING gin (x); CREATE INDEX ON T (c); ALTER TABLE T ADD CHECK (length(note) < 9); " +
@@ -151,17 +152,17 @@ func TestTablesThatPlanWithUserCode(t *testing.T) {
 		"TABLE plainly (x int) PARTITION BY RANGE ((x + 1)); CREATE TABLE other_part PARTITION OF plainly FOR VALUES FROM (1) TO (2)")
 	snapshot := load(t, conn)
 	for _, table := range append(tables, []struct {
-		name, sql string
-		runs      bool
+		name, sql    string
+		runsUserCode bool
 	}{{"parted", "", true}, {"part", "", true}, {"folded", "", true}, {"plainly", "", false}, {
 		"other_part", "", false}, {"heir_of_above", "", true}}...) {
-		if relation, found := snapshot.Relation(catalog.Name{Schema: "public", Name: table.name}); !found || relation.PlannerRunsUserCode != table.runs {
-			t.Errorf("%s: %t, want %t", table.name, !table.runs, table.runs)
+		if relation, exists := snapshot.Relation(catalog.Name{Schema: "public", Name: table.name}); !exists || relation.PlannerRunsUserCode != table.runsUserCode {
+			t.Errorf("%s: %t, want %t", table.name, !table.runsUserCode, table.runsUserCode)
 		} else if relation.PlannerRunsUserCode != (relation.UserCodeSource != "") {
 			t.Errorf("%s: it is said to be by %q", table.name, relation.UserCodeSource)
 		}
 	}
-	for name, by := range map[string]string{
+	for name, source := range map[string]string{
 		"of_constants": "public.of_constants, index of_constants_expr_idx: public.f(integer)",
 		"checked":      "public.checked, constraint checked_x_check: public.f(integer)",
 		"estimated":    "public.estimated, statistics s_of_estimated: public.f(integer)",
@@ -173,13 +174,13 @@ func TestTablesThatPlanWithUserCode(t *testing.T) {
 		"part":         "public.parted, the partition key: operator class others",
 		"folded":       "public.folded, the partition key: public.f(integer)",
 	} {
-		if relation, _ := snapshot.Relation(catalog.Name{Schema: "public", Name: name}); relation.UserCodeSource != by {
-			t.Errorf("%s: %q, want %q", name, relation.UserCodeSource, by)
+		if relation, _ := snapshot.Relation(catalog.Name{Schema: "public", Name: name}); relation.UserCodeSource != source {
+			t.Errorf("%s: %q, want %q", name, relation.UserCodeSource, source)
 		}
 	}
 }
 
-// A function of an extension that is not in C may have been replaced.
+// A function of an extension that is not in C counts as replaceable by the extension's owner.
 func TestReplacedFunctionsOfExtensions(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Database(t).Connect(t, "postgres")
@@ -198,20 +199,21 @@ func TestReplacedFunctionsOfExtensions(t *testing.T) {
 		CREATE OR REPLACE FUNCTION gc_to_sec(float8 DEFAULT others(1)) RETURNS float8 LANGUAGE sql IMMUTABLE AS 'SELECT $1';
 		CREATE OR REPLACE FUNCTION strpos(citext, citext) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT length($1::narrow)'`)
 	snapshot := load(t, conn)
-	var replaced []string
+	var replaceable []string
 	for _, f := range snapshot.Functions() {
 		if f.MayBeReplaced {
-			replaced = append(replaced, f.Name.Name)
+			replaceable = append(replaceable, f.Name.Name)
 		}
 	}
-	slices.Sort(replaced)
+	slices.Sort(replaceable)
 	if want := []string{"gc_to_sec", "regexp_match", "regexp_replace", "regexp_split_to_array", "replace",
-		"sec_to_gc", "split_part", "strpos", "translate"}; !slices.Equal(replaced, want) {
-		t.Errorf("%v, want %v", replaced, want)
+		"sec_to_gc", "split_part", "strpos", "translate"}; !slices.Equal(replaceable, want) {
+		t.Errorf("%v, want %v", replaceable, want)
 	}
 }
 
-// A function in SQL runs nothing of anybody's where its text says so; what it does not say is looked at, too.
+// An SQL function is harmless if its body shows that it runs no function of other roles. Argument defaults and types,
+// which the body does not show, count as well.
 func TestPlainFunctionsInSQL(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Database(t).Connect(t, "postgres")
@@ -225,21 +227,21 @@ func TestPlainFunctionsInSQL(t *testing.T) {
 			LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN true; END'; CREATE FUNCTION hashed(json) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN 1; END';
 		CREATE FUNCTION to_date(bool) RETURNS date LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN now(); END';
 		CREATE FUNCTION unlike(varchar, text) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN true; END'`)
-	runs := func(made, call string) bool {
+	runsUserCode := func(definition, call string) bool {
 		t.Helper()
-		exec(t, conn, made+"; ALTER TABLE t ADD CHECK ("+call+") NOT VALID")
+		exec(t, conn, definition+"; ALTER TABLE t ADD CHECK ("+call+") NOT VALID")
 		relation, _ := load(t, conn).Relation(catalog.Name{Schema: "public", Name: "t"})
 		exec(t, conn, "DROP FUNCTION p CASCADE; DROP CAST IF EXISTS (bool AS date); DROP OPERATOR FAMILY IF "+
 			"EXISTS jsons USING hash CASCADE; DROP OPERATOR IF EXISTS !~ (varchar, text)")
 		return relation.PlannerRunsUserCode
 	}
 	const body = "LANGUAGE sql IMMUTABLE "
-	if pgtest.Binaries().Major >= 16 && !runs("CREATE FUNCTION p(int) RETURNS bool "+body+"AS $$SELECT pg_input_is_valid('5', 'odd')$$", "p(1)") {
+	if pgtest.Binaries().Major >= 16 && !runsUserCode("CREATE FUNCTION p(int) RETURNS bool "+body+"AS $$SELECT pg_input_is_valid('5', 'odd')$$", "p(1)") {
 		t.Error("what asks a type that is named in a string is plain")
 	}
 	for _, c := range []struct {
-		made, call string
-		runs       bool
+		definition, call string
+		runsUserCode     bool
 	}{
 		{"CREATE FUNCTION p(int) RETURNS int " + body + "AS 'SELECT abs($1) + 1;'", "p(1) > 0", false},
 		{"CREATE FUNCTION p(a int, b int DEFAULT 3) RETURNS int " + body + "SET search_path = '' AS ' select a + b'", "p(1) > 0", false},
@@ -271,8 +273,8 @@ func TestPlainFunctionsInSQL(t *testing.T) {
 			"AS 'SELECT $1 <@> $1'; CREATE OR REPLACE FUNCTION geo_distance(point, point) RETURNS float8 LANGUAGE " +
 			"plpgsql IMMUTABLE AS 'BEGIN RETURN 1; END'", "p('(0,0)') > 0", true},
 	} {
-		if got := runs(c.made, c.call); got != c.runs {
-			t.Errorf("%s: %t, want %t", c.made, got, c.runs)
+		if got := runsUserCode(c.definition, c.call); got != c.runsUserCode {
+			t.Errorf("%s: %t, want %t", c.definition, got, c.runsUserCode)
 		}
 	}
 }

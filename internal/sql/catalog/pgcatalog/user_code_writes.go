@@ -33,10 +33,10 @@ func (k *objectFacts) hasOnlyPlainTypes(t *tree) bool {
 	return !slices.ContainsFunc(t.types, func(oid uint32) bool { return !k.isPlainType(oid) })
 }
 
-// otherCatalogs tells whether a function is neither PostgreSQL's own nor the code of an extension that is known. What
-// such an extension has in another language anyone may have replaced, as earth() is made to be, and calls others by
-// name. Only a superuser can have put code in C, or the server's under another name, as citext's operators are, in a
-// function's place.
+// isForeign tells whether a function is neither PostgreSQL's own nor code of a known extension. A function of such an
+// extension counts as foreign if it is in another language than C. Others may have replaced it, as earth() is meant to
+// be, and it calls other functions by name. Only a superuser can replace C code, or a function that is the server's
+// under another name, such as those of citext's operators.
 func (k *objectFacts) isForeign(f *function) bool {
 	return !f.isNative && !(k.isOfKnownExtension("pg_proc", f.oid) && (f.language == "c" || f.language == "internal"))
 }
@@ -58,16 +58,16 @@ func (k *objectFacts) isPlain(t *typeFacts) bool {
 	if t == nil {
 		return false
 	}
-	var made bool
+	var isComparable bool
 	switch t.kind {
 	case 'e':
-		made = true
+		isComparable = true
 	case 'b':
-		made = t.oid < firstNormalOID || k.isOfKnownExtension("pg_type", t.oid)
+		isComparable = t.oid < firstNormalOID || k.isOfKnownExtension("pg_type", t.oid)
 	case 'r', 'm':
-		made = t.oid < firstNormalOID
+		isComparable = t.oid < firstNormalOID
 	}
-	return made && !slices.ContainsFunc(k.classes, func(c operatorClass) bool {
+	return isComparable && !slices.ContainsFunc(k.classes, func(c operatorClass) bool {
 		return c.comparesType && (c.typeOID == t.oid || c.typeOID == t.array) && !k.isOfKnownExtension("pg_opclass", c.oid)
 	})
 }
@@ -112,40 +112,42 @@ func (l *loader) readUserCodeOfWrites(ctx context.Context) error {
 	if err := l.readKeysRunningUserCode(ctx, updateRunsCode); err != nil {
 		return err
 	}
-	changes := map[uint32]bool{} // tables of which any write runs such code
+	writesRunCode := map[uint32]bool{} // tables of which any write runs such code
 	for _, p := range l.policies {
-		changes[p.relation] = changes[p.relation] || !p.permissive ||
+		writesRunCode[p.relation] = writesRunCode[p.relation] || !p.permissive ||
 			slices.ContainsFunc(p.trees, func(t *tree) bool {
 				return !k.hasOnlyPlainTypes(t) || slices.ContainsFunc(t.functions, k.isHarmfulInPolicy)
 			})
 	}
-	deletes, updates := map[uint32]bool{}, map[uint32]bool{} // tables with triggers that count
+	deletesRunCode, updatesRunCode := map[uint32]bool{}, map[uint32]bool{} // tables with triggers that count
 	for _, t := range l.triggers {
-		fires := k.mayRunForeignCode(t.whenTree) || !(k.functions[t.functionOID].isNative || t.schema == "pgconsent" &&
-			t.typeBits&triggerBefore == 0)
-		deletes[t.relation] = deletes[t.relation] || t.typeBits&triggerOnDelete != 0 && fires
-		updates[t.relation] = updates[t.relation] ||
-			t.typeBits&triggerOnUpdate != 0 && fires && (k.mayRunForeignCode(t.whenTree) || !l.onlyWritesTime(t))
+		runsForeignCode := k.mayRunForeignCode(t.whenTree) ||
+			!(k.functions[t.functionOID].isNative || t.schema == "pgconsent" &&
+				t.typeBits&triggerBefore == 0)
+		deletesRunCode[t.relation] = deletesRunCode[t.relation] || t.typeBits&triggerOnDelete != 0 && runsForeignCode
+		updatesRunCode[t.relation] = updatesRunCode[t.relation] ||
+			t.typeBits&triggerOnUpdate != 0 && runsForeignCode && (k.mayRunForeignCode(t.whenTree) || !l.onlyWritesTime(t))
 	}
-	plain := map[uint32]bool{} // whether a type is plain, by its OID
+	isPlain := map[uint32]bool{} // whether a type is plain, by its OID
 	for oid, relation := range l.relations {
 		if relation.Kind != catalog.Table || !l.heapTables[oid] || relation.Name.Schema == "pg_catalog" ||
-			relation.Name.Schema == "information_schema" || relation.HasRules || changes[oid] {
+			relation.Name.Schema == "information_schema" || relation.HasRules || writesRunCode[oid] {
 			continue
 		}
-		relation.DeleteRunsNoUserCode = !deletes[oid]
-		relation.UpdateRunsNoUserCode = !updates[oid] && !updateRunsCode[oid] && !slices.ContainsFunc(relation.Columns,
+		relation.DeleteRunsNoUserCode = !deletesRunCode[oid]
+		relation.UpdateRunsNoUserCode = !updatesRunCode[oid] && !updateRunsCode[oid] && !slices.ContainsFunc(relation.Columns,
 			func(c catalog.Column) bool {
-				if _, known := plain[c.TypeOID]; !known {
-					plain[c.TypeOID] = l.hasPlainType(c.TypeOID)
+				if _, isKnown := isPlain[c.TypeOID]; !isKnown {
+					isPlain[c.TypeOID] = l.hasPlainType(c.TypeOID)
 				}
-				return !plain[c.TypeOID]
+				return !isPlain[c.TypeOID]
 			})
 	}
 	return nil
 }
 
-// isHarmfulInPolicy tells whether a function that a row policy calls is of others and not idle.
+// isHarmfulInPolicy tells whether a function that a row policy calls belongs to another role and may run when the
+// policy is planned.
 func (k *objectFacts) isHarmfulInPolicy(oid uint32) bool {
 	f := k.functions[oid]
 	return f == nil || k.isForeign(f) && !k.isHarmlessInPolicy(f)

@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// A table is quiet where nothing of others runs as its rows are written.
+// A write to a table counts as running no user code if PostgreSQL runs no function of other roles for it.
 func TestTablesWithoutUserCode(t *testing.T) {
 	tier.All(t)
 	t.Parallel()
@@ -45,8 +45,8 @@ func TestTablesWithoutUserCode(t *testing.T) {
 		CREATE OPERATOR === (LEFTARG = int, RIGHTARG = sign, FUNCTION = eq); CREATE OPERATOR === (LEFTARG = sign, RIGHTARG = sign, FUNCTION = eq);
 		ALTER OPERATOR FAMILY integer_ops USING btree ADD OPERATOR 3 === (int, sign), OPERATOR 3 === (sign, sign)`)
 	for _, c := range []struct {
-		what, columns, sql string
-		deletes, updates   bool
+		name, columns, sql             string
+		deleteRunsNone, updateRunsNone bool
 	}{
 		{"everyday columns",
 			"a text, m mood, l mood[], j jsonb, ts tstzrange[], c citext, g text GENERATED ALWAYS AS (lower(a) || " +
@@ -114,84 +114,85 @@ func TestTablesWithoutUserCode(t *testing.T) {
 	} {
 		exec(t, conn, "DROP TABLE IF EXISTS refer, quiet; DROP TABLE IF EXISTS keys; CREATE TABLE keys (id int PRIMARY KEY)")
 		exec(t, conn, "CREATE TABLE quiet ("+c.columns+");"+tableNamed(c.sql))
-		relation, _ := load(t, conn).Relation(public("quiet"))
-		if relation.DeleteRunsNoUserCode != c.deletes || relation.UpdateRunsNoUserCode != c.updates {
-			t.Errorf("%s: deletes quietly %t, updates %t", c.what, relation.DeleteRunsNoUserCode, relation.UpdateRunsNoUserCode)
+		relation, _ := load(t, conn).Relation(publicName("quiet"))
+		if relation.DeleteRunsNoUserCode != c.deleteRunsNone || relation.UpdateRunsNoUserCode != c.updateRunsNone {
+			t.Errorf("%s: deletes quietly %t, updates %t", c.name, relation.DeleteRunsNoUserCode, relation.UpdateRunsNoUserCode)
 		}
 	}
 }
 
-// A trigger that only writes the time leaves its table quiet; whatever does anything else does not.
+// A trigger that only sets columns to the time does not count as user code; a trigger that does anything else does.
 func TestTriggersThatWriteTheTime(t *testing.T) {
 	tier.All(t)
 	t.Parallel()
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	for _, c := range []struct {
-		what, columns, body, options string
-		trigger, more                string // of BEFORE UPDATE, and no more, where empty
-		quiet                        bool
+		name, columns, body, options string
+		trigger, furtherSQL          string // "": a trigger BEFORE UPDATE, and no further statements
+		runsNoUserCode               bool
 	}{
-		{what: "an updated_at", body: "BEGIN NEW.u = now(); RETURN NEW; END;", quiet: true},
-		{what: "several, with comments", columns: ", \"On\" date",
+		{name: "an updated_at", body: "BEGIN NEW.u = now(); RETURN NEW; END;", runsNoUserCode: true},
+		{name: "several, with comments", columns: ", \"On\" date",
 			body: "-- when; it was\nbegin\n  new.u := CURRENT_TIMESTAMP; -- now\n NEW.v = now() AT TIME ZONE " +
 				"'utc';\n\tNEW.\"On\" := timezone('utc'::text, pg_catalog.now());\n  RETURN new;\nend",
-			trigger: "BEFORE INSERT OR UPDATE OF a ON quiet FOR EACH ROW WHEN (NEW.a > 3)", quiet: true},
-		{what: "as who made it", body: "BEGIN NEW.u = statement_timestamp(); RETURN NEW; END",
-			options: "SECURITY DEFINER SET search_path = ''", quiet: true},
-		{what: "with an index", body: "BEGIN NEW.u = now(); RETURN NEW; END", more: "CREATE INDEX ON quiet (u)", quiet: true},
-		{what: "not null", columns: ", w timestamptz NOT NULL CHECK (w > '2000-01-01')", body: "BEGIN NEW.w = now(); RETURN NEW; END", quiet: true},
-		{what: "two of them", body: "BEGIN NEW.u = now(); RETURN NEW; END",
-			more: "CREATE TRIGGER s BEFORE UPDATE ON quiet FOR EACH ROW EXECUTE FUNCTION stamp()", quiet: true},
+			trigger: "BEFORE INSERT OR UPDATE OF a ON quiet FOR EACH ROW WHEN (NEW.a > 3)", runsNoUserCode: true},
+		{name: "as who made it", body: "BEGIN NEW.u = statement_timestamp(); RETURN NEW; END",
+			options: "SECURITY DEFINER SET search_path = ''", runsNoUserCode: true},
+		{name: "with an index", body: "BEGIN NEW.u = now(); RETURN NEW; END", furtherSQL: "CREATE INDEX ON quiet (u)", runsNoUserCode: true},
+		{name: "not null", columns: ", w timestamptz NOT NULL CHECK (w > '2000-01-01')", body: "BEGIN NEW.w = now(); RETURN NEW; END", runsNoUserCode: true},
+		{name: "two of them", body: "BEGIN NEW.u = now(); RETURN NEW; END",
+			furtherSQL: "CREATE TRIGGER s BEFORE UPDATE ON quiet FOR EACH ROW EXECUTE FUNCTION stamp()", runsNoUserCode: true},
 
-		{what: "the clock", body: "BEGIN NEW.u = clock_timestamp(); RETURN NEW; END"},
-		{what: "another function", body: "BEGIN NEW.u = public.now(); RETURN NEW; END"},
-		{what: "something before", body: "BEGIN PERFORM f(); NEW.u = now(); RETURN NEW; END"},
-		{what: "something behind a return in a comment", body: "BEGIN NEW.u = now(); -- \r PERFORM f();\n RETURN NEW; END"},
-		{what: "something in a value", body: "BEGIN NEW.u = now() + f(); RETURN NEW; END"},
-		{what: "another row", body: "BEGIN NEW.u = now(); RETURN OLD; END"},
-		{what: "declares", body: "DECLARE d int = f(); BEGIN NEW.u = now(); RETURN NEW; END"},
-		{what: "an option", body: "#print_strict_params on\nBEGIN NEW.u = now(); RETURN NEW; END"},
-		{what: "no time", body: "BEGIN NEW.a = now(); RETURN NEW; END"},
-		{what: "no column", body: "BEGIN NEW.z = now(); RETURN NEW; END"},
-		{what: "a text", columns: ", w text", body: "BEGIN NEW.w = now(); RETURN NEW; END"},
-		{what: "one is a text", columns: ", w text", body: "BEGIN NEW.u = now(); NEW.w = now(); RETURN NEW; END"},
-		{what: "in quotes", columns: ", \"U\" text", body: "BEGIN NEW.\"U\" = now(); RETURN NEW; END"},
-		{what: "a key", body: "BEGIN NEW.u = now(); RETURN NEW; END", more: "ALTER TABLE quiet ADD UNIQUE (u)"},
-		{what: "in a key", body: "BEGIN NEW.u = now(); RETURN NEW; END", more: "CREATE UNIQUE INDEX ON quiet (a, u)"},
-		{what: "a foreign key", body: "BEGIN NEW.u = now(); RETURN NEW; END",
-			more: "CREATE TABLE keys (u timestamptz PRIMARY KEY); ALTER TABLE quiet ADD FOREIGN KEY (u) REFERENCES keys"},
-		{what: "a constraint that excludes", body: "BEGIN NEW.u = now(); RETURN NEW; END", more: "ALTER TABLE quiet ADD EXCLUDE (u WITH =)"},
-		{what: "another setting", body: "BEGIN NEW.u = now(); RETURN NEW; END", options: "SET timezone = 'utc'"},
-		{what: "after the row", body: "BEGIN NEW.u = now(); RETURN NEW; END", trigger: "AFTER UPDATE ON quiet FOR EACH ROW"},
-		{what: "for the statement", body: "BEGIN NEW.u = now(); RETURN NEW; END", trigger: "BEFORE UPDATE ON quiet FOR EACH STATEMENT"},
-		{what: "under a condition", body: "BEGIN NEW.u = now(); RETURN NEW; END", trigger: "BEFORE UPDATE ON quiet FOR EACH ROW WHEN (f() IS NULL)"},
-		{what: "beside another", body: "BEGIN NEW.u = now(); RETURN NEW; END",
-			more: "CREATE FUNCTION fire() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'; CREATE " +
+		{name: "the clock", body: "BEGIN NEW.u = clock_timestamp(); RETURN NEW; END"},
+		{name: "another function", body: "BEGIN NEW.u = public.now(); RETURN NEW; END"},
+		{name: "something before", body: "BEGIN PERFORM f(); NEW.u = now(); RETURN NEW; END"},
+		{name: "something behind a return in a comment", body: "BEGIN NEW.u = now(); -- \r PERFORM f();\n RETURN NEW; END"},
+		{name: "something in a value", body: "BEGIN NEW.u = now() + f(); RETURN NEW; END"},
+		{name: "another row", body: "BEGIN NEW.u = now(); RETURN OLD; END"},
+		{name: "declares", body: "DECLARE d int = f(); BEGIN NEW.u = now(); RETURN NEW; END"},
+		{name: "an option", body: "#print_strict_params on\nBEGIN NEW.u = now(); RETURN NEW; END"},
+		{name: "no time", body: "BEGIN NEW.a = now(); RETURN NEW; END"},
+		{name: "no column", body: "BEGIN NEW.z = now(); RETURN NEW; END"},
+		{name: "a text", columns: ", w text", body: "BEGIN NEW.w = now(); RETURN NEW; END"},
+		{name: "one is a text", columns: ", w text", body: "BEGIN NEW.u = now(); NEW.w = now(); RETURN NEW; END"},
+		{name: "in quotes", columns: ", \"U\" text", body: "BEGIN NEW.\"U\" = now(); RETURN NEW; END"},
+		{name: "a key", body: "BEGIN NEW.u = now(); RETURN NEW; END", furtherSQL: "ALTER TABLE quiet ADD UNIQUE (u)"},
+		{name: "in a key", body: "BEGIN NEW.u = now(); RETURN NEW; END", furtherSQL: "CREATE UNIQUE INDEX ON quiet (a, u)"},
+		{name: "a foreign key", body: "BEGIN NEW.u = now(); RETURN NEW; END",
+			furtherSQL: "CREATE TABLE keys (u timestamptz PRIMARY KEY); ALTER TABLE quiet ADD FOREIGN KEY (u) REFERENCES keys"},
+		{name: "a constraint that excludes", body: "BEGIN NEW.u = now(); RETURN NEW; END",
+			furtherSQL: "ALTER TABLE quiet ADD EXCLUDE (u WITH =)"},
+		{name: "another setting", body: "BEGIN NEW.u = now(); RETURN NEW; END", options: "SET timezone = 'utc'"},
+		{name: "after the row", body: "BEGIN NEW.u = now(); RETURN NEW; END", trigger: "AFTER UPDATE ON quiet FOR EACH ROW"},
+		{name: "for the statement", body: "BEGIN NEW.u = now(); RETURN NEW; END", trigger: "BEFORE UPDATE ON quiet FOR EACH STATEMENT"},
+		{name: "under a condition", body: "BEGIN NEW.u = now(); RETURN NEW; END", trigger: "BEFORE UPDATE ON quiet FOR EACH ROW WHEN (f() IS NULL)"},
+		{name: "beside another", body: "BEGIN NEW.u = now(); RETURN NEW; END",
+			furtherSQL: "CREATE FUNCTION fire() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'; CREATE " +
 				"TRIGGER s BEFORE UPDATE ON quiet FOR EACH ROW EXECUTE FUNCTION fire()"},
-		{what: "where somebody has a now", body: "BEGIN NEW.u = now(); RETURN NEW; END",
-			more: "CREATE SCHEMA theirs; CREATE FUNCTION theirs.now() RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz'"},
+		{name: "where somebody has a now", body: "BEGIN NEW.u = now(); RETURN NEW; END",
+			furtherSQL: "CREATE SCHEMA theirs; CREATE FUNCTION theirs.now() RETURNS timestamptz LANGUAGE sql AS 'SELECT NULL::timestamptz'"},
 	} {
 		exec(t, conn, "DROP SCHEMA IF EXISTS theirs CASCADE; DROP SCHEMA public CASCADE; CREATE SCHEMA public; "+
 			"CREATE FUNCTION f() RETURNS interval LANGUAGE sql AS 'SELECT NULL::interval'; CREATE TABLE quiet (a "+
 			"int, u timestamptz, v timestamp"+c.columns+"); CREATE FUNCTION stamp() RETURNS trigger LANGUAGE plpgsql "+c.options+" AS $$"+c.body+"$$")
 		trigger := cmp.Or(c.trigger, "BEFORE UPDATE ON quiet FOR EACH ROW")
-		exec(t, conn, "CREATE TRIGGER t "+trigger+" EXECUTE FUNCTION stamp(); "+c.more)
-		relation, _ := load(t, conn).Relation(public("quiet"))
-		if !relation.DeleteRunsNoUserCode || relation.UpdateRunsNoUserCode != c.quiet {
-			t.Errorf("%s: deletes quietly %t, updates %t", c.what, relation.DeleteRunsNoUserCode, relation.UpdateRunsNoUserCode)
+		exec(t, conn, "CREATE TRIGGER t "+trigger+" EXECUTE FUNCTION stamp(); "+c.furtherSQL)
+		relation, _ := load(t, conn).Relation(publicName("quiet"))
+		if !relation.DeleteRunsNoUserCode || relation.UpdateRunsNoUserCode != c.runsNoUserCode {
+			t.Errorf("%s: deletes quietly %t, updates %t", c.name, relation.DeleteRunsNoUserCode, relation.UpdateRunsNoUserCode)
 		}
 	}
 }
 
-// So is the extension that writes the time.
+// The trigger function of the extension moddatetime, which sets a column to the time, does not count either.
 func TestTriggersThatWriteTheTimeByAnExtension(t *testing.T) {
 	t.Parallel()
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	exec(t, conn, "CREATE EXTENSION moddatetime")
-	for column, quiet := range map[string]bool{"u": true, "k": false, "nothing": false} {
+	for column, runsNoUserCode := range map[string]bool{"u": true, "k": false, "nothing": false} {
 		exec(t, conn, "DROP TABLE IF EXISTS quiet; CREATE TABLE quiet (a int, u timestamptz, k timestamptz "+
 			"UNIQUE); CREATE TRIGGER t BEFORE UPDATE ON quiet FOR EACH ROW EXECUTE FUNCTION moddatetime("+column+")")
-		if r, _ := load(t, conn).Relation(public("quiet")); r.UpdateRunsNoUserCode != quiet {
+		if r, _ := load(t, conn).Relation(publicName("quiet")); r.UpdateRunsNoUserCode != runsNoUserCode {
 			t.Errorf("%s: updates quietly %t", column, r.UpdateRunsNoUserCode)
 		}
 	}

@@ -69,18 +69,18 @@ var (
 
 // listedValues returns the values of a check that is a plain list of strings, sorted; nil for every other check.
 func listedValues(expr string) []string {
-	found := membershipPattern.FindStringSubmatch(expr)
-	if found == nil {
+	match := membershipPattern.FindStringSubmatch(expr)
+	if match == nil {
 		return nil
 	}
 	var out []string
-	for rest := found[1]; rest != ""; {
-		one := elementPattern.FindStringSubmatch(rest)
-		if one == nil {
+	for rest := match[1]; rest != ""; {
+		element := elementPattern.FindStringSubmatch(rest)
+		if element == nil {
 			return nil
 		}
-		out = append(out, strings.ReplaceAll(one[1], "''", "'"))
-		rest = rest[len(one[0]):]
+		out = append(out, strings.ReplaceAll(element[1], "''", "'"))
+		rest = rest[len(element[0]):]
 	}
 	slices.Sort(out)
 	return slices.Compact(out)

@@ -7,7 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 )
 
-// Which values a column may have is read from checks that are a plain list, and from no other.
+// AllowedValues is set only if a CHECK of the column is a plain list of values.
 func TestValues(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	exec(t, conn, `
@@ -32,10 +32,10 @@ CREATE TABLE v (
 ALTER TABLE v ADD CONSTRAINT later CHECK (w IN ('a', 'b')) NOT VALID;
 CREATE INDEX ON v USING gin (tags, doc);
 CREATE INDEX ON v USING gin (to_tsvector('english', body));`)
-	relation, _ := load(t, conn).Relation(public("v"))
+	relation, _ := load(t, conn).Relation(publicName("v"))
 	want := map[string]string{"a": "a, b|it's|x", "b": "one|two", "u": `back\slash|y`, "c": "one|two", "s": "off|on"}
 	for _, c := range relation.Columns {
-		// One value is printed as an equation, and may be read or not.
+		// A list of one value is printed as an equation; the reader may recognise it or not.
 		if got := strings.Join(c.AllowedValues, "|"); got != want[c.Name] && c.Name != "D e" {
 			t.Errorf("%s: %q, want %q", c.Name, got, want[c.Name])
 		}

@@ -10,10 +10,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 )
 
-// Vectors are those that have been computed for every row that a statement may look at, by PostgreSQL's own functions.
+// IndexedVectors lists the text search vectors that a valid index holds for every row which a statement may read,
+// computed by functions of PostgreSQL alone.
 func TestVectors(t *testing.T) {
 	db := pgtest.Database(t)
-	conn, older := db.Connect(t, "postgres"), db.Connect(t, "postgres")
+	conn, olderConn := db.Connect(t, "postgres"), db.Connect(t, "postgres")
 	run := func(c *pgx.Conn, sql string) {
 		t.Helper()
 		if _, err := c.PgConn().Exec(context.Background(), sql).ReadAll(); err != nil {
@@ -37,21 +38,21 @@ func TestVectors(t *testing.T) {
 		CREATE TABLE whole (k int, a text) PARTITION BY LIST (k); CREATE TABLE part PARTITION OF whole DEFAULT;
 		CREATE INDEX ON whole USING gin (to_tsvector('english', a));
 		CREATE TABLE changed (id int PRIMARY KEY, a text); INSERT INTO changed VALUES (1, 'x');`)
-	// An older snapshot sees the row as it was, which the index does not have.
-	run(older, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM changed")
+	// A session with an older snapshot sees the previous version of the row, which the index does not have.
+	run(olderConn, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT FROM changed")
 	run(conn, "UPDATE changed SET a = 'y'; CREATE INDEX ON changed USING gin (to_tsvector('english', a))")
 	snap := load(t, conn)
 	for table, want := range map[string]string{
 		"v":      `to_tsvector('english'::regconfig, a) | to_tsvector('german'::regconfig, (c)::text) | to_tsvector('simple'::regconfig, COALESCE(b, ''::text))`,
 		"parent": "", "child": "to_tsvector('simple'::regconfig, a)", "whole": "", "part": "to_tsvector('english'::regconfig, a)", "changed": "",
 	} {
-		relation, _ := snap.Relation(public(table))
+		relation, _ := snap.Relation(publicName(table))
 		if got := strings.Join(relation.IndexedVectors, " | "); got != want {
 			t.Errorf("%s: %s, want %s", table, got, want)
 		}
 	}
 	run(conn, "CREATE TEXT SEARCH CONFIGURATION public.english (COPY = simple)")
-	if relation, _ := load(t, conn).Relation(public("v")); len(relation.IndexedVectors) > 0 {
+	if relation, _ := load(t, conn).Relation(publicName("v")); len(relation.IndexedVectors) > 0 {
 		t.Errorf("one of two configurations of a name: %q", relation.IndexedVectors)
 	}
 }

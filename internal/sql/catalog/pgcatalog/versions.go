@@ -101,7 +101,7 @@ type versions struct {
 	xmin       uint64                    // the oldest transaction that was under way
 	recentRows map[string]bool           // rows written by transactions since then, as changesQuery returns them
 	rowCounts  map[string]int64          // number of rows of each catalog
-	knownRows  map[string]map[int64]bool // knownRows of each of the relationCatalogs
+	knownRows  map[string]map[int64]bool // the rows of each of the relationCatalogs
 }
 
 // changes is how the catalogs differ from the known rows.
@@ -162,54 +162,58 @@ func (r *catalogReader) readVersions(ctx context.Context) (*versions, error) {
 
 // changes finds what has changed since the versions were read.
 func (r *catalogReader) changes(ctx context.Context, v *versions) (*changes, error) {
-	found := &changes{relations: map[uint32]bool{}, addedRows: map[string][]int64{}, removedRows: map[string][]int64{},
+	catalogChanges := &changes{relations: map[uint32]bool{}, addedRows: map[string][]int64{},
+		removedRows: map[string][]int64{},
 		newVersions: &versions{recentRows: map[string]bool{}, rowCounts: map[string]int64{}}}
 	var (
 		name   string
 		count  int64
 		recent []string
 	)
-	written := map[string][]string{}
+	writtenRows := map[string][]string{}
 	if err := r.each(ctx, changesQuery, []any{&name, &count, &recent}, func() error {
-		found.newVersions.rowCounts[name], written[name], recent = count, recent, nil
+		catalogChanges.newVersions.rowCounts[name], writtenRows[name], recent = count, recent, nil
 		return nil
 	}, uint32(v.xmin)); err != nil {
 		return nil, err
 	}
-	found.newVersions.xmin = uint64(found.newVersions.rowCounts[""])
-	found.readAll = found.newVersions.xmin < v.xmin || found.newVersions.xmin-v.xmin > maxTransactionAge
+	catalogChanges.newVersions.xmin = uint64(catalogChanges.newVersions.rowCounts[""])
+	catalogChanges.readAll = catalogChanges.newVersions.xmin < v.xmin ||
+		catalogChanges.newVersions.xmin-v.xmin > maxTransactionAge
 	for _, c := range otherCatalogs {
-		news := found.addWrittenCatalog(c.name, written[c.name], v)
-		found.readAll = found.readAll || len(news) > 0 || found.newVersions.rowCounts[c.name] != v.rowCounts[c.name]
+		unknownRows := catalogChanges.addWrittenCatalog(c.name, writtenRows[c.name], v)
+		catalogChanges.readAll = catalogChanges.readAll || len(unknownRows) > 0 ||
+			catalogChanges.newVersions.rowCounts[c.name] != v.rowCounts[c.name]
 	}
 	for _, c := range relationCatalogs {
 		rows := v.knownRows[c.name]
-		for _, row := range found.addWrittenCatalog(c.name, written[c.name], v) {
+		for _, row := range catalogChanges.addWrittenCatalog(c.name, writtenRows[c.name], v) {
 			text, _, _ := strings.Cut(row, " ")
 			n, err := strconv.ParseInt(text, 10, 64)
 			if err != nil {
 				return nil, fmt.Errorf("a row of %s: %w", c.name, err)
 			}
-			found.addRow(c, n)
+			catalogChanges.addRow(c, n)
 			if c.name == "pg_type" {
-				found.types = append(found.types, uint32(n>>32))
+				catalogChanges.types = append(catalogChanges.types, uint32(n>>32))
 			}
 			if !c.changesWithOthers && !rows[n] {
-				found.addedRows[c.name] = append(found.addedRows[c.name], n)
+				catalogChanges.addedRows[c.name] = append(catalogChanges.addedRows[c.name], n)
 			}
 		}
-		if !c.changesWithOthers && int64(len(rows)+len(found.addedRows[c.name])) != found.newVersions.rowCounts[c.name] {
-			if err := r.findDroppedRows(ctx, c, rows, found); err != nil {
+		if !c.changesWithOthers &&
+			int64(len(rows)+len(catalogChanges.addedRows[c.name])) != catalogChanges.newVersions.rowCounts[c.name] {
+			if err := r.findDroppedRows(ctx, c, rows, catalogChanges); err != nil {
 				return nil, err
 			}
 		}
 	}
-	return found, nil
+	return catalogChanges, nil
 }
 
 // addWrittenCatalog notes recently written rows of a catalog, and returns the rows that are not known.
-func (c *changes) addWrittenCatalog(catalog string, written []string, v *versions) (unknown []string) {
-	for _, row := range written {
+func (c *changes) addWrittenCatalog(catalog string, writtenRows []string, v *versions) (unknown []string) {
+	for _, row := range writtenRows {
 		key := catalog + " " + row
 		c.newVersions.recentRows[key] = true
 		if !v.recentRows[key] {
@@ -230,7 +234,7 @@ func (c *changes) addRow(watched watchedCatalog, number int64) {
 
 // findDroppedRows finds which rows of a catalog are not there any more.
 func (r *catalogReader) findDroppedRows(ctx context.Context, c watchedCatalog, rows map[int64]bool,
-	found *changes) error {
+	catalogChanges *changes) error {
 	var numbers []int64
 	if err := r.tx.QueryRow(ctx, c.rowNumbersQuery()).Scan(&numbers); err != nil {
 		return err
@@ -238,14 +242,14 @@ func (r *catalogReader) findDroppedRows(ctx context.Context, c watchedCatalog, r
 	exists := make(map[int64]bool, len(numbers))
 	for _, n := range numbers {
 		exists[n] = true
-		found.readAll = found.readAll || !rows[n] && !slices.Contains(found.addedRows[c.name], n)
+		catalogChanges.readAll = catalogChanges.readAll || !rows[n] && !slices.Contains(catalogChanges.addedRows[c.name], n)
 	}
 	for n := range rows {
 		if !exists[n] {
-			found.addRow(c, n)
-			found.removedRows[c.name] = append(found.removedRows[c.name], n)
+			catalogChanges.addRow(c, n)
+			catalogChanges.removedRows[c.name] = append(catalogChanges.removedRows[c.name], n)
 			if c.name == "pg_type" {
-				found.droppedTypes = append(found.droppedTypes, uint32(n>>32))
+				catalogChanges.droppedTypes = append(catalogChanges.droppedTypes, uint32(n>>32))
 			}
 		}
 	}

@@ -128,8 +128,8 @@ func (l *loader) setRecheckedColumns(context.Context) error {
 			continue
 		}
 		columns := l.columnsOf(c.relation, func(n int16) bool { return slices.Contains(c.keys, n) || c.tree.readsWholeRow() })
-		if !slices.ContainsFunc(relation.RecheckedColumns, func(listed []string) bool {
-			return slices.Equal(listed,
+		if !slices.ContainsFunc(relation.RecheckedColumns, func(listedColumns []string) bool {
+			return slices.Equal(listedColumns,
 				columns)
 		}) {
 			relation.RecheckedColumns = append(relation.RecheckedColumns, columns)
@@ -146,22 +146,22 @@ func (l *loader) setRecheckedColumns(context.Context) error {
 func (l *loader) setComputations(context.Context) error {
 	k := &l.objects
 	for _, i := range l.indexes {
-		fails, unsure := false, false
+		mayFail, mayDiffer := false, false
 		for _, t := range i.storedTrees() {
-			fails, unsure = fails || l.holdsForExpression(k.mayFail, t, i.relation), unsure ||
+			mayFail, mayDiffer = mayFail || l.holdsForExpression(k.mayFail, t, i.relation), mayDiffer ||
 				l.holdsForExpression(k.mayDifferNextTime, t, i.relation)
 		}
-		if fails || unsure {
-			l.addComputation(i.relation, "index", unsure, false, func(n int16) bool {
+		if mayFail || mayDiffer {
+			l.addComputation(i.relation, "index", mayDiffer, false, func(n int16) bool {
 				return i.readsWholeRow() || slices.Contains(i.columns, n) || slices.Contains(i.dependencyColumns, n)
 			})
 		}
 	}
 	for _, t := range l.triggers {
-		fails := l.holdsForExpression(k.mayFail, t.whenTree, t.relation)
+		mayFail := l.holdsForExpression(k.mayFail, t.whenTree, t.relation)
 		if !t.isInternal && t.schema != "pgconsent" && t.schema != "pgconsent_signed" &&
-			(fails || l.holdsForExpression(k.mayDifferNextTime, t.whenTree, t.relation)) {
-			l.addComputation(t.relation, "trigger", len(t.keys) == 0 && t.typeBits&triggerOnUpdate != 0, fails && t.typeBits&triggerOnDelete != 0,
+			(mayFail || l.holdsForExpression(k.mayDifferNextTime, t.whenTree, t.relation)) {
+			l.addComputation(t.relation, "trigger", len(t.keys) == 0 && t.typeBits&triggerOnUpdate != 0, mayFail && t.typeBits&triggerOnDelete != 0,
 				func(n int16) bool {
 					return t.whenTree.readsWholeRow() || slices.Contains(t.keys, n) || slices.Contains(t.dependencyColumns, n)
 				})
@@ -223,12 +223,13 @@ func (r *relationReader) readComparedIndexes(ctx context.Context) error {
 		oid   uint32
 		index catalog.FallibleIndex
 	)
-	by := func(class, oid string) string {
+	providerSQL := func(class, oid string) string {
 		return `CASE WHEN ` + oid + ` < 16384 THEN 'postgresql' ELSE ` + extensionSQL(class, oid) + ` END`
 	}
 	args := append(r.conditionArgs(), r.objects.neverFailingClasses)
 	return r.each(ctx, `SELECT i.indrelid, c.relname, (SELECT jsonb_agg(k.key ORDER BY k.n) FROM (
-		    SELECT k.n, jsonb_build_object('Method', m.amname, 'Class', o.opcname, 'Provider', `+by("pg_opclass", "o.oid")+`,
+		    SELECT k.n, jsonb_build_object('Method', m.amname, 'Class', o.opcname, 'Provider', `+providerSQL("pg_opclass",
+		"o.oid")+`,
 		      'Type', COALESCE(h.atttypid, a.atttypid)::int8, 'IsExpression', h.attnum IS NULL,
 		      'Columns', ARRAY(SELECT r.attname FROM pg_attribute AS r
 		        WHERE r.attrelid = i.indrelid AND r.attnum > 0 AND NOT r.attisdropped AND (r.attnum = h.attnum
@@ -238,7 +239,7 @@ func (r *relationReader) readComparedIndexes(ctx context.Context) error {
 		    JOIN pg_attribute AS a ON a.attrelid = i.indexrelid AND a.attnum = k.n + 1
 		    LEFT JOIN pg_attribute AS h ON h.attrelid = i.indrelid AND h.attnum = i.indkey[k.n] AND h.attnum <> 0
 		    UNION ALL SELECT k.n, jsonb_build_object('Method', 'operator', 'Class', p.oprname,
-		      'Provider', `+by("pg_operator", "p.oid")+`, 'Type', 0, 'IsExpression', false,
+		      'Provider', `+providerSQL("pg_operator", "p.oid")+`, 'Type', 0, 'IsExpression', false,
 		      'Columns', ARRAY(SELECT r.attname FROM pg_attribute AS r WHERE r.attrelid = i.indrelid AND r.attnum = i.indkey[k.n - 1]))
 		    FROM pg_constraint AS con CROSS JOIN LATERAL unnest(con.conexclop) WITH ORDINALITY AS k (oid, n)
 		    JOIN pg_operator AS p ON p.oid = k.oid
