@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Rows that are deleted or changed along with a written row may tell about hidden rows in between. The policy is warned
-// exactly where they do.
+// An agent deletes or updates a row of its own, and foreign keys change other rows along with it. If hidden rows lie in
+// between, the outcome may reveal them. The policy must warn in exactly those cases.
 func TestCascadesOverHiddenRows(t *testing.T) {
 	tier.All(t)
 	const own, all = "rows: [ own: { column: owner, is: user } ]", "attributes: { user: { type: text, source: credential } }\ntables:\n"
@@ -33,8 +33,8 @@ func TestCascadesOverHiddenRows(t *testing.T) {
 	for _, c := range []struct {
 		name, sql, tables string
 		statements        string
-		told              bool // it tells of hidden rows, and the policy gets a warning
-		left              bool // the policy withholds the command
+		told              bool // the outcome differs between the twins, and the policy is warned
+		left              bool // the command is refused
 	}{
 		{"a tree", tree, tasks, "DELETE FROM task WHERE id = 1; SELECT id, parent FROM task ORDER BY id", true, false},
 		{"a tree by a key with whose it is",

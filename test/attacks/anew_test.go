@@ -14,17 +14,17 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// PostgreSQL compares, checks and computes hidden rows and columns, too, when a row is written. Agents may write each
-// table of a group only where the policy accepts what the write tells. Then the group's statements distinguish the
-// twins.
+// recheckGroups are tables on which a write makes PostgreSQL compare, check or compute hidden rows and columns as well.
+// An agent may write them only if the policy accepts what such a write reveals. With that, the statements of a group
+// must answer differently on the twins.
 var anew = []struct {
 	name   string
 	schema string
 	twins  [2]string
-	tables []string // tables of the policy; ACCEPT is the place of accept
+	tables []string // the table sections of the policy; ACCEPT is replaced by the accept list
 	accept string
-	least  int                 // the oldest server version
-	asks   map[string][]string // statements that tell, by table
+	least  int                 // the oldest server version that has the feature
+	asks   map[string][]string // the statements whose answers differ between the twins, by table
 }{
 	{
 		"indexes",
@@ -200,7 +200,7 @@ var anew = []struct {
 	},
 }
 
-// of are tables of a policy that say the same.
+// policyTables returns one section of a policy for each of the named tables, all with the same definition.
 func of(names, said string) []string {
 	var out []string
 	for _, name := range strings.Fields(names) {
@@ -209,7 +209,7 @@ func of(names, said string) []string {
 	return out
 }
 
-// anewColumns are rows of ann's whose other columns are hidden.
+// recheckRows returns SQL that inserts the agent's own rows, whose other columns are hidden from it.
 func anewColumns(salary, until, day, at, n string) string {
 	return strings.NewReplacer("SALARY", salary, "UNTIL", until, "DAY", day, "AT", at, "NUMBER", n).Replace(`SET DateStyle = 'ISO, MDY'; SET TimeZone = 'UTC';
 		INSERT INTO note VALUES (1, 'me', 'a', SALARY); ALTER TABLE note ADD CHECK (salary < 1000) NOT VALID;
@@ -224,6 +224,8 @@ func anewColumns(salary, until, day, at, n string) string {
 
 const anewHead = "version: 1\nattributes: { user: { type: text, source: credential } }\ntables:\n"
 
+// An agent's write makes PostgreSQL evaluate checks, indexes, generated columns or trigger conditions over hidden
+// values again, and they may fail. Such writes must be withheld unless the policy accepts it.
 func TestRecheckedExpressionsTell(t *testing.T) {
 	tier.All(t)
 	for _, group := range anew {
@@ -285,7 +287,7 @@ func TestRecheckedExpressionsTell(t *testing.T) {
 				}
 			}
 			for table := range got[0] {
-				// which fails beside visible rows too, and differs in what the message would quote
+				// numeric overflow fails beside visible rows too; only the value that its message quotes differs
 				if alike := got[0][table] == got[1][table]; alike != (table == "sums") {
 					t.Errorf("%s tells: %v: %s", table, !alike, got[0][table])
 				}
@@ -294,7 +296,8 @@ func TestRecheckedExpressionsTell(t *testing.T) {
 	}
 }
 
-// Indexes, checks, keys and the like that tell nothing are the agents' to write without a word, and tell nothing.
+// infallibleSchema is a table whose indexes, checks and keys cannot fail for any value. Agents may write it without an
+// accept list, and their writes must answer alike on both twins.
 const anewFree = `CREATE EXTENSION btree_gist; CREATE EXTENSION pg_trgm; CREATE EXTENSION cube; CREATE TYPE mood AS ENUM ('sad', 'glad');
 	CREATE TABLE free (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), owner text NOT NULL, title text, during tstzrange, days daterange, whole int8range,
 		m numeric, doc jsonb, words text[], mood mood, at timestamptz, shape box, near cube, net inet, spans int4multirange,
@@ -311,6 +314,8 @@ const anewFree = `CREATE EXTENSION btree_gist; CREATE EXTENSION pg_trgm; CREATE 
 	CREATE UNIQUE INDEX ON free (owner, title) WHERE title <> '';
 	INSERT INTO free (owner, title, salary, kind, born) VALUES ('me', 'mine', 5, 'x', '{}');`
 
+// An agent writes extreme values into a table whose checks and indexes cannot fail. The answers must be the same with
+// and without 2,000 hidden rows.
 func TestInfallibleExpressionsTellNothing(t *testing.T) {
 	tier.All(t)
 	var got [2]string

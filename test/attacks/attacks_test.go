@@ -43,8 +43,9 @@ func schema(t testing.TB, name string) oracle.Schema {
 	return oracle.Schema{}
 }
 
-// onSchema attacks twins of a schema by its list, of at least so many blocks and messages. In the nightly run it does
-// so in every mode. Otherwise it takes every third block in one mode, which the schema's number chooses.
+// attackSchema sends the attacks of a schema's list to its twins. The list must have at least so many blocks and
+// messages. In the nightly run it does so in every mode; otherwise it sends a fifth of the list in one mode, both
+// chosen by the schema's number.
 func onSchema(t *testing.T, name string, number, blocks, messages int) {
 	t.Helper()
 	list := attacks(t, name+".txt")
@@ -61,7 +62,7 @@ func onSchema(t *testing.T, name string, number, blocks, messages int) {
 	onTwins(t, schema(t, name), list, control, name+".sql", modes)
 }
 
-// everyFifth is a fifth of a list, the same for one number.
+// everyFifth returns a fifth of a list; the number chooses which.
 func everyFifth[T any](list []T, number int) []T {
 	var out []T
 	for i, item := range list {
@@ -72,7 +73,7 @@ func everyFifth[T any](list []T, number int) []T {
 	return out
 }
 
-// Attacks that are known from elsewhere tell twins apart in no mode that an operator may choose.
+// Attacks published elsewhere must get the same answers from both twins, in each mode that an operator may choose.
 func TestKnownAttacks(t *testing.T) {
 	list := attacks(t, "attacks.txt")
 	if blocks, messages := count(list); blocks < 12 || messages < 150 {
@@ -81,13 +82,12 @@ func TestKnownAttacks(t *testing.T) {
 	onTwins(t, schema(t, "works"), list, list, "disturb.sql", modesOf(instance.Both, instance.Auto, instance.SignedViews))
 }
 
-// Attacks on a schema with what the others lack tell nothing either: partitions of partitions, domains, composite
-// types, ranges, and identity columns. It also has views over views and hidden columns; and the attacks change no
-// hidden row.
+// The hospital has partitions of partitions, domains, composite types, ranges, identity columns, views over views and
+// hidden columns. Attacks on it must reveal and change no hidden row.
 func TestAttacksOnAnotherSchema(t *testing.T) { onSchema(t, "hospital", 0, 8, 300) }
 
-// A third schema: names that need quotes, foreign keys of several columns into partitions, consent by records, masks, a
-// materialised view, functions that read.
+// A CRM: names that need quotes, foreign keys of several columns into partitions, consent by records, masks, a
+// materialized view, and functions that read.
 func TestAttacksOnAThirdSchema(t *testing.T) { onSchema(t, "crm", 1, 8, 300) }
 
 // A hospital's wards: children of a table, exclusion constraints, domains over arrays, composite types within composite
@@ -203,8 +203,9 @@ func TestAttacksOnATroupe(t *testing.T) { onSchema(t, "troupe", 22, 5, 250) }
 // another, transcripts whose spans exclude one another, summaries of several calls, slots, and queues.
 func TestAttacksOnARemedy(t *testing.T) { onSchema(t, "remedy", 23, 5, 400) }
 
-// The value that a condition compares with may be independent of the row, raise an error, or draw a random number.
-// PostgreSQL computes it for the rows that come so far. Policies come before: each day, and not in turn.
+// The agent compares a column with a value that does not depend on the row, and that raises an error or draws a random
+// number. PostgreSQL computes such a value for each row that reaches the condition. Row policies must come first, so
+// that no hidden row reaches it.
 func TestPoliciesComeFirst(t *testing.T) {
 	tier.All(t)
 	list := slices.DeleteFunc(attacks(t, "aloft.txt"), func(a attack) bool {
@@ -251,7 +252,7 @@ func onTwins(t *testing.T, s oracle.Schema, list, control []attack, disturb stri
 						ask = instance.AskBinary
 					}
 					got[i] = append(got[i], strings.ReplaceAll(ask(c, message).SortedString(), name, "DATABASE"))
-					// A transaction that fails within its own message would refuse all that comes after.
+					// A transaction that fails within its own message would refuse all messages after it.
 					if !c.IsClosed() && c.TxStatus() == 'E' && strings.HasPrefix(message, "BEGIN") && strings.Contains(message, ";") {
 						instance.Ask(c, "ROLLBACK")
 					}
@@ -273,7 +274,8 @@ func onTwins(t *testing.T, s oracle.Schema, list, control []attack, disturb stri
 	}
 }
 
-// tellsApart is the control, by a whole list: attacks that only read do distinguish the twins without enforcement.
+// requireTwinsDiffer is the control: without enforcement, at least 20 of the attacks that only read must answer
+// differently on the twins.
 func tellsApart(t *testing.T, list []attack, one, two *pgtest.DB) {
 	t.Helper()
 	a, b := instance.ConnectSuperuser(t, one), instance.ConnectSuperuser(t, two)
@@ -285,7 +287,7 @@ func tellsApart(t *testing.T, list []attack, one, two *pgtest.DB) {
 				if instance.Ask(a, message).SortedString() != instance.Ask(b, message).SortedString() {
 					differ++
 				}
-				// That is enough: a later attack may return gigabytes without enforcement.
+				// 20 are enough: a later attack may return gigabytes without enforcement.
 				if differ == enough {
 					return
 				}
@@ -295,8 +297,8 @@ func tellsApart(t *testing.T, list []attack, one, two *pgtest.DB) {
 	t.Errorf("without walls only %d messages tell the twins apart", differ)
 }
 
-// Retrieval with pgvector: vectors of every type, of one dimension and of several, and searches with a small search
-// width. It also has indexes of a part of the rows, of casts and of partitions.
+// Searches with pgvector: vectors of every type, of one dimension and of several, and with a small search width. There
+// are indexes of a part of the rows, of casts and of partitions.
 func TestAttacksOnAQuarry(t *testing.T) {
 	list := attacks(t, "quarry.txt")
 	if blocks, messages := count(list); blocks < 5 || messages < 190 {

@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// broughtBy are types, and operator classes, whose functions no text names.
+// implicitCodeSchema has types and operator classes whose functions run although no statement names them.
 const broughtBy = probing + `
 CREATE DOMAIN odd AS int CHECK (probe(VALUE) > 0);
 CREATE TYPE pair AS (d odd, x int);
@@ -37,7 +37,7 @@ const (
 		"PARTITION OF split_of_T FOR VALUES FROM (10) TO (20); INSERT INTO split_of_T SELECT id, owner, x FROM T;"
 )
 
-// brought are tables whose reads run some code of the owner's that no text names.
+// implicitCodeCases are tables. A read of one runs code of the owner's that the statement does not name.
 var brought = []struct {
 	name, columns, sql string
 	statements         []string
@@ -104,8 +104,8 @@ var brought = []struct {
 		"CREATE INDEX ON low_of_T ((x + probe(1)))", statements: []string{"SELECT id FROM split_of_T", "SELECT id FROM split_of_T WHERE x = 1"}},
 }
 
-// PostgreSQL runs some code of the owner that no text names, as it plans, finds rows, or makes values. Such code runs
-// in a hardened plan, and sees no signed text.
+// PostgreSQL runs some code of the owner's that no statement names: while it plans, finds rows, or converts values. A
+// statement that runs such code must get a hardened plan, and must not take the signed path.
 func TestUnnamedOwnersCodeTellsNothing(t *testing.T) {
 	tier.All(t)
 	schema, policy, views := broughtBy+quietTable, reachedDear+quietPolicy, "views: {"
@@ -141,8 +141,8 @@ func TestUnnamedOwnersCodeTellsNothing(t *testing.T) {
 	}
 }
 
-// modesOf are the modes in which a test attacks. That of signed views alone, which no operator may choose, is for the
-// nightly run, or for a test that has no other.
+// modesOf returns the modes in which a test attacks. Signed views alone, which no operator may choose, are tried in the
+// nightly run, or by a test that has no other mode.
 func modesOf(all ...instance.Mode) []instance.Mode {
 	all = instance.Modes(all...)
 	if tier.IsNightly() || len(all) < 2 {
@@ -151,7 +151,7 @@ func modesOf(all ...instance.Mode) []instance.Mode {
 	return slices.DeleteFunc(all, func(m instance.Mode) bool { return m.Name == instance.SignedViews.Name })
 }
 
-// signedFirst are the modes of such tests: the signed path alone in the quick run.
+// signedPathModes returns the modes of tests of the signed path: in the quick run only the signed path itself.
 func signedFirst() []instance.Mode {
 	if tier.Quick() {
 		return []instance.Mode{instance.Auto}
@@ -161,12 +161,13 @@ func signedFirst() []instance.Mode {
 
 var named = regexp.MustCompile(`\bT\b`)
 
-// called puts the name of a table in the place of T, wherever it stands.
+// withTableName replaces the letter T in a statement by a table's name, also in names that end with _of_T.
 func called(sql, name string) string {
 	return named.ReplaceAllString(strings.ReplaceAll(sql, "_of_T", "_of_"+name), name)
 }
 
-// A constant beside a value is converted to the value's type when the statement is parsed.
+// A constant beside a value is converted to the value's type when the statement is parsed. The conversion may run code
+// of the owner's, which must not reveal the hidden row in any protocol form.
 func TestParseTimeConversionsTellNothing(t *testing.T) {
 	tier.All(t)
 	const schema = broughtBy +
@@ -212,8 +213,8 @@ func TestParseTimeConversionsTellNothing(t *testing.T) {
 	}
 }
 
-// A client may declare a parameter's type, and the type may run functions of other roles that the text does not name.
-// They see no signed text.
+// A client may declare a parameter's type, and the type may run functions of other roles that the statement does not
+// name. These functions must not see the signature in the statement's text.
 func TestDeclaredTypesSeeNoSignature(t *testing.T) {
 	const schema = `CREATE EXTENSION pg_trgm; CREATE TYPE seen AS ENUM ('s');
 CREATE FUNCTION seen_json(seen) RETURNS json

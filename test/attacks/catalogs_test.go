@@ -10,7 +10,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// namedBy are the columns of catalogs by which an agent may ask for a name.
+// nameColumns are the columns of system catalogs that hold a name.
 var namedBy = []string{
 	"pg_class.relname", "pg_type.typname", "pg_constraint.conname", "pg_attribute.attname", "pg_proc.proname", "pg_namespace.nspname",
 	"pg_tables.tablename", "pg_views.viewname", "pg_indexes.tablename", "pg_indexes.indexname", "pg_sequences.sequencename",
@@ -23,8 +23,9 @@ var namedBy = []string{
 	"information_schema.column_privileges.column_name", "information_schema.column_udt_usage.table_name",
 }
 
-// The twins differ in what no policy lists. No condition on a catalog runs on a hidden catalog row. So none fails for
-// it, or fails only where that row exists.
+// The twins differ in tables, views and functions that the policy does not list. An agent sends conditions on the
+// catalogs that fail for those objects' names. No condition may be evaluated for a hidden catalog row, so the answers
+// must be equal.
 func TestConditionsOnCatalogs(t *testing.T) {
 	const policy = anewHead + "  note: { rows: [ own: { column: owner, is: user } ], columns: { id: allow, owner: allow, v: allow } }\n"
 	names := []string{"salaries", "salaries_pkey", "salaries_id_seq", "payable", "paid", "pay", "amount"}

@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The statements of one Query have one statement_timestamp(), that of the message: what ends while the first runs must
-// not show in those behind it.
+// All statements of one Query message have the same statement_timestamp(). A consent may end while the first statement
+// runs; the later ones of the same message must not show its rows.
 func TestAMessageIsNoMoment(t *testing.T) {
 	tier.All(t)
 	for _, mode := range modesOf(instance.Auto, instance.Both) {
@@ -41,7 +41,7 @@ functions: { said: {} }
 		if got := instance.Ask(c, "COPY plain FROM STDIN; SELECT * FROM memo").SortedString(); !strings.Contains(got, "0A000") {
 			t.Errorf("%s: rows that come when the agent likes, and then a rule with a clock: %s", mode.Name, got)
 		}
-		// It runs until all that has ended.
+		// This statement runs until all consents have ended.
 		const slow = "SELECT count(*) FROM generate_series(1, 1000000) a WHERE md5(a::text) = 'x'"
 		for _, within := range []string{"%", "BEGIN; %; COMMIT"} {
 			instance.Exec(t, db, `UPDATE people SET until = `+later+`; UPDATE memo SET ends = `+

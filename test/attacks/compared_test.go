@@ -18,7 +18,7 @@ var (
 	comparisonSeed = flag.Uint64("comparison-seed", 0, "from which they are made; 0: what the run says")
 )
 
-// The twins are those of two indexes, with columns of more types.
+// comparedSchema adds columns of more types, views and functions to the twins of twoIndexesSchema.
 const compared = twoIndexes + `;
 ALTER TABLE big ADD f float8, ADD ts timestamptz, ADD t text, ADD m numeric, ADD day date, ADD l int[] DEFAULT '{0,1}',
 ADD tc text COLLATE "C" DEFAULT 'x', ADD k json DEFAULT '{}';
@@ -46,7 +46,7 @@ CREATE TABLE masked (owner text NOT NULL, n int NOT NULL, g int, secret text);
 INSERT INTO masked SELECT owner, n, n FROM small;
 ANALYZE`
 
-// The rule of the table is dear: what costs less would come before it.
+// The rule of big is costly: PostgreSQL would evaluate a cheaper condition before it.
 var comparedPolicy = strings.Replace(twoIndexesPolicy, "big: { rows: [ { own: { column: owner, is: user } } ]",
 	"big: { rows: [ { visible: { holder: { name: owner } } } ]", 1) + `  holder: { rows: [ { own: { column: owner, is: user } } ] }
   masked: { rows: [ { own: { column: owner, is: user } } ], columns: { n: allow, g: { mask: { generalise: 2 } } } }
@@ -56,13 +56,14 @@ views: { sums: {}, few: {}, counted: {}, both_of: {}, named: {}, twice: {}, larg
 functions: { reciprocal: {} }
 `
 
-// comparing draws statements that compare a column of the table whose hidden rows differ with what may fail.
+// statementDrawer draws random statements. They compare a column of big, where the hidden rows of the twins differ,
+// with an expression that may fail.
 type comparing struct{ *rand.Rand }
 
 func (r comparing) one(of ...string) string { return of[r.IntN(len(of))] }
 
-// quiet are sub-selects that fail without a call, a division or a cast. They fail by the bounds of rows and of frames,
-// by what cannot be sorted, by arrays of other lengths, and by PostgreSQL's conversions.
+// failingSubselects fail without a function call, a division or a cast. They fail by the bounds of LIMIT and of window
+// frames, by values that cannot be sorted, by arrays of unequal lengths, and by PostgreSQL's conversions.
 var quiet = []string{
 	"(SELECT max(w.n) FROM small w LIMIT -1)", "(SELECT w.n FROM small w OFFSET -1 LIMIT 1)",
 	"(SELECT w.n FROM small w LIMIT -1)", "(SELECT max(q.n) FROM (SELECT w.n FROM small w LIMIT '-1') q)",
@@ -80,8 +81,8 @@ var quiet = []string{
 	"(SELECT count(*) FROM small w WHERE ARRAY[w.g, w.v] IS NULL)",
 }
 
-// value is an expression of integers that fails for the row of small whose n is 0. s is the qualifier of n and of other
-// columns.
+// value draws an integer expression that fails for the row of small whose n is 0. The argument s is the qualifier of n
+// and of other columns.
 func (r comparing) value(s string, depth int) string {
 	n := s + ".n"
 	if depth > 0 && r.IntN(3) == 0 {
@@ -105,7 +106,7 @@ func (r comparing) value(s string, depth int) string {
 	)
 }
 
-// source is something in FROM that goes by s and has a column n, and one v that may fail.
+// source draws an item of FROM with the alias s. It has a column n, and a column v whose value may fail.
 func (r comparing) source() (from, with string) {
 	v := r.one("1 / n", "1 / n", "n", "10 % n", "('x' || n)::int", "1 / max(n) OVER ()", "(SELECT 1 / min(w.n) FROM small w)")
 	query := "SELECT n, " + v + " AS v FROM small"
@@ -162,7 +163,7 @@ func (r comparing) source() (from, with string) {
 	return "(" + query + ") s", ""
 }
 
-// condition compares a column of big.
+// condition draws a comparison of a column of big.
 func (r comparing) condition(s string) string {
 	column := r.one("b", "b", "c", "big.b", "big.c")
 	value := r.value(s, 2)
@@ -170,7 +171,7 @@ func (r comparing) condition(s string) string {
 		value = s + ".v"
 	}
 	switch r.IntN(17) {
-	case 13: // an expression of the row, which fails for any
+	case 13: // an expression of the row that may fail for any row
 		return r.one("big.b = ANY (ARRAY[big.l, ARRAY[1]])", "big.b = ANY (ARRAY[big.l, "+s+".n::text::int[]])",
 			"big.c < ALL (ARRAY[big.l, ARRAY[1]])", "big.t = big.tc", "big.note < big.tc",
 			"big.note IN ('a', big.tc)", "ROW(big.k) = ROW(big.k)", "big.note = ANY (ARRAY[big.tc, big.note])",
@@ -262,7 +263,7 @@ func (r comparing) statement() string {
 	case 10:
 		return with + "SELECT s.n, s.v FROM " + from + " WHERE s.v IN (SELECT " + r.one("b", "c", "b + 0") + " FROM big WHERE " + where + ")"
 	case 11:
-		if r.IntN(3) == 0 { // one half computes the other's value
+		if r.IntN(3) == 0 { // one half of a UNION computes the other half's value
 			return with + "SELECT count(*) FROM " + from + ", " +
 				r.one("mixed", "(SELECT * FROM mixed)",
 					"(SELECT a, b, c AS z FROM big UNION ALL SELECT a, b, (SELECT min(n) FROM small) FROM big)",
@@ -276,7 +277,7 @@ func (r comparing) statement() string {
 	return with + "SELECT count(*) FROM " + from + " JOIN big ON b = s.n WHERE " + where
 }
 
-// message asks a statement by itself, or prepared, with a parameter, in a plan for any value.
+// message returns a statement by itself, or prepared with a parameter and executed with a generic plan.
 func (r comparing) message() string {
 	sql := r.statement()
 	if n := strings.Count(sql, "s.n"); n > 0 && r.IntN(3) == 0 {
@@ -290,7 +291,8 @@ func (r comparing) message() string {
 	return sql
 }
 
-// Whether the compared value is computed does not depend on hidden rows, with a hardened plan or without.
+// An agent compares a column with a random expression that may fail. Whether the expression is computed must not depend
+// on hidden rows, with a hardened plan or without.
 func TestComparisonsTellNothing(t *testing.T) {
 	tier.All(t)
 	n, seed := *comparisons, *comparisonSeed

@@ -59,8 +59,9 @@ var describedStatements = []string{
 	"SELECT count(n) FROM notes n", "SELECT (n).a FROM notes n", "SELECT q FROM (SELECT id FROM notes) q", "SELECT array_agg(n) FROM notes n",
 }
 
-// The description of a result names the tables and columns that the client has named, whichever path the statement
-// takes. Drivers look columns up by these numbers, and the path depends on the sizes of tables, hidden rows counted.
+// The description of a result must name the tables and columns that the client has named, by whichever path the
+// statement runs. Drivers use these numbers. The path depends on the sizes of tables, including hidden rows, which the
+// numbers must not reveal.
 func TestResultsAreDescribedByTheNamedColumns(t *testing.T) {
 	origin := func(c *pgconn.PgConn, sql string) (prepared, ran string) {
 		d, err := c.Prepare(t.Context(), "", sql, nil)
@@ -98,7 +99,8 @@ func TestResultsAreDescribedByTheNamedColumns(t *testing.T) {
 	}
 }
 
-// A hardened plan's settings apply to the transaction, and no setting there tells that they were made.
+// A hardened plan changes planner settings for the transaction. No setting that an agent can read may show that they
+// have been changed.
 func TestNoSettingTellsOfHardening(t *testing.T) {
 	db := pgtest.Database(t)
 	instance.Exec(t, db, describedSchema)

@@ -14,8 +14,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The server refuses no expression that the leak check takes for plain. The expressions are made of random pieces, also
-// in wrong places, and are as long as allowed.
+// The server must accept every regular expression that SafeRegularExpression calls safe. The test builds expressions of
+// random pieces, also in wrong places, up to the allowed length.
 func TestPlainExpressionsAlwaysCompile(t *testing.T) {
 	tier.All(t)
 	db := pgtest.Database(t)
@@ -45,7 +45,7 @@ func TestPlainExpressionsAlwaysCompile(t *testing.T) {
 	if plain < 1000 || longest < 60 {
 		t.Error("they are few, or short")
 	}
-	// The largest of their kind.
+	// the largest expressions that are still safe
 	for _, text := range []string{
 		strings.Repeat("(.|[a-f])*", 12), strings.Repeat("(.|é)+(a|b|.)?", 6), strings.Repeat(".*[a-z]", 12) +
 			strings.Repeat("x", 100), ".{40}" + strings.Repeat(".*a", 11) + strings.Repeat("[^b]", 25), strings.Repeat("(a|b|c|d|e|f|.)", 12),
@@ -61,8 +61,8 @@ func TestPlainExpressionsAlwaysCompile(t *testing.T) {
 	}
 }
 
-// Expressions that fail when they come to a row say nothing of hidden rows, in whatever way they are given, and plain
-// ones no more.
+// An agent matches a column against regular expressions that fail when a row is reached, as constants and as
+// parameters. Safe and unsafe ones alike must give the same answers on both twins.
 func TestExpressionsOnTheSignedPath(t *testing.T) {
 	tier.All(t)
 	text := []uint32{25}
@@ -94,7 +94,7 @@ func TestExpressionsOnTheSignedPath(t *testing.T) {
 		signedParams("SELECT count(*) FROM big WHERE a = 123 AND body ~ ('(' || $1)", nil, "a"),
 		signedParams("SELECT count(*) FROM big WHERE a = 123 AND body SIMILAR TO $1", nil, "(("),
 	}
-	few := predicate.EstimateRowsHint(catalog.Name{Schema: "public", Name: "big"}) // an agent may write it, too
+	few := predicate.EstimateRowsHint(catalog.Name{Schema: "public", Name: "big"}) // an agent may write this hint, too
 	for _, k := range slices.Clone(cases) {
 		k.sql = few + k.sql
 		cases = append(cases, k)

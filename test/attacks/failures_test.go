@@ -11,12 +11,12 @@ import (
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
-// words are what error messages consist of; what is between them is the same whatever row fails.
+// messageWords matches the words of an error message. The text between them is the same whichever row has failed.
 var words = regexp.MustCompile(`0x[0-9a-f]{2}(?: 0x[0-9a-f]{2})*|[\pL\pN_]+`)
 
-// failsAlike tells whether two answers are the same error of different rows that the agent sees, seen being a text of
-// all of them. PostgreSQL reads rows in any order. Which failing row comes first depends on the plan, which may depend
-// on how many rows are hidden. The values must be visible ones in both.
+// isSameErrorOfVisibleRows tells whether two answers are the same error, raised by different rows that the agent sees.
+// visibleText returns the text of all those rows. PostgreSQL reads rows in any order, so which failing row comes first
+// depends on the plan, and the plan on how many rows are hidden. The values in both messages must be visible ones.
 func failsAlike(one, two string, seen func() string) bool {
 	const failed = "ERROR ERROR "
 	before, a, ok := strings.Cut(one, failed)
@@ -38,7 +38,7 @@ func failsAlike(one, two string, seen func() string) bool {
 	return true
 }
 
-// shows tells whether a text has a word, or bytes as a row shows them.
+// containsWord tells whether a text has a word, or bytes in the form in which a row shows them.
 func shows(text, word string) bool {
 	if hex, bytes := strings.CutPrefix(word, "0x"); bytes {
 		return strings.Contains(text, strings.ReplaceAll(hex, " 0x", ""))
@@ -46,7 +46,8 @@ func shows(text, word string) bool {
 	return slices.Contains(words.FindAllString(text, -1), word)
 }
 
-// seen returns a text of every row that an agent sees, worked out when it is first asked for.
+// visibleText returns a function that returns the text of every row that the agent sees. It reads them at its first
+// call.
 func seen(t *testing.T, proxies []*instance.Proxy, database string) func() string {
 	return sync.OnceValue(func() string {
 		var b strings.Builder

@@ -13,8 +13,9 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// A foreign server shows a transaction one moment, also in READ COMMITTED: what is withdrawn there must not show in a
-// later statement.
+// A foreign server shows one snapshot to a whole transaction, also in READ COMMITTED. If a consent is withdrawn there,
+// a later statement of the transaction must not show its rows. So a transaction may read a foreign table in one
+// statement only.
 func TestAForeignServerIsAskedOnce(t *testing.T) {
 	tier.All(t)
 	if _, err := pgtest.Database(t).Connect(t, "postgres").Exec(context.Background(),
@@ -45,7 +46,7 @@ functions: { said: {} }
 			sql     string
 			refused bool
 		}{
-			{far, false}, {far, false}, // each statement is a transaction
+			{far, false}, {far, false}, // each statement is a transaction of its own
 			{"BEGIN", false}, {far, false}, {"SELECT id FROM near", false}, {"COMMIT", false},
 			{"BEGIN", false}, {"SELECT id FROM near", false}, {"SELECT note FROM seen", false}, {
 				"COPY (SELECT note FROM far) TO STDOUT", true}, {"ROLLBACK", false},
@@ -82,7 +83,7 @@ functions: { said: {} }
 				t.Errorf("%s: before %s\nwithdrawn, in the transaction: %s\nin the next: %s", mode.Name, before, after, again)
 			}
 		}
-		// Without waiting for answers.
+		// the same without waiting for answers
 		read := []pgproto3.FrontendMessage{&pgproto3.Parse{Query: far}, &pgproto3.Bind{}, &pgproto3.Describe{ObjectType: 'P'}, &pgproto3.Execute{}}
 		sync, query := pgproto3.FrontendMessage(&pgproto3.Sync{}), func(sql string) pgproto3.FrontendMessage { return &pgproto3.Query{String: sql} }
 		of := func(parts ...any) (out []pgproto3.FrontendMessage) {

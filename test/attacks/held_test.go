@@ -8,8 +8,9 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// A sub-select that locks a row acts, and fails where somebody holds it. Such a sub-select does not depend on the row
-// beside it, and must not run for a hidden one. A second session of the agent's sees whether it has.
+// A sub-select with FOR UPDATE locks a row, or fails with NOWAIT if another session has locked it. A sub-select that
+// does not depend on the hidden row beside it must not run for that row. The agent's second session checks whether the
+// lock was taken.
 func TestLocksOfSubSelectsTellNothing(t *testing.T) {
 	tier.All(t)
 	s := schema(t, "grid")

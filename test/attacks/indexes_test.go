@@ -13,9 +13,9 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The second of two bitmaps is not begun where the first is empty. The value that it compares with must not be
-// computed, or left out, because of a hidden row. The twins have 100,000 rows, all hidden, and were analyzed while they
-// were equal. Then the rows with 123 in column a were deleted from one, and as many others from the other.
+// PostgreSQL skips the second index of a BitmapAnd if the first finds nothing. Whether the compared value is computed
+// must not depend on hidden rows. The twins have 100,000 rows, all hidden, and were analyzed while they were equal.
+// Then the rows with a = 123 were deleted from one, and those with a = 124 from the other.
 const twoIndexes = `
 CREATE TABLE big (id bigint PRIMARY KEY, owner text NOT NULL, a int NOT NULL, b int NOT NULL, c int NOT NULL, note text NOT NULL DEFAULT 'n');
 CREATE TABLE small (owner text NOT NULL, n int NOT NULL);
@@ -34,8 +34,8 @@ tables:
   small: { rows: [ { own: { column: owner, is: user } } ] }
 `
 
-// Each message is asked alone, and in a transaction after a savepoint that takes back the settings of the statement
-// before.
+// Each message is sent alone, and in a transaction after a savepoint whose rollback undoes the settings of the
+// statement before.
 var twoIndexesMessages = []string{
 	"SELECT count(*) FROM big WHERE a = 123 AND b = (SELECT 1 / min(n) FROM small)",
 	"SELECT count(*) FROM big WHERE b = (SELECT 1 / min(n) FROM small) AND a = 123",
@@ -66,6 +66,8 @@ var twoIndexesMessages = []string{
 		"a = 123 AND b = (SELECT 1 / min(n) FROM small); ROLLBACK",
 }
 
+// An agent compares the column of a second index with a value that fails. The error must not depend on what the first
+// index finds among hidden rows.
 func TestTwoIndexesTellNothing(t *testing.T) {
 	tier.All(t)
 	twins := func(value int) instance.Database {
@@ -122,7 +124,8 @@ func TestTwoIndexesTellNothing(t *testing.T) {
 	}
 }
 
-// genericPlan prepares a statement, runs it until its plan is one for any parameters, and then with such that fail.
+// genericPlan prepares a statement and executes it until its plan is a generic one. Then it executes it with parameters
+// that fail.
 func genericPlan(c *pgconn.PgConn, sql string) string {
 	ctx := context.Background()
 	if _, err := c.Prepare(ctx, "g", sql, nil); err != nil {

@@ -69,8 +69,8 @@ tables:
 views: { young: {} }
 `
 
-// maskedTwins make other values of one that look the same under the masks. Among them are zeros of either sign, the
-// ends of types, and texts of other lengths.
+// maskedTwins change values of the twins in such ways that the masked values stay the same. Among them are zeros of
+// either sign, the ends of types, and texts of other lengths.
 var maskedTwins = []string{
 	`UPDATE person SET ratio = '-0', small = '-0', pay = 0 WHERE id = 1;
 		UPDATE person SET ratio = '-infinity', small = 'infinity', born = '-infinity', at = 'infinity', atz = '-infinity' WHERE id = 2`,
@@ -85,8 +85,8 @@ var maskedTwins = []string{
 	UPDATE person SET ratio = 'NaN', small = 'NaN', born = 'infinity', at = '-infinity', atz = 'infinity' WHERE id = 2`,
 }
 
-// maskedColumns has for each masked column its name, the value that the mask shows, and a value that a row has in the
-// second of two databases.
+// maskedColumns has for each masked column its name, the masked value, and an unmasked value of a row in the second
+// twin.
 var maskedColumns = [][3]string{
 	{"born", "'2001-05-01'", "'2001-05-12'"}, {"at", "'2020-05-05'", "'2020-05-05 00:12'"}, {
 		"atz", "'2020-01-01 00:00+00'", "'2020-02-05'"}, {"name", "'abc'", "'abca87ff679a2f3e71d9181a67b7542122c'"},
@@ -143,7 +143,8 @@ var maskedBeside = []string{
 	"WITH u AS (UPDATE person SET note = 'w' WHERE pay > 1500 RETURNING *) SELECT count(*) FROM u",
 }
 
-// A value that a mask removes shows nowhere: not in ranges, orders, groups, joins, keys, sizes, or the sign of a zero.
+// An agent asks for masked columns by ranges, orders, groups, joins, keys and sizes, and for the sign of a zero. No
+// answer may show what the mask removes.
 func TestMasksHideTheRest(t *testing.T) {
 	tier.All(t)
 	var statements []string

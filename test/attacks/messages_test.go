@@ -12,8 +12,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Messages in an order that no driver uses get the same bytes from twins: portals by parts, unknown formats, a Describe
-// of nothing, data without a COPY. There is an answer for each Sync, or the end of the connection.
+// Messages in an order that no driver uses must get the same bytes from both twins: portals read in parts, unknown
+// formats, a Describe of nothing, data without a COPY. Each Sync must be answered, or the connection be closed.
 func TestMessagesOnTwins(t *testing.T) {
 	tier.All(t)
 	s := schema(t, "estate")
@@ -42,7 +42,7 @@ func TestMessagesOnTwins(t *testing.T) {
 	}
 }
 
-// converse sends messages on a connection of their own and returns the bytes that come for them.
+// converse sends messages on a connection of its own and returns the answering messages, one per line.
 func converse(t *testing.T, proxy *instance.Proxy, database string, messages []pgproto3.FrontendMessage) string {
 	t.Helper()
 	h, err := proxy.Agent(t, "agent", database).Hijack()
@@ -86,7 +86,7 @@ func converse(t *testing.T, proxy *instance.Proxy, database string, messages []p
 	return out.String()
 }
 
-// sequences are the messages of a connection each.
+// messageSequences returns lists of messages, each to be sent on a connection of its own.
 func sequences() [][]pgproto3.FrontendMessage {
 	type messages = []pgproto3.FrontendMessage
 	parse := func(name, sql string, types ...uint32) pgproto3.FrontendMessage {
@@ -110,7 +110,7 @@ func sequences() [][]pgproto3.FrontendMessage {
 		"SELECT tax FROM party", "COPY party TO STDOUT",
 		"SELECT * FROM leases_of(4)", "SELECT books, speaks FROM party ORDER BY no", "SELECT raster FROM file ORDER BY id",
 		"SELECT * FROM entity ORDER BY party", "", "BEGIN", "SELECT no FROM party WHERE name::int > 0",
-		// The order of rows after an UPDATE is not promised: these come last, and each row of theirs is alike.
+		// The order of rows after an UPDATE is not promised. These come last, and each returns equal rows.
 		"DELETE FROM folder RETURNING 1", "UPDATE party SET score = 1 RETURNING score",
 	} {
 		for _, format := range []int16{0, 1, 7} {

@@ -31,7 +31,7 @@ const newerSchema = `
 	CREATE VIEW longer AS SELECT id, owner, region, label, length FROM boat WHERE length > 2;
 	INSERT INTO person SELECT i, 'p' || i FROM generate_series(1, 20) AS i;`
 
-// newerRows are those of an owner, from a number on.
+// newerRows inserts the rows of one owner, with identifiers from a number on.
 const newerRows = `
 	INSERT INTO berth SELECT #from + i, #owner, daterange('2026-01-01', '2026-07-01'), '#mark' || i, i, i * 2 FROM generate_series(1, 30) AS i;
 	INSERT INTO berth SELECT #from + i, #owner, daterange('2026-07-01', '2027-01-01'), '#mark' || i, i, i * 3 FROM generate_series(1, 30) AS i;
@@ -123,9 +123,8 @@ COPY stay (during, note) FROM STDIN WITH (ON_ERROR ignore, LOG_VERBOSITY verbose
 UPDATE berth SET price = 3
 `
 
-// Features of PostgreSQL 16 to 18 are answered as PostgreSQL answers without hidden rows, and tell nothing of them.
-// They are keys and foreign keys by time, constraints that are not enforced, virtual generated columns, OLD and NEW,
-// and newer functions.
+// Features of PostgreSQL 16 to 18 must be answered as PostgreSQL answers without hidden rows. They are temporal keys,
+// constraints that are not enforced, virtual generated columns, OLD and NEW in RETURNING, and newer functions.
 func TestNewerPostgreSQL(t *testing.T) {
 	tier.All(t)
 	instance.RequireServerVersion(t, 18)

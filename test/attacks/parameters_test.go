@@ -51,8 +51,8 @@ var parameterStatements = []string{
 	"SELECT count(*) FROM big WHERE a = 123 AND found @@ plainto_tsquery('english'::regconfig, $1)",
 }
 
-// A value may make a pattern or a search fail when it comes to a row. Behind the signed path that row may be hidden, so
-// texts with such values take row security, whichever plan the server has.
+// A parameter's value may make a pattern or a text search fail when a row is reached, and on the signed path that row
+// may be hidden. Statements with such values must take row security, whichever plan the server has cached.
 func TestParametersOnTheSignedPath(t *testing.T) {
 	tier.All(t)
 	values := []string{"", "-1", "3", " -2 ", "%", "%lake%", "Lake%", "lake", "a lake", `50\%%`, `%\`, `%\\`,
@@ -111,8 +111,9 @@ func TestParametersOnTheSignedPath(t *testing.T) {
 	}
 }
 
-// EXECUTE computes the values of a statement where the proxy does not see them. It does not run a statement prepared by
-// the protocol that takes the signed path with some values, however small the tables are.
+// EXECUTE computes parameter values in the server, where the proxy does not see them. If a statement that the protocol
+// has prepared takes the signed path with some values only, EXECUTE of it must be refused. The refusal must not depend
+// on how large the tables are.
 func TestExecuteLooksAtNoValue(t *testing.T) {
 	tier.All(t)
 	var got []string
@@ -135,7 +136,7 @@ func TestExecuteLooksAtNoValue(t *testing.T) {
 				if _, err := c.Prepare(t.Context(), name, sql, nil); err != nil {
 					t.Fatal(sql, err)
 				}
-				if strings.Contains(sql, "LIKE") { // it does not take the signed path; its decision then depends on no size either
+				if strings.Contains(sql, "LIKE") { // it does not take the signed path, so its decision does not depend on the table's size
 					if _, err := c.Prepare(t.Context(), "d"+name, sql, []uint32{1042}); err != nil {
 						t.Fatal(sql, err)
 					}
@@ -174,7 +175,8 @@ tables:
   memo: { rows: [ { visible: { holder: { name: owner } } } ] }
 `
 
-// A text search of a parameter is as deep as its value says, and the stack may be small.
+// The nesting of a text search grows with the parameter's value, and the server's stack may be small. Whether the
+// search overflows the stack must not depend on a hidden row.
 func TestSearchesOnTheSignedPathAreNotDeep(t *testing.T) {
 	tier.All(t)
 	statements := []string{

@@ -12,8 +12,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// No order of messages tells whether a statement gets a hardened plan, which goes by its path, and so by how large
-// tables are. As of PostgreSQL 18 what stands behind an Execute in a pipeline is in a transaction block.
+// Whether a statement gets a hardened plan depends on its path, and so on how large the tables are. No order of
+// messages may reveal it. As of PostgreSQL 18, a statement behind an Execute in a pipeline is in a transaction block.
 func TestNoPipelineTellsOfHardening(t *testing.T) {
 	tier.All(t)
 	const stmt = "SELECT count(*) FROM big WHERE note ILIKE '%x%' AND id IN (SELECT id FROM big y WHERE lower(y.note) = 'q')"

@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// idlers are functions that ask tables, and what permissive policies of the owner's make of them: beside ours
-// PostgreSQL drops these before it runs anything.
+// policyFunctions are functions that read tables, for permissive policies of the owner's. PostgreSQL drops such
+// policies beside pgconsent's own before it runs anything.
 const idlers = `
 CREATE FUNCTION steady(n int) RETURNS int LANGUAGE plpgsql STABLE AS $$ BEGIN PERFORM public.asks(); RETURN n; END $$;
 CREATE FUNCTION free(n int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN PERFORM public.asks(); RETURN n; END $$;
@@ -33,14 +33,14 @@ var idle = []struct{ name, sql string }{
 		"ON T TO pg_monitor USING (probe(1) > x)"},
 }
 
-// Permissive policies of the owner's, and those of other roles, run nothing in agents' statements. So a statement is
-// planned as if they were not there, and distinguishes twins no more than then.
+// Permissive policies of the owner's, and policies for other roles, must run nothing in agents' statements. A statement
+// must be planned as if they did not exist, and answer alike on both twins.
 func TestOwnersPoliciesTellNothing(t *testing.T) {
 	tier.All(t)
 	schema, policy, views := probing+idlers+quietTable, reachedDear+quietPolicy, "views: {"
 	var statements []string
 	all := idle
-	for _, c := range idle { // PostgreSQL reads policies with later names before pgconsent's
+	for _, c := range idle { // PostgreSQL applies policies in the order of their names: these come before pgconsent's.
 		c.name, c.sql = "before_"+c.name, strings.NewReplacer("POLICY a", "POLICY z", "POLICY b", "POLICY y").Replace(c.sql)
 		all = append(all, c)
 	}

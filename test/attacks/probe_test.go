@@ -7,9 +7,9 @@ import (
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
-// Agents update no column that a check or a generated column reads together with a hidden one, unless the policy
-// accepts what that tells. It tells whether the check holds, and whether the computation fails. The values that an
-// error quotes are not told even then.
+// A check or a generated column may read an agent's column together with a hidden one. Agents must not update such a
+// column, unless the policy accepts it. Then they learn whether the check holds and whether the computation fails, but
+// not the values that an error quotes.
 func TestHiddenColumnsAreNotProbed(t *testing.T) {
 	s := schema(t, "payroll")
 	const named = "columns: [phone, skills, langs, note, desk], accept: [conflicts], check:"
@@ -25,8 +25,8 @@ func TestHiddenColumnsAreNotProbed(t *testing.T) {
 		}
 		d.Policy = strings.Replace(d.Policy, named, c.write, 1)
 		agent := instance.Start(t, instance.Auto, d, s.Attributes).Agent(t, "agent", s.Name)
-		// what is told where it is accepted, of the hidden iban DE00HIDDENMARK: that it fails, and not what it would
-		// quote
+		// Where the policy accepts it, the answers say that the statement fails. They must not quote the hidden IBAN
+		// DE00HIDDENMARK.
 		for message, told := range map[string]string{
 			"UPDATE employee SET phone = '00' WHERE id = 6":                                    "the row violates a check",
 			"UPDATE employee SET note = 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaxx' WHERE id = 6":        "22P02: a value that the statement computes does not fit",

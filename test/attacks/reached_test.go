@@ -12,8 +12,9 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The twins differ in the hidden row with a = 123, which the second has as a = 9999 (and 122 the first). There is no
-// index but the key's: all are scans, which ask their conditions in order.
+// reachedSchema has the hidden row that the twins differ in: the first twin has one with a = 123 (and none with 122),
+// the second has it with a = 9999. The only indexes are those of keys. So all plans are scans, which evaluate their
+// conditions in order.
 const reached = `
 CREATE TYPE comp AS (x int, y int);
 CREATE TYPE mood AS ENUM ('sad', 'ok');
@@ -51,12 +52,12 @@ func reachedCheap() string {
 	return strings.ReplaceAll(reachedDear, "rows: [ { visible: { holder: { name: owner } } } ]", "rows: [ { own: { column: owner, is: user } } ]")
 }
 
-// reachedSought is a rule of which a part has another form where few rows are searched for.
+// indexHintPolicy is a policy, a part of whose rule has another form under the hint that few rows are searched for.
 func reachedSought() string {
 	return strings.ReplaceAll(reachedDear, "rows: [ { visible:", "rows: [ { own: { column: owner, is: user } }, { visible:")
 }
 
-// reachedObserved is a policy whose rule looks into a table that is only observed; the compared values are in an
+// observedTablesPolicy is a policy whose rule reads a table that is only observed. The compared values are in an
 // observed table, too.
 func reachedObserved() string {
 	return strings.NewReplacer("holder: { rows", "holder: { observe: true, rows", "small: { rows",
@@ -64,11 +65,11 @@ func reachedObserved() string {
 }
 
 const (
-	hidden      = "SELECT count(*) FROM big WHERE a BETWEEN 123 AND 123 AND " // in one twin a hidden row meets these conditions
+	hidden      = "SELECT count(*) FROM big WHERE a BETWEEN 123 AND 123 AND " // the hidden row, which only the first twin has, meets this condition
 	hiddenRound = "SELECT count(*) FROM round WHERE a BETWEEN 123 AND 123 AND "
 )
 
-// folded are divisions by such values, beside the least number that shows, which is 0.
+// foldedDivisions returns queries that divide by the least visible number, which is 0, plus one of the values.
 func folded(values ...string) []string {
 	var out []string
 	for _, value := range values {
@@ -77,15 +78,15 @@ func folded(values ...string) []string {
 	return out
 }
 
-// reachedBy are statements that once told the twins apart, each group with what it wants of the schema.
+// reachCases are statements that once told the twins apart, grouped by what they need in the schema.
 var reachedBy = []struct {
 	name, sql, after, policy, end string
-	cheap                         bool // tried with a cheap rule as well
-	least                         int  // the oldest server version
+	cheap                         bool // to be tried with a cheap rule as well
+	least                         int  // the oldest server version that has the feature
 	statements                    []string
 }{
 	{name: "arrays are cast element by element, which PostgreSQL takes for leak-proof", statements: []string{
-		hidden + "(ARRAY[t]::text[])::int[] IS NULL", // the message has the hidden text
+		hidden + "(ARRAY[t]::text[])::int[] IS NULL", // its message would quote the hidden text
 		hidden + "(ARRAY[t]::text[])::mood[] IS NULL",
 		hidden + "(ARRAY[t]::text[])::jsonb[] IS NULL",
 		hidden + "(ARRAY[t]::text[])::uuid[] IS NULL",
@@ -204,7 +205,7 @@ var reachedBy = []struct {
 		"BEGIN", hidden + "b = (SELECT n FROM small ORDER BY n LIMIT 1 FOR UPDATE)", "OTHER SELECT n FROM small FOR UPDATE SKIP LOCKED", "ROLLBACK",
 	}},
 	{name: "dates in lists become times with zones as the statement runs", statements: []string{
-		hidden + "CASE WHEN tz IN ('5000000-01-01'::date, '2020-01-01'::date) THEN true END AND k IS NOT NULL AND b % 1 = 0", // by row security
+		hidden + "CASE WHEN tz IN ('5000000-01-01'::date, '2020-01-01'::date) THEN true END AND k IS NOT NULL AND b % 1 = 0", // takes the row security path
 		hidden + "b = (SELECT count(*) FROM small w WHERE now() IN ('5000000-01-01'::date, '2020-01-01'::date))",
 		"SELECT (SELECT count(*) FROM big WHERE a BETWEEN 123 AND 123 AND (b < -5 OR o.d IN (now(), o.d))) FROM small o",
 		"PREPARE p (timestamptz) AS SELECT (SELECT count(*) FROM big WHERE a BETWEEN 123 AND 123 AND (b < -5 OR " +
@@ -289,7 +290,7 @@ var reachedBy = []struct {
 			UPDATE big SET po = NULL, pg = NULL WHERE owner = 'me'; UPDATE round SET ci = NULL WHERE owner = 'me';
 			INSERT INTO big (id, owner, a, b) SELECT g, 'other', g, g FROM generate_series(2000, 10000) g;
 			INSERT INTO round (id, owner, a) SELECT g, 'other', g FROM generate_series(2000, 10000) g`,
-		// none is hidden in the second
+		// the second twin has no hidden row
 		end: "CREATE TEMP TABLE keep AS SELECT * FROM big WHERE owner = 'me'; TRUNCATE big; INSERT INTO big " +
 			"SELECT * FROM keep; DELETE FROM round WHERE owner <> 'me'", statements: []string{
 			"SELECT id FROM round ORDER BY ci <-> point '(1.7e308,1.7e308)' LIMIT 1",
@@ -487,7 +488,8 @@ var reachedBy = []struct {
 		}},
 }
 
-// askReached asks twins the same and returns what each answered, and how each statement is judged.
+// askTwins sends the same statements to both twins. It returns what each answered, and the decision of the rewriter for
+// each statement.
 func askReached(t *testing.T, mode instance.Mode, policy, sql, after, end string, statements []string) (got [2][]string, judged []string) {
 	for i, change := range []string{"UPDATE big SET a = 9999 WHERE a = 122; UPDATE round SET a = 9999 WHERE a = 122",
 		"UPDATE big SET a = 9999 WHERE a = 123; UPDATE round SET a = 9999 WHERE a = 123"} {
@@ -523,7 +525,7 @@ func askReached(t *testing.T, mode instance.Mode, policy, sql, after, end string
 					judged = append(judged, string(result.Path)+", hardened: "+result.HardenedReason)
 				}
 			}
-			if strings.HasPrefix(policy, reachedSought()) { // an agent may write the hint itself
+			if strings.HasPrefix(policy, reachedSought()) { // an agent may write this hint itself
 				sql = predicate.UseIndexHint + sql
 			}
 			got[i] = append(got[i], strings.ReplaceAll(instance.Ask(who, sql).SortedString(), db.Name, "DATABASE"))
@@ -532,12 +534,13 @@ func askReached(t *testing.T, mode instance.Mode, policy, sql, after, end string
 	return got, judged
 }
 
-// An expression that a statement computes for a hidden row shows in nothing: no error, no lock, no number drawn.
+// An agent sends expressions that fail, lock rows or draw random numbers when they are computed. None may be computed
+// for the hidden row, so the twins must answer alike.
 func TestHiddenRowsReachNothing(t *testing.T) {
 	tier.All(t)
 	for m, mode := range signedFirst() {
 		for k, f := range reachedBy {
-			if pgtest.Binaries().Major < f.least || !tier.IsPicked(m+k, 24) { // in the nightly run each in all modes
+			if pgtest.Binaries().Major < f.least || !tier.IsPicked(m+k, 24) { // the nightly run tries each in all modes
 				continue
 			}
 			policies := []string{reachedDear}

@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// notPlain are SQL functions whose text seems to name no user object, and in which user code runs all the same.
+// userCodeFunctions are SQL functions whose text seems to name no user object. User code runs in them all the same.
 const notPlain = `
 CREATE FUNCTION f$1(n int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM public.asks(); RETURN n; END $$;
 CREATE FUNCTION f€(n int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM public.asks(); RETURN n; END $$;
@@ -37,7 +37,8 @@ CREATE FUNCTION by_parsing(int) RETURNS bool LANGUAGE sql STABLE AS $$ SELECT EX
 CREATE FUNCTION by_input(int) RETURNS bool LANGUAGE sql IMMUTABLE AS $$ SELECT domain_in('5', 'public.odd'::regtype, -1) IS NOT NULL $$;
 `
 
-// notPlainAnywhere are casts, orders and operators that a text does not name: where they are, none is plain.
+// userCodeOperators are casts, operator classes and operators that run although no text names them. Where they exist,
+// no SQL function counts as plain.
 const notPlainAnywhere = `
 CREATE FUNCTION bool_date(bool) RETURNS date LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM public.asks(); RETURN '2020-01-01'; END $$;
 CREATE CAST (bool AS date) WITH FUNCTION bool_date(bool) AS ASSIGNMENT;
@@ -82,7 +83,7 @@ var unplainAnywhere = []struct{ name, sql string }{
 	{"by_replaced", "CREATE INDEX ON T ((x > by_replaced(1)))"},
 }
 
-// plain are functions in SQL that are, in the same world.
+// plainFunctionCases use SQL functions that run no user code, in the same schema.
 var plain = []struct{ name, sql string }{
 	{"an_initial", "CREATE FUNCTION initial(text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path = '' AS $$ " +
 		"SELECT pg_catalog.upper(left($1, 1)) || '.' $$; CREATE INDEX ON T (initial(note))"},
@@ -92,7 +93,8 @@ var plain = []struct{ name, sql string }{
 		"small s WHERE s.n > $1 + probe(1))'; ALTER TABLE T ENABLE ROW LEVEL SECURITY; CREATE POLICY zz ON T USING (mine(x) OR mine(1))"},
 }
 
-// Code that a seemingly plain SQL function runs gets a hardened plan; a plain function needs none.
+// A table that runs user code through a seemingly plain SQL function must get a hardened plan. A table with a plain SQL
+// function must get none. The twins must answer alike.
 func TestUserCodeInSQLFunctionsTellsNothing(t *testing.T) {
 	tier.All(t)
 	ask := func(mode instance.Mode, more string, cases []struct{ name, sql string }, unhardened bool) {

@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// soughtRules are rules, a part of which has its own form where few rows are searched for. Each has a statement that
-// hides the odd row besides.
+// indexHintRules are rules, a part of which has another form under the hint that few rows are searched for. The field
+// hides is an assignment that hides the odd row by that part as well.
 var soughtRules = []struct{ name, rows, hides string }{
 	{"another's", "{ own: { column: owner, is: user } }", ", owner = 'other'"},
 	{"one's own", "{ own: { column: owner, is: user } }", ""},
@@ -35,7 +35,7 @@ func soughtPolicy(rows string) string {
 	return strings.Replace(policy, "  wide:", "  few: { rows: [ open ] }\n  wide:", 1)
 }
 
-// fallibleExpressions fail for some rows; the last do not, and take the signed path.
+// fallibleExpressions fail for some rows, except the last ones, which are safe and take the signed path.
 var fallibleExpressions = []string{
 	"1 / (a - 123)", "body::int", "to_date(body, 'YYYY-MM-DD')", "n::bigint",
 	"jsonb_path_query_first(doc, 'strict $.a.b')", "(regexp_match(body, repeat('(', a - 122)))[1]", "ta[1]::int",
@@ -44,7 +44,7 @@ var fallibleExpressions = []string{
 	"a = ANY (ARRAY[n, f])", "length(body)", "lower(body)",
 }
 
-// expressionPlaces are where such an expression may stand.
+// expressionPlaces are statements with a placeholder where such an expression may stand.
 var expressionPlaces = []string{
 	"SELECT count(*) FROM big WHERE a = 123 AND ({}) IS NOT NULL",
 	"SELECT count(*) FROM big WHERE a BETWEEN 123 AND 123 AND ({}) IS NOT NULL AND found @@ 'b'::tsquery",
@@ -99,8 +99,8 @@ var expressionPlaces = []string{
 	"SELECT count(*) FROM big, generate_series(1, length(({})::text)) WHERE a = 123",
 }
 
-// A part of a rule may have another form where few rows are searched for, and an agent may ask for that form by a hint.
-// It learns nothing: an expression that fails for the odd row fails nowhere in a statement, by no path and plan.
+// An agent may hint that few rows are searched for, and then a part of a rule has another form. An expression that
+// fails for the hidden odd row must not fail anywhere in a statement, by any path or plan.
 func TestTheSignedPathWhereFewAreSought(t *testing.T) {
 	tier.All(t)
 	odd := "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300, ts = '4714-11-24 BC', body = 'zz', ta = '{zz}'"

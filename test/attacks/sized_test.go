@@ -32,8 +32,8 @@ tables:
   notes: { rows: [ { visible: { holder: { name: owner } } } ] }
 `
 
-// One of two twins has many more rows, all hidden. A statement takes the signed path there, and row security where the
-// table is small. The description and the errors of the statement are the same.
+// One of two twins has many more rows, all hidden. There a statement takes the signed path, and row security where the
+// table is small. Both must give the same descriptions and the same errors.
 func TestHowManyAreHiddenTellsNothing(t *testing.T) {
 	tier.All(t)
 	const search = " FROM notes WHERE found @@ 'b'::tsquery AND "
@@ -132,8 +132,8 @@ tables:
 views: { v: {} }
 `
 
-// foundOutputs are expressions over the rows that are found: whole rows, mistakes, and parameters. Among them are names
-// and types that only a table has, or only one of pgconsent's views.
+// foundOutputs are result expressions over the rows that are found: whole rows, mistakes, and parameters. Some use
+// names and types that only a table has, or only one of pgconsent's views.
 var foundOutputs = []string{
 	"notes", "notes.*", "*", "pg_typeof(notes)", "to_jsonb(notes)", "ROW(notes.*)", "notes::text", "array_agg(notes)",
 	"count(notes)", "json_agg(notes ORDER BY id)", "hstore(notes)", "(notes).a", "a(notes)", "(notes).nothing",
@@ -151,7 +151,7 @@ var foundOutputs = []string{
 	"count(*), a", "$1::int + a", "$1 + a", "a = $1, body = $2", "p = $1", "m = $1", "c = $1", "n = $1", "coalesce(vc, $1)", "$1",
 }
 
-// foundStatements are other statements with a condition that finds rows.
+// foundStatements are other statements, with a placeholder for the condition that finds rows.
 var foundStatements = []string{
 	"SELECT a, body FROM notes WHERE {} GROUP BY id",
 	"SELECT a, count(*) FROM notes WHERE {} GROUP BY id, body ORDER BY m", "SELECT * FROM notes n(x, y) WHERE {}",
@@ -176,9 +176,9 @@ var foundStatements = []string{
 	"SELECT relname, relkind, reltuples, relpages FROM pg_class WHERE relname LIKE '%notes%'",
 }
 
-// The same where few rows of many are found, so that the text has another path and a hint in one twin. Compared are
-// descriptions with the numbers of tables and columns, errors and their positions, and the catalogs' view of the
-// session.
+// The same where a statement finds few rows of many, so that the rewritten statement has another path and a hint in one
+// twin. The test compares descriptions with the numbers of tables and columns, errors with their positions, and the
+// session's catalogs.
 func TestHowMuchIsReadTellsNothing(t *testing.T) {
 	tier.All(t)
 	var statements []string
@@ -231,7 +231,7 @@ func TestHowMuchIsReadTellsNothing(t *testing.T) {
 	}
 }
 
-// namesOf are the names of relations and types by their numbers.
+// namesOf returns the names of relations and types by their OIDs.
 func namesOf(t *testing.T, db *pgtest.DB) map[uint32]string {
 	t.Helper()
 	names := map[uint32]string{}
@@ -247,7 +247,7 @@ func namesOf(t *testing.T, db *pgtest.DB) map[uint32]string {
 	return names
 }
 
-// describedByNames is what a statement is answered with, and how it is described before.
+// describeByNames returns the answer to a statement and its description, with names in place of OIDs.
 func describedByNames(t *testing.T, c *pgconn.PgConn, sql string, names map[uint32]string) string {
 	t.Helper()
 	simple := askBeside(c, sql)

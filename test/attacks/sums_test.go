@@ -10,9 +10,9 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Sums overflow. On the signed path, where the rule of a table is a join among others, a sub-select in FROM may be
-// begun because a hidden row has come so far. The twins have some 3,000 rows, all hidden, and only one twin has rows
-// with 123 in column a. The added values are visible, and overflow.
+// Sums overflow. On the signed path, where a table's rule is joined, PostgreSQL may start a sub-select in FROM because
+// a hidden row has reached the join. The twins' rows are all hidden, and only one twin has rows with a = 123. The added
+// values are visible, and overflow.
 const summed = `
 CREATE TABLE person (id int PRIMARY KEY, consent text NOT NULL);
 INSERT INTO person SELECT g, CASE WHEN g > 0 THEN 'granted' ELSE 'no' END FROM generate_series(0, 3000) g;

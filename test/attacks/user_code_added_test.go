@@ -14,7 +14,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// unquiet is DDL by which a table is quiet no longer, or a read of it runs something of the owner's.
+// userCodeDDL is DDL after which a write or a read of the table runs code of the owner's.
 var unquiet = []string{
 	"CREATE TRIGGER t AFTER UPDATE OR DELETE ON T FOR EACH ROW EXECUTE FUNCTION fire()",
 	"CREATE TRIGGER t AFTER DELETE ON part_of_T FOR EACH ROW EXECUTE FUNCTION fire()",
@@ -30,15 +30,15 @@ CREATE TABLE T (id int PRIMARY KEY, owner text NOT NULL, x int, note text, ds do
 INSERT INTO T SELECT g, 'me', g, 'a' FROM generate_series(1, 20) g;
 CREATE TABLE part_of_T (id int PRIMARY KEY, t int REFERENCES T ON DELETE CASCADE); INSERT INTO part_of_T SELECT g, g FROM generate_series(1, 20) g;`
 
-// unquietOrders are what an agent sends before and after it.
+// sendOrders are the steps that an agent sends before and after the DDL, which runs where the bar is.
 var unquietOrders = []string{
 	"prepare|execute", "BEGIN,prepare|execute,COMMIT", "BEGIN,prepare,execute|execute,COMMIT",
 	"BEGIN,prepare,bind|run,COMMIT", "BEGIN,SELECT 1|query,COMMIT", "BEGIN,PREPARE|EXECUTE,COMMIT",
 	"BEGIN,PREPARE,EXECUTE|EXECUTE,COMMIT", "BEGIN,query|query,COMMIT", "PREPARE,EXECUTE|EXECUTE",
 }
 
-// A statement may be prepared, bound or begun when a table runs no user code. When the table runs some later, the
-// statement runs it only in a hardened plan. Neither the earlier decision nor PostgreSQL's cached plan is used.
+// A statement is prepared, bound or started while a table runs no user code, and then DDL adds some. The statement must
+// run that code in a hardened plan only. Neither the earlier decision nor PostgreSQL's cached plan may be used.
 func TestTablesThatGetUserCode(t *testing.T) {
 	tier.All(t)
 	writes := []string{"DELETE FROM T WHERE id = N RETURNING to_json(e)", "UPDATE T SET x = x + 1 WHERE id = N AND ds <> '{5}'"}

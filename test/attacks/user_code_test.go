@@ -10,13 +10,13 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// A table that agents write, and big; neither runs code of the owner's then.
+// plainTablesSQL has a table that agents write, and alters big so that neither runs code of the owner's.
 const quietTable = `ALTER TABLE big DROP COLUMN co; CREATE TABLE aim (id int PRIMARY KEY, owner text NOT NULL, x int, note text);
 INSERT INTO aim VALUES (1, 'me', 1, 'a'), (2, 'me', 0, 'b'), (3, 'other', 2, 'c');`
 
 const quietPolicy = "  aim: { rows: [ { own: { column: owner, is: user } } ], write: { commands: [update, delete] } }\n"
 
-// asWrites are writes that ask what a SELECT asks.
+// writesWithSameCondition returns writes that evaluate the conditions of a SELECT.
 func asWrites(sql string) (out []string) {
 	if !strings.HasPrefix(sql, "SELECT ") && !strings.HasPrefix(sql, "WITH ") {
 		return nil
@@ -32,8 +32,8 @@ func asWrites(sql string) (out []string) {
 		"UPDATE aim SET note = ARRAY("+sql+")::text", "DELETE FROM aim WHERE x = 9 OR EXISTS ("+sql+") RETURNING EXISTS ("+sql+")")
 }
 
-// A condition of a write tells of hidden rows what the same condition of a SELECT does: nothing, with a hardened plan
-// or without.
+// A condition of a write must reveal no more of hidden rows than the same condition of a SELECT does: nothing, with a
+// hardened plan or without.
 func TestWritesAskAsReadsDo(t *testing.T) {
 	tier.All(t)
 	for m, mode := range modesOf(instance.Auto, instance.Both) {
@@ -67,8 +67,8 @@ func TestWritesAskAsReadsDo(t *testing.T) {
 	}
 }
 
-// A query in an owner's function, with the rights of the writer, fails where it comes to a hidden row that the first
-// twin has.
+// probeFunctions are functions of the owner's with a query that runs with the writer's rights. The query fails if it
+// reaches the hidden row that the first twin has.
 const probing = `
 CREATE FUNCTION asks() RETURNS void LANGUAGE plpgsql AS $$ BEGIN IF row_security_active('public.big') THEN EXECUTE 'SELECT FROM public.big ` +
 	`WHERE a BETWEEN 123 AND 123 AND b = (SELECT 1 / min(s.n) FROM public.small s)'; END IF; END $$;
@@ -92,7 +92,8 @@ CREATE EXTENSION cube; CREATE EXTENSION earthdistance;
 CREATE OR REPLACE FUNCTION earth() RETURNS float8 LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM public.asks(); RETURN 6378168; END $$;
 `
 
-// byOwner are tables whose writes run some code of the owner's. Each has further DDL, and the statements that write it.
+// ownersCodeTables are tables whose writes run some code of the owner's. Each has further DDL, and the statements that
+// write it.
 var byOwner = []struct {
 	name, columns, sql string
 	policy             string // the section write of the table's policy
@@ -163,8 +164,8 @@ var byOwner = []struct {
 			"UPDATE T SET ls = (SELECT array_agg(n) FROM small) WHERE id = 1"}},
 }
 
-// A write that runs the owner's code gets a hardened plan, and tells nothing. A write that runs none is planned as a
-// read.
+// A write that runs the owner's code must get a hardened plan and reveal nothing. A write that runs none must be
+// planned like a read.
 func TestOwnersCodeInWritesTellsNothing(t *testing.T) {
 	tier.All(t)
 	schema, policy := probing, reachedDear
@@ -209,13 +210,13 @@ func TestOwnersCodeInWritesTellsNothing(t *testing.T) {
 	}
 }
 
-// tableNamed puts the name of a table in the place of T.
+// withTable replaces the name T in a statement by a table's name.
 func tableNamed(sql, name string) string {
 	return strings.NewReplacer(" T ", " "+name+" ", "of_T", "of_"+name).Replace(sql)
 }
 
-// PostgreSQL runs some functions of other roles by itself, to compare values or to convert them. They run in a hardened
-// plan as well, and see no signed text.
+// PostgreSQL calls some functions of other roles implicitly, to compare values or to convert them. Statements that need
+// them must get a hardened plan, and the functions must not see the signature.
 func TestImplicitComparisonsTellNothing(t *testing.T) {
 	tier.All(t)
 	const schema = probing + `CREATE TABLE q (id int PRIMARY KEY, owner text NOT NULL, g grade, gs grade[], s spans, c code);

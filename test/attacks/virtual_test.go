@@ -62,8 +62,8 @@ tables:
     columns: { id: allow, quantity: allow, code: allow, share: allow, number: allow, label: allow }
 `
 
-// A column that is computed when it is read may fail on a hidden row, with the row's value in its error. So it is
-// computed for visible rows only, by whichever path.
+// A virtual column may fail when it is computed for a hidden row, with the row's value in the error. It must be
+// computed for visible rows only, by either path.
 func TestVirtualColumns(t *testing.T) {
 	tier.All(t)
 	instance.RequireServerVersion(t, 18)

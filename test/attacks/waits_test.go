@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The twins differ in the hidden doc 1000, which the first has.
+// The twins differ in the hidden doc 1000, which only the first twin has.
 const waitedFor = `CREATE EXTENSION pg_trgm;
 CREATE TABLE person (id int PRIMARY KEY, agreed text NOT NULL);
 INSERT INTO person SELECT g, CASE WHEN g < 3 THEN 'yes' ELSE 'no' END FROM generate_series(0, 4) g;
@@ -37,7 +37,7 @@ tables:
   plain: { rows: [ open ], write: { commands: [update] } }
 `
 
-// Changes of the hidden row by another transaction that has not committed.
+// concurrentChanges change the hidden row in another transaction that has not committed.
 var otherwise = []string{
 	"SELECT FROM doc WHERE id = 1000 FOR UPDATE",
 	"SELECT FROM doc WHERE id = 1000 FOR KEY SHARE",
@@ -69,7 +69,8 @@ var waitingWrites = []string{
 	"WITH q AS (SELECT id FROM doc WHERE n = 7 FOR UPDATE) UPDATE doc SET body = 'y' FROM q WHERE q.id = doc.id RETURNING doc.id",
 }
 
-// A row that is hidden keeps no write waiting, and no write waits for it.
+// Another transaction has locked or changed a hidden row. No write of an agent may wait for it, and the answers must be
+// as if the row did not exist.
 func TestNoWriteWaitsForHiddenRows(t *testing.T) {
 	tier.All(t)
 	for _, mode := range modesOf(instance.Auto, instance.Both) {
@@ -112,7 +113,8 @@ func TestNoWriteWaitsForHiddenRows(t *testing.T) {
 	}
 }
 
-// askApart asks in a transaction of its own. The transaction is committed, which runs deferred checks.
+// askInTransaction sends a statement in a transaction of its own. It commits an UPDATE, which runs deferred checks, and
+// rolls others back.
 func askApart(c *pgconn.PgConn, level, sql string) string {
 	instance.Ask(c, "BEGIN ISOLATION LEVEL "+level)
 	out := instance.Ask(c, sql).SortedString()

@@ -50,8 +50,8 @@ var besideRules = []string{
 	"{ own: { column: owner, is: user } }",
 }
 
-// besidePlaces are writes with reads beside them, what is stored and views, each with a condition that only the hidden
-// row comes to.
+// besideStatements are writes with reads beside them, and reads of views and materialized views. Each has a condition
+// that only the hidden row reaches.
 var besidePlaces = []string{
 	"WITH d AS (DELETE FROM big WHERE a BETWEEN 123 AND 123 AND {} RETURNING a, t) SELECT * FROM d",
 	"WITH u AS (UPDATE big SET note = 'u' WHERE a BETWEEN 123 AND 123 AND {} RETURNING a, t) SELECT count(*) FROM u",
@@ -110,7 +110,7 @@ var besideFails = []string{
 	"m::bigint = 5", "i8 + 9223372036854775807 > 5", "b = 1 / (SELECT min(n) FROM small)", "(ARRAY[t]::text[])::int[] IS NULL", "t LIKE '%ecre%'",
 }
 
-// besideCopies are what is copied in.
+// besideCopies are COPY statements, each with the data to copy in.
 var besideCopies = [][2]string{
 	{"COPY memo (title, n) FROM STDIN", "theirs\t5\ncopied\t6\n"}, {"COPY memo (title, n) FROM STDIN", "mine\t5\n"}, {
 		"COPY memo (title, n) FROM STDIN", "c2\t5000\n"}, {"COPY memo (title, n) FROM STDIN", "c3\tx\n"},
@@ -119,8 +119,8 @@ var besideCopies = [][2]string{
 		"COPY mv (a) FROM STDIN", "5\n"}, {"COPY memo (title) FROM STDIN WHERE EXISTS (SELECT FROM big WHERE a = 123)", "w\n"},
 }
 
-// Statements that write with reads beside them, views, stored values, cursors and COPY tell twins of a hidden row
-// nothing. This holds whichever hint an agent puts in front, and they leave the same rows.
+// An agent sends writes with reads beside them, and uses views, materialized views, cursors and COPY, with a hint in
+// front or without. The twins must answer alike, and have the same visible rows afterwards.
 func TestWritesWithReadsTellNothing(t *testing.T) {
 	tier.All(t)
 	var statements []string
@@ -185,7 +185,7 @@ func TestWritesWithReadsTellNothing(t *testing.T) {
 	}
 }
 
-// askBeside asks a statement, and leaves nothing open behind it.
+// askAndReset sends a statement, and then ends its transaction and deallocates what it has prepared.
 func askBeside(c *pgconn.PgConn, sql string) string {
 	if strings.Contains(sql, "COPY ") {
 		return instance.AskCopy(c, sql).SortedString()
