@@ -35,7 +35,7 @@ tables:
   events: { rows: [ { own: { column: owner, is: user } } ] }
 `
 
-// storm is what owners do again and again, each statement by itself. # is a number of the owner's own.
+// storm is a list of statements that owners execute again and again. # stands for the owner's number.
 type storm struct {
 	name  string
 	pause time.Duration // the pause of each owner between two steps
@@ -66,7 +66,7 @@ var storms = []storm{
 	}},
 }
 
-// seen is what agents have seen of a storm.
+// agentCounts counts what agents notice during a storm.
 type seen struct {
 	mu                        sync.Mutex
 	statements, logins, steps int
@@ -95,7 +95,7 @@ func (s *seen) note(what string, took time.Duration, err error) {
 	}
 }
 
-// at is a quantile of the lookups.
+// quantile returns the q-quantile of the times that lookups took.
 func (s *seen) at(q float64) time.Duration {
 	if len(s.took) == 0 {
 		return 0
@@ -115,7 +115,7 @@ func (s *seen) String() string {
 	return strings.Join(out, ", ")
 }
 
-// during lets agents ask while two owners go through the steps of a storm, for so long.
+// runStorm lets agents send statements while two owners execute the steps of a storm, for so long.
 func during(t *testing.T, proxy *instance.Proxy, db *pgtest.DB, s storm, lasts time.Duration) *seen {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), lasts)
@@ -193,8 +193,8 @@ func served(t *testing.T) (*instance.Proxy, *pgtest.DB) {
 	return instance.Start(t, instance.Auto, d, map[string]string{"user": "me"}), db
 }
 
-// TestStormsRefuseNobody: changes by owners of objects that no policy lists cause no refusal. Changes of listed tables
-// refuse transactions that have read before the change, and no others.
+// TestStormsRefuseNobody: two owners change objects while agents send statements. Changes of objects that no policy
+// lists must cause no refusal. Changes of listed tables may refuse only transactions that have read before the change.
 func TestStormsRefuseNobody(t *testing.T) {
 	tier.All(t)
 	proxy, db := served(t)
@@ -213,7 +213,8 @@ func TestStormsRefuseNobody(t *testing.T) {
 	}
 }
 
-// TestAvailable is a measurement: AVAILABLE_SECONDS says how long each storm lasts, AVAILABLE_OUT where the table goes.
+// TestAvailable is a measurement. AVAILABLE_SECONDS says how long each storm lasts, AVAILABLE_OUT is the file for the
+// table.
 func TestAvailable(t *testing.T) {
 	seconds, _ := strconv.Atoi(os.Getenv("AVAILABLE_SECONDS"))
 	if seconds == 0 {

@@ -12,8 +12,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
-// readings are queries of clients on the catalogs: of psql 15 for its commands, and of mappers as they reflect a
-// schema. # is the OID of a table, and @ its name.
+// catalogQueries are queries of clients on the catalogs: of psql 15 for its commands, and of object-relational mappers
+// that read a schema. # stands for the OID of a table, and @ for its name.
 var readings = []struct {
 	name string
 	sql  []string
@@ -89,10 +89,11 @@ WHERE tc.table_schema = 'public' ORDER BY 1, 2, 4`}},
 FROM pg_type AS t LEFT JOIN pg_range AS r ON t.oid = r.rngtypid`}},
 }
 
-// rounds is how often each is read. The least time counts: others' work on the machine only adds to it.
+// rounds is how often each query is measured. The least time counts, since other load on the machine can only add to
+// it.
 const rounds = 15
 
-// measureReadings is the server's processor time of these questions, asked directly and by an agent.
+// measureCatalogQueries measures the server's processor time for these queries, sent directly and by an agent.
 func measureReadings(t *testing.T, db *pgtest.DB, proxy *instance.Proxy, table string) (rows [][]string) {
 	t.Helper()
 	super := db.Connect(t, "postgres")

@@ -30,10 +30,11 @@ FOR i IN 1..1000 LOOP
   EXECUTE format('CREATE INDEX ON more_%s (name)', i);
 END LOOP; END $$`
 
-// refresh is the time between two looks at a database that has not changed.
+// refresh is the interval of the catalog refreshes.
 const refresh = time.Second
 
-// TestLooks is a measurement: the server's processor time of what a proxy reads of the catalogs of a large database.
+// TestLooks is a measurement: the server's processor time for the catalog refreshes of a proxy, of a database with
+// 1,000 tables.
 func TestLooks(t *testing.T) {
 	if os.Getenv("AVAILABLE_SECONDS") == "" {
 		t.Skip("a measurement: make bench-available")
@@ -47,7 +48,7 @@ func TestLooks(t *testing.T) {
 	super := db.Connect(t, "postgres")
 	proxy := instance.Start(t, instance.Auto, d, map[string]string{"user": "me"})
 	first := settled(t, super)
-	// The statement of an agent is decided by what was read.
+	// This statement waits until the first refresh is complete.
 	if _, err := proxy.Agent(t, "agent", "app").Exec(t.Context(), "SELECT 1").ReadAll(); err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +63,7 @@ func TestLooks(t *testing.T) {
 		instance.Exec(t, db, fmt.Sprintf("CREATE INDEX people_more_%d ON people (name)", i))
 		looked := afterLook(t, super, before)
 		time.Sleep(8 * refresh) // the statistics of writes to the catalogs may cause one more refresh
-		if i >= 2 {             // at first PostgreSQL plans the queries of a refresh
+		if i >= 2 {             // at first PostgreSQL must plan the refresh queries
 			changed = append(changed, looked-before)
 			later = append(later, max(0, used(t, super)-looked-8*median(unchanged)))
 		}
@@ -76,13 +77,14 @@ func TestLooks(t *testing.T) {
 		measureReadings(t, db, proxy, "people"))
 }
 
-// used is the processor time of the server processes of the proxy's own connections.
+// usedByProxy returns the processor time of the server processes of the proxy's own connections.
 func used(t *testing.T, conn *pgx.Conn) time.Duration {
 	t.Helper()
 	return usedBy(t, conn, "usename = 'pgconsent_control'")
 }
 
-// usedBy is the processor time of the server processes that a condition holds for: see proc(5), schedstat.
+// usedBy returns the processor time of the server processes for which a condition on pg_stat_activity holds. See
+// proc(5), schedstat.
 func usedBy(t *testing.T, conn *pgx.Conn, where string) time.Duration {
 	t.Helper()
 	rows, err := conn.Query(t.Context(), "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND "+where)
@@ -108,7 +110,7 @@ func usedBy(t *testing.T, conn *pgx.Conn, where string) time.Duration {
 	return sum
 }
 
-// afterLook is that time once it has grown by a look, and grows no more for a moment.
+// usedAfterRefresh waits until that time has grown by a refresh and grows no more, and returns it.
 func afterLook(t *testing.T, conn *pgx.Conn, before time.Duration) time.Duration {
 	t.Helper()
 	for last := before; ; {
@@ -121,7 +123,7 @@ func afterLook(t *testing.T, conn *pgx.Conn, before time.Duration) time.Duration
 	}
 }
 
-// settled is that time once it grows no more than looks that find nothing changed let it.
+// settledUse waits until that time grows only by refreshes that find no change, and returns it.
 func settled(t *testing.T, conn *pgx.Conn) time.Duration {
 	t.Helper()
 	for last := used(t, conn); ; {

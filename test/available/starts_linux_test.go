@@ -22,8 +22,8 @@ import (
 
 var processors = float64(runtime.NumCPU())
 
-// TestStarts is a measurement: how long serve and PostgreSQL take from their start to the first answer for an agent.
-// Together they get a share of one processor. It also counts the lookups that are refused afterwards.
+// TestStarts is a measurement: how long serve and PostgreSQL take from their start to the first answer for an agent,
+// when both together get a share of one processor. It also counts the lookups that are refused afterwards.
 func TestStarts(t *testing.T) {
 	seconds, _ := strconv.Atoi(os.Getenv("AVAILABLE_SECONDS"))
 	if seconds == 0 {
@@ -54,14 +54,14 @@ func TestStarts(t *testing.T) {
 	writeTable(t, "starts", []string{"processors", "first answer, s", "lookups", "refused"}, rows)
 }
 
-// running is a demo with the DSN of an agent.
+// runningDemo is a demo's process, with the DSN of an agent.
 type running struct {
 	cmd     *exec.Cmd
 	dsn     string
-	release func() // ends the limit of its share of a processor
+	release func() // ends the limit of the demo's processor time
 }
 
-// demo starts one that has so much of one processor.
+// startDemo starts a demo that gets so much of one processor.
 func demo(t *testing.T, program, data string, share float64) *running {
 	t.Helper()
 	address := func() string {
@@ -105,7 +105,8 @@ func (d *running) end() {
 	}
 }
 
-// answers asks until there is an answer, and for so long after that.
+// awaitAnswer sends a lookup until it is answered. Then it sends lookups for so long, and counts them and the refused
+// ones.
 func (d *running) answers(t *testing.T, began time.Time, lasts time.Duration) (first time.Duration, lookups, failed int) {
 	t.Helper()
 	ask := func() error {

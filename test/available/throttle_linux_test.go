@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// hold limits a process and its descendants to a share of one processor until ctx ends. It stops all of them while they
+// throttle limits a process and its descendants to a share of one processor until ctx ends. It stops them while they
 // have used more.
 func hold(ctx context.Context, pid int, share float64) {
 	const turn = 5 * time.Millisecond
@@ -34,8 +34,8 @@ func hold(ctx context.Context, pid int, share float64) {
 	}
 }
 
-// tree returns a process with its descendants, and the processor time that they and their ended children have used: see
-// proc_pid_stat(5).
+// processTree returns a process with its descendants, and the processor time that they and their ended children have
+// used. See proc_pid_stat(5).
 func tree(root int) (pids []int, used time.Duration) {
 	const tick = 10 * time.Millisecond // sysconf(_SC_CLK_TCK) is 100 on Linux
 	parents, times := map[int]int{}, map[int]time.Duration{}

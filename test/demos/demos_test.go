@@ -9,8 +9,8 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// Rights that other tests' databases gave to the demo's roles, as whoever migrates does, do not keep it from being
-// taken away.
+// Other tests may run migrate on the same server, which grants rights in their databases to the demo's roles. The
+// demo's roles must be removable all the same.
 func TestOthersRightsDoNotKeepADemo(t *testing.T) {
 	other := pgtest.Database(t)
 	conn := other.Connect(t, "postgres")

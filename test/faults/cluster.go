@@ -16,7 +16,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// cluster is a server that can be killed, and started again at the same place.
+// cluster is a PostgreSQL server that can be killed, and started again in the same folder.
 type cluster struct {
 	t      testing.TB
 	config pgcluster.Config
@@ -24,7 +24,8 @@ type cluster struct {
 	db     *pgtest.DB
 }
 
-// startCluster starts a server. What it has acknowledged it has written, though not to the disk: its kernel survives.
+// startCluster starts a server. It does not sync to disk: only the process is killed, not the kernel, so that what it
+// has written survives.
 func startCluster(t testing.TB) *cluster {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "faults")
@@ -57,7 +58,7 @@ func (c *cluster) start() {
 
 func (c *cluster) socket() string { return fmt.Sprintf("%s/.s.PGSQL.%d", c.now.SocketDir, c.now.Port) }
 
-// restart kills the server, and starts it again. It recovers from its log.
+// restart kills the server and starts it again, whereupon it recovers from its WAL.
 func (c *cluster) restart() {
 	c.t.Helper()
 	if err := syscall.Kill(c.now.PID(), syscall.SIGKILL); err != nil {
@@ -70,7 +71,7 @@ func (c *cluster) restart() {
 	c.start()
 }
 
-// do has f ask the server as the superuser, past the proxies, and once more while the server recovers.
+// do runs f on a superuser's connection, past the proxies. If f fails because the server recovers, it tries again.
 func (c *cluster) do(f func(ctx context.Context, conn *pgx.Conn) error) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
@@ -91,7 +92,7 @@ func (c *cluster) do(f func(ctx context.Context, conn *pgx.Conn) error) {
 	}
 }
 
-// processes are the process ids of the server for the sessions of a role.
+// processes returns the ids of the server processes for the sessions of a role.
 func (c *cluster) processes(role string) (pids []int) {
 	c.t.Helper()
 	c.do(func(ctx context.Context, conn *pgx.Conn) error {

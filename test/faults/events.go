@@ -11,13 +11,14 @@ import (
 	"github.com/pgconsent/pgconsent/test/network"
 )
 
-// randomFault is what befalls one connection: one in so many ends, and as many are slow. what is for the report.
+// randomFault draws the fault of one connection: one of oneIn connections ends, and as many are slow. The result what
+// is for the report.
 func randomFault(random *rand.Rand, oneIn int) (f network.Fault, what string) {
 	switch random.IntN(oneIn) {
 	case 0:
 		f = network.Fault{CloseMode: network.CloseMode(1 + random.IntN(4)), In: network.Direction(random.IntN(2)),
 			ResetAfter: 300 * time.Millisecond}
-		f.After = random.Int64N(300 << random.IntN(7)) // during the login, or later
+		f.After = random.Int64N(300 << random.IntN(7)) // the first bytes are those of the login
 		return f, "cuts (" + f.CloseMode.String() + ")"
 	case 1:
 		piece := 1 << random.IntN(12)
@@ -26,7 +27,7 @@ func randomFault(random *rand.Rand, oneIn int) (f network.Fault, what string) {
 	return network.Fault{}, ""
 }
 
-// cause makes something happen to all.
+// cause makes an event happen that affects all sessions.
 func (r *round) cause(event string, random *rand.Rand) {
 	switch event {
 	case "cut clients", "cut server":

@@ -19,8 +19,8 @@ var (
 
 var bothModes = []string{"session", "transaction"}
 
-// Whatever breaks around the proxy, no session gets an answer of another, and no acknowledged commit is lost. Nothing
-// of a session is left when it is over.
+// Agents work while connections, server processes or the server fail. No session may get an answer of another, and no
+// acknowledged commit may be lost. Nothing of a session may be left after its end.
 func TestFaults(t *testing.T) {
 	st := newStage(t, bothModes...)
 	sessions := tier.Count(15, 50, 1000)

@@ -24,8 +24,8 @@ import (
 type faultKind struct {
 	name                               string
 	breaksClientSide, breaksServerSide bool     // faults break connections of clients, and connections to the server
-	events                             []string // events that concern all sessions, repeated
-	losesSessions                      bool     // sessions may be lost although their own connection to the proxy stays
+	events                             []string // events that affect all sessions; they are repeated in this order
+	losesSessions                      bool     // a session may be lost although its connection to the proxy has no fault
 	quick                              bool     // also in the quick run
 }
 
@@ -39,7 +39,7 @@ var faultKinds = []faultKind{
 		losesSessions: true, quick: true},
 }
 
-// outcome is what must have become of a transaction.
+// outcome is what is known about the commit of a transaction.
 type outcome int
 
 const (
@@ -48,13 +48,13 @@ const (
 	uncertain                   // the client asked for its commit, and got no answer
 )
 
-// transaction is one that a session has written in.
+// transaction is a transaction in which a session has written rows.
 type transaction struct {
 	rows int
 	outcome
 }
 
-// round is sessions that work while something breaks.
+// round is a number of sessions that work while faults occur.
 type round struct {
 	*stage
 	faultKind
@@ -65,7 +65,7 @@ type round struct {
 	done, steps atomic.Int64
 
 	mu      sync.Mutex
-	written map[string]transaction // the transactions, by mark and part
+	written map[string]transaction // the transactions, by mark and number
 	seen    map[string]int         // how many sessions ended and faults occurred, by kind
 }
 
@@ -102,7 +102,7 @@ func (r *round) explains(code string) bool {
 func (r *round) run(t testing.TB) {
 	t.Helper()
 	r.written = map[string]transaction{}
-	r.awaitServed() // Resources that the first session creates exist before resources are counted.
+	r.awaitServed() // Resources that the first session creates must exist before resources are counted.
 	r.written, r.seen = map[string]transaction{}, map[string]int{}
 	before := r.awaitRest(nil)
 	r.steps.Store(0)
@@ -137,7 +137,7 @@ func (r *round) run(t testing.TB) {
 	r.checkLog()
 }
 
-// session plays one until it was let in.
+// session runs a session, and tries again for as long as its login fails.
 func (r *round) session(m *mode, n int) {
 	mark := fmt.Sprintf("%s-%d-%d", m.name, r.number, n)
 	for end := time.Now().Add(tier.Patience); ; time.Sleep(10 * time.Millisecond) {
@@ -158,7 +158,7 @@ func (r *round) session(m *mode, n int) {
 	}
 }
 
-// witness is sessions that nothing befalls: each is answered all the time.
+// witness runs sessions whose connections have no faults: each of their statements must be answered.
 func (r *round) witness(m *mode, over chan struct{}) {
 	random := rand.New(rand.NewPCG(r.seed, uint64(r.number)<<32+1<<31))
 	for n := 0; ; n++ {
@@ -174,7 +174,7 @@ func (r *round) witness(m *mode, over chan struct{}) {
 	}
 }
 
-// planner says what befalls connections: one in so many ends, and some are slow.
+// planner returns a function that draws the faults of connections: one of oneIn ends, and as many are slow.
 func (r *round) planner(stream uint64, oneIn int) func() network.Fault {
 	random := rand.New(rand.NewPCG(r.seed, uint64(r.number)<<32+1<<30+stream))
 	return func() network.Fault {
@@ -186,7 +186,7 @@ func (r *round) planner(stream uint64, oneIn int) func() network.Fault {
 	}
 }
 
-// causeEvents does what the kind of the round says, whenever some more sessions are done.
+// causeEvents causes the events of the round, each after some more sessions are done.
 func (r *round) causeEvents(over chan struct{}) {
 	if len(r.events) == 0 {
 		return
@@ -206,7 +206,7 @@ func (r *round) causeEvents(over chan struct{}) {
 	}
 }
 
-// checkRows compares the rows that there are with what sessions were told.
+// checkRows compares the rows that are in the table with the outcomes of transactions that sessions know.
 func (r *round) checkRows() {
 	r.t.Helper()
 	found := map[string]int{}
@@ -251,7 +251,7 @@ func (r *round) awaitServed() {
 		for i, a := range agents {
 			end := time.Now().Add(tier.Patience)
 			for attempt := 1; ; attempt++ {
-				// An attempt that fails may have committed rows: the next one has a mark of its own.
+				// An attempt that fails may have committed rows, so the next one gets another mark.
 				mark := fmt.Sprintf("%s-%d-served-%d-%d", m.name, r.number, i, attempt)
 				_, err := r.runSession(m, a, mark, true, rand.New(rand.NewPCG(r.seed, uint64(i))))
 				if err == nil {
@@ -277,7 +277,7 @@ func (r *round) String() string {
 	return strings.Join(append(out, sorted(r.seen)...), ", ")
 }
 
-// sorted lists what was counted.
+// sortedCounts returns the counts as texts, sorted by what was counted.
 func sorted(seen map[string]int) (out []string) {
 	for _, what := range slices.Sorted(maps.Keys(seen)) {
 		out = append(out, fmt.Sprintf("%d %s", seen[what], what))

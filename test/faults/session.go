@@ -22,22 +22,22 @@ type session struct {
 	random      *rand.Rand
 	mark        string
 	user        int
-	actsForUser bool // its agent acts for others, and names the user
-	saysOnce    bool // it names the user once, for the whole session
-	canceled    bool // it has sent a cancel request, which may come late
-	part        int  // the number of the transaction that was written last
-	known       int  // how many rows of the session are committed
+	actsForUser bool // the agent acts for several users, and sets the user in the session
+	saysOnce    bool // the session sets the user once, not in each transaction
+	canceled    bool // the session has sent a cancel request, which may arrive late
+	part        int  // the number of the last transaction in which the session wrote
+	known       int  // how many rows of the session are known to be committed
 	steps       int  // how many steps were answered
 }
 
 // answer has the rows, the command tags and the error of a statement.
 type answer struct {
-	rows []string // values divided by blanks
+	rows []string // one text for each row, with blanks between the values
 	tags []string
 	err  error
 }
 
-// errConnectionEnded means that the connection has ended: everything may be expected but an answer.
+// errConnectionEnded means that the connection has ended, so that no further answer comes.
 var errConnectionEnded = errors.New("the connection has ended")
 
 // runSession runs a session to its end, and returns how many of its steps were answered. It reaches the proxy through
@@ -106,7 +106,7 @@ func (s *session) step() error {
 	}
 }
 
-// within runs f in a transaction if the session has to say for whom it speaks, or if it likes.
+// within runs f in a transaction if the session must set its user there, and otherwise at random.
 func (s *session) within(f func() error) error {
 	if s.actsForUser && !s.saysOnce || s.random.IntN(3) == 0 {
 		if err := s.begin(); err != nil {
@@ -120,7 +120,7 @@ func (s *session) within(f func() error) error {
 	return f()
 }
 
-// begin begins a transaction in which the session speaks for its user.
+// begin begins a transaction, and sets the user in it if the session has to.
 func (s *session) begin() error {
 	if err := s.run("BEGIN"); err != nil || !s.actsForUser || s.saysOnce {
 		return err
@@ -155,7 +155,7 @@ func (s *session) prepared() error {
 	return s.failed("a Close", s.conn.Deallocate(ctx, name))
 }
 
-// insert writes a row of the transaction at hand.
+// insert inserts a row with the number of the current transaction.
 func (s *session) insert() error {
 	if s.random.IntN(2) == 0 {
 		return s.run(fmt.Sprintf("INSERT INTO marks VALUES (%d, '%s', %d)", s.user, s.mark, s.part))
@@ -163,7 +163,7 @@ func (s *session) insert() error {
 	return s.askWith("INSERT INTO marks VALUES ($1::int, $2, $3::int)", fmt.Sprint(s.user), s.mark, fmt.Sprint(s.part)).err
 }
 
-// write writes rows in a transaction that ends in one way or the other.
+// write inserts rows in a transaction, and commits it or rolls it back.
 func (s *session) write() error {
 	if err := s.begin(); err != nil {
 		return err
@@ -172,7 +172,7 @@ func (s *session) write() error {
 	rows := 1 + s.random.IntN(3)
 	for range rows {
 		if err := s.insert(); err != nil {
-			s.expect(rows, rolledBack) // It was not asked to commit.
+			s.expect(rows, rolledBack) // the session has not sent COMMIT
 			return err
 		}
 	}
@@ -216,7 +216,7 @@ func (s *session) copyIn() error {
 	return s.committed(rows, s.commit())
 }
 
-// committed notes what became of a transaction that was asked to commit.
+// committed records the outcome of a transaction for which COMMIT was sent.
 func (s *session) committed(rows int, err error) error {
 	switch {
 	case err == nil:
@@ -251,7 +251,7 @@ func (s *session) readAll() error {
 	})
 }
 
-// setting changes a setting, which stays as it is until the session changes it.
+// setting changes a setting, which must keep the value until the session changes it again.
 func (s *session) setting() error {
 	if err := s.run("SET application_name = '" + s.mark + "'"); err != nil {
 		return err
@@ -289,7 +289,7 @@ func (s *session) cursor() error {
 	return s.commit()
 }
 
-// cancel asks for something, and cancels it meanwhile. No statement of another session may be canceled.
+// cancel sends a statement, and then a cancel request for it. No statement of another session may be cancelled.
 func (s *session) cancel() error {
 	s.canceled = true
 	after := time.Duration(s.random.IntN(3)) * time.Millisecond
@@ -313,7 +313,7 @@ func isCanceled(err error) bool {
 	return errors.As(err, &pg) && pg.Code == "57014"
 }
 
-// run runs a text whose rows do not matter.
+// run executes a text whose rows do not matter.
 func (s *session) run(text string) error { return s.runStatement(text).err }
 
 // runStatement sends a Query.
@@ -349,7 +349,8 @@ func (a *answer) add(r *pgconn.Result) {
 	a.tags = append(a.tags, r.CommandTag.String())
 }
 
-// wants compares an answer with what it must be. Also one that ends early holds nothing else.
+// checkRowsOf compares an answer with the rows that it must have. If it ends early, it must have the first of these
+// rows.
 func (s *session) wants(a answer, want ...string) error {
 	if a.err != nil {
 		want = want[:min(len(a.rows), len(want))]
@@ -360,7 +361,7 @@ func (s *session) wants(a answer, want ...string) error {
 	return a.err
 }
 
-// failed tells an error that ends the session from one that no fault explains.
+// failed returns err as one that ends the session. It fails the test if no fault explains the error.
 func (s *session) failed(what string, err error) error {
 	if err == nil {
 		return nil

@@ -9,7 +9,7 @@ import (
 type sequenceMaker struct {
 	*rand.Rand
 	sequence         sequence
-	paramKinds       map[string][]string // the kinds of the parameters of prepared statements, as far as they are known
+	paramKinds       map[string][]string // the kinds of the parameters of each prepared statement that has been parsed, by its name
 	withdrawsConsent bool                // the sequence may withdraw a consent
 }
 
@@ -62,7 +62,7 @@ func (m *sequenceMaker) addNext() {
 		m.addWholeExtended()
 	case n < 31:
 		m.addParse(m.statementName(), m.pickText())
-	case n < 32: // statements that EXECUTE may run
+	case n < 32: // prepare statements that an EXECUTE may run
 		m.addParse(pick(m.Rand, "x", "y"), pick(m.Rand, readTexts...))
 	case n < 35:
 		m.addBind(m.portalName(), m.statementName())

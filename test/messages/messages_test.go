@@ -21,7 +21,8 @@ var (
 	saves     = flag.Bool("save", true, "save what the long run finds under testdata/found")
 )
 
-// Whatever messages an agent sends, in any order, it gets what PostgreSQL answers, and learns nothing of hidden rows.
+// An agent sends random messages in any order. It must get the answers that PostgreSQL gives without hidden rows, and
+// learn nothing of those.
 func TestRandomMessages(t *testing.T) {
 	patience = *waits
 	s := *seed
@@ -47,5 +48,5 @@ func TestRandomMessages(t *testing.T) {
 	t.Log(Run(t, Config{Sequences: tier.Count(10, 40, 10_000), Seed: s, Length: 40, Settings: settings}))
 }
 
-// Leaks that were found once stay closed.
+// Sequences of messages that once revealed hidden rows must not do so any more.
 func TestFoundMessages(t *testing.T) { Replay(t, allSettings[:2]) }

@@ -23,7 +23,7 @@ var patience = tier.Patience
 type serverMessage struct {
 	messageType    byte
 	raw            string // the bytes of the message
-	comparableText string // what of it PostgreSQL and the proxy must have in common; "": nothing
+	comparableText string // the part of the message in which PostgreSQL and the proxy must agree; "": none
 	waitsEnded     int    // the number of waits that ended with this message
 }
 
@@ -52,7 +52,8 @@ func (t transcript) String() string {
 	return b.String()
 }
 
-// waitEndMessages end a wait: they end a COPY and a group of messages, and ask for an answer that no other message has.
+// waitEndMessages end a wait. They end a COPY and a group of messages, and ask for a number of CloseComplete messages
+// that no other group gets.
 const waitEndAnswers = 5
 
 var waitEndMessages = func() (b []byte) {
@@ -112,8 +113,8 @@ func (p *player) read() {
 	}
 }
 
-// waitUntil waits until a condition on the answers holds, or the connection ends. It returns false if neither happens
-// in time.
+// waitUntil waits until a condition on the answers holds or the connection ends. It returns false if neither happens
+// within the time limit.
 func (p *player) waitUntil(done func() bool) bool {
 	timer := time.AfterFunc(patience, func() {
 		p.mu.Lock()
@@ -189,8 +190,8 @@ func (p *player) send(s sequence, change func()) (wrong string) {
 		case syncMessage, queryMessage, functionCallMessage, waitStep, cancelStep, longQueryStep, withdrawStep:
 			bound = false
 		case executeMessage:
-			// If a Query has failed before, PostgreSQL may crash here, since it runs a portal that is no longer in its
-			// memory.
+			// If a Query has failed before, PostgreSQL may crash here, because it runs a portal that is no longer in
+			// its memory.
 			if m.Portal == "" && !bound {
 				m.Portal = "gone"
 			}
@@ -289,7 +290,7 @@ func (p *player) sendCancel() error {
 	return nil
 }
 
-// addAnswer notes a message of the server.
+// addAnswer converts a message of the server into a serverMessage, with the text that is compared.
 func (p *player) addAnswer(m pgproto3.BackendMessage) serverMessage {
 	a := serverMessage{}
 	switch m := m.(type) {

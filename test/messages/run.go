@@ -26,7 +26,7 @@ type Config struct {
 type Report struct {
 	Sequences, Messages, Changes int
 	Seen                         map[string]int // the number of answers, by their first words
-	Unstable                     int            // sequences whose difference did not show again, since it depended on the times of messages
+	Unstable                     int            // sequences whose difference did not show again, because it depended on the timing of messages
 	Differences                  int
 }
 
@@ -172,7 +172,7 @@ func (st *databaseTrio) findFailure(s sequence, got [databaseCount]transcript) s
 	}
 	a, b := rawLines(got[firstTwin]), rawLines(got[secondTwin])
 	want, have := comparableLines(got[visibleOnly].answers), comparableLines(got[firstTwin].answers)
-	if cut := st.firstOwnCourse(s, got[firstTwin]); cut >= 0 { // from here on PostgreSQL answers differently, as it may
+	if cut := st.firstOwnCourse(s, got[firstTwin]); cut >= 0 { // from here on PostgreSQL may answer differently
 		have = comparableLines(got[firstTwin].answers[:cut])
 		want = want[:min(len(want), len(have))]
 	}
@@ -197,8 +197,8 @@ func (st *databaseTrio) findFailure(s sequence, got [databaseCount]transcript) s
 }
 
 // firstBrokenAnswer returns the number of the first answer that a bug of PostgreSQL spoils; -1: there is none.
-// PostgreSQL 18.4 answers an Execute with XX000, "unexpected state STARTED", if a Query behind an Execute ran to its
-// end without a Sync between them.
+// PostgreSQL 18.4 answers an Execute with XX000, "unexpected state STARTED", if a Query behind another Execute
+// completed without a Sync between them.
 func firstBrokenAnswer(t transcript) int {
 	return slices.IndexFunc(t.answers, func(a serverMessage) bool { return a.messageType == 'E' && strings.Contains(a.raw, "\x00CXX000\x00") })
 }

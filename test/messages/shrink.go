@@ -2,8 +2,8 @@ package messages
 
 import "time"
 
-// shrinkSteps and shrinkTime limit the attempts to shrink one sequence: an answer that never comes takes the whole
-// timeout.
+// shrinkSteps and shrinkTime limit the attempts to shrink one sequence, since a missing answer is noticed only after
+// the whole timeout.
 const (
 	shrinkSteps = 250
 	shrinkTime  = 5 * time.Minute

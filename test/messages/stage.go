@@ -19,7 +19,7 @@ type policySetting struct {
 	name       string
 	mode       instance.Mode
 	policyYAML string
-	onlyTwins  bool // agents get less than PostgreSQL would answer, so that only the twins are compared
+	onlyTwins  bool // agents get fewer rows than PostgreSQL would return, so that only the twins are compared
 }
 
 var allSettings = []policySetting{
@@ -31,7 +31,8 @@ var allSettings = []policySetting{
 	{name: "limits", mode: instance.Both, policyYAML: "limits: { per: agent, result_rows: 3 }\n", onlyTwins: true},
 }
 
-// The databases on which a sequence is played: the twins behind a proxy, and one that PostgreSQL serves itself.
+// The databases on which a sequence is played: the twins behind a proxy, and a third with the visible rows only, which
+// PostgreSQL serves without a proxy.
 const (
 	firstTwin = iota
 	secondTwin
@@ -105,7 +106,8 @@ const (
 	withdrawnMarker = "WITHDRAWN"
 )
 
-// fill gives a database its rows again. Its files are as after the creation; TRUNCATE would also change the catalogs.
+// fill replaces the rows of a database by the original ones. It deletes and vacuums, so that the files are as after the
+// creation. TRUNCATE would also change the catalogs.
 func (st *databaseTrio) fill(i int) {
 	st.t.Helper()
 	st.queryAsOwner(i, "DELETE FROM deed; DELETE FROM person; DELETE FROM item; DELETE FROM secret")

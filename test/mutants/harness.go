@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// suite is a package's tests, or some of them. The expressions are those of go test.
+// suite is the tests of a package that are run, or some of them. The fields run and skip are regular expressions as for
+// go test.
 type suite struct{ pkg, run, skip string }
 
 // fileTests are the tests of the harness that check some files.
@@ -20,7 +21,7 @@ type fileTests struct {
 	tests []packageTests
 }
 
-// packageTests are tests of one package; no names: all of them.
+// packageTests names tests of one package; without names it stands for all of them.
 type packageTests struct {
 	pkg   string
 	names []string

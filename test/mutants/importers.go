@@ -42,7 +42,7 @@ func listPackages(ctx context.Context, root string) ([]packageImports, error) {
 	}
 }
 
-// lastPackages use nearly everything and take longest, so that they are tried last, in this order.
+// lastPackages import nearly everything and take longest, so they are tried last, in this order.
 var lastPackages = []string{"./test/", "./test/attacks", "./test/e2e", "./cmd/pgconsent"}
 
 func orderOf(pkg string) int {
@@ -89,7 +89,7 @@ func testingPackages(all []packageImports, pkg string) []string {
 	}
 	var found []watcher
 	for _, p := range all {
-		// The tests of this package try mutants themselves.
+		// The tests of this package run mutants themselves.
 		if !p.hasTests() || at(p) == "./test/mutants" {
 			continue
 		}

@@ -32,7 +32,7 @@ var (
 
 func root(t testing.TB) string { return instance.RepoPath(t, ".") }
 
-// Every mutant made by hand, and every planted fault, still fits the code.
+// Every mutant made by hand, and every planted fault, must still apply to the code.
 func TestMutantsApply(t *testing.T) {
 	list, err := HandMutants(root(t))
 	if err != nil {
@@ -62,7 +62,8 @@ func TestMutantsApply(t *testing.T) {
 	}
 }
 
-// Every test that the harness is made of is there, and every one that saw a mutant belongs to it.
+// Every test that harness.txt names must exist. Every test that seen.txt names must belong to the harness for its
+// mutant's file.
 func TestHarnessIsThere(t *testing.T) {
 	groups, err := readHarness(root(t))
 	if err != nil {
@@ -111,7 +112,7 @@ func TestHarnessIsThere(t *testing.T) {
 	}
 }
 
-// Every planted fault has its line in planted.txt, and every test that saw one is there.
+// Every planted fault must have a line in planted.txt, and every test that is named there must exist.
 func TestPlantedAreListed(t *testing.T) {
 	faults, err := PlantedFaults(root(t))
 	if err != nil {
@@ -149,7 +150,7 @@ func TestPlantedAreListed(t *testing.T) {
 	}
 }
 
-// The harness sees five holes, always the same: all of them are for make mutants.
+// The harness must catch five mutants, always the same ones. make mutants tries all of them.
 func TestFiveMutants(t *testing.T) {
 	tier.Nightly(t)
 	if *hand || *machine > 0 || *only != "" {
@@ -168,7 +169,7 @@ func TestFiveMutants(t *testing.T) {
 	}
 }
 
-// All of them, by command.
+// TestMutants tries all mutants that the flags choose.
 func TestMutants(t *testing.T) {
 	if *hand || *only != "" {
 		list, err := HandMutants(root(t))
@@ -199,7 +200,8 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// Which tests see the planted faults, by command; planted.txt has each answer as soon as it is known.
+// TestPlanted finds out which test catches each planted fault that the flags choose. It writes each result to
+// planted.txt at once.
 func TestPlanted(t *testing.T) {
 	if !*planted {
 		t.Skip("by command only: -args -planted")
@@ -268,7 +270,7 @@ func TestPlanted(t *testing.T) {
 		counts[targetTest], counts[targetTestAll], counts[targetNone], counts[""])
 }
 
-// try runs mutants side by side and returns those that survived.
+// tryMutants tries mutants in parallel and returns those that survived.
 func try(t *testing.T, list []Mutant) (survivors []Mutant) {
 	t.Helper()
 	var (
@@ -297,7 +299,7 @@ func try(t *testing.T, list []Mutant) (survivors []Mutant) {
 				outcome, by, how, err := TryMutant(context.Background(), root(t), m, list)
 				mu.Lock()
 				counts[outcome]++
-				if *hand || *only != "" { // only if asked for: make test writes nothing into the tree
+				if *hand || *only != "" { // make test writes nothing into the source tree
 					if by.isInHarness(m, groups) && !m.Machine && seen[m.Name] != by {
 						seen[m.Name] = by
 						if err := writeLastSeen(root(t), seen); err != nil {

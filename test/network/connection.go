@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// connection is one that passes through a relay. Two goroutines run it, one for each direction.
+// connection is a connection that passes through a relay. Two goroutines run it, one for each direction.
 type connection struct {
 	from [2]net.Conn   // the connections from which bytes come, by direction
 	done chan struct{} // closed at the end
@@ -17,7 +17,7 @@ type connection struct {
 	mu       sync.Mutex
 	fault    Fault
 	passed   [2]int64
-	dropping [2]bool // what arrives is thrown away
+	dropping [2]bool // what arrives in this direction is discarded
 	ended    bool
 	later    *time.Timer // ends the connection later; nil: never
 }
@@ -37,7 +37,7 @@ func (c *connection) run(f Fault) {
 	c.end(Close, ToServer)
 }
 
-// begin gives the connection a fault, from now on.
+// begin gives the connection a fault, whose byte counts start now.
 func (c *connection) begin(f Fault) {
 	c.mu.Lock()
 	c.fault, c.passed = f, [2]int64{}
@@ -93,7 +93,7 @@ func (c *connection) pieceOf(buffer []byte) int {
 	return len(buffer)
 }
 
-// admit says how many of n bytes pass, and how the connection ends behind them.
+// admit returns how many of n bytes may pass, how the connection ends behind them, and how long to wait.
 func (c *connection) admit(d Direction, n int) (now int, ends CloseMode, pause time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,7 +113,7 @@ func (c *connection) isDropping(d Direction) bool {
 	return c.dropping[d]
 }
 
-// wait pauses, or returns early at the end.
+// wait pauses, and returns early if the connection ends.
 func (c *connection) wait(pause time.Duration) {
 	if pause <= 0 {
 		return
@@ -126,7 +126,7 @@ func (c *connection) wait(pause time.Duration) {
 	}
 }
 
-// end ends the connection; d is the direction of a half close.
+// end ends the connection; d is the direction that a half close ends.
 func (c *connection) end(w CloseMode, d Direction) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

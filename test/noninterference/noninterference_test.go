@@ -20,7 +20,8 @@ var (
 	save  = flag.Bool("save", true, "save what the long run finds under testdata/found")
 )
 
-// Databases that differ in hidden rows only give a caller one transcript, whatever it sends.
+// A random caller sends random statements to two databases that differ in hidden rows only. It must get the same
+// answers from both.
 func TestNoninterference(t *testing.T) {
 	modes := instance.Modes(instance.Both, instance.SignedViews)
 	if *cases > 0 {
@@ -38,8 +39,8 @@ func TestNoninterference(t *testing.T) {
 	}
 }
 
-// Values that no row rule hides do not distinguish a pair either: columns that a contract leaves out, and those that
-// exist by key.
+// The same for two databases that differ in values that no row rule hides: those of columns that a contract does not
+// allow, and of columns that show by key only.
 func TestValues(t *testing.T) {
 	tier.All(t)
 	cfg := Config{Cases: tier.Count(60, 120, 10_000), Seed: from(t), Modes: instance.Modes(instance.Both, instance.SignedViews)}
@@ -53,7 +54,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// from is where the cases begin.
+// firstSeed returns the seed of the first case.
 func from(t *testing.T) uint64 {
 	s := *seed
 	if s == 0 {
@@ -63,7 +64,8 @@ func from(t *testing.T) uint64 {
 	return s
 }
 
-// Among the schemas there are all that more can add.
+// The generator must be able to make every block of a policy, and every kind of object: 150 schemas together must
+// contain each.
 func TestEveryBlockIsMade(t *testing.T) {
 	missing := []string{"shared: {", "\" numbered", "\" marked", "\" coded", "materialize: true", "expires: until",
 		"derived: { from: {", "derived: { from: [", "sources:", "unless:", "where:", "inherit: everything",
@@ -81,5 +83,5 @@ func TestEveryBlockIsMade(t *testing.T) {
 	}
 }
 
-// Leaks that were found once stay closed.
+// Cases that once revealed hidden rows must not do so any more.
 func TestFound(t *testing.T) { Replay(t, instance.Both, instance.SignedViews) }

@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// registryQuestion is what a rule asks the consent registry about the subjects of a row. They are in a column with one
-// id, or with a list of ids.
+// registryQuestion is what a rule asks the consent registry about the subjects of a row. A column of the row has one
+// subject's id, or a list of ids.
 type registryQuestion struct {
 	subjectsAreList             bool
 	category                    string
@@ -139,7 +139,7 @@ const timeLayout = "2006-01-02 15:04:05+00"
 
 var startTime = time.Now().UTC().Truncate(time.Second)
 
-// daysAgo returns the time n and a half days ago, so that no full day ends while a test runs.
+// daysAgo returns the time n and a half days ago, so that no full day ends during a test.
 func daysAgo(n int) string {
 	return startTime.Add(-time.Duration(n)*24*time.Hour - 12*time.Hour).Format(timeLayout)
 }
@@ -177,8 +177,8 @@ func (s *schema) newRegistryRecord(r *rand.Rand) row {
 	return out
 }
 
-// registryShows is the model of a registry rule. Everybody in the column has a record that consents to what the rule
-// asks, and no record that refuses it.
+// registryShows is the model of a registry rule. Each subject in the column must have a record that consents to what
+// the rule asks, and no record that refuses it.
 func (d data) registryShows(r *rule, at row, caller map[string]string) bool {
 	value, known := at[r.column]
 	if !known {

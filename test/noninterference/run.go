@@ -144,7 +144,7 @@ func (r *runner) tryCase(st *databaseTrio, c testCase, text databaseScript, load
 	if r.isDone() {
 		return
 	}
-	if r.Report.Cases++; r.Report.Cases == 1 { // the time before the first case does not count
+	if r.Report.Cases++; r.Report.Cases == 1 { // the setup before the first case does not count
 		r.start = time.Now()
 	}
 	if d := st.compare(c, &r.Report); d != nil {
@@ -188,8 +188,8 @@ func (st *databaseTrio) compare(c testCase, count *Report) *difference {
 		return st.keepRowDifference(d)
 	}
 	if got[0].String() != got[1].String() {
-		// The case runs again on new connections: where one database answers it differently the second time, a
-		// difference says nothing.
+		// The case runs again on new connections. If a database does not give the same answer again, a difference
+		// proves nothing.
 		st.reconnectAgents()
 		again := st.sendToBoth(c)
 		if again[0].String() != got[0].String() || again[1].String() != got[1].String() {

@@ -128,7 +128,7 @@ type schema struct {
 	views             []*table // views that the policy lists
 	materializedViews []*table // materialized views
 	functions         []string // functions that the policy lists
-	functionCalls     []string // functionCalls of these functions
+	functionCalls     []string // calls of these functions, as expressions
 	extraDDL          string   // DDL of everything else
 }
 

@@ -44,7 +44,7 @@ func (s *schema) addRuleDomains(r *rand.Rand) {
 	if r.IntN(3) > 0 {
 		return
 	}
-	plain := map[*table]bool{} // the tables whose key must have no domain
+	plain := map[*table]bool{} // the tables whose key may not have a domain as its type
 	for _, t := range s.tables {
 		plain[t] = plain[t] || t.plainOnly || t.countsHiddenRows || t.consentRule != nil || len(t.rule.partsOfKind("registry")) > 0 ||
 			slices.ContainsFunc(t.columns, func(c column) bool { return c.isByKeyOnly })
@@ -67,7 +67,7 @@ func (s *schema) addRuleDomains(r *rand.Rand) {
 
 var domainByKind = map[string]string{"text": "saying", "int": "tally"}
 
-// sqlRules are rules in SQL, each with its meaning for the model.
+// sqlRules are rules in SQL, each with the result that the model computes for it.
 var sqlRules = []struct {
 	sql   string
 	needs [][2]string // the columns that the rule reads, with their kinds
@@ -165,7 +165,7 @@ func (s *schema) hideWritableColumns(r *rand.Rand) {
 		if t.writeCommands == nil || strings.HasPrefix(t.name, "link") || r.IntN(3) > 0 {
 			continue
 		}
-		left := false // a column is left that agents may change
+		left := false // a column that agents may change is left
 		for i := t.keyCount; i < len(t.columns); i++ {
 			switch c := &t.columns[i]; {
 			case !c.isUnmasked() || c.domain != "":
@@ -194,8 +194,8 @@ func (s *schema) pickRecordTable(r *rand.Rand, t *table) *table {
 	return pick(r, list...)
 }
 
-// addTeamLookup makes team an attribute that is looked up in a table. The table gives each caller the team that the
-// caller has anyway.
+// addTeamLookup makes team an attribute that is looked up in a table. The table has for each caller the team that the
+// caller has in the model.
 func (s *schema) addTeamLookup() string {
 	var b strings.Builder
 	b.WriteString("CREATE TABLE who (member bigint PRIMARY KEY, team text);\n")

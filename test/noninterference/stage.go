@@ -23,7 +23,7 @@ type databaseScript struct {
 	callers     []map[string]string
 }
 
-// databaseTrio has two databases behind a proxy that differ in hidden rows only. Its third database has the visible
+// databaseTrio has two databases behind a proxy that differ in hidden rows only. The third database has the visible
 // rows only, and is asked directly.
 type databaseTrio struct {
 	t                 testing.TB
@@ -37,7 +37,7 @@ type databaseTrio struct {
 	materializedFills [2][]migrations.Fill
 	visibleLoad       string // SQL that loads the visible rows
 	caller            int
-	countsHiddenRows  bool // aggregates for agents count other rows than the visible ones
+	countsHiddenRows  bool // agents' aggregates also count hidden rows, so that their answers are not those of the visible rows
 }
 
 // databaseNames are the names of the first two databases. They have one length, and are removed from answers before
@@ -192,8 +192,8 @@ var plannerSettings = []string{
 	"SET enable_sort = off; SET enable_material = off", "SET join_collapse_limit = 1; SET from_collapse_limit = 1",
 }
 
-// possibleOutcomes returns the outcomes that PostgreSQL has for the i-th message on the visible rows alone, under all
-// of these plans.
+// possibleOutcomes returns the outcomes that PostgreSQL has for the i-th message on the visible rows alone, under
+// various planner settings, table sizes and statistics.
 func (st *databaseTrio) possibleOutcomes(c testCase, i int) map[string]bool {
 	out := map[string]bool{}
 	c.extended = false
@@ -272,8 +272,8 @@ func (st *databaseTrio) withTableSizes(ask func()) {
 		strings.Join(sizes, ", ") + ") AS s (oid, pages, tuples) WHERE s.oid = c.oid")
 	for _, oid := range list {
 		for _, larger := range []string{"=", "<>"} {
-			// PostgreSQL takes an empty file for ten pages until VACUUM or ANALYZE looks at it, and for no page after
-			// that.
+			// PostgreSQL assumes ten pages for an empty file until VACUUM or ANALYZE processes the table, and no page
+			// after that.
 			run("UPDATE pg_class SET relpages = sign(pg_relation_size(oid)), reltuples = CASE WHEN NOT oid " + larger + oid +
 				" THEN 0 WHEN pg_relation_size(oid) = 0 THEN -1 ELSE 1e6 END WHERE " + tables)
 			ask()
@@ -299,7 +299,8 @@ func (st *databaseTrio) isOrderUndefined(c testCase, i int, a, b instance.Answer
 		code, _, _ := strings.Cut(o, " ")
 		codes[code] = true
 	}
-	// SQL does not say which visible value fails first. The proxy's replacement for a message tells only its code.
+	// SQL does not define which visible value fails first. If the proxy replaces an error's message, only the code is
+	// comparable.
 	known := st.visibleLoad + strings.Join(c.messages, " ")
 	explained := func(x instance.Answer) bool {
 		if possible[answerOutcome(x)] {
@@ -313,7 +314,7 @@ func (st *databaseTrio) isOrderUndefined(c testCase, i int, a, b instance.Answer
 		}
 		return x.Err != "" && codes[x.Code]
 	}
-	// SQL does not say either whether a failing value or the row beyond a limit comes first.
+	// Nor does SQL define whether a failing value comes before the row that exceeds a limit.
 	if a.Err != "" && b.Err != "" && (a.Code == limitExceededCode || b.Code == limitExceededCode) {
 		return (a.Code == limitExceededCode || explained(a)) && (b.Code == limitExceededCode || explained(b))
 	}

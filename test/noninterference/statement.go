@@ -134,7 +134,7 @@ func (w *statementWriter) aggregateCall(items []fromItem, depth int) string {
 			e+")::text))[1:2]", "percentile_disc(0.5) WITHIN GROUP (ORDER BY "+w.expression(items, "int", depth-1)+")") + filter
 }
 
-// nextCase writes a case. In some cases the expressions may fail on visible values, in others not.
+// nextCase writes a random case: one statement or a few.
 func (w *statementWriter) nextCase() testCase {
 	w.aliasCount, w.ctes, w.cteTableName = 0, nil, ""
 	w.chooseTables()

@@ -292,7 +292,7 @@ func isLetter(b byte) bool {
 	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b == '"' || b == '_' || b == '\''
 }
 
-// keyCondition returns a condition on the key of t. Most fix the key, some nearly do.
+// keyCondition returns a condition on the key of t. Many compare the key with a value; others do not determine the key.
 func (w *statementWriter) keyCondition(t, x *table) string {
 	key := t.columns[0]
 	k := pick(w.Rand, key.sql(), key.sql(), t.sql()+"."+key.sql())

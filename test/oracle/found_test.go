@@ -48,7 +48,7 @@ tables:
     write: { commands: [update, delete], columns: [body], accept: [values] } }
 `
 
-// Writes of what a search finds, with the values of their parameters.
+// foundWrites are writes to rows that a search finds, with the values of their parameters.
 var foundWrites = []struct {
 	sql  string
 	args []string
@@ -85,8 +85,8 @@ var foundWrites = []struct {
 	{sql: "DELETE FROM doc WHERE body ~ $1 RETURNING id", args: []string{"riv(?=ers)"}},
 }
 
-// The rows that a write finds by a search are those of a copy without the invisible rows, and so are the rows
-// afterwards.
+// An agent updates and deletes rows that a search finds. The answers, and the rows afterwards, must be those of a copy
+// without the hidden rows.
 func TestWritesOfSearchResults(t *testing.T) {
 	database := func(more string) *pgtest.DB {
 		db := pgtest.Database(t)
@@ -154,8 +154,9 @@ func sortedRows(rows [][][]byte) []string {
 	return out
 }
 
-// Rows that another transaction changes meanwhile are checked again in their new version, by the client's own
-// condition. The keys that were found stay the same, as the rows of a snapshot do.
+// Another transaction changes rows while an agent's write waits for them. PostgreSQL checks the agent's condition again
+// on the new version of each row. The result must be that of a filtered copy. Only rows whose keys the search has found
+// in its snapshot may be written.
 func TestWritesOfConcurrentlyChangedRows(t *testing.T) {
 	tier.All(t)
 	const write = "UPDATE doc SET n = n + 1000 WHERE found @@ 'lake'::tsquery AND length(body) / 2 > 1 RETURNING id, n, body"
@@ -183,7 +184,7 @@ func TestWritesOfConcurrentlyChangedRows(t *testing.T) {
 		}
 		done := make(chan string, 1)
 		go func() { done <- instance.Ask(c, write).SortedString() }()
-		for end := time.Now().Add(tier.Patience); len(done) == 0 && time.Now().Before(end); { // until it waits, or is done
+		for end := time.Now().Add(tier.Patience); len(done) == 0 && time.Now().Before(end); { // until it waits for a lock, or is done
 			if strings.Contains(instance.Ask(watch,
 				"SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()").SortedString(), "\n1") {
 				break

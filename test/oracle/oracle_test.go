@@ -14,10 +14,10 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 
 var schemas = flag.String("schemas", "", "hold these schemas alone against their copies, divided by commas")
 
-// quickly are the schemas of the quick run: those with most statements.
+// quickSchemas are the schemas of the quick run, those with most statements.
 var quickly = []string{"works", "clinic"}
 
-// The answer to an agent's statement is PostgreSQL's on a copy without the invisible rows, in every mode.
+// The answer to an agent's statement must be PostgreSQL's answer on a copy without the hidden rows, in every mode.
 func TestAnswersEqualThoseOfAFilteredCopy(t *testing.T) {
 	options := Options{Modes: instance.Modes(instance.Both, instance.SignedViews, instance.InjectedOnly)}
 	switch {
@@ -44,7 +44,7 @@ func TestAnswersEqualThoseOfAFilteredCopy(t *testing.T) {
 	}
 }
 
-// Every shape fits a table of some schema, and every table of the bindings has shapes.
+// Every shape must fit a table of some schema, and every table of bindings.txt must have shapes.
 func TestShapesFit(t *testing.T) {
 	fits, tables := map[string]bool{}, map[string]int{}
 	for _, s := range Schemas {

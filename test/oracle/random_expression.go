@@ -18,8 +18,8 @@ type statementAuthor struct {
 	*rand.Rand
 	model          *statementModel
 	params         []authorParam
-	extended       bool // the statement may have parameters
-	plainStyle     bool // write as people do: fewer casts, whole rows and deeply nested conditions, which have forms of their own
+	extended       bool // the statement may have parameters, because the extended protocol sends it
+	plainStyle     bool // write statements as people do: with few casts, whole rows and deeply nested conditions
 	oddPercent     int  // the share of expressions that are not leak-safe, in percent
 	negatedPercent int  // the share of negated searches, in percent
 	aliasCount     int  // number of the aliases that were given so far
@@ -39,7 +39,7 @@ type authorParam struct {
 type authorItem struct {
 	alias         string
 	columns       []modelColumn
-	uniqueColumns []string // columns whose values together differ in all rows
+	uniqueColumns []string // the row differs from all other rows in these columns taken together
 	table         *modelTable
 }
 
@@ -47,7 +47,7 @@ type authorItem struct {
 type authorScope struct {
 	items        []*authorItem
 	parent       *authorScope
-	textSearches []string // text search queries that FROM contains as well
+	textSearches []string // text search queries that fromClause must add to FROM
 }
 
 func (a *statementAuthor) chance(percent int) bool { return a.IntN(100) < percent }

@@ -43,7 +43,7 @@ type modelColumn struct {
 	typ               string // the SQL name of the base type
 	oid               uint32
 	kind              kind
-	equalValuesDiffer bool     // equal values may look different, so that it is undefined which of them stands for a group
+	equalValuesDiffer bool     // values that are equal may have different texts, so that SQL does not say which of them represents a group
 	samples           []string // visible values, as text
 }
 
@@ -54,9 +54,9 @@ type modelTable struct {
 	columns          []modelColumn
 	key              []string
 	links            []modelLink
-	vectorColumns    []string // columns of which an index stores a text search vector, with NULL taken for an empty text
+	vectorColumns    []string // columns that have an index on a text search vector, computed with NULL as an empty text
 	isBaseTable      bool
-	hasUnusedColumns bool     // the table has columns that statements do not use, so that whole rows are not read
+	hasUnusedColumns bool     // the policy hides some columns or the copy shows them differently; statements do not use these, or whole rows
 	updatableColumns []string // columns that an UPDATE may set
 	insertedColumns  []string // columns that an INSERT may name
 	allowsDelete     bool

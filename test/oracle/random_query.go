@@ -116,7 +116,7 @@ func (a *statementAuthor) addFromItem(s, outer *authorScope, depth int, lateral 
 		return q.alias + as
 	}
 	t := pickOne(a, a.model.tables...)
-	for range 3 { // prefer tables that can be joined, or that have something to search
+	for range 3 { // prefer tables that can be joined and have a key
 		if (len(t.links) > 0 || len(s.items) == 0) && (t.isBaseTable && len(t.key) > 0) {
 			break
 		}
@@ -528,7 +528,7 @@ func (a *statementAuthor) setOperation(outer *authorScope, depth int) (string, [
 type randomCase struct {
 	sql             string
 	params          []authorParam
-	sendMode        string // simple, extended, prepared, cursor, execute, copy or write
+	sendMode        string // how it is sent: simple, extended, prepared, cursor, execute, copy or write
 	isOrdered       bool
 	queryAfterWrite string // for a write: a query of the rows afterwards
 }

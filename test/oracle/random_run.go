@@ -183,7 +183,7 @@ func sendCase(c *pgconn.PgConn, k randomCase) instance.Answer {
 		a = instance.AskPrepared(c, k.sql, types, values(0), values(1), values(2), values(3))
 	case "cursor":
 		a = sendInOrder(c, "BEGIN", "DECLARE c CURSOR FOR "+k.sql, "FETCH 3 FROM c", "FETCH ALL FROM c")
-		if len(a.Results) > 3 { // SQL does not say in which order these rows come
+		if len(a.Results) > 3 { // SQL does not say which rows the first FETCH returns
 			a.Results[3].Rows = append(a.Results[3].Rows, a.Results[2].Rows...)
 			a.Results = a.Results[3:]
 			a.Results[0].Tag = ""
@@ -391,11 +391,11 @@ var otherPlanSettings = []string{"enable_hashagg = off", "enable_sort = off", "e
 	"enable_indexscan = off; SET enable_bitmapscan = off", "from_collapse_limit = 1; SET join_collapse_limit = 1",
 	"enable_material = off; SET enable_memoize = off"}
 
-// isOrderUndefined tells whether PostgreSQL might give an answer by another plan. It might if one of the plans gives
-// it. It might, too, if the answers of the plans differ in rows or in whether there is an error.
+// isOrderUndefined tells whether several answers are right: the proxy does not answer the same twice, or PostgreSQL
+// answers differently under another plan.
 func (r *randomRun) isOrderUndefined(k randomCase, got instance.Answer) bool {
 	if again := r.sendToProxy(k); k.comparableText(again) != k.comparableText(got) {
-		return true // the copy does not answer the same twice
+		return true // the proxy does not answer the same twice
 	}
 	first := k.comparableText(sendCase(r.filtered, k))
 	for _, plan := range otherPlanSettings {
@@ -444,7 +444,7 @@ func (r *randomRun) shrink(k randomCase) randomCase {
 	for size := len(tokens) / 2; size >= 1; size /= 2 {
 		for at := 0; at+size <= len(tokens); {
 			rest := slices.Concat(tokens[:at], tokens[at+size:])
-			smaller := k // an ordered query must stay ordered
+			smaller := k // isOrdered stays set, so that an ordered query remains comparable
 			smaller.sql = strings.Join(rest, " ")
 			if differs(smaller) {
 				k, tokens = smaller, rest

@@ -15,13 +15,14 @@ var (
 	seed  = flag.Uint64("seed", 0, "where to begin; 0: what the run says")
 )
 
-// searchable are the schemas that statements are made up for, those whose tables have most that is searched first. In
-// the others little is answered (a contract wants a phase), or their policy wants no more indexes.
+// randomSchemas are the schemas for which random statements are made: those whose tables have most columns that can be
+// searched. In the others little is answered, because a contract demands a phase, or their policy allows no more
+// indexes.
 var searchable = []string{"surety", "cortex", "tryst", "campus", "orbit", "lodge", "payroll", "bazaar", "crm",
 	"recall", "grid", "scribe", "clinic", "hospital", "ward", "kin", "estate", "alms", "aloft", "docket", "fleet"}
 
-// A random statement, sent in whatever way, is answered as on a copy without the invisible rows. It may take the signed
-// path, find rows by the keys of a search, or run under row security.
+// A random statement, sent in a random form of the protocol, must be answered as on a copy without the hidden rows. It
+// may take the signed path, find rows by the keys of a search, or run under row security.
 func TestRandomAnswersEqualThoseOfAFilteredCopy(t *testing.T) {
 	tier.All(t)
 	total := &RandomReport{}

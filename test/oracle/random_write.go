@@ -20,12 +20,12 @@ func (a *statementAuthor) newWrite() (sql, after string) {
 	}
 	t := pickOne(a, may...)
 	after = "SELECT count(*) AS n FROM " + t.name
-	// the value may be random
+	// The query after the write reads the key only if an INSERT sets it: otherwise the key may be random.
 	if len(t.key) > 0 && !slices.ContainsFunc(t.key, func(k string) bool { return len(t.insertedColumns) > 0 && !slices.Contains(t.insertedColumns, k) }) {
 		after = "SELECT " + strings.Join(t.key, ", ") + " FROM " + t.name
 	}
 	sql = a.writeStatement(t)
-	if strings.HasPrefix(sql, "DELETE") { // a DELETE may cascade through hidden rows, where the policy accepts references
+	if strings.HasPrefix(sql, "DELETE") { // where the policy accepts references, a DELETE may cascade over hidden rows
 		after = "SELECT 1 AS one"
 	}
 	return sql, after

@@ -171,7 +171,8 @@ func ReferenceAnswers(t testing.TB, s Schema) func(sql string) (want instance.An
 	}
 }
 
-// sendInTransaction sends a statement, with the data of a COPY as part of the answer, and leaves no transaction open.
+// sendInTransaction sends a statement, and rolls back a transaction that it leaves open. The data of a COPY is part of
+// the answer.
 func sendInTransaction(c *pgconn.PgConn, sql string) instance.Answer {
 	a := instance.AskCopy(c, sql)
 	if c.TxStatus() != 'I' && !c.IsClosed() {

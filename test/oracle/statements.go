@@ -14,7 +14,7 @@ import (
 type Statement struct {
 	SQL             string
 	MustBeAnswered  bool // the statement must be answered, not refused
-	OnlyRowSecurity bool // the statement calls a function that reads tables, which only row security filters
+	OnlyRowSecurity bool // the statement calls a function that reads tables; only row security filters those reads
 	Source          string
 }
 

@@ -13,15 +13,15 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// bitmapRules hide a reading with its member.
+// bitmapRules show a reading if its member is visible.
 const bitmapRules = `version: 1
 tables:
   members: { rows: [ { status: { column: consent, is: granted } } ] }
   readings: { rows: [ { visible: { members: { id: member } } } ] }
 `
 
-// bitmaps are queries that PostgreSQL answers by bitmaps where it may. They use several indexes, lists, ranges of rows
-// that lie anywhere in the table, and BRIN and GIN indexes, which have no other scans.
+// bitmaps are queries for which PostgreSQL prefers bitmap scans. They use several indexes, lists, ranges of rows that
+// are scattered over the table, and BRIN and GIN indexes, which have no other scans.
 var bitmaps = []struct{ name, sql string }{
 	{"two indexes", "SELECT id, value FROM readings WHERE device = 417 AND sensor = 233"},
 	{"two ranges", "SELECT count(*) FROM readings WHERE device BETWEEN 100 AND 119 AND sensor BETWEEN 50 AND 63"},
@@ -42,7 +42,7 @@ var bitmaps = []struct{ name, sql string }{
 	{"few of all, and a quotient", "SELECT id FROM readings WHERE amount = 3 AND value > 1420 AND value / nullif(amount, 0) > 10"},
 }
 
-// multiples are the first n multiples of a number, in a list.
+// multiples returns a list of the first n multiples of a number.
 func multiples(n, of int) string {
 	var out []string
 	for i := range n {
@@ -51,8 +51,8 @@ func multiples(n, of int) string {
 	return strings.Join(out, ", ")
 }
 
-// TestBitmaps is a measurement: what each setting of a hardened plan makes of statements that live of bitmaps.
-// PLANS_ROWS says how many readings there are, PLANS_OUT where the table goes.
+// TestBitmaps is a measurement: how each setting of a hardened plan slows queries that need bitmap scans. PLANS_ROWS is
+// the number of readings, PLANS_OUT the file for the table.
 func TestBitmaps(t *testing.T) {
 	rows, _ := strconv.Atoi(os.Getenv("PLANS_ROWS"))
 	if rows == 0 {

@@ -17,13 +17,14 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// vectorRules show all chunks, which are shared, or those of one member.
+// vectorRules is a policy for chunks; RULE is replaced by the rule of its rows.
 const vectorRules = `version: 1
 attributes: { member: { type: bigint, source: credential } }
 tables: { chunks: { rows: [ RULE ] } }
 `
 
-// vectorData are chunks around a thousand topics: of members 1 to 3 are 10 %, 1 % and 0.01 %, and the rest is of many.
+// vectorData has chunks around a thousand topics. Of these, 10 % belong to member 1, 1 % to member 2 and 0.01 % to
+// member 3. The rest belongs to many members.
 const vectorData = `CREATE EXTENSION vector;
 CREATE TABLE chunks (id bigint PRIMARY KEY, member bigint NOT NULL, state text NOT NULL, kind text NOT NULL, emb vector(%[2]d) NOT NULL);
 SELECT setseed(0.42);
@@ -37,7 +38,8 @@ SET maintenance_work_mem = '2GB';
 CREATE INDEX ON chunks USING hnsw (emb vector_l2_ops);
 VACUUM ANALYZE chunks`
 
-// TestNearest is a measurement: VECTORS_ROWS says how many chunks, PLANS_OUT where the table goes.
+// TestNearest is a measurement of nearest-neighbour searches. VECTORS_ROWS is the number of chunks, PLANS_OUT the file
+// for the table.
 func TestNearest(t *testing.T) {
 	rows, _ := strconv.Atoi(os.Getenv("VECTORS_ROWS"))
 	if rows == 0 {
@@ -128,7 +130,7 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-// texts is the first column of a query's rows.
+// firstColumn returns the first column of a query's rows.
 func texts(t *testing.T, conn *pgx.Conn, sql string) []string {
 	t.Helper()
 	results, err := conn.PgConn().Exec(context.Background(), sql).ReadAll()

@@ -44,7 +44,7 @@ const (
 	settings = "SET jit = off; SET max_parallel_workers_per_gather = 0; SET search_path = public; "
 )
 
-// classes of queries: as an agent writes them, and by hand.
+// classes are the compared queries: as an agent writes them, and with the rules written by hand.
 var classes = []struct{ name, sql, hand string }{
 	{"point by id", "SELECT title FROM memories WHERE id = 4242", "SELECT title FROM memories m WHERE id = 4242 AND " + consents},
 	{"latest 20", "SELECT id, title FROM memories ORDER BY occurred_at DESC LIMIT 20",
@@ -70,7 +70,7 @@ var classes = []struct{ name, sql, hand string }{
 			"p.person_id WHERE p.person_id = 99 AND q.consent_status = 'granted' AND " + consents},
 }
 
-// TestPlans is a measurement: PLANS_ROWS says how many memories, PLANS_OUT where the table goes.
+// TestPlans is a measurement. PLANS_ROWS is the number of memories, PLANS_OUT the file for the table.
 func TestPlans(t *testing.T) {
 	rows, _ := strconv.Atoi(os.Getenv("PLANS_ROWS"))
 	if rows == 0 {
@@ -132,7 +132,8 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// sessions gives both the memory of an agent's session, and the agent's the rest of what an agent's has.
+// configureSessions gives both connections the memory settings of an agent's session, and the agent's connection also
+// the join limits.
 func sessions(t *testing.T, hand, agent *pgx.Conn) {
 	t.Helper()
 	for _, conn := range []*pgx.Conn{hand, agent} {
@@ -142,8 +143,8 @@ func sessions(t *testing.T, hand, agent *pgx.Conn) {
 	exec(t, agent, fmt.Sprintf("SET from_collapse_limit = %d; SET join_collapse_limit = %[1]d", rewrite.JoinLimit))
 }
 
-// hardenedPlans measures what the settings of a hardened plan cost in front of a text. It also measures how they change
-// the plan under row security, which all statements with such a plan take.
+// hardenedPlans measures two costs of a hardened plan under row security: that of the SET statements in front of a
+// statement, and that of the plan which they cause.
 func hardenedPlans(t *testing.T, w *world, agent *pgx.Conn) string {
 	t.Helper()
 	var table strings.Builder
@@ -165,7 +166,8 @@ func hardenedPlans(t *testing.T, w *world, agent *pgx.Conn) string {
 	return table.String()
 }
 
-// materializedPlans measures the queries with materialized consent for memories, and says how long filling it in took.
+// materializedPlans measures the queries with materialized consent for memories, and how long it takes to compute the
+// answers.
 func materializedPlans(t *testing.T, super, hand, agent *pgx.Conn) (string, time.Duration) {
 	t.Helper()
 	w := migrate(t, super, strings.Replace(rules, "is: granted } } ] }\n  people", "is: granted, materialize: true } } ] }\n  people", 1))
@@ -211,7 +213,7 @@ func pathOf(r *rewrite.Result) string {
 	return string(r.Path)
 }
 
-// world is the migrated database.
+// world is a migrated database.
 type world struct {
 	snap  *catalog.Snapshot
 	pol   *policy.Policy
@@ -221,7 +223,8 @@ type world struct {
 	about map[string]string // the attributes of the agent
 }
 
-// text is what goes out for an agent's statement, hinted if the proxy knows how large the tables are.
+// text returns the statement that the proxy would send for an agent's statement. With hinted, it knows how large the
+// tables are, and so may add hints.
 func (w *world) text(t *testing.T, mode rewrite.Mode, hinted bool, sql string) (string, *rewrite.Result) {
 	t.Helper()
 	r := rewrite.New(w.snap, w.pol, mode)
@@ -238,7 +241,7 @@ func (w *world) text(t *testing.T, mode rewrite.Mode, hinted bool, sql string) (
 	return res.Text, res
 }
 
-// fill makes the data. A memory of 800 bytes has two or three participants, and there are a tenth as many people as
+// fill inserts the data. A memory of 800 bytes has two or three participants, and there are a tenth as many people as
 // memories. Of 100 people, 8 are pending and 2 have revoked.
 func fill(t *testing.T, conn *pgx.Conn, rows int) {
 	t.Helper()
@@ -306,15 +309,15 @@ func (w *world) reseal(t *testing.T, conn *pgx.Conn) {
 	}
 }
 
-// cpu is the least CPU time of the server's process that a query took, in milliseconds. A short one runs several times
-// for each figure: the process may answer before its time is booked.
+// cpu returns the least CPU time of the server's process for a query, in milliseconds. A short query runs several times
+// for each figure, because the process may answer before its time is accounted.
 func cpu(t *testing.T, conn *pgx.Conn, sql string, between func()) float64 {
 	t.Helper()
 	return least(t, conn, func() { exec(t, conn, sql) }, between)
 }
 
-// prepared is the same of a statement that was prepared and has run often enough for the server to have settled on a
-// plan.
+// prepared returns the same for a prepared statement, after enough executions for the server to choose between generic
+// and custom plans.
 func prepared(t *testing.T, conn *pgx.Conn, sql string, between func()) float64 {
 	t.Helper()
 	ctx := context.Background()
@@ -375,7 +378,7 @@ func spent(t *testing.T, conn *pgx.Conn) float64 {
 	return ns / 1e6
 }
 
-// count is a digest of the answer's rows, whatever their order.
+// digestRows returns the number of a query's rows and a digest of them that does not depend on their order.
 func count(t *testing.T, conn *pgx.Conn, sql string) string {
 	t.Helper()
 	results, err := conn.PgConn().Exec(context.Background(), sql).ReadAll()
@@ -417,7 +420,7 @@ func load() string {
 	return strings.Fields(string(text) + " ?")[0]
 }
 
-// write puts a table between the marks of a page, under what it is of.
+// writeTable replaces the text between two marks of a page by a caption and a table.
 func write(t *testing.T, page, begin, of, table string) {
 	t.Helper()
 	const end = "<!-- end of table -->\n"
@@ -435,7 +438,7 @@ func write(t *testing.T, page, begin, of, table string) {
 	}
 }
 
-// planned has a connection plan as the proxy has this statement planned.
+// usePlanSettings sets the planner settings that the proxy would use for this statement.
 func planned(t *testing.T, agent *pgx.Conn, res *rewrite.Result) {
 	t.Helper()
 	exec(t, agent, "RESET cpu_operator_cost; RESET enable_bitmapscan; RESET plan_cache_mode")

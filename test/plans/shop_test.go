@@ -12,8 +12,8 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// shopRules hide a tenant's orders with the customer, items with the order, and tickets but for whoever has them and
-// their groups.
+// shopRules show an order if its customer is visible, and an item if its order is. A ticket is visible to its assignee
+// and to the groups in its acl.
 const shopRules = `version: 1
 attributes:
   tenant: { type: bigint, source: credential }
@@ -28,7 +28,7 @@ tables:
     { any: [ { own: { column: assignee_id, is: user } }, { grant: { column: acl, to: [groups], all: "*" } } ] } ] }
 `
 
-// byHand are the rules as a query has them: ORDERS of the row o, CUSTOMERS of c, TICKETS of t.
+// byHand writes the rules into a query: ORDERS for the row o, CUSTOMERS for c, TICKETS for t.
 var byHand = strings.NewReplacer(
 	"ORDERS", "o.tenant_id = 3 AND EXISTS (SELECT 1 FROM customers k WHERE k.id = o.customer_id AND k.tenant_id = 3 AND k.consent = 'granted')",
 	"CUSTOMERS", "c.tenant_id = 3 AND c.consent = 'granted'",
@@ -77,7 +77,7 @@ var shop = []struct{ name, sql, hand string }{
 		"SELECT id FROM tickets t WHERE to_tsvector('simple', title) @@ to_tsquery('simple', 'w17 & w23') AND TICKETS"},
 }
 
-// shopPlans measures what everyday queries of a shop cost through enforcement: auto.
+// shopPlans measures what everyday queries of a shop cost in the mode auto.
 func shopPlans(t *testing.T, rows int) string {
 	t.Helper()
 	db := pgtest.Database(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// starRules hide a sale with its customer and with its store: two tables that the rule of one reads.
+// starRules show a sale if its customer and its store are visible, so that its rule reads two tables.
 const starRules = `version: 1
 attributes: { tenant: { type: integer, source: credential } }
 tables:
@@ -24,7 +24,7 @@ tables:
   returns: { rows: [ { visible: { customers: { id: customer } } }, { visible: { stores: { id: store } } } ] }
 `
 
-// starByHand are the rules as a query has them: SALES of the row f, RETURNS of r.
+// starByHand writes the rules into a query: SALES for the row f, RETURNS for r.
 var starByHand = strings.NewReplacer("SALES", starRule("f"), "RETURNS", starRule("r"))
 
 func starRule(row string) string {
@@ -32,7 +32,8 @@ func starRule(row string) string {
 		"EXISTS (SELECT 1 FROM stores y WHERE y.id = " + row + ".store AND y.tenant = 1)"
 }
 
-// star are queries with the rules in their WHERE: without " AND SALES" and its like they are the agent's.
+// star has queries with placeholders for the rules in their WHERE clauses. Without " AND SALES" and the like they are
+// what an agent writes.
 var star = []struct{ name, sql string }{
 	{"count and sum", "SELECT count(*), sum(f.qty) FROM sales f WHERE true AND SALES"},
 	{"by brand", "SELECT i.brand, sum(f.qty * f.price) FROM sales f JOIN items i ON i.id = f.item WHERE true AND SALES GROUP BY 1 ORDER BY 2 DESC"},
@@ -54,7 +55,7 @@ var star = []struct{ name, sql string }{
 	{"by day between", "SELECT to_char(f.made, 'IYYY-IW'), count(*) FROM sales f WHERE f.made BETWEEN now() - interval '30 days' AND now() AND SALES GROUP BY 1"},
 }
 
-// TestStar is a measurement: PLANS_ROWS says how many sales there are, PLANS_OUT where the table goes.
+// TestStar is a measurement. PLANS_ROWS is the number of sales, PLANS_OUT the file for the table.
 func TestStar(t *testing.T) {
 	rows, _ := strconv.Atoi(os.Getenv("PLANS_ROWS"))
 	if rows == 0 {
@@ -72,7 +73,7 @@ func TestStar(t *testing.T) {
 	}
 }
 
-// starPlans are the cells of the table for so many sales.
+// starPlans measures the queries with so many sales, and returns the cells of the table.
 func starPlans(t *testing.T, sales int) (cells []string) {
 	t.Helper()
 	db := pgtest.Database(t)

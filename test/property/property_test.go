@@ -12,7 +12,7 @@ import (
 
 const fails = "PROPERTY_TEST_FAILS"
 
-// TestFails fails where TestAFailureLeavesNothing runs it.
+// TestFails fails only when TestAFailureLeavesNothing runs it.
 func TestFails(t *testing.T) {
 	if os.Getenv(fails) == "" {
 		return
@@ -24,7 +24,7 @@ func TestFails(t *testing.T) {
 	})
 }
 
-// A property that does not hold fails its test in the same case each time, and leaves no file.
+// A property that does not hold must fail its test with the same case each time, and leave no file.
 func TestAFailureLeavesNothing(t *testing.T) {
 	binary, err := os.Executable()
 	if err != nil {

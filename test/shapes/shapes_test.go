@@ -25,11 +25,11 @@ func works(t testing.TB) oracle.Schema {
 	return oracle.Schema{}
 }
 
-// every is all statements: thousands.
+// allStatements returns all statements: thousands.
 func every() []string { return append(operatorStatements(2), literalSpellings()...) }
 
-// The rewriter replaces names and leaves every other byte as it is, in every mode. Each statement is tried in one mode,
-// and in the nightly run in all.
+// The rewriter must replace names only, and leave every other byte as it is, in every mode. Each statement is tried in
+// one mode, and in the nightly run in all.
 func TestTextIsUntouched(t *testing.T) {
 	tier.All(t)
 	s := works(t)
@@ -65,7 +65,8 @@ func TestTextIsUntouched(t *testing.T) {
 	}
 }
 
-// untouched compares the stretches that were copied, and asks that whole names only were replaced.
+// checkOnlyNamesReplaced compares the parts of the statement that were copied. It fails the test unless what was not
+// copied is a whole name.
 func untouched(t *testing.T, sql string, result *rewrite.Result) {
 	t.Helper()
 	before, after := []rune(sql), []rune(result.Text)
@@ -77,7 +78,8 @@ func untouched(t *testing.T, sql string, result *rewrite.Result) {
 		}
 		if from := result.Position(i+1) - 1; j > i {
 			for k := i; k <= j; k++ {
-				// The last character of an insertion stands before what is copied, the first one behind it.
+				// The last character of an insertion is in front of copied text, and its first character behind copied
+				// text.
 				inserted := k == i || k == j && result.Position(k+2) == result.Position(k+1)
 				if at := from + k - i; at < len(before) && before[at] == after[k] {
 					copied[at] = true
@@ -113,7 +115,7 @@ func untouched(t *testing.T, sql string, result *rewrite.Result) {
 	}
 }
 
-// Each is answered as the filtered copy answers it, or refused.
+// An agent sends these statements. Each must be answered as a filtered copy answers it, or be refused.
 func TestShapesAnswerAsTheFilteredCopy(t *testing.T) {
 	s := works(t)
 	truth := oracle.ReferenceAnswers(t, s)

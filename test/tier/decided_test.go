@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// elsewhere are the functions by which a test would do something else at another time, and what is called instead.
+// forbiddenCalls are the functions that would make a test depend on time or chance, by package, with what to call
+// instead.
 var elsewhere = map[string]map[string]string{
 	"math/rand/v2":       unseeded,
 	"pgregory.net/rapid": {"Check": "property.Check", "MakeCheck": "property.Check"},
@@ -27,7 +28,7 @@ var unseeded = func() map[string]string {
 	return instead
 }()
 
-// No test draws from a source without a seed, runs a property by itself, or asks for the kind of run in another way.
+// No test may draw from a source without a seed, call rapid directly, or find out by itself which kind of run it is in.
 func TestNothingElseDecides(t *testing.T) {
 	files := 0
 	err := filepath.WalkDir("../..", func(file string, d fs.DirEntry, err error) error {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// as runs f in the run of that name.
+// inRun calls f as if in the run with that name.
 func as(t *testing.T, run string, f func()) {
 	t.Helper()
 	before := testing.Short()
@@ -17,7 +17,7 @@ func as(t *testing.T, run string, f func()) {
 	f()
 }
 
-// ran says whether a test that begins with that call goes on.
+// goesOn tells whether a test that begins with that call is not skipped.
 func ran(t *testing.T, begin func(testing.TB)) (on bool) {
 	t.Helper()
 	t.Run("probe", func(t *testing.T) {
@@ -34,7 +34,7 @@ func TestRuns(t *testing.T) {
 		run          string
 		all, nightly bool
 		count        int
-		turns        []int // the cases that run, of 24 with one in three
+		turns        []int // the cases that run, of 24 cases with one in three
 	}{
 		{"quick", false, false, 1, []int{0, 6, 12, 18}},
 		{"all", true, false, 2, []int{0, 3, 6, 9, 12, 15, 18, 21}},

@@ -22,15 +22,15 @@ import (
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
-// contender is one way to the database.
+// contender is one way to reach the database that the measurement compares: directly, by PgBouncer, or by pgconsent.
 type contender struct {
 	name  string
 	dsn   string
-	pid   int  // the process between client and server; 0: none
-	agent bool // the policy adds the rule, so it is not in the text
+	pid   int  // the process between client and server, whose CPU time is measured; 0: there is none
+	agent bool // the policy adds the rule to the statement, so its text does not have it
 }
 
-// password is the superuser's: pgconsent serves no database that lets an owner in without one.
+// password is the superuser's password: pgconsent refuses a database whose owner needs none.
 const password = "measured"
 
 // The contenders' names.
@@ -43,13 +43,13 @@ const (
 	agentT   = "pgconsent, agent, transaction"
 )
 
-// ways are the contenders that measurements compare.
+// contenderSets are the contenders that are compared with one another.
 type ways struct {
-	all    []contender // the agent with buffered records
-	audits []contender // the agent with records of each mode, named by the mode
+	all    []contender // all contenders; the audit of the agents' is buffered
+	audits []contender // an agent's login with each mode of the audit, named after the mode
 }
 
-// contenders starts what is compared. Everything between reaches the server by its unix socket.
+// startContenders starts the processes to compare. PgBouncer and pgconsent reach the server by its Unix socket.
 func contenders(t *testing.T, cluster *pgcluster.Cluster) ways {
 	t.Helper()
 	dir := t.TempDir()
@@ -61,7 +61,7 @@ func contenders(t *testing.T, cluster *pgcluster.Cluster) ways {
 	access := demo(t, binary, folder, cluster)
 	login := parse(t, access.Owner)
 	there := login.Copy()
-	there.Database = "pgconsent_demo_" + login.Database // the demo's name for it on an existing server
+	there.Database = "pgconsent_demo_" + login.Database // the name that the demo gives its database on an existing server
 	var w ways
 	w.all = []contender{{name: direct, dsn: socketAddress(there, cluster)}}
 	for name, mode := range map[string]string{bouncer: "session", bouncerT: "transaction"} {
@@ -85,7 +85,7 @@ func contenders(t *testing.T, cluster *pgcluster.Cluster) ways {
 	return w
 }
 
-// named is the contender of a name; false: it is not there.
+// contenderNamed returns the contender with this name; false: it was not started.
 func named(all []contender, name string) (contender, bool) {
 	i := slices.IndexFunc(all, func(c contender) bool { return c.name == name })
 	if i < 0 {
@@ -94,7 +94,7 @@ func named(all []contender, name string) (contender, bool) {
 	return all[i], true
 }
 
-// postgres is a server of the measurement's own. It flushes nothing: disks are not what is measured.
+// startPostgres starts a PostgreSQL server for the measurement. It does not sync to disk, since disks are not measured.
 func postgres(t *testing.T) *pgcluster.Cluster {
 	t.Helper()
 	dir := t.TempDir()
@@ -118,7 +118,8 @@ type access struct {
 	Agents map[string]string `json:"agents"`
 }
 
-// demo loads the world and ends.
+// loadDemo loads the demo's world into the server, and returns the connection strings. The demo's process has ended
+// then.
 func demo(t *testing.T, binary, folder string, cluster *pgcluster.Cluster) access {
 	t.Helper()
 	super := fmt.Sprintf("postgres://%s:%s@/postgres?host=%s&port=%d", cluster.Superuser, password, url.QueryEscape(cluster.SocketDir), cluster.Port)
@@ -146,8 +147,8 @@ const poolSize = 20
 // pooling is the configuration of a database whose agents share connections.
 var pooling = fmt.Sprintf("    pool: { mode: transaction, size: %d }", poolSize)
 
-// serve starts a server of the demo's configuration with its own address, upstream, records and lines about the
-// database.
+// serve starts pgconsent with the demo's configuration, but with its own address, audit mode and upstream. It adds the
+// given lines to the database's section.
 func serve(t *testing.T, binary, folder, upstream, audit string, ofDatabase ...string) (port, pid int) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(folder, "pgconsent.yaml"))
@@ -187,7 +188,7 @@ func serve(t *testing.T, binary, folder, upstream, audit string, ofDatabase ...s
 	return port, pid
 }
 
-// pgbouncer starts one in a pool mode. It is left out where it is not installed.
+// pgbouncer starts PgBouncer in a pool mode. It returns false if PgBouncer is not installed.
 func pgbouncer(t *testing.T, name, mode string, owner *pgconn.Config, cluster *pgcluster.Cluster) (contender, bool) {
 	t.Helper()
 	path, err := exec.LookPath("pgbouncer")
@@ -227,7 +228,7 @@ func pgbouncer(t *testing.T, name, mode string, owner *pgconn.Config, cluster *p
 	return contender{name: name, dsn: address(owner, host, n), pid: reachable(t, listen)}, true
 }
 
-// open lets others into a folder of the test's.
+// makeReadable lets other users of the machine into a folder of the test.
 func open(t *testing.T, dir string) {
 	t.Helper()
 	for d := dir; strings.HasPrefix(d, os.TempDir()) && d != os.TempDir(); d = filepath.Dir(d) {
@@ -242,7 +243,7 @@ func executable(path string) bool {
 	return err == nil && i.Mode()&0o111 != 0
 }
 
-// run starts a process that ends with the test.
+// run starts a process that is ended with the test.
 func run(t *testing.T, name string, arguments ...string) {
 	t.Helper()
 	cmd := exec.Command(name, arguments...)
@@ -265,10 +266,10 @@ func run(t *testing.T, name string, arguments ...string) {
 	started = cmd.Process.Pid
 }
 
-// started is the process that run has started last: setpriv becomes what it runs.
+// startedPID is the process that run has started last. If that is setpriv, it becomes the program that it starts.
 var started int
 
-// reachable waits until somebody listens, and returns who was started last.
+// waitForListener waits until something listens at the address, and returns the process that was started last.
 func reachable(t *testing.T, address string) int {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
@@ -308,14 +309,14 @@ func address(c *pgconn.Config, host string, port int) string {
 	return u.String()
 }
 
-// socketAddress is the server's own address.
+// socketAddress returns the DSN of the server's Unix socket.
 func socketAddress(c *pgconn.Config, cluster *pgcluster.Cluster) string {
 	u := url.URL{Scheme: "postgres", User: url.UserPassword(c.User, c.Password), Path: "/" + c.Database,
 		RawQuery: url.Values{"host": {cluster.SocketDir}, "port": {strconv.Itoa(cluster.Port)}, "sslmode": {"disable"}}.Encode()}
 	return u.String()
 }
 
-// connect is a connection of a contender.
+// connect opens a connection to a contender.
 func connect(t *testing.T, c contender) *pgconn.PgConn {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -327,5 +328,5 @@ func connect(t *testing.T, c contender) *pgconn.PgConn {
 	return conn
 }
 
-// onLinux tells whether /proc is there.
+// onLinux tells whether /proc exists.
 func onLinux() bool { return runtime.GOOS == "linux" }

@@ -9,17 +9,17 @@ import (
 	"testing"
 )
 
-// hertz is the unit of CPU times in /proc (USER_HZ), 100 on every architecture that Go knows.
+// hertz is the unit of CPU times in /proc (USER_HZ), which is 100 on every architecture that Go supports.
 const hertz = 100
 
-// process is what /proc says of one.
+// processTimes has what /proc says about a process.
 type process struct {
 	parent   int
 	own      float64 // CPU seconds of all of its threads
 	children float64 // CPU seconds of its children that have ended
 }
 
-// look reads the times of a process; false: it is gone. See proc(5).
+// readProcessTimes reads the times of a process; false: it has ended. See proc(5).
 func look(pid int) (process, bool) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -38,7 +38,8 @@ func look(pid int) (process, bool) {
 	return process{parent, seconds(11) + seconds(12), seconds(13) + seconds(14)}, true
 }
 
-// cpu is the CPU time of a process in seconds, its threads together; 0 stands for no process.
+// cpu returns the CPU time of a process with all its threads, in seconds. For pid 0, which means no process, it returns
+// 0.
 func cpu(t *testing.T, pid int) float64 {
 	t.Helper()
 	if pid == 0 {
@@ -51,7 +52,7 @@ func cpu(t *testing.T, pid int) float64 {
 	return p.own
 }
 
-// serverCPU is the CPU time of a PostgreSQL server and of all processes it has had.
+// serverCPU returns the CPU time of a PostgreSQL server with all processes that it has had.
 func serverCPU(t *testing.T, postmaster int) float64 {
 	t.Helper()
 	p, ok := look(postmaster)
@@ -72,7 +73,7 @@ func serverCPU(t *testing.T, postmaster int) float64 {
 	return sum
 }
 
-// resident is the memory of a process, in bytes.
+// residentMemory returns the memory of a process, in bytes.
 func resident(t *testing.T, pid int) float64 {
 	t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))

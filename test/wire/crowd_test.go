@@ -8,12 +8,12 @@ import (
 )
 
 const (
-	idleCrowd   = 10_000 // sessions that wait for nothing
-	idleBeside  = 9_000  // the same for PgBouncer: this process may have 20,000 descriptors
-	activeCrowd = 200    // clients that ask as fast as they can
+	idleCrowd   = 10_000 // idle sessions of pgconsent
+	idleBeside  = 9_000  // idle sessions of PgBouncer: this process may have 20,000 descriptors
+	activeCrowd = 200    // clients that send statements without pauses
 )
 
-// crowd measures many clients of few connections to the server, beside a crowd that is idle.
+// crowd measures 200 active clients that share few connections to the server, while thousands of sessions are idle.
 func (m *measurement) crowd(all []contender) string {
 	t := m.t
 	t.Helper()

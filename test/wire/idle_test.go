@@ -9,10 +9,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// idleSessions is how many sessions wait for nothing.
+// idleSessions is the number of sessions that are opened and do nothing.
 const idleSessions = 1000
 
-// idle measures the memory that the processes between need for a session that does nothing.
+// idle measures the memory that PgBouncer and pgconsent need for a session that does nothing.
 func idle(t *testing.T, all []contender) string {
 	t.Helper()
 	out := "| between | KiB for an idle session |\n|---|---:|\n"
@@ -35,12 +35,12 @@ func idle(t *testing.T, all []contender) string {
 			_ = conn.Close(context.Background())
 		}
 		out += fmt.Sprintf("| %s | %.1f |\n", c.name, (after-before)/idleSessions/1024)
-		time.Sleep(2 * time.Second) // the server ends their processes
+		time.Sleep(2 * time.Second) // the server ends the processes of these sessions
 	}
 	return out
 }
 
-// settled is the memory of a process once it does not get less any more.
+// settledMemory returns the memory of a process once it has not shrunk for five seconds.
 func settled(t *testing.T, pid int) float64 {
 	t.Helper()
 	least := resident(t, pid)

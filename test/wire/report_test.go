@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// write puts the tables between the marks of a file.
+// writeTables replaces the text between two marks in a file by the tables.
 func write(t *testing.T, file, version, tables string) {
 	t.Helper()
 	const begin, end = "<!-- tables: written by make bench-wire -->\n", "<!-- end of tables -->"

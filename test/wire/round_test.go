@@ -17,14 +17,14 @@ import (
 // roundSeconds is how long a round lasts, in seconds.
 const roundSeconds = 2
 
-// roundResult is what one contender did in one round. Times of CPU are seconds for a transaction, latencies
+// roundResult has what one contender did in one round. CPU times are seconds for one transaction, latencies are
 // microseconds.
 type roundResult struct{ server, between, client, tps, p50, p99 float64 }
 
-// spent is CPU time in seconds.
+// cpuTimes has CPU times in seconds.
 type spent struct{ server, between, client float64 }
 
-// runRound lets pgbench run as fast as it can. The time of the logins is measured before, and left out.
+// runRound runs pgbench without pauses. The CPU time of the logins is measured before, and subtracted.
 func (m *measurement) runRound(c contender, p protocol, clients int) roundResult {
 	t := m.t
 	t.Helper()
@@ -44,7 +44,7 @@ func (m *measurement) runRound(c contender, p protocol, clients int) roundResult
 		tps: tps, p50: at(times, 0.5), p99: at(times, 0.99)}
 }
 
-// pgbench runs it, and tells what CPU time everybody took.
+// pgbench runs pgbench, and returns the CPU times that server, process between and client took.
 func (m *measurement) pgbench(c contender, p protocol, clients int, arguments ...string) (spent, []byte) {
 	t := m.t
 	t.Helper()
@@ -63,10 +63,10 @@ func (m *measurement) pgbench(c contender, p protocol, clients int, arguments ..
 		(cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()}, out
 }
 
-// reported is the rate in pgbench's report, without the time that the logins take.
+// tpsPattern matches the rate in pgbench's report, without the time of the logins.
 var reported = regexp.MustCompile(`(?m)^tps = ([0-9.]+) \(without initial connection time\)`)
 
-// latencies are those of all transactions, in microseconds: the third field of each line.
+// latencies returns the latencies of all transactions in microseconds, from the third field of each log line.
 func latencies(t *testing.T, prefix string) []float64 {
 	t.Helper()
 	files, err := filepath.Glob(prefix + ".*")
@@ -91,10 +91,10 @@ func latencies(t *testing.T, prefix string) []float64 {
 	return times
 }
 
-// roundsByName are the results of each contender, in the order of the rounds.
+// roundsByName has the results of each contender by its name, in the order of the rounds.
 type roundsByName map[string][]roundResult
 
-// ratio compares the transactions of a contender with those of another in the same round.
+// ratio divides the transactions per second of a contender by those of another in the same round.
 func (rounds roundsByName) ratio(c contender, than string) string {
 	if len(rounds[than]) == 0 {
 		return "–"
@@ -106,7 +106,7 @@ func (rounds roundsByName) ratio(c contender, than string) string {
 	return quartiles(r)
 }
 
-// median is that of one figure of all rounds of a contender.
+// median returns the median of one figure over all rounds of a contender.
 func (rounds roundsByName) median(c contender, of func(roundResult) float64) float64 {
 	var values []float64
 	for _, mine := range rounds[c.name] {
@@ -147,7 +147,7 @@ func tps(u roundResult) float64 { return u.tps }
 func p50(u roundResult) float64 { return u.p50 }
 func p99(u roundResult) float64 { return u.p99 }
 
-// at is a quantile.
+// quantile returns the q-quantile of the values.
 func at(values []float64, q float64) float64 {
 	s := slices.Sorted(slices.Values(values))
 	return s[min(int(q*float64(len(s))), len(s)-1)]

@@ -14,8 +14,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// TestObjectsNameTheirDependencies: each object of a plan can be dropped after the objects that say that they need it,
-// whatever depends on it in the database. It is made again before them. No two objects have one identity.
+// TestObjectsNameTheirDependencies: each object of a plan names the objects that it needs. If an object is dropped
+// together with those that need it, all can be created again in order. No two objects have the same identity.
 func TestObjectsNameTheirDependencies(t *testing.T) {
 	for _, s := range sources() {
 		// "kinds" has an object of each kind.
@@ -57,7 +57,7 @@ func withThoseThatNeed(objects []rls.Object, identity string) []rls.Object {
 	return out
 }
 
-// again drops objects and makes them again, and takes that back.
+// checkRecreated drops objects, creates them again, and rolls both back.
 func again(t *testing.T, conn *pgx.Conn, identity string, objects []rls.Object) {
 	t.Helper()
 	tx, err := conn.Begin(context.Background())

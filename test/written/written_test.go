@@ -58,7 +58,7 @@ func folder(name, path string, searchPath ...string) source {
 	return source{name, []string{path + "/schema.sql"}, path + "/policy.yaml", searchPath}
 }
 
-// No word of what the database is told changes unseen, nor of what a rule becomes anywhere else.
+// The SQL that policies generate, and the forms of their rules, must be those in the files.
 func TestWrittenOut(t *testing.T) {
 	for _, s := range sources() {
 		t.Run(s.name, func(t *testing.T) {
@@ -72,7 +72,8 @@ func TestWrittenOut(t *testing.T) {
 	}
 }
 
-// short is up to which length a file has the statements themselves; a longer one has their beginnings, and digests.
+// maxPlainSize is the largest size of a file with the statements themselves. For longer ones it has their first lines
+// and digests.
 const short = 72 << 10
 
 func compare(t *testing.T, name string, m *instance.Migrated) {
@@ -101,7 +102,7 @@ func compare(t *testing.T, name string, m *instance.Migrated) {
 	}
 }
 
-// text is a file: the texts themselves, or their digests.
+// fileText returns the content of a file: the texts themselves, or their digests.
 func text(texts []string) (text string, whole bool) {
 	if text = strings.Join(texts, "\n\n") + "\n"; len(text) <= short {
 		return text, true
@@ -119,9 +120,8 @@ func digest(text string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// statements are those of the plan, up and down, and those that are others where row security was on. The stand-ins of
-// the catalogs are those of the server's version, and not here; and copies of views without their queries, which the
-// server prints.
+// statements returns those of the plan, up and down, and those that differ if row security was on before. It leaves out
+// the catalog shadows, which depend on the server's version, and the queries of copied views, which the server prints.
 func statements(m *instance.Migrated, others bool) []string {
 	var out []string
 	seen := map[string]bool{}
@@ -148,7 +148,7 @@ func statements(m *instance.Migrated, others bool) []string {
 	}
 	add(m.Plan.UpFrom(on))
 	add(rls.Generate(m.Policy, m.Snapshot, rls.Options{Mode: rls.SealOnly, SignedViews: true}).Up())
-	if others { // relations of others, whose names need quotes
+	if others { // other role names, which need quotes
 		add(rls.Generate(m.Policy, m.Snapshot,
 			rls.Options{AgentRole: "Its Agent", ControlRole: "Its Control", ReaderRole: "Its Reader", RowsRole: "Its Rows"}).Up())
 	}
@@ -158,7 +158,8 @@ func statements(m *instance.Migrated, others bool) []string {
 	return append(out[:before], strings.Join(out[before:], "\n"))
 }
 
-// forms are what the rules of the tables become besides, and what is asked about them.
+// ruleForms returns the other forms into which the rules of tables are compiled, and what package predicate says about
+// them.
 func forms(m *instance.Migrated) []string {
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }

@@ -72,7 +72,8 @@ contracts:
     2: { allow: { turn: structured, pact: structured } }, 3: { allow: { turn: metadata } } } }
 `
 
-// Statements without a filtered copy to compare with: claims, stages, keys, groups and lists.
+// An agent asks for tables with claims, stages of a session, columns by key, groups, derived rows and narrowed lists.
+// No filtered copy can answer these statements, so the expected answers are written here.
 func TestDesk(t *testing.T) {
 	db := pgtest.Template(t, "desk", func(ctx context.Context, conn *pgx.Conn) error {
 		fetch := predicate.KeyedView(catalog.Name{Schema: "public", Name: "person"}, true).SQL()
@@ -84,12 +85,12 @@ func TestDesk(t *testing.T) {
 	for _, c := range []struct{ session, sql, want string }{
 		{"1", "SELECT id FROM turn ORDER BY id", "3 6 9"},
 		{"3", "SELECT id FROM turn ORDER BY id", "2 5 8"},
-		{"2", "SELECT id FROM turn ORDER BY id", "42501"}, // another person's session
+		{"2", "SELECT id FROM turn ORDER BY id", "42501"}, // another user's session
 		{"", "SELECT id FROM turn ORDER BY id", "42501"},
 		{"3", "SELECT body FROM pact", "we agreed"},
 		{"3", "SELECT pacts()", "we agreed"},
 		{"1", "SELECT body FROM pact", "42501"},
-		{"1", "SELECT pacts()", ""}, // it reads more than the policy says
+		{"1", "SELECT pacts()", ""}, // the function reads a table that the contract does not allow
 		{"4", "SELECT count(*) FROM turn", "0"},
 		{"4", "SELECT count(*) FROM turn WHERE body = 'x'", "42501"},
 		{"4", "SELECT count(*) FROM (SELECT body FROM turn EXCEPT ALL SELECT 'x') s", "42501"},
@@ -109,7 +110,7 @@ func TestDesk(t *testing.T) {
 		{"1", "UPDATE note SET grants = '{{ben}}' RETURNING grants", "22023"},
 		{"1", "SELECT body FROM digest ORDER BY body", "of two"},
 		{"1", "INSERT INTO digest (sources, body) VALUES ('{2}', 'new') RETURNING body", "new"},
-		{"1", "INSERT INTO digest (sources, body) VALUES ('{3}', 'new') RETURNING body", "42501"}, // another user's person
+		{"1", "INSERT INTO digest (sources, body) VALUES ('{3}', 'new') RETURNING body", "42501"}, // the person belongs to another user
 		{"1", "SELECT id FROM shelf ORDER BY id", "1"},
 		{"1", "SELECT id FROM piece ORDER BY id", "1 2 3"},
 	} {

@@ -13,7 +13,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Every relation, as a whole, is that of the filtered copy, by each enforcement layer alone and by signed views.
+// An agent reads whole tables and views. The rows must be those of a filtered copy, with each enforcement layer alone
+// and with signed views.
 func TestRelationsWhole(t *testing.T) {
 	tier.All(t)
 	oracle.Run(t, oracle.Options{
@@ -21,8 +22,8 @@ func TestRelationsWhole(t *testing.T) {
 	})
 }
 
-// Agents write values of rows in every column that they may set, and insert copies of rows, seen and unseen. Hidden
-// rows stay unchanged, and none is added or removed.
+// An agent sets every column that it may write to values of visible and hidden rows, and inserts copies of such rows.
+// No hidden row may change, appear or vanish.
 func TestWritesReachNothingHidden(t *testing.T) {
 	tier.All(t)
 	for _, s := range oracle.Schemas {
@@ -72,7 +73,7 @@ func TestWritesReachNothingHidden(t *testing.T) {
 	}
 }
 
-// literals are what some rows have in these columns, as a statement would spell it.
+// sampleLiterals returns the values of some rows in these columns, as SQL literals.
 func literals(t testing.TB, super *pgconn.PgConn, table string, columns []string) [][]string {
 	t.Helper()
 	var spelled []string
