@@ -33,8 +33,8 @@ func TestCascadesOverHiddenRows(t *testing.T) {
 	for _, c := range []struct {
 		name, sql, tables string
 		statements        string
-		told              bool // the outcome differs between the twins, and the policy is warned
-		left              bool // the command is refused
+		differs           bool // the outcome differs between the twins, and the policy is warned
+		isRefused         bool // the command is refused
 	}{
 		{"a tree", tree, tasks, "DELETE FROM task WHERE id = 1; SELECT id, parent FROM task ORDER BY id", true, false},
 		{"a tree by a key with whose it is",
@@ -74,20 +74,20 @@ func TestCascadesOverHiddenRows(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got [2]string
-			var warned []*policy.Error
+			var warnings []*policy.Error
 			for i, p := range []int{1, 9} {
 				db := pgtest.Database(t)
 				instance.Exec(t, db, fmt.Sprintf(c.sql, p))
 				d := instance.Database{Name: "pair", DB: db, Policy: "version: 1\n" + all + c.tables, SearchPath: []string{"public"}}
-				warned = instance.Compile(t, d, instance.Auto).Policy.WriteDisclosures()
+				warnings = instance.Compile(t, d, instance.Auto).Policy.WriteDisclosures()
 				agent := instance.Start(t, instance.Auto, d, map[string]string{"user": "me"}).Agent(t, "agent", "pair")
 				for _, sql := range strings.Split(c.statements, "; ") {
 					got[i] += sql + "\n" + instance.Ask(agent, sql).SortedString() + "\n"
 				}
 			}
 			refused := strings.Contains(got[0], "42501")
-			if told := got[0] != got[1]; told != c.told || (len(warned) > 0) != c.told || refused != c.left {
-				t.Errorf("told %t, refused %t, warned of: %q\none:\n%s\ntwin:\n%s", told, refused, warned, got[0], got[1])
+			if differs := got[0] != got[1]; differs != c.differs || (len(warnings) > 0) != c.differs || refused != c.isRefused {
+				t.Errorf("told %t, refused %t, warned of: %q\none:\n%s\ntwin:\n%s", differs, refused, warnings, got[0], got[1])
 			}
 		})
 	}

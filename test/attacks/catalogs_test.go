@@ -11,7 +11,7 @@ import (
 )
 
 // nameColumns are the columns of system catalogs that hold a name.
-var namedBy = []string{
+var nameColumns = []string{
 	"pg_class.relname", "pg_type.typname", "pg_constraint.conname", "pg_attribute.attname", "pg_proc.proname", "pg_namespace.nspname",
 	"pg_tables.tablename", "pg_views.viewname", "pg_indexes.tablename", "pg_indexes.indexname", "pg_sequences.sequencename",
 	"information_schema.tables.table_name", "information_schema.columns.table_name", "information_schema.columns.column_name",
@@ -27,7 +27,7 @@ var namedBy = []string{
 // catalogs that fail for those objects' names. No condition may be evaluated for a hidden catalog row, so the answers
 // must be equal.
 func TestConditionsOnCatalogs(t *testing.T) {
-	const policy = anewHead + "  note: { rows: [ own: { column: owner, is: user } ], columns: { id: allow, owner: allow, v: allow } }\n"
+	const policy = policyHead + "  note: { rows: [ own: { column: owner, is: user } ], columns: { id: allow, owner: allow, v: allow } }\n"
 	names := []string{"salaries", "salaries_pkey", "salaries_id_seq", "payable", "paid", "pay", "amount"}
 	var statements []string
 	cases := 0
@@ -36,9 +36,9 @@ func TestConditionsOnCatalogs(t *testing.T) {
 			statements = append(statements, fmt.Sprintf("SELECT count(*) FROM %s AS c WHERE %s", relation, condition))
 		}
 	}
-	for _, by := range namedBy {
-		at := strings.LastIndex(by, ".")
-		relation, column := by[:at], "c."+by[at+1:]
+	for _, catalogColumn := range nameColumns {
+		dot := strings.LastIndex(catalogColumn, ".")
+		relation, column := catalogColumn[:dot], "c."+catalogColumn[dot+1:]
 		for _, condition := range []string{
 			"1 / (CASE WHEN #::text IN (?) THEN 0 ELSE 1 END) = 7", "#::text IN (?) AND #::text::int = 5",
 			"# COLLATE \"C\" IN (?) AND 1 / (length(#::text) - length(#::text)) = 1",

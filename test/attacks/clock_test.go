@@ -43,17 +43,17 @@ functions: { said: {} }
 		}
 		// This statement runs until all consents have ended.
 		const slow = "SELECT count(*) FROM generate_series(1, 1000000) a WHERE md5(a::text) = 'x'"
-		for _, within := range []string{"%", "BEGIN; %; COMMIT"} {
+		for _, wrapper := range []string{"%", "BEGIN; %; COMMIT"} {
 			instance.Exec(t, db, `UPDATE people SET until = `+later+`; UPDATE memo SET ends = `+
 				later+`; UPDATE pgconsent.consent_current SET expires_at = `+later)
-			began := time.Now()
-			got := instance.Ask(c, strings.Replace(within, "%", slow+"; "+
+			start := time.Now()
+			got := instance.Ask(c, strings.Replace(wrapper, "%", slow+"; "+
 				"SELECT * FROM notes; SELECT * FROM memo; SELECT * FROM reg; SELECT * FROM memos; SELECT said(); "+
 				"EXECUTE p; DECLARE m CURSOR FOR SELECT * FROM memo; FETCH m", 1)).SortedString()
 			if strings.Contains(got, "secret") || strings.Contains(got, "77") || strings.Contains(got, "rror") {
-				t.Errorf("%s, %s: what has ended shows, or an error:\n%s", mode.Name, within, got)
+				t.Errorf("%s, %s: what has ended shows, or an error:\n%s", mode.Name, wrapper, got)
 			}
-			if took := time.Since(began); took < 400*time.Millisecond {
+			if took := time.Since(start); took < 400*time.Millisecond {
 				t.Errorf("%s: it was over after %v, before anything had ended", mode.Name, took)
 			}
 		}

@@ -63,7 +63,7 @@ var describedStatements = []string{
 // statement runs. Drivers use these numbers. The path depends on the sizes of tables, including hidden rows, which the
 // numbers must not reveal.
 func TestResultsAreDescribedByTheNamedColumns(t *testing.T) {
-	origin := func(c *pgconn.PgConn, sql string) (prepared, ran string) {
+	describe := func(c *pgconn.PgConn, sql string) (prepared, executed string) {
 		d, err := c.Prepare(t.Context(), "", sql, nil)
 		if err != nil {
 			t.Fatalf("%s: %v", sql, err)
@@ -77,9 +77,9 @@ func TestResultsAreDescribedByTheNamedColumns(t *testing.T) {
 			prepared += fmt.Sprintf(" %s:%d.%d %d %d", f.Name, f.TableOID, f.TableAttributeNumber, f.DataTypeOID, f.TypeModifier)
 		}
 		for _, f := range results[0].FieldDescriptions {
-			ran += fmt.Sprintf(" %s:%d.%d %d %d", f.Name, f.TableOID, f.TableAttributeNumber, f.DataTypeOID, f.TypeModifier)
+			executed += fmt.Sprintf(" %s:%d.%d %d %d", f.Name, f.TableOID, f.TableAttributeNumber, f.DataTypeOID, f.TypeModifier)
 		}
-		return prepared, ran
+		return prepared, executed
 	}
 	db := pgtest.Database(t)
 	instance.Exec(t, db, describedSchema)
@@ -89,10 +89,10 @@ func TestResultsAreDescribedByTheNamedColumns(t *testing.T) {
 			d := instance.Database{Name: "described", DB: db, Policy: describedPolicy, SearchPath: []string{"public"}}
 			agent := instance.Start(t, mode, d, map[string]string{"user": "me"}).Agent(t, "agent", d.Name)
 			for _, sql := range describedStatements {
-				expected, _ := origin(owner, sql)
-				prepared, ran := origin(agent, sql)
-				if prepared != expected || ran != expected {
-					t.Errorf("%s\n   %s\n   %s\nis %s", sql, prepared, ran, expected)
+				expected, _ := describe(owner, sql)
+				prepared, executed := describe(agent, sql)
+				if prepared != expected || executed != expected {
+					t.Errorf("%s\n   %s\n   %s\nis %s", sql, prepared, executed, expected)
 				}
 			}
 		})
@@ -111,16 +111,17 @@ func TestNoSettingTellsOfHardening(t *testing.T) {
 	if result, refused := rewrite.New(m.Snapshot, m.Policy, instance.Auto.Rewrite).Rewrite(hardened, false); refused != nil || result.HardenedReason == "" {
 		t.Fatal("it has no hardened plan")
 	}
-	var asks []string
+	var settingQueries []string
 	for _, name := range verdict.HardenedPlanSettings {
-		asks = append(asks, "SHOW "+name, "SELECT current_setting('"+name+"')",
+		settingQueries = append(settingQueries, "SHOW "+name, "SELECT current_setting('"+name+"')",
 			"SELECT current_setting('"+strings.ToUpper(name)+"', true)", "SELECT current_setting('"+name[:3]+
 				"' || '"+name[3:]+"')", "SELECT current_setting(upper(n)) FROM (VALUES ('"+name+"')) AS v (n)")
 	}
-	asks = append(asks, "SELECT * FROM pg_settings", "SELECT name, setting, source, sourceline FROM pg_settings WHERE source = 'session'", "SHOW ALL",
+	settingQueries = append(settingQueries, "SELECT * FROM pg_settings",
+		"SELECT name, setting, source, sourceline FROM pg_settings WHERE source = 'session'", "SHOW ALL",
 		"EXPLAIN SELECT g + 1 FROM generate_series(1, 10) g WHERE g > 5",
 		"SELECT min_val, reset_val, context FROM pg_settings WHERE name ~ 'plan_cache|bitmapscan|operator_cost'")
-	for _, ask := range asks {
+	for _, ask := range settingQueries {
 		var got []string
 		for _, first := range []string{hardened, "SELECT count(*) FROM notes"} {
 			instance.Ask(agent, "BEGIN")

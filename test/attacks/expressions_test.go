@@ -25,8 +25,8 @@ func TestPlainExpressionsAlwaysCompile(t *testing.T) {
 			`[a-z] [^0-9] [[:alpha:]] [[:punct:]a-f-] [\d\s] [é.] \d \W \S \. \( \m \M \y \Y [ ] { } \ \1 (?= (?i) x{40} .* .+ [^é]*`)
 	pieces = append(pieces, " ", "(a|b|.)*", "(.|[a-f])+", "(a*|b+)?")
 	random := rand.New(rand.NewPCG(7, 41))
-	plain, longest := 0, 0
-	for tries := 0; plain < 4000 && tries < 4_000_000; tries++ {
+	safeCount, longest := 0, 0
+	for tries := 0; safeCount < 4000 && tries < 4_000_000; tries++ {
 		var b strings.Builder
 		for n, size := 1+random.IntN(60), 0; size < n && b.Len() < 200; size++ {
 			b.WriteString(pieces[random.IntN(len(pieces))])
@@ -35,14 +35,14 @@ func TestPlainExpressionsAlwaysCompile(t *testing.T) {
 		if !verdict.SafeRegularExpression(text) {
 			continue
 		}
-		plain, longest = plain+1, max(longest, len(text))
+		safeCount, longest = safeCount+1, max(longest, len(text))
 		if _, err := conn.Exec(t.Context(),
 			"SELECT s ~ $1, s !~* $1 FROM unnest(ARRAY['', 'a', 'plain text é 09 of a row', repeat('ab0 é', 3000)]) s", text); err != nil {
 			t.Fatalf("%q: %v", text, err)
 		}
 	}
-	t.Logf("%d plain expressions, the longest of %d bytes", plain, longest)
-	if plain < 1000 || longest < 60 {
+	t.Logf("%d plain expressions, the longest of %d bytes", safeCount, longest)
+	if safeCount < 1000 || longest < 60 {
 		t.Error("they are few, or short")
 	}
 	// the largest expressions that are still safe
@@ -94,9 +94,9 @@ func TestExpressionsOnTheSignedPath(t *testing.T) {
 		signedParams("SELECT count(*) FROM big WHERE a = 123 AND body ~ ('(' || $1)", nil, "a"),
 		signedParams("SELECT count(*) FROM big WHERE a = 123 AND body SIMILAR TO $1", nil, "(("),
 	}
-	few := predicate.EstimateRowsHint(catalog.Name{Schema: "public", Name: "big"}) // an agent may write this hint, too
+	hint := predicate.EstimateRowsHint(catalog.Name{Schema: "public", Name: "big"}) // an agent may write this hint, too
 	for _, k := range slices.Clone(cases) {
-		k.sql = few + k.sql
+		k.sql = hint + k.sql
 		cases = append(cases, k)
 	}
 	askSignedPath(t, "body = '('", instance.SignedViews, cases)

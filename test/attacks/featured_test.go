@@ -73,7 +73,7 @@ var featuredWrites = []string{
 	"DELETE FROM aim WHERE EXISTS (SELECT FROM T o WHERE o.body LIKE '%odd%' AND {})",
 }
 
-var featuredFails = []string{"o.id / (o.n - 7) = 5", "o.body::int = 5", "length(o.body) / 2 > 3", "o.email::int > 5",
+var featuredConditions = []string{"o.id / (o.n - 7) = 5", "o.body::int = 5", "length(o.body) / 2 > 3", "o.email::int > 5",
 	"o.email LIKE 'abc1%'", "o.score / (o.score - 77) > 0", "o.score = 13", "o.doc @> '{\"h\": 7}'",
 	"(o.doc ->> 't')::int = 7", "o.mail = 'm'", "o.email ILIKE '%77%'", "o IS NOT NULL"}
 
@@ -86,21 +86,21 @@ func TestWritesOfTablesWithFeaturesTellNothing(t *testing.T) {
 	schema, twin := featuredSchema, ""
 	var statements []string
 	for k, table := range featuredTables {
-		schema += called(featuredTable, table.name)
-		twin += called(featuredTwin, table.name)
+		schema += withTableName(featuredTable, table.name)
+		twin += withTableName(featuredTwin, table.name)
 		policy += "  " + table.name + ": { " + strings.ReplaceAll(table.policy, "WRITE", featuredWrite) + " }\n"
 		for w, write := range featuredWrites {
-			for f, fails := range featuredFails {
+			for f, condition := range featuredConditions {
 				if tier.IsPicked(k+w+f, 24) {
-					statements = append(statements, strings.ReplaceAll(called(write, table.name), "{}", fails))
+					statements = append(statements, strings.ReplaceAll(withTableName(write, table.name), "{}", condition))
 				}
 			}
 		}
 		statements = append(statements, "SELECT * FROM "+table.name+" ORDER BY 1")
 	}
-	for _, mode := range signedFirst() {
+	for _, mode := range signedPathModes() {
 		var got [2][]string
-		var judged []string
+		var decisions []string
 		byKey, answered := 0, 0
 		for i, change := range []string{"", twin} {
 			db := pgtest.Database(t)
@@ -117,9 +117,9 @@ func TestWritesOfTablesWithFeaturesTellNothing(t *testing.T) {
 					result, refused := rewriter.Rewrite(sql, false)
 					switch {
 					case refused != nil:
-						judged = append(judged, "refused: "+refused.Message)
+						decisions = append(decisions, "refused: "+refused.Message)
 					default:
-						judged = append(judged, result.HardenedReason)
+						decisions = append(decisions, result.HardenedReason)
 						if len(result.SearchedByKey) > 0 {
 							byKey++
 						}
@@ -129,7 +129,7 @@ func TestWritesOfTablesWithFeaturesTellNothing(t *testing.T) {
 		}
 		for k, sql := range statements {
 			if got[0][k] != got[1][k] {
-				t.Errorf("%s: %s {%s}\n   %s\n   %s", mode.Name, sql, judged[k], instance.OneLine(got[0][k]), instance.OneLine(got[1][k]))
+				t.Errorf("%s: %s {%s}\n   %s\n   %s", mode.Name, sql, decisions[k], instance.OneLine(got[0][k]), instance.OneLine(got[1][k]))
 			}
 			if !strings.Contains(got[0][k], "ERROR 42") {
 				answered++

@@ -86,7 +86,7 @@ functions: { said: {} }
 		// the same without waiting for answers
 		read := []pgproto3.FrontendMessage{&pgproto3.Parse{Query: far}, &pgproto3.Bind{}, &pgproto3.Describe{ObjectType: 'P'}, &pgproto3.Execute{}}
 		sync, query := pgproto3.FrontendMessage(&pgproto3.Sync{}), func(sql string) pgproto3.FrontendMessage { return &pgproto3.Query{String: sql} }
-		of := func(parts ...any) (out []pgproto3.FrontendMessage) {
+		sequence := func(parts ...any) (out []pgproto3.FrontendMessage) {
 			for _, p := range parts {
 				switch p := p.(type) {
 				case []pgproto3.FrontendMessage:
@@ -102,13 +102,13 @@ functions: { said: {} }
 			refused  bool
 			rows     int
 		}{
-			{of(read, sync, read, sync), false, 4},
-			{of(read, read, sync), true, 2},
-			{of(query("BEGIN"), read, sync, read, sync), true, 2},
-			{of(query("BEGIN"), query(far), query("COMMIT"), query("BEGIN"), read, sync, query("COMMIT")), false, 4},
-			{of(query("BEGIN"), read, sync, query(far)), true, 2},
-			{of(query(far), query(far), query(far)), false, 6},
-			{of(read, query(far)), true, 2},
+			{sequence(read, sync, read, sync), false, 4},
+			{sequence(read, read, sync), true, 2},
+			{sequence(query("BEGIN"), read, sync, read, sync), true, 2},
+			{sequence(query("BEGIN"), query(far), query("COMMIT"), query("BEGIN"), read, sync, query("COMMIT")), false, 4},
+			{sequence(query("BEGIN"), read, sync, query(far)), true, 2},
+			{sequence(query(far), query(far), query(far)), false, 6},
+			{sequence(read, query(far)), true, 2},
 		} {
 			got := converse(t, proxy, "pair", s.messages)
 			if refused := strings.Contains(got, "in one statement only"); refused != s.refused || strings.Count(got, "\n\"D") != s.rows {

@@ -16,7 +16,7 @@ import (
 // PostgreSQL skips the second index of a BitmapAnd if the first finds nothing. Whether the compared value is computed
 // must not depend on hidden rows. The twins have 100,000 rows, all hidden, and were analyzed while they were equal.
 // Then the rows with a = 123 were deleted from one, and those with a = 124 from the other.
-const twoIndexes = `
+const twoIndexesSchema = `
 CREATE TABLE big (id bigint PRIMARY KEY, owner text NOT NULL, a int NOT NULL, b int NOT NULL, c int NOT NULL, note text NOT NULL DEFAULT 'n');
 CREATE TABLE small (owner text NOT NULL, n int NOT NULL);
 INSERT INTO small VALUES ('me', 0), ('me', 3), ('other', 5);
@@ -72,7 +72,7 @@ func TestTwoIndexesTellNothing(t *testing.T) {
 	tier.All(t)
 	twins := func(value int) instance.Database {
 		db := pgtest.Database(t)
-		instance.Exec(t, db, twoIndexes)
+		instance.Exec(t, db, twoIndexesSchema)
 		instance.Exec(t, db, fmt.Sprintf("DELETE FROM big WHERE a = %d", value))
 		instance.Exec(t, db, "VACUUM big")
 		return instance.Database{Name: "pair", DB: db, Policy: twoIndexesPolicy, SearchPath: []string{"public"}}
@@ -83,21 +83,21 @@ func TestTwoIndexesTellNothing(t *testing.T) {
 		for i, d := range []instance.Database{one, two} {
 			proxy := instance.Start(t, mode, d, map[string]string{"user": "me"})
 			c := proxy.Agent(t, "agent", "pair")
-			ask := func(where, message string, answer string) {
-				got[i] = append(got[i], fmt.Sprintf("%s: %s\n%s", where, message, strings.ReplaceAll(answer, d.DB.Name, "DATABASE")))
+			record := func(situation, message string, answer string) {
+				got[i] = append(got[i], fmt.Sprintf("%s: %s\n%s", situation, message, strings.ReplaceAll(answer, d.DB.Name, "DATABASE")))
 			}
 			for _, message := range twoIndexesMessages {
-				ask("alone", message, instance.Ask(c, message).SortedString())
+				record("alone", message, instance.Ask(c, message).SortedString())
 				instance.Ask(c, "ROLLBACK")
 				if !strings.Contains(message, ";") {
-					ask("extended", message, instance.AskText(c, message).SortedString())
+					record("extended", message, instance.AskText(c, message).SortedString())
 					instance.Ask(c, "BEGIN")
 					instance.Ask(c, "SAVEPOINT s")
-					ask("after BEGIN", message, instance.Ask(c, message).SortedString())
+					record("after BEGIN", message, instance.Ask(c, message).SortedString())
 					instance.Ask(c, "ROLLBACK TO s")
-					ask("after ROLLBACK TO", message, instance.Ask(c, message).SortedString())
+					record("after ROLLBACK TO", message, instance.Ask(c, message).SortedString())
 					instance.Ask(c, "ROLLBACK TO s")
-					ask("after another, extended", message, instance.AskText(c, message).SortedString())
+					record("after another, extended", message, instance.AskText(c, message).SortedString())
 					instance.Ask(c, "ROLLBACK")
 				}
 			}
@@ -105,7 +105,7 @@ func TestTwoIndexesTellNothing(t *testing.T) {
 				"SELECT count(*) FROM big WHERE a = $1 AND b = $2::int / $3",
 				"SELECT count(*) FROM big WHERE a = $1 AND b = ($2::text)::int + $3",
 			} {
-				ask("generic", generic, genericPlan(c, generic))
+				record("generic", generic, genericPlan(c, generic))
 			}
 		}
 		failed := 0

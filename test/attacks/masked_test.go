@@ -95,7 +95,7 @@ var maskedColumns = [][3]string{
 		"doc", `'{"t":"x"}'`, `'{"t":"x","hidden":4}'`}, {"mail", "'m4'", "'zzz4'"},
 }
 
-var maskedOf = []string{
+var maskedValueStatements = []string{
 	"SELECT count(*) FROM person WHERE {} = {k}", "SELECT count(*) FROM person WHERE {} IN ({k}, NULL)",
 	"SELECT id FROM person WHERE {}::text LIKE '%' || {k} || '%' ORDER BY id LIMIT 3",
 	"SELECT count(*) FROM person p JOIN (VALUES ({k})) v (x) ON p.{}::text = v.x::text", "UPDATE person SET note = 'x' WHERE {} = {k}",
@@ -105,7 +105,7 @@ var maskedOf = []string{
 	"PREPARE p AS SELECT count(*) FROM person WHERE {} = $1; EXECUTE p ({k}); DEALLOCATE p",
 }
 
-var maskedEach = []string{
+var maskedColumnStatements = []string{
 	"SELECT id, {} FROM person ORDER BY {} DESC, id", "SELECT {}, count(*) FROM person GROUP BY {}",
 	"SELECT id, rank() OVER (ORDER BY {}, id) FROM person",
 	"SELECT DISTINCT ON ({}) {}, id FROM person ORDER BY {}, id", "SELECT count(*) FROM person a JOIN person b ON a.{} = b.{} AND a.id < b.id",
@@ -119,7 +119,7 @@ var maskedEach = []string{
 	"BEGIN; DECLARE c CURSOR FOR SELECT id, {} FROM person ORDER BY {}, id; FETCH 3 c; MOVE 5 c; FETCH 2 c; ROLLBACK",
 }
 
-var maskedBeside = []string{
+var maskedOtherStatements = []string{
 	"SELECT * FROM person ORDER BY id", "SELECT person FROM person ORDER BY id",
 	"SELECT to_jsonb(person) FROM person ORDER BY id", "SELECT * FROM young ORDER BY id",
 	"SELECT count(*) FROM young WHERE born > '2001-05-05'", "SELECT pin FROM person", "SELECT during FROM person",
@@ -153,15 +153,15 @@ func TestMasksHideTheRest(t *testing.T) {
 			continue
 		}
 		for _, k := range column[1:] {
-			for _, sql := range maskedOf {
+			for _, sql := range maskedValueStatements {
 				statements = append(statements, strings.NewReplacer("{}", column[0], "{k}", k).Replace(sql))
 			}
 		}
-		for _, sql := range maskedEach {
+		for _, sql := range maskedColumnStatements {
 			statements = append(statements, strings.ReplaceAll(sql, "{}", column[0]))
 		}
 	}
-	statements = append(statements, maskedBeside...)
+	statements = append(statements, maskedOtherStatements...)
 	for m, mode := range modesOf(instance.Auto, instance.Both, instance.SignedViews) {
 		for r, rule := range []string{"{ own: { column: owner, is: user } }", "{ own: { column: owner, is: user } }, { visible: { dept: { id: dept } } }"} {
 			if !tier.IsPicked(2*m+r, 12) {
@@ -179,7 +179,7 @@ func TestMasksHideTheRest(t *testing.T) {
 					for _, hint := range []string{"", predicate.UseIndexHint} {
 						c := proxy.Agent(t, "agent", "pair")
 						for _, sql := range statements {
-							got[i] = append(got[i], askBeside(c, hint+sql))
+							got[i] = append(got[i], askAndReset(c, hint+sql))
 						}
 					}
 				}

@@ -16,12 +16,12 @@ import (
 // formats, a Describe of nothing, data without a COPY. Each Sync must be answered, or the connection be closed.
 func TestMessagesOnTwins(t *testing.T) {
 	tier.All(t)
-	s := schema(t, "estate")
+	s := schemaNamed(t, "estate")
 	visible, changes := "test/oracle/testdata/estate/visible.sql", "test/attacks/testdata/estate.sql"
 	one, two := s.BehindProxy(t), s.TwinBehindProxy(t, instance.ReadRepoFile(t, visible)+instance.ReadRepoFile(t, changes))
 	proxies := []*instance.Proxy{instance.Start(t, instance.Auto, one, s.Attributes), instance.Start(t, instance.Auto, two, s.Attributes)}
 	rows := 0
-	for i, messages := range sequences() {
+	for i, messages := range messageSequences() {
 		var got [2]string
 		for k, proxy := range proxies {
 			got[k] = strings.ReplaceAll(converse(t, proxy, s.Name, messages), []string{one.DB.Name, two.DB.Name}[k], "DATABASE")
@@ -50,12 +50,12 @@ func converse(t *testing.T, proxy *instance.Proxy, database string, messages []p
 		t.Fatal(err)
 	}
 	defer h.Conn.Close()
-	waits := 0
+	pending := 0
 	for _, m := range messages {
 		h.Frontend.Send(m)
 		switch m.(type) {
 		case *pgproto3.Sync, *pgproto3.Query:
-			waits++
+			pending++
 		}
 	}
 	if err := h.Frontend.Flush(); err != nil {
@@ -63,7 +63,7 @@ func converse(t *testing.T, proxy *instance.Proxy, database string, messages []p
 	}
 	_ = h.Conn.SetReadDeadline(time.Now().Add(tier.Patience))
 	var out strings.Builder
-	for waits > 0 {
+	for pending > 0 {
 		m, err := h.Frontend.Receive()
 		if err != nil {
 			out.WriteString("end\n")
@@ -71,7 +71,7 @@ func converse(t *testing.T, proxy *instance.Proxy, database string, messages []p
 		}
 		switch m := m.(type) {
 		case *pgproto3.ReadyForQuery:
-			waits--
+			pending--
 		case *pgproto3.RowDescription: // the OID of a table differs between the databases
 			for i := range m.Fields {
 				m.Fields[i].TableOID = 0
@@ -87,7 +87,7 @@ func converse(t *testing.T, proxy *instance.Proxy, database string, messages []p
 }
 
 // messageSequences returns lists of messages, each to be sent on a connection of its own.
-func sequences() [][]pgproto3.FrontendMessage {
+func messageSequences() [][]pgproto3.FrontendMessage {
 	type messages = []pgproto3.FrontendMessage
 	parse := func(name, sql string, types ...uint32) pgproto3.FrontendMessage {
 		return &pgproto3.Parse{Name: name, Query: sql, ParameterOIDs: types}
@@ -124,15 +124,15 @@ func sequences() [][]pgproto3.FrontendMessage {
 	}
 	text, binary := []int16{0}, []int16{1}
 	for _, value := range []string{"4", "10", "x", "", "501"} {
-		given := []byte(value)
+		parameter := []byte(value)
 		out = append(out,
-			messages{parse("a", "SELECT name FROM party WHERE no = $1"), bind("", "a", text, nil, given), execute("", 0), sync},
-			messages{parse("", "SELECT name FROM party WHERE no = $1"), bind("", "", binary, nil, given), execute("", 0), sync},
+			messages{parse("a", "SELECT name FROM party WHERE no = $1"), bind("", "a", text, nil, parameter), execute("", 0), sync},
+			messages{parse("", "SELECT name FROM party WHERE no = $1"), bind("", "", binary, nil, parameter), execute("", 0), sync},
 			messages{parse("", "SELECT name FROM party WHERE no = $1 AND 1 / ($1 - 500) < 5"),
-				bind("", "", text, nil, given), execute("", 0), parse("", "SELECT count(*) FROM lease"), sync},
+				bind("", "", text, nil, parameter), execute("", 0), parse("", "SELECT count(*) FROM lease"), sync},
 			messages{parse("", "INSERT INTO flat (code, house, keeper) VALUES ('Z' || $1::int, 'h', $1)"),
-				bind("", "", text, nil, given), execute("", 0), sync},
-			messages{parse("", "SELECT name FROM party WHERE no = $1", 600), bind("", "", nil, nil, given), sync},
+				bind("", "", text, nil, parameter), execute("", 0), sync},
+			messages{parse("", "SELECT name FROM party WHERE no = $1", 600), bind("", "", nil, nil, parameter), sync},
 			messages{parse("", "SELECT $1::core.party", 0), describe('S', ""), sync})
 	}
 	return append(out,

@@ -10,7 +10,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-var parameterSchema = strings.Replace(summed, "(1, 30000)", "(1, 3000)", 1) + `;
+var parameterSchema = strings.Replace(summedSchema, "(1, 30000)", "(1, 3000)", 1) + `;
 DELETE FROM link WHERE person_id = 0 AND big_id <= 40;
 CREATE TYPE mood AS ENUM ('lake', '3', '');
 ALTER TABLE big ADD body text NOT NULL DEFAULT '', ADD found tsvector, ADD m mood DEFAULT 'lake';
@@ -66,7 +66,7 @@ func TestParametersOnTheSignedPath(t *testing.T) {
 		return instance.Database{Name: "pair", DB: db,
 			Policy: strings.Replace(summedPolicy, "views: { ", "views: { lakes: {}, ", 1), SearchPath: []string{"public"}}
 	}
-	var first []string
+	var firstAnswers []string
 	for _, mode := range modesOf(instance.SignedViews, instance.Auto, instance.Both) {
 		var got [2][]string
 		for i, d := range []instance.Database{twin(123), twin(124)} {
@@ -102,11 +102,11 @@ func TestParametersOnTheSignedPath(t *testing.T) {
 			if got[0][k] != got[1][k] {
 				t.Errorf("%s: %s\ntwin: %s", mode.Name, got[0][k], got[1][k])
 			}
-			if first != nil && got[0][k] != first[k] {
-				t.Errorf("%s: %s\nthe first: %s", mode.Name, got[0][k], first[k])
+			if firstAnswers != nil && got[0][k] != firstAnswers[k] {
+				t.Errorf("%s: %s\nthe first: %s", mode.Name, got[0][k], firstAnswers[k])
 			}
 		}
-		first = got[0]
+		firstAnswers = got[0]
 		t.Logf("%s: %d of %d fail", mode.Name, failed, len(got[0]))
 	}
 }
@@ -120,10 +120,10 @@ func TestExecuteLooksAtNoValue(t *testing.T) {
 	for _, rows := range []int{10, 30000} {
 		for _, hidden := range []string{"secret of others", "nothing"} {
 			db := pgtest.Database(t)
-			instance.Exec(t, db, fmt.Sprintf(memos, rows))
+			instance.Exec(t, db, fmt.Sprintf(memoSchema, rows))
 			instance.Exec(t, db, fmt.Sprintf("UPDATE memo SET body = '%s' WHERE id = 3", hidden))
 			instance.Exec(t, db, "VACUUM ANALYZE memo")
-			d := instance.Database{Name: "pair", DB: db, Policy: memosPolicy, SearchPath: []string{"public"}}
+			d := instance.Database{Name: "pair", DB: db, Policy: memoPolicy, SearchPath: []string{"public"}}
 			c := instance.Start(t, instance.Auto, d, map[string]string{"user": "me"}).Agent(t, "agent", "pair")
 			var answers strings.Builder
 			for n, sql := range []string{
@@ -145,8 +145,8 @@ func TestExecuteLooksAtNoValue(t *testing.T) {
 				instance.Ask(c, strings.Replace(sql, "SELECT", "PREPARE p"+name+" AS SELECT", 1))
 				for _, arg := range []string{"'x'", `E'secret of others\\'`, `'%' || chr(92)`, "repeat('w', 3000)",
 					"(repeat('[', 6000) || repeat(']', 6000))::jsonb"} {
-					for _, by := range []string{name, "p" + name} {
-						fmt.Fprintln(&answers, by, arg, instance.Ask(c, "EXECUTE "+by+"("+arg+")").String())
+					for _, prepared := range []string{name, "p" + name} {
+						fmt.Fprintln(&answers, prepared, arg, instance.Ask(c, "EXECUTE "+prepared+"("+arg+")").String())
 					}
 				}
 			}
@@ -163,12 +163,12 @@ func TestExecuteLooksAtNoValue(t *testing.T) {
 	}
 }
 
-const memos = `CREATE TABLE holder (name text PRIMARY KEY, owner text NOT NULL);
+const memoSchema = `CREATE TABLE holder (name text PRIMARY KEY, owner text NOT NULL);
 INSERT INTO holder VALUES ('me', 'me'), ('other', 'other');
 CREATE TABLE memo (id int PRIMARY KEY, owner text NOT NULL, body text NOT NULL, doc jsonb NOT NULL DEFAULT '{}', found tsvector NOT NULL DEFAULT '');
 INSERT INTO memo SELECT g, CASE WHEN g %% 10 = 0 THEN 'me' ELSE 'other' END, 'memo ' || g FROM generate_series(1, %d) g`
 
-const memosPolicy = `version: 1
+const memoPolicy = `version: 1
 attributes: { user: { type: text, source: credential } }
 tables:
   holder: { rows: [ { own: { column: owner, is: user } } ] }
@@ -196,11 +196,11 @@ func TestSearchesOnTheSignedPathAreNotDeep(t *testing.T) {
 		var got [2][]string
 		for i, hidden := range []string{"secret of others", "nothing"} {
 			db := pgtest.Database(t)
-			instance.Exec(t, db, fmt.Sprintf(memos, 30000))
+			instance.Exec(t, db, fmt.Sprintf(memoSchema, 30000))
 			instance.Exec(t, db, fmt.Sprintf("UPDATE memo SET body = '%s', found = 'b' WHERE id = 3", hidden))
 			instance.Exec(t, db, "VACUUM ANALYZE memo")
 			instance.Exec(t, db, "ALTER DATABASE "+db.Name+" SET max_stack_depth = '"+stack+"'")
-			d := instance.Database{Name: "pair", DB: db, Policy: memosPolicy, SearchPath: []string{"public"}}
+			d := instance.Database{Name: "pair", DB: db, Policy: memoPolicy, SearchPath: []string{"public"}}
 			c := instance.Start(t, instance.Auto, d, map[string]string{"user": "me"}).Agent(t, "agent", "pair")
 			instance.Ask(c, "SET plan_cache_mode = force_generic_plan")
 			for n, sql := range statements {

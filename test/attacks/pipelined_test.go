@@ -43,7 +43,7 @@ func TestNoPipelineTellsOfHardening(t *testing.T) {
 			INSERT INTO big SELECT g, 'other', 'n' || g FROM generate_series(1, %d) g;
 			INSERT INTO big SELECT g, 'me', 'x' FROM generate_series(100001, 100005) g; ANALYZE`, n))
 		d := instance.Database{Name: "pair", DB: db,
-			Policy: anewHead + "  big: { rows: [ own: { column: owner, is: user } ] }\n", SearchPath: []string{"public"}}
+			Policy: policyHead + "  big: { rows: [ own: { column: owner, is: user } ] }\n", SearchPath: []string{"public"}}
 		proxy := instance.Start(t, instance.Auto, d, map[string]string{"user": "me"})
 		for _, s := range sequences {
 			got[i] = append(got[i], strings.ReplaceAll(converse(t, proxy, "pair", s), db.Name, "DATABASE"))

@@ -11,7 +11,7 @@ import (
 
 // indexHintRules are rules, a part of which has another form under the hint that few rows are searched for. The field
 // hides is an assignment that hides the odd row by that part as well.
-var soughtRules = []struct{ name, rows, hides string }{
+var indexHintRules = []struct{ name, rows, hides string }{
 	{"another's", "{ own: { column: owner, is: user } }", ", owner = 'other'"},
 	{"one's own", "{ own: { column: owner, is: user } }", ""},
 	{"another tenant's", "{ tenant: { column: owner, is: user } }", ", owner = 'other'"},
@@ -19,7 +19,7 @@ var soughtRules = []struct{ name, rows, hides string }{
 	{"neither", "{ any: [ { own: { column: owner, is: user } }, { grant: { column: team, to: user } } ] }", ", owner = 'other', team = '{other}'"},
 }
 
-const soughtSchema = signedSchema + `
+const indexHintSchema = signedSchema + `
 ALTER TABLE big ADD owner text NOT NULL DEFAULT 'me', ADD team text[] NOT NULL DEFAULT '{me}';
 CREATE INDEX ON big (owner);
 CREATE INDEX ON big USING gin (team);
@@ -30,7 +30,7 @@ CREATE TABLE few (k int);
 INSERT INTO few VALUES (1), (2);
 `
 
-func soughtPolicy(rows string) string {
+func policyWithRule(rows string) string {
 	policy := strings.Replace(signedPolicy, "big: { rows: [ ", "big: { rows: [ "+rows+", ", 1)
 	return strings.Replace(policy, "  wide:", "  few: { rows: [ open ] }\n  wide:", 1)
 }
@@ -103,16 +103,16 @@ var expressionPlaces = []string{
 // fails for the hidden odd row must not fail anywhere in a statement, by any path or plan.
 func TestTheSignedPathWhereFewAreSought(t *testing.T) {
 	tier.All(t)
-	odd := "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300, ts = '4714-11-24 BC', body = 'zz', ta = '{zz}'"
-	for r, rule := range soughtRules {
-		if !tier.IsPicked(r, 2*len(soughtRules)) {
+	oddRow := "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300, ts = '4714-11-24 BC', body = 'zz', ta = '{zz}'"
+	for r, rule := range indexHintRules {
+		if !tier.IsPicked(r, 2*len(indexHintRules)) {
 			continue
 		}
 		var cases []signedCase
 		for p, place := range expressionPlaces {
-			for f, fails := range fallibleExpressions {
+			for f, expression := range fallibleExpressions {
 				if tier.IsPicked(p+f, 8) {
-					cases = append(cases, signedSQL(predicate.UseIndexHint+strings.ReplaceAll(place, "{}", fails)))
+					cases = append(cases, signedSQL(predicate.UseIndexHint+strings.ReplaceAll(place, "{}", expression)))
 				}
 			}
 		}
@@ -124,7 +124,7 @@ func TestTheSignedPathWhereFewAreSought(t *testing.T) {
 						plans = append(plans, plan)
 					}
 				}
-				askSignedPathUnder(t, soughtPolicy(rule.rows), soughtSchema, odd+rule.hides, mode, plans, cases)
+				askSignedPathUnder(t, policyWithRule(rule.rows), indexHintSchema, oddRow+rule.hides, mode, plans, cases)
 			})
 		}
 	}

@@ -65,7 +65,7 @@ func signedParams(sql string, types []uint32, args ...string) signedCase {
 
 // installedCopy returns a database with the policy installed, which the test may change. It is a copy of a template
 // that all tests with the same schema, policy and mode share.
-func installedIn(t *testing.T, schema, policy string, mode instance.Mode) instance.Database {
+func installedCopy(t *testing.T, schema, policy string, mode instance.Mode) instance.Database {
 	t.Helper()
 	d := instance.Database{Name: "pair", Policy: policy, SearchPath: []string{"public"},
 		DB: pgtest.Template(t, schema, func(ctx context.Context, conn *pgx.Conn) error {
@@ -81,7 +81,7 @@ func installedIn(t *testing.T, schema, policy string, mode instance.Mode) instan
 }
 
 // startProxy starts a proxy for a database from installedCopy, with the login "agent".
-func serve(t *testing.T, mode instance.Mode, d instance.Database) *instance.Proxy {
+func startProxy(t *testing.T, mode instance.Mode, d instance.Database) *instance.Proxy {
 	t.Helper()
 	return instance.Serve(t, mode, []instance.Database{d},
 		[]instance.Agent{{Name: "agent", Database: d.Name, Attributes: map[string]string{"user": "me"}}})
@@ -102,16 +102,16 @@ var signedPlans = []string{
 }
 
 // askSignedPathPlanned sends the cases to twins under each of the plans, and firstPlanCases under the first plan only.
-func askSignedPathPlanned(t *testing.T, row string, mode instance.Mode, plans []string, cases []signedCase, rest ...signedCase) {
+func askSignedPathPlanned(t *testing.T, row string, mode instance.Mode, plans []string, cases []signedCase, firstPlanCases ...signedCase) {
 	t.Helper()
-	askSignedPathUnder(t, signedPolicy, signedSchema, row, mode, plans, cases, rest...)
+	askSignedPathUnder(t, signedPolicy, signedSchema, row, mode, plans, cases, firstPlanCases...)
 }
 
 // askSignedPathUnder sends the cases to twins under another policy, which may need another schema.
-func askSignedPathUnder(t *testing.T, policy, schema, row string, mode instance.Mode, plans []string, cases []signedCase, rest ...signedCase) {
+func askSignedPathUnder(t *testing.T, policy, schema, row string, mode instance.Mode, plans []string, cases []signedCase, firstPlanCases ...signedCase) {
 	t.Helper()
 	twin := func(hidden bool) instance.Database {
-		d := installedIn(t, schema, policy, mode)
+		d := installedCopy(t, schema, policy, mode)
 		a := 124
 		if hidden {
 			a = 123
@@ -126,38 +126,38 @@ func askSignedPathUnder(t *testing.T, policy, schema, row string, mode instance.
 		return d
 	}
 	var got [2][]string
-	var asked []signedCase
+	var askedCases []signedCase
 	for i, d := range []instance.Database{twin(true), twin(false)} {
-		proxy := serve(t, mode, d)
+		proxy := startProxy(t, mode, d)
 		for p, plan := range plans {
 			for setting := range strings.SplitSeq(plan, "; ") {
 				if setting != "" {
 					instance.Exec(t, d.DB, "ALTER DATABASE "+d.DB.Name+" SET "+setting)
 				}
 			}
-			now := cases
+			batch := cases
 			if p == 0 {
-				now = append(slices.Clone(cases), rest...)
+				batch = append(slices.Clone(cases), firstPlanCases...)
 			}
 			c := proxy.Agent(t, "agent", "pair")
 			instance.Ask(c, "SET plan_cache_mode = force_generic_plan")
-			for n, k := range now {
-				got[i] = append(got[i], askOne(t, c, fmt.Sprint("s", n), k))
+			for n, k := range batch {
+				got[i] = append(got[i], askCase(t, c, fmt.Sprint("s", n), k))
 			}
 			if i == 0 {
-				asked = append(asked, now...)
+				askedCases = append(askedCases, batch...)
 			}
 			instance.Exec(t, d.DB, "ALTER DATABASE "+d.DB.Name+" RESET ALL")
 		}
 	}
-	for k := range asked {
+	for k := range askedCases {
 		if got[0][k] != got[1][k] {
-			t.Errorf("%s: %.200s %.80s\n   %.200s\n   %.200s", mode.Name, asked[k].sql, asked[k].args, got[0][k], got[1][k])
+			t.Errorf("%s: %.200s %.80s\n   %.200s\n   %.200s", mode.Name, askedCases[k].sql, askedCases[k].args, got[0][k], got[1][k])
 		}
 	}
 }
 
-func askOne(t *testing.T, c *pgconn.PgConn, name string, k signedCase) string {
+func askCase(t *testing.T, c *pgconn.PgConn, name string, k signedCase) string {
 	t.Helper()
 	if k.args == nil {
 		return instance.Ask(c, k.sql).SortedString()
@@ -223,7 +223,7 @@ func TestTheSignedPathConvertsNothing(t *testing.T) {
 		signedSQL("SELECT count(*) FROM big WHERE a = 123 AND f = ANY (ARRAY[1e400, b])"), // an array of numeric
 		signedSQL("SELECT count(*) FROM big o WHERE a = 123 AND EXISTS (SELECT FROM wide WHERE o.f = ANY (ARRAY[1e400, wide.k]))"),
 		signedParams("SELECT count(*) FROM big WHERE a = 123 AND f4 = ANY (ARRAY[$1, 1.5])", nil, "1e400"),
-		signedParams("SELECT count(*) FROM big WHERE a = 123 AND (i8 = $1 OR b = $1::int2)", nil, "99999999"), // the first operand makes the parameter a bigint
+		signedParams("SELECT count(*) FROM big WHERE a = 123 AND (i8 = $1 OR b = $1::int2)", nil, "99999999"), // $1 is a bigint
 		signedParams("SELECT count(*) FROM big WHERE a = 123 AND (i8 = $1 OR b = $1::int4)", nil, "999999999999"),
 		signedParams("SELECT count(*) FROM big WHERE a = 123 AND (f > $1 OR f4 = $1::float4)", nil, "2e300"),
 		signedParams("SELECT count(*) FROM big WHERE a = 123 AND (b IN ($1, 99999999999) OR b = $1::int4)", nil, "999999999999"),
@@ -270,7 +270,7 @@ func TestTheSignedPathComputesOutputsLast(t *testing.T) {
 	tier.All(t)
 	failing := []string{"i8 + 1", "n::bigint", "f::float4", "1 / (a - 123)", "body::int", "date_trunc('year', ts)",
 		"to_date(body, 'YYYY-MM-DD')", "repeat(body, 500000000)", "doc -> 0 ->> 'a' || body::date", "CASE WHEN a = 123 THEN 1 / (b - 1) END"}
-	var cases, rest []signedCase
+	var cases, firstPlanCases []signedCase
 	for k, e := range failing {
 		for _, shape := range []string{
 			"SELECT {} FROM big WHERE a < 0 OR b = 1 AND a > 122 ORDER BY id LIMIT 3",
@@ -289,15 +289,15 @@ func TestTheSignedPathComputesOutputsLast(t *testing.T) {
 			"SELECT coalesce(({})::text, (SELECT count(*) FROM link WHERE big_id = big.id)::text) FROM big WHERE a = 123",
 		} {
 			if ask := signedSQL(strings.ReplaceAll(shape, "{}", e)); k > 2 { // the plans are the same for any of these expressions
-				rest = append(rest, ask)
+				firstPlanCases = append(firstPlanCases, ask)
 			} else {
 				cases = append(cases, ask)
 			}
 		}
 	}
-	odd := "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300, ts = '4714-11-24 BC', body = 'zz'"
-	askSignedPathPlanned(t, odd, instance.SignedViews, signedPlans, cases, rest...)
-	askSignedPathPlanned(t, odd, instance.Auto, signedPlans, cases, rest...)
+	oddRow := "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300, ts = '4714-11-24 BC', body = 'zz'"
+	askSignedPathPlanned(t, oddRow, instance.SignedViews, signedPlans, cases, firstPlanCases...)
+	askSignedPathPlanned(t, oddRow, instance.Auto, signedPlans, cases, firstPlanCases...)
 }
 
 // The same for conditions, groups and sort keys that are evaluated over the rows that an index search has found.
@@ -305,7 +305,7 @@ func TestTheSignedPathFindsFirst(t *testing.T) {
 	tier.All(t)
 	failing := []string{"i8 + 1", "n::bigint", "f::float4", "1 / (a - 123)", "body::int", "date_trunc('year', ts)",
 		"to_date(body, 'YYYY-MM-DD')", "repeat(body, 500000000)", "CASE WHEN a = 123 THEN 1 / (b - 1) END"}
-	var cases, rest []signedCase
+	var cases, firstPlanCases []signedCase
 	for k, e := range failing {
 		for _, shape := range []string{
 			"SELECT id FROM big WHERE found @@ 'b'::tsquery AND ({}) IS NOT NULL ORDER BY id",
@@ -321,7 +321,7 @@ func TestTheSignedPathFindsFirst(t *testing.T) {
 			"SELECT string_agg(id::text, ',' ORDER BY {}, id) FILTER (WHERE ({}) IS NOT NULL) FROM big WHERE ta && '{a}' AND a = 123",
 		} {
 			if ask := signedSQL(strings.ReplaceAll(shape, "{}", e)); k > 2 { // the plans are the same for any of these expressions
-				rest = append(rest, ask)
+				firstPlanCases = append(firstPlanCases, ask)
 			} else {
 				cases = append(cases, ask)
 			}
@@ -331,9 +331,9 @@ func TestTheSignedPathFindsFirst(t *testing.T) {
 		cases = append(cases, signedParams("SELECT id FROM big WHERE found @@ 'b'::tsquery AND a = 123 AND date_trunc('year', ts) = $1", nil, value),
 			signedParams("SELECT id FROM big WHERE found @@ 'b'::tsquery AND a = 123 AND i8 + 1 > $1", nil, "17"))
 	}
-	odd := "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300, ts = '4714-11-24 BC', body = 'zz'"
-	askSignedPathPlanned(t, odd, instance.SignedViews, signedPlans, cases, rest...)
-	askSignedPathPlanned(t, odd, instance.Auto, signedPlans, cases, rest...)
+	oddRow := "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300, ts = '4714-11-24 BC', body = 'zz'"
+	askSignedPathPlanned(t, oddRow, instance.SignedViews, signedPlans, cases, firstPlanCases...)
+	askSignedPathPlanned(t, oddRow, instance.Auto, signedPlans, cases, firstPlanCases...)
 }
 
 // PostgreSQL names a column without an alias after its expression, which may be another column's name. And constant
@@ -341,7 +341,7 @@ func TestTheSignedPathFindsFirst(t *testing.T) {
 // the hidden row.
 func TestTheSignedPathResolvesNames(t *testing.T) {
 	tier.All(t)
-	odd := "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300, body = 'zz'"
+	oddRow := "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300, body = 'zz'"
 	cases := []signedCase{
 		signedSQL("SELECT count(*) FROM big o WHERE body LIKE '%zz%' AND EXISTS (SELECT FROM (SELECT CASE WHEN ts = " +
 			"'x' THEN ts ELSE ts END FROM (SELECT o.body AS ts FROM wide) x) q WHERE ts::date = '2020-01-01')"),
@@ -365,8 +365,8 @@ func TestTheSignedPathResolvesNames(t *testing.T) {
 		signedSQL("SELECT id FROM big ORDER BY CASE WHEN true THEN 1 / (a - 123) ELSE row_number() OVER (ORDER BY id) END LIMIT 1"),
 		signedSQL("SELECT DISTINCT ON (1) CASE WHEN true THEN 1 / (a - 123) ELSE row_number() OVER (ORDER BY id) END FROM big LIMIT 1"),
 	}
-	askSignedPathPlanned(t, odd, instance.SignedViews, signedPlans, cases)
-	askSignedPathPlanned(t, odd, instance.Auto, signedPlans, cases)
+	askSignedPathPlanned(t, oddRow, instance.SignedViews, signedPlans, cases)
+	askSignedPathPlanned(t, oddRow, instance.Auto, signedPlans, cases)
 }
 
 // signedConditions are on the list of leak-safe expressions. signedRows assign values at the ends of their types'

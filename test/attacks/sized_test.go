@@ -53,7 +53,7 @@ func TestHowManyAreHiddenTellsNothing(t *testing.T) {
 			"a % 2 = 1", "SELECT *" + search + "a % 2 = 1", "SELECT id" +
 			search + "a % 2 = 1 LIMIT $1", "SELECT count(*), date_trunc('year', ts)" + search + "f > $1 GROUP BY 2",
 	}
-	described := func(c *pgconn.PgConn, sql string) string {
+	describe := func(c *pgconn.PgConn, sql string) string {
 		d, err := c.Prepare(t.Context(), "", sql, nil)
 		if err != nil {
 			return err.Error() + instance.Ask(c, sql).String()
@@ -81,7 +81,7 @@ func TestHowManyAreHiddenTellsNothing(t *testing.T) {
 		r := rewrite.New(m.Snapshot, m.Policy, rewrite.AutoMode)
 		c := instance.Start(t, instance.Auto, d, map[string]string{"user": "me"}).Agent(t, "agent", "pair")
 		for _, sql := range statements {
-			got[i] = append(got[i], described(c, sql))
+			got[i] = append(got[i], describe(c, sql))
 			if result, _ := r.Rewrite(sql, true); i == 1 && result.Path == verdict.PathSigned {
 				signed++
 			}
@@ -195,7 +195,7 @@ func TestHowMuchIsReadTellsNothing(t *testing.T) {
 		}
 	}
 	var got [2][]string
-	var signed, sought [2]int
+	var signed, hinted [2]int
 	for i, hidden := range []int{0, 40000} {
 		db := pgtest.Database(t)
 		instance.Exec(t, db, foundSchema+fmt.Sprintf(
@@ -211,13 +211,13 @@ func TestHowMuchIsReadTellsNothing(t *testing.T) {
 		r := rewrite.New(m.Snapshot, m.Policy, rewrite.AutoMode).WithSizes(sizes)
 		names := namesOf(t, db)
 		for _, sql := range statements {
-			got[i] = append(got[i], describedByNames(t, c, sql, names))
+			got[i] = append(got[i], describeByNames(t, c, sql, names))
 			result, refused := r.Rewrite(sql, true)
 			if refused == nil && result.Path == verdict.PathSigned {
 				signed[i]++
 			}
 			if refused == nil && result.UseIndex {
-				sought[i]++
+				hinted[i]++
 			}
 		}
 	}
@@ -226,8 +226,8 @@ func TestHowMuchIsReadTellsNothing(t *testing.T) {
 			t.Errorf("%s\n   %s\n   %s", sql, instance.Truncate(got[0][k]), instance.Truncate(got[1][k]))
 		}
 	}
-	if signed[1] < signed[0]+20 || sought[1] < sought[0]+5 {
-		t.Errorf("of %d statements %d take the signed path, %d have the hint", len(statements), signed, sought)
+	if signed[1] < signed[0]+20 || hinted[1] < hinted[0]+5 {
+		t.Errorf("of %d statements %d take the signed path, %d have the hint", len(statements), signed, hinted)
 	}
 }
 
@@ -248,15 +248,15 @@ func namesOf(t *testing.T, db *pgtest.DB) map[uint32]string {
 }
 
 // describeByNames returns the answer to a statement and its description, with names in place of OIDs.
-func describedByNames(t *testing.T, c *pgconn.PgConn, sql string, names map[uint32]string) string {
+func describeByNames(t *testing.T, c *pgconn.PgConn, sql string, names map[uint32]string) string {
 	t.Helper()
-	simple := askBeside(c, sql)
+	simpleAnswer := askAndReset(c, sql)
 	if strings.Contains(sql, ";") {
-		return simple
+		return simpleAnswer
 	}
 	d, err := c.Prepare(t.Context(), "", sql, nil)
 	if err != nil {
-		return err.Error() + simple
+		return err.Error() + simpleAnswer
 	}
 	var out strings.Builder
 	values := make([][]byte, len(d.ParamOIDs))
@@ -269,5 +269,5 @@ func describedByNames(t *testing.T, c *pgconn.PgConn, sql string, names map[uint
 			f.TableAttributeNumber, names[f.DataTypeOID], f.TypeModifier, f.DataTypeSize)
 	}
 	r := c.ExecPrepared(t.Context(), "", values, nil, nil).Read()
-	return fmt.Sprint(out.String(), len(r.Rows), r.Err, simple)
+	return fmt.Sprint(out.String(), len(r.Rows), r.Err, simpleAnswer)
 }

@@ -13,7 +13,7 @@ import (
 // Sums overflow. On the signed path, where a table's rule is joined, PostgreSQL may start a sub-select in FROM because
 // a hidden row has reached the join. The twins' rows are all hidden, and only one twin has rows with a = 123. The added
 // values are visible, and overflow.
-const summed = `
+const summedSchema = `
 CREATE TABLE person (id int PRIMARY KEY, consent text NOT NULL);
 INSERT INTO person SELECT g, CASE WHEN g > 0 THEN 'granted' ELSE 'no' END FROM generate_series(0, 3000) g;
 CREATE TABLE big (id int PRIMARY KEY, a int NOT NULL, b int NOT NULL, note text NOT NULL DEFAULT 'n');
@@ -38,7 +38,7 @@ tables:
 views: { totals: {}, totals_by: {} }
 `
 
-var sums = []string{
+var sumStatements = []string{
 	"SELECT max(q.s) FROM big JOIN (SELECT sum(v) AS s, k FROM odd GROUP BY k) q ON q.k = big.b WHERE a = 123",
 	"SELECT max(q.s) FROM big JOIN (SELECT sum(n) AS s, k FROM odd GROUP BY k) q ON q.k = big.b WHERE a = 123",
 	"SELECT count(q.s) FROM big LEFT JOIN (SELECT sum(v) AS s, k FROM odd GROUP BY k) q ON q.k = big.b WHERE a = 123",
@@ -64,7 +64,7 @@ func TestSumsOnTheSignedPath(t *testing.T) {
 	tier.All(t)
 	twin := func(value int) instance.Database {
 		db := pgtest.Database(t)
-		instance.Exec(t, db, summed)
+		instance.Exec(t, db, summedSchema)
 		instance.Exec(t, db, fmt.Sprintf("DELETE FROM big WHERE a = %d", value))
 		instance.Exec(t, db, "VACUUM big, link")
 		return instance.Database{Name: "pair", DB: db, Policy: summedPolicy, SearchPath: []string{"public"}}
@@ -74,7 +74,7 @@ func TestSumsOnTheSignedPath(t *testing.T) {
 		for i, d := range []instance.Database{twin(123), twin(124)} {
 			proxy := instance.Start(t, mode, d, map[string]string{"user": "me"})
 			c := proxy.Agent(t, "agent", "pair")
-			for _, sql := range sums {
+			for _, sql := range sumStatements {
 				got[i] = append(got[i], sql+"\n"+strings.ReplaceAll(instance.Ask(c, sql).SortedString(), d.DB.Name, "DATABASE"))
 			}
 		}
@@ -87,6 +87,6 @@ func TestSumsOnTheSignedPath(t *testing.T) {
 				t.Errorf("%s: %s\ntwin:\n%s", mode.Name, got[0][k], got[1][k])
 			}
 		}
-		t.Logf("%s: %d of %d fail", mode.Name, failed, len(sums))
+		t.Logf("%s: %d of %d fail", mode.Name, failed, len(sumStatements))
 	}
 }

@@ -18,8 +18,8 @@ func TestPlainTextQueriesAreRead(t *testing.T) {
 	pieces := strings.Fields(`lake rivers the a 2024 _ é ß İstanbul Ⱥ x_1 12e5 | | & & <-> ! ( ( ) ) :* : * <2> ' \ :A - . ,`)
 	pieces = append(pieces, " ", " & ", " | ", "lake | ", "the & ", "!the", "rivers:*", strings.Repeat("Ⱥ", 100))
 	random := rand.New(rand.NewPCG(11, 5))
-	plain, longest := 0, 0
-	for tries := 0; plain < 3000 && tries < 4_000_000; tries++ {
+	safeCount, longest := 0, 0
+	for tries := 0; safeCount < 3000 && tries < 4_000_000; tries++ {
 		var b strings.Builder
 		for range 1 + random.IntN(40) {
 			b.WriteString(pieces[random.IntN(len(pieces))])
@@ -28,15 +28,15 @@ func TestPlainTextQueriesAreRead(t *testing.T) {
 		if !verdict.SafeTextQuery(text) {
 			continue
 		}
-		plain, longest = plain+1, max(longest, len(text))
+		safeCount, longest = safeCount+1, max(longest, len(text))
 		if _, err := conn.Exec(t.Context(),
 			"SELECT s @@ to_tsquery('english', $1), s @@ to_tsquery('simple', $1), s @@ to_tsquery($1) FROM "+
 				"unnest(ARRAY['', 'lake:1 river:2 2024:3', 'a']::tsvector[]) s", text); err != nil {
 			t.Fatalf("%q: %v", text, err)
 		}
 	}
-	t.Logf("%d plain queries, the longest of %d bytes", plain, longest)
-	if plain < 1000 || longest < 50 {
+	t.Logf("%d plain queries, the longest of %d bytes", safeCount, longest)
+	if safeCount < 1000 || longest < 50 {
 		t.Error("they are few, or short")
 	}
 	// the largest queries that are still safe

@@ -25,14 +25,14 @@ type Authority struct {
 }
 
 // New makes a certificate authority whose certificate by has signed; nil: it signs its own.
-func New(t testing.TB, name string, by *Authority, until time.Time) *Authority {
+func New(t testing.TB, name string, signer *Authority, until time.Time) *Authority {
 	t.Helper()
 	a := &Authority{&x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotAfter: until,
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}, newKey(t)}
-	if by == nil {
-		by = a
+	if signer == nil {
+		signer = a
 	}
-	a.Certificate = by.sign(t, a.Certificate, a.Key)
+	a.Certificate = signer.sign(t, a.Certificate, a.Key)
 	return a
 }
 

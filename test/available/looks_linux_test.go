@@ -47,25 +47,25 @@ func TestLooks(t *testing.T) {
 	d := instance.Database{Name: "app", DB: db, Policy: policy, SearchPath: []string{"public"}, Refresh: refresh}
 	super := db.Connect(t, "postgres")
 	proxy := instance.Start(t, instance.Auto, d, map[string]string{"user": "me"})
-	first := settled(t, super)
+	first := settledUse(t, super)
 	// This statement waits until the first refresh is complete.
 	if _, err := proxy.Agent(t, "agent", "app").Exec(t.Context(), "SELECT 1").ReadAll(); err != nil {
 		t.Fatal(err)
 	}
 	var unchanged, changed, later []time.Duration
 	for range 5 {
-		before := used(t, super)
+		before := usedByProxy(t, super)
 		time.Sleep(10 * refresh)
-		unchanged = append(unchanged, (used(t, super)-before)/10)
+		unchanged = append(unchanged, (usedByProxy(t, super)-before)/10)
 	}
 	for i := range 7 {
-		before := settled(t, super)
+		before := settledUse(t, super)
 		instance.Exec(t, db, fmt.Sprintf("CREATE INDEX people_more_%d ON people (name)", i))
-		looked := afterLook(t, super, before)
+		refreshed := usedAfterRefresh(t, super, before)
 		time.Sleep(8 * refresh) // the statistics of writes to the catalogs may cause one more refresh
 		if i >= 2 {             // at first PostgreSQL must plan the refresh queries
-			changed = append(changed, looked-before)
-			later = append(later, max(0, used(t, super)-looked-8*median(unchanged)))
+			changed = append(changed, refreshed-before)
+			later = append(later, max(0, usedByProxy(t, super)-refreshed-8*median(unchanged)))
 		}
 	}
 	writeTable(t, "looks", []string{"look at 1,000 tables", "server's processor time, ms"}, [][]string{
@@ -74,11 +74,11 @@ func TestLooks(t *testing.T) {
 		{"nothing has changed", milliseconds(median(unchanged))},
 	})
 	writeTable(t, "catalogs", []string{"question of a client", "directly, ms", "by an agent, ms", "ratio"},
-		measureReadings(t, db, proxy, "people"))
+		measureCatalogQueries(t, db, proxy, "people"))
 }
 
 // usedByProxy returns the processor time of the server processes of the proxy's own connections.
-func used(t *testing.T, conn *pgx.Conn) time.Duration {
+func usedByProxy(t *testing.T, conn *pgx.Conn) time.Duration {
 	t.Helper()
 	return usedBy(t, conn, "usename = 'pgconsent_control'")
 }
@@ -111,11 +111,11 @@ func usedBy(t *testing.T, conn *pgx.Conn, where string) time.Duration {
 }
 
 // usedAfterRefresh waits until that time has grown by a refresh and grows no more, and returns it.
-func afterLook(t *testing.T, conn *pgx.Conn, before time.Duration) time.Duration {
+func usedAfterRefresh(t *testing.T, conn *pgx.Conn, before time.Duration) time.Duration {
 	t.Helper()
 	for last := before; ; {
 		time.Sleep(refresh / 4)
-		now := used(t, conn)
+		now := usedByProxy(t, conn)
 		if now == last && now-before > 5*time.Millisecond {
 			return now
 		}
@@ -124,11 +124,11 @@ func afterLook(t *testing.T, conn *pgx.Conn, before time.Duration) time.Duration
 }
 
 // settledUse waits until that time grows only by refreshes that find no change, and returns it.
-func settled(t *testing.T, conn *pgx.Conn) time.Duration {
+func settledUse(t *testing.T, conn *pgx.Conn) time.Duration {
 	t.Helper()
-	for last := used(t, conn); ; {
+	for last := usedByProxy(t, conn); ; {
 		time.Sleep(2 * refresh)
-		now := used(t, conn)
+		now := usedByProxy(t, conn)
 		if now-last < 20*time.Millisecond {
 			return last
 		}
@@ -138,7 +138,7 @@ func settled(t *testing.T, conn *pgx.Conn) time.Duration {
 
 func milliseconds(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d.Microseconds())/1000) }
 
-func median(of []time.Duration) time.Duration {
-	slices.Sort(of)
-	return of[len(of)/2]
+func median(durations []time.Duration) time.Duration {
+	slices.Sort(durations)
+	return durations[len(durations)/2]
 }

@@ -38,15 +38,15 @@ func TestStarts(t *testing.T) {
 	}
 	data := filepath.Join(dir, "demo")
 	fmt.Println("available: the demo is made")
-	first := demo(t, program, data, processors)
-	first.answers(t, time.Now(), 0)
+	first := startDemo(t, program, data, processors)
+	first.awaitAnswer(t, time.Now(), 0)
 	first.end()
 	var rows [][]string
 	for _, share := range []float64{processors, 0.1} {
 		fmt.Printf("available: a start at %g of a processor, and %d s of lookups\n", share, seconds)
 		began := time.Now()
-		d := demo(t, program, data, share)
-		answered, lookups, failed := d.answers(t, began, time.Duration(seconds)*time.Second)
+		d := startDemo(t, program, data, share)
+		answered, lookups, failed := d.awaitAnswer(t, began, time.Duration(seconds)*time.Second)
 		d.end()
 		rows = append(rows, []string{fmt.Sprintf("%g", share), fmt.Sprintf("%.1f", answered.Seconds()),
 			strconv.Itoa(lookups), strconv.Itoa(failed)})
@@ -55,14 +55,14 @@ func TestStarts(t *testing.T) {
 }
 
 // runningDemo is a demo's process, with the DSN of an agent.
-type running struct {
+type runningDemo struct {
 	cmd     *exec.Cmd
 	dsn     string
 	release func() // ends the limit of the demo's processor time
 }
 
 // startDemo starts a demo that gets so much of one processor.
-func demo(t *testing.T, program, data string, share float64) *running {
+func startDemo(t *testing.T, program, data string, share float64) *runningDemo {
 	t.Helper()
 	address := func() string {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -72,7 +72,7 @@ func demo(t *testing.T, program, data string, share float64) *running {
 		defer l.Close()
 		return l.Addr().String()
 	}
-	d := &running{cmd: exec.Command(program, "demo", "--dir", data, "--listen", address(), "--http", address(), "--json")}
+	d := &runningDemo{cmd: exec.Command(program, "demo", "--dir", data, "--listen", address(), "--http", address(), "--json")}
 	out, err := d.cmd.StdoutPipe()
 	if err == nil {
 		err = d.cmd.Start()
@@ -83,22 +83,22 @@ func demo(t *testing.T, program, data string, share float64) *running {
 	ctx, release := context.WithCancel(context.Background())
 	d.release = release
 	if share < processors {
-		go hold(ctx, d.cmd.Process.Pid, share)
+		go throttle(ctx, d.cmd.Process.Pid, share)
 	}
 	t.Cleanup(d.end)
 	line, err := bufio.NewReader(out).ReadBytes('\n')
 	if err != nil {
 		t.Fatalf("the demo has not begun to serve: %v", err)
 	}
-	var said struct{ Agents map[string]string }
-	if err := json.Unmarshal(line, &said); err != nil {
+	var output struct{ Agents map[string]string }
+	if err := json.Unmarshal(line, &output); err != nil {
 		t.Fatalf("%v: %s", err, line)
 	}
-	d.dsn = said.Agents["chat"]
+	d.dsn = output.Agents["chat"]
 	return d
 }
 
-func (d *running) end() {
+func (d *runningDemo) end() {
 	if d.release(); d.cmd.ProcessState == nil {
 		_ = d.cmd.Process.Signal(syscall.SIGTERM)
 		_ = d.cmd.Wait()
@@ -107,9 +107,9 @@ func (d *running) end() {
 
 // awaitAnswer sends a lookup until it is answered. Then it sends lookups for so long, and counts them and the refused
 // ones.
-func (d *running) answers(t *testing.T, began time.Time, lasts time.Duration) (first time.Duration, lookups, failed int) {
+func (d *runningDemo) awaitAnswer(t *testing.T, start time.Time, duration time.Duration) (first time.Duration, lookups, failed int) {
 	t.Helper()
-	ask := func() error {
+	lookUp := func() error {
 		c, err := pgconn.Connect(t.Context(), d.dsn)
 		if err != nil {
 			return err
@@ -118,13 +118,13 @@ func (d *running) answers(t *testing.T, began time.Time, lasts time.Duration) (f
 		_, err = c.Exec(t.Context(), "SELECT id FROM memories LIMIT 1").ReadAll()
 		return err
 	}
-	for ask() != nil {
+	for lookUp() != nil {
 		time.Sleep(20 * time.Millisecond)
 	}
-	first = time.Since(began)
-	for end := time.Now().Add(lasts); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+	first = time.Since(start)
+	for end := time.Now().Add(duration); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		lookups++
-		if err := ask(); err != nil {
+		if err := lookUp(); err != nil {
 			failed++
 			t.Logf("refused: %v", err)
 		}

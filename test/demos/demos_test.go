@@ -23,9 +23,9 @@ func TestOthersRightsDoNotKeepADemo(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	var left int
+	var roleCount int
 	if err := conn.QueryRow(context.Background(),
-		`SELECT count(*) FROM pg_roles WHERE rolname LIKE 'pgconsent\_demo\_%'`).Scan(&left); err != nil || left != 0 {
-		t.Errorf("%d roles are left, %v", left, err)
+		`SELECT count(*) FROM pg_roles WHERE rolname LIKE 'pgconsent\_demo\_%'`).Scan(&roleCount); err != nil || roleCount != 0 {
+		t.Errorf("%d roles are left, %v", roleCount, err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 // randomFault draws the fault of one connection: one of oneIn connections ends, and as many are slow. The result what
 // is for the report.
-func randomFault(random *rand.Rand, oneIn int) (f network.Fault, what string) {
+func randomFault(random *rand.Rand, oneIn int) (f network.Fault, name string) {
 	switch random.IntN(oneIn) {
 	case 0:
 		f = network.Fault{CloseMode: network.CloseMode(1 + random.IntN(4)), In: network.Direction(random.IntN(2)),
@@ -39,7 +39,7 @@ func (r *round) cause(event string, random *rand.Rand) {
 			}
 		}
 	case "terminate":
-		r.cluster.do(func(ctx context.Context, conn *pgx.Conn) error {
+		r.cluster.withSuperuser(func(ctx context.Context, conn *pgx.Conn) error {
 			_, err := conn.Exec(ctx, "SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity "+
 				"WHERE usename = 'pgconsent_agent' AND pid % 3 = $1", random.IntN(3))
 			return err
@@ -53,5 +53,5 @@ func (r *round) cause(event string, random *rand.Rand) {
 	case "restart":
 		r.cluster.restart()
 	}
-	r.note("times " + event)
+	r.count("times " + event)
 }

@@ -62,27 +62,27 @@ type round struct {
 	seed     uint64
 	sessions int // the number of sessions in each mode
 
-	done, steps atomic.Int64
+	doneSessions, steps atomic.Int64
 
 	mu      sync.Mutex
 	written map[string]transaction // the transactions, by mark and number
-	seen    map[string]int         // how many sessions ended and faults occurred, by kind
+	counts  map[string]int         // how many sessions ended and faults occurred, by kind
 }
 
-func (s *session) expect(rows int, o outcome) {
+func (s *session) recordOutcome(rows int, o outcome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.written[fmt.Sprint(s.mark, " ", s.part)] = transaction{rows, o}
+	s.written[fmt.Sprint(s.mark, " ", s.transactionNumber)] = transaction{rows, o}
 }
 
-func (r *round) note(what string) {
+func (r *round) count(what string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.seen[what]++
+	r.counts[what]++
 }
 
-// noteEnd notes how a session ended early.
-func (r *round) noteEnd(what string, err error) {
+// countEnd notes how a session ended early.
+func (r *round) countEnd(what string, err error) {
 	code := "connection lost"
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
@@ -90,7 +90,7 @@ func (r *round) noteEnd(what string, err error) {
 			code += " (" + pg.Message + ")"
 		}
 	}
-	r.note(what + " " + code)
+	r.count(what + " " + code)
 }
 
 // explains tells whether the faults of the round explain an error of a statement in a session that goes on.
@@ -103,20 +103,20 @@ func (r *round) run(t testing.TB) {
 	t.Helper()
 	r.written = map[string]transaction{}
 	r.awaitServed() // Resources that the first session creates must exist before resources are counted.
-	r.written, r.seen = map[string]transaction{}, map[string]int{}
+	r.written, r.counts = map[string]transaction{}, map[string]int{}
 	before := r.awaitRest(nil)
 	r.steps.Store(0)
-	var workers, others sync.WaitGroup
+	var workers, helpers sync.WaitGroup
 	over := make(chan struct{})
-	for at, m := range r.modes {
+	for index, m := range r.modes {
 		if r.breaksClientSide {
-			m.clientRelay.Plan(r.planner(uint64(2*at), 3))
+			m.clientRelay.Plan(r.planner(uint64(2*index), 3))
 		}
 		if r.breaksServerSide {
-			m.serverRelay.Plan(r.planner(uint64(2*at+1), 6))
+			m.serverRelay.Plan(r.planner(uint64(2*index+1), 6))
 		}
 		if !r.losesSessions {
-			others.Go(func() { r.witness(m, over) })
+			helpers.Go(func() { r.witness(m, over) })
 		}
 		var next atomic.Int64
 		for range 5 {
@@ -127,10 +127,10 @@ func (r *round) run(t testing.TB) {
 			})
 		}
 	}
-	others.Go(func() { r.causeEvents(over) })
+	helpers.Go(func() { r.causeEvents(over) })
 	workers.Wait()
 	close(over)
-	others.Wait()
+	helpers.Wait()
 	r.checkRows()
 	r.awaitServed()
 	r.awaitRest(&before)
@@ -145,12 +145,12 @@ func (r *round) session(m *mode, n int) {
 		answered, err := r.runSession(m, agents[random.IntN(len(agents))], mark, false, random)
 		r.steps.Add(int64(answered))
 		if err == nil || errors.Is(err, errConnectionEnded) {
-			if r.done.Add(1); err != nil {
-				r.noteEnd("sessions ended with", err)
+			if r.doneSessions.Add(1); err != nil {
+				r.countEnd("sessions ended with", err)
 			}
 			return
 		}
-		r.noteEnd("logins ended with", err)
+		r.countEnd("logins ended with", err)
 		if time.Now().After(end) {
 			r.t.Errorf("%s is not let in: %v", mark, err)
 			return
@@ -180,7 +180,7 @@ func (r *round) planner(stream uint64, oneIn int) func() network.Fault {
 	return func() network.Fault {
 		f, what := randomFault(random, oneIn)
 		if what != "" {
-			r.note(what)
+			r.count(what)
 		}
 		return f
 	}
@@ -195,7 +195,7 @@ func (r *round) causeEvents(over chan struct{}) {
 	all := r.sessions * len(r.modes)
 	for i := 0; ; i++ {
 		due := int64((i + 1) * max(all/(2*len(r.events)+1), 1))
-		for r.done.Load() < due {
+		for r.doneSessions.Load() < due {
 			select {
 			case <-over:
 				return
@@ -210,7 +210,7 @@ func (r *round) causeEvents(over chan struct{}) {
 func (r *round) checkRows() {
 	r.t.Helper()
 	found := map[string]int{}
-	r.cluster.do(func(ctx context.Context, conn *pgx.Conn) error {
+	r.cluster.withSuperuser(func(ctx context.Context, conn *pgx.Conn) error {
 		clear(found)
 		rows, err := conn.Query(ctx, "SELECT mark || ' ' || part, count(*) FROM marks GROUP BY 1")
 		if err != nil {
@@ -230,13 +230,13 @@ func (r *round) checkRows() {
 		case w.outcome == uncertain && n != 0 && n != w.rows:
 			r.t.Errorf("%s: %d rows of %d are there, of one transaction", key, n, w.rows)
 		}
-		r.seen[[]string{"transactions acknowledged", "transactions rolled back", "transactions that nobody knows of"}[r.written[key].outcome]]++
+		r.counts[[]string{"transactions acknowledged", "transactions rolled back", "transactions that nobody knows of"}[r.written[key].outcome]]++
 		delete(found, key)
 	}
 	if len(found) > 0 {
 		r.t.Errorf("rows that nobody wrote: %v", found)
 	}
-	r.cluster.do(func(ctx context.Context, conn *pgx.Conn) error {
+	r.cluster.withSuperuser(func(ctx context.Context, conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, "TRUNCATE marks")
 		return err
 	})
@@ -264,23 +264,23 @@ func (r *round) awaitServed() {
 			}
 		}
 	}
-	r.cluster.do(func(ctx context.Context, conn *pgx.Conn) error {
+	r.cluster.withSuperuser(func(ctx context.Context, conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, "TRUNCATE marks")
 		return err
 	})
 }
 
 func (r *round) String() string {
-	out := []string{fmt.Sprintf("%d sessions, %d steps", r.done.Load(), r.steps.Load())}
+	out := []string{fmt.Sprintf("%d sessions, %d steps", r.doneSessions.Load(), r.steps.Load())}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return strings.Join(append(out, sorted(r.seen)...), ", ")
+	return strings.Join(append(out, sortedCounts(r.counts)...), ", ")
 }
 
 // sortedCounts returns the counts as texts, sorted by what was counted.
-func sorted(seen map[string]int) (out []string) {
-	for _, what := range slices.Sorted(maps.Keys(seen)) {
-		out = append(out, fmt.Sprintf("%d %s", seen[what], what))
+func sortedCounts(counts map[string]int) (out []string) {
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		out = append(out, fmt.Sprintf("%d %s", counts[name], name))
 	}
 	return out
 }

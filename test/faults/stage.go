@@ -105,8 +105,8 @@ func (r resources) String() string {
 		r.goroutines, r.processes, r.control, r.descriptors)
 }
 
-// within tells whether there is no more of anything than before.
-func (r resources) within(before resources) bool {
+// isWithin tells whether there is no more of anything than before.
+func (r resources) isWithin(before resources) bool {
 	return r.goroutines <= before.goroutines && r.processes <= before.processes &&
 		len(r.descriptors)-r.control <= len(before.descriptors)-before.control
 }
@@ -116,8 +116,8 @@ func (st *stage) countResources() (r resources) {
 		control: len(st.cluster.processes("pgconsent_control"))}
 	all, _ := os.ReadDir("/proc/self/fd")
 	for _, fd := range all {
-		of, _ := os.Readlink("/proc/self/fd/" + fd.Name())
-		r.descriptors = append(r.descriptors, of)
+		target, _ := os.Readlink("/proc/self/fd/" + fd.Name())
+		r.descriptors = append(r.descriptors, target)
 	}
 	return r
 }
@@ -143,32 +143,32 @@ func stacks() string {
 func (st *stage) awaitRest(before *resources) resources {
 	st.t.Helper()
 	for end := time.Now().Add(tier.Patience); ; time.Sleep(10 * time.Millisecond) {
-		left, idle := "", true
+		remaining, idle := "", true
 		for _, m := range st.modes {
 			m.clientRelay.Plan(nil)
 			m.serverRelay.Plan(nil)
-			used, kept := 0, 0
+			used, idleConnections := 0, 0
 			for _, p := range m.proxy.Server().Pools() {
 				used += p.Used + p.Waiting
-				kept += p.Idle
+				idleConnections += p.Idle
 			}
 			n := len(m.proxy.Server().Sessions())
-			if used == 0 && kept > 0 && n == 0 {
+			if used == 0 && idleConnections > 0 && n == 0 {
 				m.serverRelay.Break(network.Close)
 			}
-			idle = idle && used+kept+n+m.clientRelay.Open()+m.serverRelay.Open() == 0
-			left += fmt.Sprintf("%s: %d sessions, %d connections in use and %d idle, on the networks %d and %d; ",
-				m.name, n, used, kept, m.clientRelay.Open(), m.serverRelay.Open())
+			idle = idle && used+idleConnections+n+m.clientRelay.Open()+m.serverRelay.Open() == 0
+			remaining += fmt.Sprintf("%s: %d sessions, %d connections in use and %d idle, on the networks %d and %d; ",
+				m.name, n, used, idleConnections, m.clientRelay.Open(), m.serverRelay.Open())
 		}
-		now := resources{}
+		current := resources{}
 		if idle {
-			now = st.countResources()
-			if before == nil || now.within(*before) {
-				return now
+			current = st.countResources()
+			if before == nil || current.isWithin(*before) {
+				return current
 			}
 		}
 		if time.Now().After(end) {
-			st.t.Fatalf("left behind: %s\n%v\nbefore: %v\n%s", left, now, before, stacks())
+			st.t.Fatalf("left behind: %s\n%v\nbefore: %v\n%s", remaining, current, before, stacks())
 		}
 	}
 }

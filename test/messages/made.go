@@ -13,7 +13,7 @@ type sequenceMaker struct {
 	withdrawsConsent bool                // the sequence may withdraw a consent
 }
 
-func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
+func pick[T any](r *rand.Rand, choices ...T) T { return choices[r.IntN(len(choices))] }
 
 func newSequence(seed uint64, n int) sequence {
 	m := &sequenceMaker{Rand: rand.New(rand.NewPCG(seed, 23)), paramKinds: map[string][]string{}}
@@ -28,7 +28,9 @@ func newSequence(seed uint64, n int) sequence {
 	return m.sequence
 }
 
-func (m *sequenceMaker) add(more ...message) { m.sequence = append(m.sequence, more...) }
+func (m *sequenceMaker) add(messages ...message) {
+	m.sequence = append(m.sequence, messages...)
+}
 
 func (m *sequenceMaker) pickText() statementText {
 	lists := [][]statementText{readTexts, readTexts, readTexts, writeTexts, writeTexts, transactionTexts, transactionTexts, transactionTexts, settingTexts,

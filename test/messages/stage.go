@@ -61,7 +61,7 @@ func newDatabaseTrio(t testing.TB, s policySetting) *databaseTrio {
 	policy := instance.ReadRepoFile(t, "test/messages/testdata/policy.yaml") + s.policyYAML
 	hidden := [databaseCount]string{instance.ReadRepoFile(t, "test/messages/testdata/hidden_one.sql"),
 		instance.ReadRepoFile(t, "test/messages/testdata/hidden_two.sql")}
-	var behind []instance.Database
+	var databases []instance.Database
 	var agents []instance.Agent
 	for i := range st.dbs {
 		st.dbs[i] = pgtest.Template(t, "messages", func(ctx context.Context, c *pgx.Conn) error {
@@ -71,7 +71,7 @@ func newDatabaseTrio(t testing.TB, s policySetting) *databaseTrio {
 		if i != visibleOnly {
 			d := instance.Database{Name: databaseNames[i], DB: st.dbs[i], Policy: policy, SearchPath: []string{"public"}}
 			instance.Install(t, d, s.mode)
-			behind = append(behind, d)
+			databases = append(databases, d)
 			agents = append(agents, instance.Agent{Name: databaseNames[i], Database: databaseNames[i], Attributes: map[string]string{"me": "me"}})
 		}
 		st.owners[i] = instance.ConnectSuperuser(t, st.dbs[i])
@@ -86,7 +86,7 @@ func newDatabaseTrio(t testing.TB, s policySetting) *databaseTrio {
 			st.queryAsOwner(i, fmt.Sprintf("ALTER ROLE %s IN DATABASE %s SET enable_%s = off", role, st.dbs[i].Name, scan))
 		}
 	}
-	st.proxy = instance.Serve(t, s.mode, behind, agents)
+	st.proxy = instance.Serve(t, s.mode, databases, agents)
 	for i := range st.dbs {
 		st.fill(i)
 		st.hiddenText[i] = st.queryAsOwner(i, hiddenRowsQuery)

@@ -37,22 +37,22 @@ var rapidPackages = []string{"./internal/enforce/predicate", "./internal/registr
 
 // TryMutant builds the suites with the mutant and runs them until a test fails. The result by is that test, and how is
 // its first line of output.
-func TryMutant(ctx context.Context, root string, m Mutant, list []suite) (o Outcome, by TestName, how string, err error) {
+func TryMutant(ctx context.Context, root string, m Mutant, list []suite) (o Outcome, failed TestName, detail string, err error) {
 	dir, err := os.MkdirTemp("", "mutant")
 	if err != nil {
-		return Broken, by, "", err
+		return Broken, failed, "", err
 	}
 	defer os.RemoveAll(dir)
 	overlay, err := m.overlay(root, dir)
 	if err != nil {
-		return Broken, by, "", err
+		return Broken, failed, "", err
 	}
 	for i, s := range list {
 		binary := filepath.Join(dir, fmt.Sprintf("suite%d", i))
 		build := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, s.pkg)
 		build.Dir = root
 		if out, err := build.CombinedOutput(); err != nil {
-			return Broken, by, string(out), ctx.Err()
+			return Broken, failed, string(out), ctx.Err()
 		}
 		run := exec.CommandContext(ctx, binary, "-test.run", s.run, "-test.skip", s.skip, "-test.failfast", "-test.timeout", suiteTimeout.String())
 		if slices.Contains(rapidPackages, s.pkg) {
@@ -66,10 +66,10 @@ func TryMutant(ctx context.Context, root string, m Mutant, list []suite) (o Outc
 			return Caught, TestName{s.pkg, failedTest(string(out))}, s.pkg + ": " + firstFailureLine(string(out)), ctx.Err()
 		}
 		if err != nil {
-			return Broken, by, "", err
+			return Broken, failed, "", err
 		}
 	}
-	return Survived, by, "", nil
+	return Survived, failed, "", nil
 }
 
 // overlay writes the changed file into dir, and a JSON file for the compiler's flag -overlay. It returns the path of

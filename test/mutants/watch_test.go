@@ -17,7 +17,7 @@ func TestWatchersNearestFirst(t *testing.T) {
 		}
 		return p
 	}
-	of := func(paths ...string) []string {
+	inModule := func(paths ...string) []string {
 		for i := range paths {
 			paths[i] = module + paths[i]
 		}
@@ -25,15 +25,15 @@ func TestWatchersNearestFirst(t *testing.T) {
 	}
 	all := []packageImports{
 		pkg("/apart", true, nil, nil),
-		pkg("/cmd/pgconsent", true, of("/base"), nil),
-		pkg("/test/e2e", true, of("/far"), nil),
-		pkg("/far", true, of("/near"), nil),
-		pkg("/base", true, nil, of("/far")),
-		pkg("/near", false, of("/base"), nil),
-		pkg("/tester", true, nil, of("/near")),
-		pkg("/test/mutants", true, of("/base"), nil),
-		pkg("/test/oracle", true, of("/base"), nil),
-		pkg("/test/attacks", true, of("/base"), nil),
+		pkg("/cmd/pgconsent", true, inModule("/base"), nil),
+		pkg("/test/e2e", true, inModule("/far"), nil),
+		pkg("/far", true, inModule("/near"), nil),
+		pkg("/base", true, nil, inModule("/far")),
+		pkg("/near", false, inModule("/base"), nil),
+		pkg("/tester", true, nil, inModule("/near")),
+		pkg("/test/mutants", true, inModule("/base"), nil),
+		pkg("/test/oracle", true, inModule("/base"), nil),
+		pkg("/test/attacks", true, inModule("/base"), nil),
 	}
 	want := []string{"./base", "./far", "./tester", "./test/oracle", "./test/attacks", "./test/e2e", "./cmd/pgconsent"}
 	if got := testingPackages(all, "./base"); !slices.Equal(got, want) {

@@ -59,7 +59,7 @@ func (r *Relay) Next(f Fault) {
 // SetFaultOfOpen gives every open connection a fault. The fault's times and byte counts start now.
 func (r *Relay) SetFaultOfOpen(f Fault) {
 	for _, c := range r.connections() {
-		c.begin(f)
+		c.setFault(f)
 	}
 }
 
@@ -91,7 +91,7 @@ func (r *Relay) Last() [2]int64 {
 // was called. If several are open, it is any of them.
 func (r *Relay) SoFar() (passed [2]int64) {
 	for _, c := range r.connections() {
-		passed = c.counts()
+		passed = c.passedBytes()
 	}
 	return passed
 }
@@ -128,7 +128,7 @@ func (r *Relay) accept() {
 			c.run(fault)
 			r.mu.Lock()
 			delete(r.open, c)
-			r.last = c.counts()
+			r.last = c.passedBytes()
 			r.mu.Unlock()
 		})
 	}

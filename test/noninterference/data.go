@@ -160,15 +160,15 @@ func (s *schema) tablesWithRows() []*table {
 func (s *schema) newData(r *rand.Rand, caller map[string]string) data {
 	d := data{}
 	for _, t := range s.tablesWithRows() {
-		taken := map[string]bool{}
+		takenKeys := map[string]bool{}
 		rows := rowsPerTable
 		if t == s.registry {
 			rows *= 2
 		}
 		for n := range rows {
 			row := s.newRow(r, t, n)
-			if !taken[t.keyText(row)] {
-				taken[t.keyText(row)] = true
+			if !takenKeys[t.keyText(row)] {
+				takenKeys[t.keyText(row)] = true
 				d[t] = append(d[t], row)
 			}
 		}
@@ -298,14 +298,14 @@ func (s *schema) hiddenRows(d data, caller map[string]string) map[*table][]bool 
 
 // loadSQL returns the SQL that replaces the content of a database. Visible rows come first, so that they have the same
 // physical places in a twin.
-func (s *schema) loadSQL(d data, caller map[string]string, narrow bool) string {
+func (s *schema) loadSQL(d data, caller map[string]string, dropsHidden bool) string {
 	var b strings.Builder
-	if !narrow {
+	if !dropsHidden {
 		b.WriteString(s.loadRegistry(d))
 	}
 	hidden := s.hiddenRows(d, caller)
 	changes := ""
-	if s.hasMaterialized && !narrow {
+	if s.hasMaterialized && !dropsHidden {
 		d, changes = s.contentBeforeChanges(s.Rand, d, caller)
 	}
 	var all []string
@@ -314,13 +314,13 @@ func (s *schema) loadSQL(d data, caller map[string]string, narrow bool) string {
 	}
 	fmt.Fprintf(&b, "TRUNCATE %s;\n", strings.Join(all, ", "))
 	for _, t := range s.tables {
-		for _, last := range []bool{false, true} {
+		for _, hiddenRows := range []bool{false, true} {
 			for i, row := range d[t] {
-				if last != (i >= len(hidden[t]) || hidden[t][i]) {
+				if hiddenRows != (i >= len(hidden[t]) || hidden[t][i]) {
 					continue
 				}
 				columns := t.columns
-				if narrow {
+				if dropsHidden {
 					columns = t.shownColumns()
 				}
 				values := make([]string, len(columns))
@@ -331,7 +331,7 @@ func (s *schema) loadSQL(d data, caller map[string]string, narrow bool) string {
 						continue
 					}
 					v, ok := row[c.name]
-					if narrow {
+					if dropsHidden {
 						v, ok = c.shownValue(v, ok)
 					}
 					if ok {

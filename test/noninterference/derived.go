@@ -30,37 +30,37 @@ func (s *schema) addDerivedTables(r *rand.Rand) {
 		if target.keyCount > 1 {
 			continue
 		}
-		m := &derivation{fromOwnTable: target == t, inheritsRules: target != t && r.IntN(3) == 0}
+		derivation := &derivation{fromOwnTable: target == t, inheritsRules: target != t && r.IntN(3) == 0}
 		if target == t || r.IntN(3) == 0 {
-			m.exception = &rule{kind: "status", column: t.addRuleColumn("state", "code"), sharedWord: pick(r, "granted", "revoked", "Granted")}
+			derivation.exception = &rule{kind: "status", column: t.addRuleColumn("state", "code"), sharedWord: pick(r, "granted", "revoked", "Granted")}
 		}
-		again := slices.ContainsFunc(target.rule.partsOfKind("derived"), func(d *rule) bool { return d.derivation.fromOwnTable })
-		if target != t && !again && r.IntN(3) == 0 {
-			m.sourceRule = &rule{kind: "status", column: target.addRuleColumn("state", "code"), sharedWord: pick(r, "granted", "revoked")}
+		isSelfDerived := slices.ContainsFunc(target.rule.partsOfKind("derived"), func(d *rule) bool { return d.derivation.fromOwnTable })
+		if target != t && !isSelfDerived && r.IntN(3) == 0 {
+			derivation.sourceRule = &rule{kind: "status", column: target.addRuleColumn("state", "code"), sharedWord: pick(r, "granted", "revoked")}
 		}
-		made := &rule{kind: "derived", targetTable: target, targetColumn: target.columns[0].name, derivation: m}
+		derivedRule := &rule{kind: "derived", targetTable: target, targetColumn: target.columns[0].name, derivation: derivation}
 		switch n := r.IntN(3); {
 		case n == 0 && target.columns[0].kind == "code":
-			m.byList, made.column = true, t.addRuleColumn("made from "+target.name, "arr")
+			derivation.byList, derivedRule.column = true, t.addRuleColumn("made from "+target.name, "arr")
 		case n == 1 && t.keyCount == 1 && t.linkTable() == nil:
-			made.column, made.linkTable = t.columns[0].name, s.newLink(t, target)
+			derivedRule.column, derivedRule.linkTable = t.columns[0].name, s.newLink(t, target)
 		default:
-			made.column = t.addRuleColumn("ref "+target.name, target.columns[0].kind)
+			derivedRule.column = t.addRuleColumn("ref "+target.name, target.columns[0].kind)
 		}
-		switch rest := t.rule; {
-		case rest.kind == "open":
-			t.rule = &rule{kind: "rows", parts: []*rule{made}}
+		switch oldRule := t.rule; {
+		case oldRule.kind == "open":
+			t.rule = &rule{kind: "rows", parts: []*rule{derivedRule}}
 		case target == t || r.IntN(3) > 0:
-			t.rule = &rule{kind: "rows", parts: []*rule{made, rest}}
+			t.rule = &rule{kind: "rows", parts: []*rule{derivedRule, oldRule}}
 		default:
-			t.rule = &rule{kind: pick(r, "any", "all"), parts: []*rule{made, rest}}
+			t.rule = &rule{kind: pick(r, "any", "all"), parts: []*rule{derivedRule, oldRule}}
 		}
 	}
 }
 
 // possibleSources returns the tables from whose rows others may be made: agents do not write these tables.
-func (s *schema) possibleSources(of []*table) (out []*table) {
-	for _, t := range of {
+func (s *schema) possibleSources(tables []*table) (out []*table) {
+	for _, t := range tables {
 		if t.keyCount == 1 && t.rule != nil && t.writeCommands == nil && !t.countsHiddenRows && !strings.HasPrefix(t.name, "link") {
 			out = append(out, t)
 		}

@@ -115,7 +115,7 @@ func (d data) allConsent(r *rule, at row) bool {
 	if !known {
 		return false
 	}
-	consented := func(subject string) bool {
+	hasConsented := func(subject string) bool {
 		for _, target := range d[r.targetTable] {
 			if target[r.targetColumn] == subject {
 				state, known := target["state"]
@@ -126,10 +126,10 @@ func (d data) allConsent(r *rule, at row) bool {
 		return false
 	}
 	if r.linkTable == nil {
-		return consented(value)
+		return hasConsented(value)
 	}
 	for _, link := range d[r.linkTable] {
-		if link["item"] == value && !consented(link["subject"]) {
+		if link["item"] == value && !hasConsented(link["subject"]) {
 			return false
 		}
 	}

@@ -197,24 +197,25 @@ func (d data) registryShows(r *rule, at row, caller map[string]string) bool {
 }
 
 func (d data) subjectConsents(r *rule, at row, caller map[string]string, subject string) bool {
-	a, t := r.registryQuestion, r.registryQuestion.subjectTable
-	mine := func(attribute string) []string {
+	question, t := r.registryQuestion, r.registryQuestion.subjectTable
+	callerValues := func(attribute string) []string {
 		if strings.HasPrefix(caller[attribute], "{") {
 			return elements(caller[attribute])
 		}
 		return []string{caller[attribute]}
 	}
-	about := func(record row) bool {
-		to := record["grantee"] == "*"
-		for _, attribute := range a.grantees {
-			to = to || slices.Contains(mine(attribute), record["grantee"])
+	isAbout := func(record row) bool {
+		isForCaller := record["grantee"] == "*"
+		for _, attribute := range question.grantees {
+			isForCaller = isForCaller || slices.Contains(callerValues(attribute), record["grantee"])
 		}
 		scope := record["scope"]
 		context, isContext := strings.CutPrefix(scope, "ctx:")
-		return to && record["subject"] == subject && (scope == "*" || scope == "table:"+t.name || a.rowScope && scope == "row:"+t.name+":"+at[r.sharedWord] ||
-			a.contextScopes && isContext && slices.Contains(mine("groups"), context))
+		return isForCaller && record["subject"] == subject && (scope == "*" || scope == "table:"+t.name ||
+			question.rowScope && scope == "row:"+t.name+":"+at[r.sharedWord] ||
+			question.contextScopes && isContext && slices.Contains(callerValues("groups"), context))
 	}
-	said := func(record row, column string) (time.Time, bool) {
+	timeOf := func(record row, column string) (time.Time, bool) {
 		v, ok := record[column]
 		at, _ := time.Parse(timeLayout, v)
 		return at, ok
@@ -223,49 +224,53 @@ func (d data) subjectConsents(r *rule, at row, caller map[string]string, subject
 		top, _, _ := strings.Cut(word, "/")
 		return slices.Contains(elements(list), word) || slices.Contains(elements(list), top)
 	}
-	for _, yes := range d[a.registryTable] {
-		if !about(yes) || yes["state"] != "given" {
+	for _, consent := range d[question.registryTable] {
+		if !isAbout(consent) || consent["state"] != "given" {
 			continue
 		}
-		if expires, ok := said(yes, "expires_at"); ok && !expires.After(startTime) {
+		if expires, ok := timeOf(consent, "expires_at"); ok && !expires.After(startTime) {
 			continue
 		}
-		since, dated := said(at, "since")
-		began, counting := said(yes, "decay_from")
-		decaying := a.sinceColumn && a.countdownDays > 0 && counting && dated && since.Before(began)
-		stream, streamed := yes["stream"]
+		since, hasSince := timeOf(at, "since")
+		decayStart, hasDecay := timeOf(consent, "decay_from")
+		decaying := question.sinceColumn && question.countdownDays > 0 && hasDecay && hasSince && since.Before(decayStart)
+		stream, hasStream := consent["stream"]
 		switch {
-		case a.streams != "" && stream == a.streams, a.streams == "" && (!streamed || stream == "TEMPORARY" || stream == "PARTNERED"):
+		case question.streams != "" && stream == question.streams,
+			question.streams == "" && (!hasStream || stream == "TEMPORARY" || stream == "PARTNERED"):
 		case stream == "ANONYMOUS" && decaying:
 		default:
 			continue
 		}
-		listed := yes["categories"]
-		if a.sinceColumn && a.countdownDays > 0 && stream == "ANONYMOUS" {
-			listed = yes["decay_categories"]
+		categories := consent["categories"]
+		if question.sinceColumn && question.countdownDays > 0 && stream == "ANONYMOUS" {
+			categories = consent["decay_categories"]
 		}
-		if a.category != "" && !covers(listed, a.category) || a.purpose != "" && !covers(yes["purposes"], a.purpose) {
+		if question.category != "" && !covers(categories, question.category) ||
+			question.purpose != "" && !covers(consent["purposes"], question.purpose) {
 			continue
 		}
-		if a.sinceColumn {
-			if void, ok := said(yes, "void_before"); ok && (!dated || since.Before(void)) {
+		if question.sinceColumn {
+			if voidBefore, ok := timeOf(consent, "void_before"); ok && (!hasSince || since.Before(voidBefore)) {
 				continue
 			}
-			if counting && (!dated || since.Before(began) && !(decaying && startTime.Sub(began) < time.Duration(a.countdownDays)*24*time.Hour)) {
+			if hasDecay && (!hasSince ||
+				since.Before(decayStart) && !(decaying && startTime.Sub(decayStart) < time.Duration(question.countdownDays)*24*time.Hour)) {
 				continue
 			}
 			days := 0
-			_, _ = fmt.Sscan(yes["decayed_days"], &days)
-			if before, ok := said(yes, "decayed_before"); ok && (!dated || since.Before(before) && !(a.countdownDays > 0 && days < a.countdownDays)) {
+			_, _ = fmt.Sscan(consent["decayed_days"], &days)
+			if before, ok := timeOf(consent, "decayed_before"); ok && (!hasSince ||
+				since.Before(before) && !(question.countdownDays > 0 && days < question.countdownDays)) {
 				continue
 			}
 		}
-		if !slices.ContainsFunc(d[a.registryTable], func(no row) bool {
+		if !slices.ContainsFunc(d[question.registryTable], func(refusal row) bool {
 			var first, second int
-			_, _ = fmt.Sscan(no["number"], &first)
-			_, _ = fmt.Sscan(yes["number"], &second)
-			return about(no) && slices.Contains([]string{"refused", "withdrawn", "revoked"}, no["state"]) &&
-				!(no["grantee"] == "*" && no["scope"] == "*" && first < second)
+			_, _ = fmt.Sscan(refusal["number"], &first)
+			_, _ = fmt.Sscan(consent["number"], &second)
+			return isAbout(refusal) && slices.Contains([]string{"refused", "withdrawn", "revoked"}, refusal["state"]) &&
+				!(refusal["grantee"] == "*" && refusal["scope"] == "*" && first < second)
 		}) {
 			return true
 		}

@@ -44,20 +44,22 @@ func (s *schema) addRuleDomains(r *rand.Rand) {
 	if r.IntN(3) > 0 {
 		return
 	}
-	plain := map[*table]bool{} // the tables whose key may not have a domain as its type
+	needPlainKey := map[*table]bool{} // the tables whose key may not have a domain as its type
 	for _, t := range s.tables {
-		plain[t] = plain[t] || t.plainOnly || t.countsHiddenRows || t.consentRule != nil || len(t.rule.partsOfKind("registry")) > 0 ||
+		needPlainKey[t] = needPlainKey[t] || t.plainOnly || t.countsHiddenRows || t.consentRule != nil ||
+			len(t.rule.partsOfKind("registry")) > 0 ||
 			slices.ContainsFunc(t.columns, func(c column) bool { return c.isByKeyOnly })
 		for _, d := range t.rule.partsOfKind("derived") {
 			if d.derivation.fromOwnTable || d.derivation.byList {
-				plain[d.targetTable] = true
+				needPlainKey[d.targetTable] = true
 			}
 		}
 	}
 	for _, t := range s.tables {
 		for i := range t.columns {
 			c := &t.columns[i]
-			if ruleDomains[c.kind] == nil || i < t.keyCount && plain[t] || i >= t.keyCount && !c.isReadByRule || c.name == "who" || t.plainOnly || r.IntN(2) == 0 {
+			if ruleDomains[c.kind] == nil || i < t.keyCount && needPlainKey[t] ||
+				i >= t.keyCount && !c.isReadByRule || c.name == "who" || t.plainOnly || r.IntN(2) == 0 {
 				continue
 			}
 			c.domain = pick(r, ruleDomains[c.kind]...)
@@ -134,14 +136,14 @@ func (s *schema) addFeatures(r *rand.Rand) {
 				t.rule = &rule{kind: pick(r, "any", "all"), parts: []*rule{t.rule, part}}
 			}
 		}
-		masked := t.writeCommands == nil && r.IntN(2) == 0
+		mayMask := t.writeCommands == nil && r.IntN(2) == 0
 		for i := t.keyCount; i < len(t.columns); i++ {
 			c := &t.columns[i]
 			switch forms := maskYAML[c.kind]; {
 			case c.isReadByRule:
 			case c.isHidden:
 				c.isByKeyOnly = r.IntN(2) == 0
-			case masked && forms != nil && r.IntN(2) == 0:
+			case mayMask && forms != nil && r.IntN(2) == 0:
 				c.mask = pick(r, forms...)
 			case domainByKind[c.kind] != "" && r.IntN(4) == 0:
 				c.domain = domainByKind[c.kind]
@@ -165,12 +167,12 @@ func (s *schema) hideWritableColumns(r *rand.Rand) {
 		if t.writeCommands == nil || strings.HasPrefix(t.name, "link") || r.IntN(3) > 0 {
 			continue
 		}
-		left := false // a column that agents may change is left
+		hasWritable := false // a column that agents may change is left
 		for i := t.keyCount; i < len(t.columns); i++ {
 			switch c := &t.columns[i]; {
 			case !c.isUnmasked() || c.domain != "":
-			case !left:
-				left = true
+			case !hasWritable:
+				hasWritable = true
 			case r.IntN(3) == 0:
 				c.isHidden = true
 			case maskYAML[c.kind] != nil && r.IntN(4) == 0:
@@ -233,11 +235,11 @@ func (s *schema) isExceptedByContract(t *table, caller map[string]string) bool {
 func (s *schema) credentials() []map[string]string {
 	var out []map[string]string
 	for _, caller := range s.callers {
-		given := maps.Clone(caller)
+		loginAttributes := maps.Clone(caller)
 		if s.hasLiveTeam {
-			delete(given, "team")
+			delete(loginAttributes, "team")
 		}
-		out = append(out, given)
+		out = append(out, loginAttributes)
 	}
 	return out
 }
@@ -315,11 +317,11 @@ func (c column) otherHiddenValue(r *rand.Rand, v string) string {
 	case strings.Contains(c.mask, "month"):
 		return fmt.Sprintf("%s%02d 05:30:00+00", v[:8], 1+r.IntN(28))
 	}
-	seen, ok := c.shownValue(v, true)
+	masked, ok := c.shownValue(v, true)
 	if !ok {
 		return pick(r, "[]", "1", `"`+instance.Marker+`"`)
 	}
-	return strings.TrimSuffix(seen, "}") + pick(r, "}", `, "`+instance.Marker+`": 0}`, `, "l": ["`+instance.Marker+`"]}`, `, "z": {"n": 1}}`)
+	return strings.TrimSuffix(masked, "}") + pick(r, "}", `, "`+instance.Marker+`": 0}`, `, "l": ["`+instance.Marker+`"]}`, `, "z": {"n": 1}}`)
 }
 
 // fetchByKeyCases returns statements that read columns which show by key only. They have the keys of visible and hidden

@@ -47,7 +47,7 @@ var databaseNames = [2]string{"one", "two"}
 func newDatabaseTrio(t testing.TB, mode instance.Mode, s databaseScript) *databaseTrio {
 	t.Helper()
 	st := &databaseTrio{t: t, mode: mode}
-	var behind []instance.Database
+	var databases []instance.Database
 	var agents []instance.Agent
 	// The databases are copies of one database, so that their objects have the same OIDs.
 	database := func() *pgtest.DB {
@@ -58,8 +58,8 @@ func newDatabaseTrio(t testing.TB, mode instance.Mode, s databaseScript) *databa
 	}
 	for i := range st.dbs {
 		st.dbs[i] = database()
-		behind = append(behind, instance.Database{Name: databaseNames[i], DB: st.dbs[i], Policy: s.policy, SearchPath: []string{"public"}})
-		st.materializedFills[i] = instance.Migrate(t, behind[i], mode).Plan.Fills()
+		databases = append(databases, instance.Database{Name: databaseNames[i], DB: st.dbs[i], Policy: s.policy, SearchPath: []string{"public"}})
+		st.materializedFills[i] = instance.Migrate(t, databases[i], mode).Plan.Fills()
 		instance.Exec(t, st.dbs[i], setHashKeySQL())
 		for n, attributes := range s.callers {
 			agents = append(agents, instance.Agent{Name: fmt.Sprintf("%s%d", databaseNames[i], n), Database: databaseNames[i], Attributes: attributes})
@@ -67,7 +67,7 @@ func newDatabaseTrio(t testing.TB, mode instance.Mode, s databaseScript) *databa
 	}
 	st.visibleOnlyDB = database()
 	instance.Exec(t, st.visibleOnlyDB, s.dropColumns)
-	st.proxy = instance.Serve(t, mode, behind, agents)
+	st.proxy = instance.Serve(t, mode, databases, agents)
 	st.visibleOnlyConn = instance.ConnectSuperuser(t, st.visibleOnlyDB)
 	for i, db := range []*pgtest.DB{st.dbs[0], st.dbs[1], st.visibleOnlyDB} {
 		st.writers[i] = instance.ConnectSuperuser(t, db)
@@ -76,10 +76,10 @@ func newDatabaseTrio(t testing.TB, mode instance.Mode, s databaseScript) *databa
 }
 
 // load fills the three databases.
-func (st *databaseTrio) load(one, two, alone string) {
+func (st *databaseTrio) load(one, two, visibleSQL string) {
 	st.t.Helper()
-	st.visibleLoad = alone
-	for i, sql := range []string{one, two, alone} {
+	st.visibleLoad = visibleSQL
+	for i, sql := range []string{one, two, visibleSQL} {
 		for n, part := range strings.SplitN(sql, materializePoint, 2) {
 			if n > 0 {
 				st.fillMaterialized(i)
@@ -301,14 +301,14 @@ func (st *databaseTrio) isOrderUndefined(c testCase, i int, a, b instance.Answer
 	}
 	// SQL does not define which visible value fails first. If the proxy replaces an error's message, only the code is
 	// comparable.
-	known := st.visibleLoad + strings.Join(c.messages, " ")
-	explained := func(x instance.Answer) bool {
+	visibleTexts := st.visibleLoad + strings.Join(c.messages, " ")
+	isExplained := func(x instance.Answer) bool {
 		if possible[answerOutcome(x)] {
 			return true
 		}
 		parts := strings.Split(x.Message, `"`)
 		for i := 1; i < len(parts); i += 2 {
-			if !strings.Contains(known, parts[i]) {
+			if !strings.Contains(visibleTexts, parts[i]) {
 				return false
 			}
 		}
@@ -316,9 +316,9 @@ func (st *databaseTrio) isOrderUndefined(c testCase, i int, a, b instance.Answer
 	}
 	// Nor does SQL define whether a failing value comes before the row that exceeds a limit.
 	if a.Err != "" && b.Err != "" && (a.Code == limitExceededCode || b.Code == limitExceededCode) {
-		return (a.Code == limitExceededCode || explained(a)) && (b.Code == limitExceededCode || explained(b))
+		return (a.Code == limitExceededCode || isExplained(a)) && (b.Code == limitExceededCode || isExplained(b))
 	}
-	return explained(a) && explained(b)
+	return isExplained(a) && isExplained(b)
 }
 
 // limitExceededCode is the SQLSTATE of an error by which a limit ends a result.

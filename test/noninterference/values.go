@@ -32,10 +32,10 @@ func Values(t testing.TB, cfg Config) Report {
 
 func (r *runner) runValues(seed uint64, mode instance.Mode) {
 	s := newContractSchema(seed)
-	text := databaseScript{ddl: s.ddl(), policy: s.policy(), callers: s.callers}
+	script := databaseScript{ddl: s.ddl(), policy: s.policy(), callers: s.callers}
 	scope := &instance.Scope{TB: r.t}
 	defer scope.End()
-	st := newDatabaseTrio(scope, mode, text)
+	st := newDatabaseTrio(scope, mode, script)
 	st.countsHiddenRows = true // a column by key does not exist for other statements, so that the visible rows alone answer differently
 	defer st.reconnectAgents()
 	rng := rand.New(rand.NewPCG(seed, 41))
@@ -54,7 +54,7 @@ func (r *runner) runValues(seed uint64, mode instance.Mode) {
 		if w.IntN(3) == 0 {
 			c = w.nextCase()
 		}
-		r.tryCase(st, c, text, loads, seed)
+		r.tryCase(st, c, script, loads, seed)
 		if r.Report.Cases >= r.Config.Cases || r.isDone() {
 			break
 		}
@@ -275,7 +275,7 @@ func (w *statementWriter) columnAtPlace() testCase {
 	var out strings.Builder
 	for i := range len(sql) {
 		name, ok := names[sql[i]]
-		if alone := (i == 0 || !isLetter(sql[i-1])) && (i+1 == len(sql) || !isLetter(sql[i+1])); ok && alone {
+		if isWord := (i == 0 || !isLetter(sql[i-1])) && (i+1 == len(sql) || !isLetter(sql[i+1])); ok && isWord {
 			out.WriteString(name)
 		} else {
 			out.WriteByte(sql[i])

@@ -88,9 +88,9 @@ var foundWrites = []struct {
 // An agent updates and deletes rows that a search finds. The answers, and the rows afterwards, must be those of a copy
 // without the hidden rows.
 func TestWritesOfSearchResults(t *testing.T) {
-	database := func(more string) *pgtest.DB {
+	database := func(moreSQL string) *pgtest.DB {
 		db := pgtest.Database(t)
-		instance.Exec(t, db, foundSchema+more)
+		instance.Exec(t, db, foundSchema+moreSQL)
 		return db
 	}
 	const state = "SELECT id, title, body, meta, n, found, changed = now() FROM doc ORDER BY id; SELECT id, doc " +
@@ -167,10 +167,10 @@ func TestWritesOfConcurrentlyChangedRows(t *testing.T) {
 		"by what is asked beside it":  "UPDATE doc SET body = 'lake', title = NULL WHERE id = 7; UPDATE doc SET body = 'a lake of lakes' WHERE id = 42",
 		"and gone":                    "DELETE FROM doc WHERE id IN (7, 42)",
 	}
-	run := func(what, change string, filter string, agent bool) string {
+	runWrite := func(label, change string, filter string, agent bool) string {
 		db := pgtest.Database(t)
 		instance.Exec(t, db, foundSchema+filter)
-		other, watch := instance.Connect(t, db.DSN("postgres", "")), instance.Connect(t, db.DSN("postgres", ""))
+		other, monitor := instance.Connect(t, db.DSN("postgres", "")), instance.Connect(t, db.DSN("postgres", ""))
 		c := instance.Connect(t, db.DSN("postgres", ""))
 		if agent {
 			d := instance.Database{Name: "found", DB: db, Policy: foundPolicy, SearchPath: []string{"public"}}
@@ -180,26 +180,26 @@ func TestWritesOfConcurrentlyChangedRows(t *testing.T) {
 			t.Fatal(a.Err)
 		}
 		if a := instance.Ask(other, change); a.Err != "" {
-			t.Fatal(what, a.Err)
+			t.Fatal(label, a.Err)
 		}
 		done := make(chan string, 1)
 		go func() { done <- instance.Ask(c, write).SortedString() }()
 		for end := time.Now().Add(tier.Patience); len(done) == 0 && time.Now().Before(end); { // until it waits for a lock, or is done
-			if strings.Contains(instance.Ask(watch,
+			if strings.Contains(instance.Ask(monitor,
 				"SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()").SortedString(), "\n1") {
 				break
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
 		instance.Ask(other, "COMMIT")
-		return <-done + "\n" + instance.Ask(watch, "SELECT id, n, body FROM doc WHERE person < 3 ORDER BY id").String()
+		return <-done + "\n" + instance.Ask(monitor, "SELECT id, n, body FROM doc WHERE person < 3 ORDER BY id").String()
 	}
-	for what, change := range changes {
-		if got, want := run(what, change, "", true), run(what, change, foundFilter, false); got != want {
-			t.Errorf("%s:\n%s\nfiltered copy:\n%s", what, instance.Truncate(got), instance.Truncate(want))
+	for label, change := range changes {
+		if got, want := runWrite(label, change, "", true), runWrite(label, change, foundFilter, false); got != want {
+			t.Errorf("%s:\n%s\nfiltered copy:\n%s", label, instance.Truncate(got), instance.Truncate(want))
 		}
 	}
-	if got := run("theirs who do not consent", "UPDATE doc SET person = 3 WHERE id = 7",
+	if got := runWrite("theirs who do not consent", "UPDATE doc SET person = 3 WHERE id = 7",
 		"", true); strings.Contains(got, "\n7\t1007\t") || !strings.Contains(got, "\n42\t1042\t") {
 		t.Errorf("a row that became somebody's who does not consent: %s", got)
 	}

@@ -15,10 +15,10 @@ import (
 func TestMaterialisedViewsAndOlderSnapshots(t *testing.T) {
 	tier.All(t)
 	s := schemaNamed(t, "crm")
-	behind := s.BehindProxy(t)
-	instance.Exec(t, behind.DB, "CREATE VIEW busy AS SELECT account, sum(tickets) AS n FROM account_month GROUP BY account")
-	behind.Policy = strings.Replace(behind.Policy, "views:\n", "views:\n  busy: {}\n", 1)
-	proxy := instance.Start(t, instance.Auto, behind, s.Attributes)
+	served := s.BehindProxy(t)
+	instance.Exec(t, served.DB, "CREATE VIEW busy AS SELECT account, sum(tickets) AS n FROM account_month GROUP BY account")
+	served.Policy = strings.Replace(served.Policy, "views:\n", "views:\n  busy: {}\n", 1)
+	proxy := instance.Start(t, instance.Auto, served, s.Attributes)
 	ctx := context.Background()
 	const repeatable = "BEGIN ISOLATION LEVEL REPEATABLE READ"
 	for _, c := range []struct {

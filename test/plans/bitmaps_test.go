@@ -43,10 +43,10 @@ var bitmaps = []struct{ name, sql string }{
 }
 
 // multiples returns a list of the first n multiples of a number.
-func multiples(n, of int) string {
+func multiples(n, factor int) string {
 	var out []string
 	for i := range n {
-		out = append(out, strconv.Itoa((i+1)*of))
+		out = append(out, strconv.Itoa((i+1)*factor))
 	}
 	return strings.Join(out, ", ")
 }
@@ -67,7 +67,7 @@ func TestBitmaps(t *testing.T) {
 	}
 	w := migrate(t, super, bitmapRules)
 	agent := db.Connect(t, migrations.DefaultAgentRole)
-	sessions(t, agent, agent)
+	configureSessions(t, agent, agent)
 	columns := [][]string{verdict.HardenedPlanStatements[:1], verdict.HardenedPlanStatements[1:2], verdict.HardenedPlanStatements}
 	var table strings.Builder
 	table.WriteString("| query | path | auto, ms | policies first | no bitmaps | all three |\n|---|---|---:|---:|---:|---:|\n")
@@ -77,17 +77,17 @@ func TestBitmaps(t *testing.T) {
 		if len(res.SearchedByKey) > 0 {
 			path += ", by key"
 		}
-		planned(t, agent, res)
+		usePlanSettings(t, agent, res)
 		reseal()
-		want, base := count(t, agent, text), cpu(t, agent, text, reseal)
+		want, base := digestRows(t, agent, text), cpu(t, agent, text, reseal)
 		fmt.Fprintf(&table, "| %s | %s | %.3g", c.name, path, base)
 		for _, settings := range columns {
-			planned(t, agent, res)
+			usePlanSettings(t, agent, res)
 			for _, setting := range settings {
 				exec(t, agent, strings.Replace(setting, "SET LOCAL", "SET", 1))
 			}
 			reseal()
-			if got := count(t, agent, text); got != want {
+			if got := digestRows(t, agent, text); got != want {
 				t.Errorf("%s: %q, else %q\n%s", c.name, got, want, text)
 			}
 			fmt.Fprintf(&table, " | %.2f×", cpu(t, agent, text, reseal)/base)
@@ -97,7 +97,7 @@ func TestBitmaps(t *testing.T) {
 	}
 	fmt.Print(table.String())
 	if out := os.Getenv("PLANS_OUT"); out != "" {
-		write(t, out, "<!-- bitmaps: written by make bench-plans -->\n",
+		writeTable(t, out, "<!-- bitmaps: written by make bench-plans -->\n",
 			fmt.Sprintf("%d readings, PostgreSQL %s, load average %s:\n\n", rows, pgtest.Binaries().Version, load()), table.String())
 	}
 }

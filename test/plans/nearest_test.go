@@ -71,7 +71,7 @@ func TestNearest(t *testing.T) {
 	}
 	var points []string
 	for i := range 20 {
-		points = append(points, texts(t, super, fmt.Sprintf("SELECT emb::text FROM chunks WHERE id = %d", 1+(i*7919+13)%rows))[0])
+		points = append(points, firstColumn(t, super, fmt.Sprintf("SELECT emb::text FROM chunks WHERE id = %d", 1+(i*7919+13)%rows))[0])
 	}
 	for _, part := range []struct{ share, rule, hand, member string }{
 		{"100 %", "status: { column: state, is: shared }", "state = 'shared'", "1"},
@@ -79,18 +79,18 @@ func TestNearest(t *testing.T) {
 		{"1 %", "own: { column: member, is: member }", "member = 2", "2"},
 		{"0.01 %", "own: { column: member, is: member }", "member = 3", "3"},
 	} {
-		about, rule := map[string]string{"member": part.member}, " WHERE "+part.hand
+		attributes, rule := map[string]string{"member": part.member}, " WHERE "+part.hand
 		exactRules := strings.Replace(vectorRules, "RULE", "{ "+part.rule+" }", 1)
 		truth := make([][]string, len(points))
 		for i, p := range points {
-			truth[i] = texts(t, super, fmt.Sprintf("SELECT id FROM (SELECT * FROM chunks%s OFFSET 0) AS c ORDER BY emb <-> '%s' LIMIT 10", rule, p))
+			truth[i] = firstColumn(t, super, fmt.Sprintf("SELECT id FROM (SELECT * FROM chunks%s OFFSET 0) AS c ORDER BY emb <-> '%s' LIMIT 10", rule, p))
 		}
 		const search, limit = "SELECT id FROM chunks", " ORDER BY emb <-> '%s' LIMIT 10"
 		recall := func(conn *pgx.Conn, write func(sql string) string, between func(), where string) float64 {
 			found, wanted := 0, 0
 			for i, p := range points {
 				between()
-				got := texts(t, conn, write(search+where+fmt.Sprintf(limit, p)))
+				got := firstColumn(t, conn, write(search+where+fmt.Sprintf(limit, p)))
 				if len(got) != len(truth[i]) {
 					t.Errorf("%s: %d rows of %d", part.share, len(got), len(truth[i]))
 				}
@@ -104,12 +104,12 @@ func TestNearest(t *testing.T) {
 			return float64(found) / float64(wanted)
 		}
 		first := fmt.Sprintf(limit, points[0])
-		plain := func(sql string) string { return sql }
+		unchanged := func(sql string) string { return sql }
 		base := cpu(t, hand, search+rule+first, nil)
-		cells := []string{part.share, fmt.Sprintf("%.3g", base), fmt.Sprintf("%.3f", recall(hand, plain, func() {}, rule))}
+		cells := []string{part.share, fmt.Sprintf("%.3g", base), fmt.Sprintf("%.3f", recall(hand, unchanged, func() {}, rule))}
 		for _, rules := range []string{strings.Replace(exactRules, "rows:", "approximate: accept, rows:", 1), exactRules} {
 			w := migrate(t, super, rules)
-			w.about = about
+			w.attributes = attributes
 			write := func(sql string) string { out, _ := w.text(t, rewrite.AutoMode, true, sql); return out }
 			seal := func() { w.reseal(t, agent) }
 			cells = append(cells, fmt.Sprintf("%.2f×", cpu(t, agent, write(search+first), seal)/base), fmt.Sprintf("%.3f", recall(agent, write, seal, "")))
@@ -124,14 +124,14 @@ func TestNearest(t *testing.T) {
 	}
 	fmt.Print(table.String())
 	if out := os.Getenv("PLANS_OUT"); out != "" {
-		write(t, out, "<!-- vectors: written by make bench-plans -->\n",
+		writeTable(t, out, "<!-- vectors: written by make bench-plans -->\n",
 			fmt.Sprintf("%d chunks of %d dimensions, top 10, PostgreSQL %s, load average %s:\n\n", rows, dimensions,
 				pgtest.Binaries().Version, load()), table.String())
 	}
 }
 
 // firstColumn returns the first column of a query's rows.
-func texts(t *testing.T, conn *pgx.Conn, sql string) []string {
+func firstColumn(t *testing.T, conn *pgx.Conn, sql string) []string {
 	t.Helper()
 	results, err := conn.PgConn().Exec(context.Background(), sql).ReadAll()
 	if err != nil {

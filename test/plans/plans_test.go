@@ -82,7 +82,7 @@ func TestPlans(t *testing.T) {
 	w := migrate(t, super, rules)
 	hand := db.Connect(t, "postgres")
 	agent := db.Connect(t, migrations.DefaultAgentRole)
-	sessions(t, hand, agent)
+	configureSessions(t, hand, agent)
 	var table strings.Builder
 	table.WriteString("| query | by hand, ms | row security | with its hint | auto | path | both | " +
 		"prepared: by hand, ms | auto | both |\n|---|---:|---:|---:|---:|---|---:|---:|---:|---:|\n")
@@ -93,12 +93,12 @@ func TestPlans(t *testing.T) {
 		auto, signedRes := w.text(t, rewrite.AutoMode, true, c.sql)
 		both, _ := w.text(t, rewrite.InjectedMode, true, c.sql)
 		w.reseal(t, agent)
-		planned(t, agent, signedRes)
+		usePlanSettings(t, agent, signedRes)
 		base := cpu(t, hand, c.hand, nil)
-		want := count(t, hand, c.hand)
+		want := digestRows(t, hand, c.hand)
 		cell := func(sql string) string {
 			w.reseal(t, agent)
-			if got := count(t, agent, sql); got != want {
+			if got := digestRows(t, agent, sql); got != want {
 				t.Errorf("%s: %q, by hand %q\n%s", c.name, got, want, sql)
 			}
 			return fmt.Sprintf("%.2f×", cpu(t, agent, sql, func() { w.reseal(t, agent) })/base)
@@ -108,33 +108,34 @@ func TestPlans(t *testing.T) {
 		if !hintedRes.UseHash {
 			hint = "none given"
 		}
-		handPrepared := prepared(t, hand, c.hand, nil)
-		cellPrepared := func(sql string) string {
-			return fmt.Sprintf("%.2f×", prepared(t, agent, sql, func() { w.reseal(t, agent) })/handPrepared)
+		handPrepared := preparedCPU(t, hand, c.hand, nil)
+		preparedCell := func(sql string) string {
+			return fmt.Sprintf("%.2f×", preparedCPU(t, agent, sql, func() { w.reseal(t, agent) })/handPrepared)
 		}
 		fmt.Fprintf(&table, "| %s | %.3g | %s | %s | %s | %s | %s | %.3g | %s | %s |\n",
-			c.name, base, cell(plain), hint, cell(auto), path, cell(both), handPrepared, cellPrepared(auto), cellPrepared(both))
+			c.name, base, cell(plain), hint, cell(auto), path, cell(both), handPrepared, preparedCell(auto), preparedCell(both))
 		fmt.Printf("plans: %-16s %s\n", c.name, time.Since(began).Round(time.Second))
 	}
 	fmt.Print(table.String())
 	hardened := hardenedPlans(t, w, agent)
 	fmt.Print(hardened)
-	kept, filled := materializedPlans(t, super, hand, agent)
-	fmt.Print(kept)
-	bought := shopPlans(t, rows)
-	fmt.Print(bought)
+	materialized, filled := materializedPlans(t, super, hand, agent)
+	fmt.Print(materialized)
+	shop := shopPlans(t, rows)
+	fmt.Print(shop)
 	if out := os.Getenv("PLANS_OUT"); out != "" {
-		write(t, out, "<!-- table: written by make bench-plans -->\n", caption(rows), table.String())
-		write(t, out, "<!-- hardened: written by make bench-plans -->\n",
+		writeTable(t, out, "<!-- table: written by make bench-plans -->\n", caption(rows), table.String())
+		writeTable(t, out, "<!-- hardened: written by make bench-plans -->\n",
 			fmt.Sprintf("%d memories, PostgreSQL %s:\n\n", rows, pgtest.Binaries().Version), hardened)
-		write(t, out, "<!-- materialized: written by make bench-plans -->\n", fmt.Sprintf("%d memories; filling in took %s:\n\n", rows, filled), kept)
-		write(t, out, "<!-- a shop: written by make bench-plans -->\n", fmt.Sprintf("%d orders, load average %s:\n\n", rows/2, load()), bought)
+		writeTable(t, out, "<!-- materialized: written by make bench-plans -->\n",
+			fmt.Sprintf("%d memories; filling in took %s:\n\n", rows, filled), materialized)
+		writeTable(t, out, "<!-- a shop: written by make bench-plans -->\n", fmt.Sprintf("%d orders, load average %s:\n\n", rows/2, load()), shop)
 	}
 }
 
 // configureSessions gives both connections the memory settings of an agent's session, and the agent's connection also
 // the join limits.
-func sessions(t *testing.T, hand, agent *pgx.Conn) {
+func configureSessions(t *testing.T, hand, agent *pgx.Conn) {
 	t.Helper()
 	for _, conn := range []*pgx.Conn{hand, agent} {
 		exec(t, conn, settings+fmt.Sprintf("SET work_mem = '%dMB'; SET hash_mem_multiplier = %d", rewrite.WorkMemMB,
@@ -155,10 +156,10 @@ func hardenedPlans(t *testing.T, w *world, agent *pgx.Conn) string {
 			"SELECT count(*) FROM memories WHERE owner_id IN (17, 18, 19) AND occurred_at > '2020-01-01'", ""}) {
 		sql, _ := w.text(t, rewrite.RowSecurityMode, true, c.sql)
 		exec(t, agent, "RESET cpu_operator_cost; RESET enable_bitmapscan; RESET plan_cache_mode")
-		plain, plainPrepared := cpu(t, agent, sql, reseal), prepared(t, agent, sql, reseal)
+		plain, plainPrepared := cpu(t, agent, sql, reseal), preparedCPU(t, agent, sql, reseal)
 		with := cpu(t, agent, verdict.WithHardenedPlan(sql), reseal)
 		exec(t, agent, strings.ReplaceAll(verdict.HardenedPlanPrefix, "SET LOCAL", "SET"))
-		withPrepared := prepared(t, agent, sql, reseal)
+		withPrepared := preparedCPU(t, agent, sql, reseal)
 		fmt.Fprintf(&table, "| %s | %.3g | %.2f× | %.3g | %.2f× |\n", c.name, plain, with/plain, plainPrepared, withPrepared/plainPrepared)
 		fmt.Printf("plans: %s hardened\n", c.name)
 	}
@@ -188,19 +189,19 @@ func materializedPlans(t *testing.T, super, hand, agent *pgx.Conn) (string, time
 	for _, c := range classes {
 		rows, _ := w.text(t, rewrite.RowSecurityMode, true, c.sql)
 		auto, res := w.text(t, rewrite.AutoMode, true, c.sql)
-		want := count(t, hand, c.hand)
-		base, basePrepared := cpu(t, hand, c.hand, nil), prepared(t, hand, c.hand, nil)
-		var once, often []string
+		want := digestRows(t, hand, c.hand)
+		base, basePrepared := cpu(t, hand, c.hand, nil), preparedCPU(t, hand, c.hand, nil)
+		var onceCells, preparedCells []string
 		for _, sql := range []string{rows, auto} {
 			w.reseal(t, agent)
-			if got := count(t, agent, sql); got != want {
+			if got := digestRows(t, agent, sql); got != want {
 				t.Errorf("%s, kept: %q, by hand %q\n%s", c.name, got, want, sql)
 			}
-			once = append(once, fmt.Sprintf("%.2f×", cpu(t, agent, sql, func() { w.reseal(t, agent) })/base))
-			often = append(often, fmt.Sprintf("%.2f×", prepared(t, agent, sql, func() { w.reseal(t, agent) })/basePrepared))
+			onceCells = append(onceCells, fmt.Sprintf("%.2f×", cpu(t, agent, sql, func() { w.reseal(t, agent) })/base))
+			preparedCells = append(preparedCells, fmt.Sprintf("%.2f×", preparedCPU(t, agent, sql, func() { w.reseal(t, agent) })/basePrepared))
 		}
-		fmt.Fprintf(&table, "| %s | %.3g | %s | %s | %.3g | %s |\n", c.name, base, strings.Join(once, " | "),
-			pathOf(res), basePrepared, strings.Join(often, " | "))
+		fmt.Fprintf(&table, "| %s | %.3g | %s | %s | %.3g | %s |\n", c.name, base, strings.Join(onceCells, " | "),
+			pathOf(res), basePrepared, strings.Join(preparedCells, " | "))
 		fmt.Printf("plans: %-16s kept\n", c.name)
 	}
 	return table.String(), filled
@@ -215,12 +216,12 @@ func pathOf(r *rewrite.Result) string {
 
 // world is a migrated database.
 type world struct {
-	snap  *catalog.Snapshot
-	pol   *policy.Policy
-	plan  *rls.Plan
-	sizes catalog.Sizes
-	key   seal.Key
-	about map[string]string // the attributes of the agent
+	snap       *catalog.Snapshot
+	pol        *policy.Policy
+	plan       *rls.Plan
+	sizes      catalog.Sizes
+	key        seal.Key
+	attributes map[string]string // the attributes of the agent
 }
 
 // text returns the statement that the proxy would send for an agent's statement. With hinted, it knows how large the
@@ -303,7 +304,7 @@ func migrate(t *testing.T, conn *pgx.Conn, rules string) *world {
 func (w *world) reseal(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
 	value := w.key.Seal(seal.Claims{Nonce: 1, PID: conn.PgConn().PID(), Expires: time.Now().Add(seal.SealLifetime),
-		Profile: "p", Attributes: w.about})
+		Profile: "p", Attributes: w.attributes})
 	if _, err := conn.Exec(context.Background(), "SELECT set_config('pgconsent.seal', $1, false)", pgx.QueryExecModeExec, value); err != nil {
 		t.Fatal(err)
 	}
@@ -313,12 +314,12 @@ func (w *world) reseal(t *testing.T, conn *pgx.Conn) {
 // for each figure, because the process may answer before its time is accounted.
 func cpu(t *testing.T, conn *pgx.Conn, sql string, between func()) float64 {
 	t.Helper()
-	return least(t, conn, func() { exec(t, conn, sql) }, between)
+	return leastTime(t, conn, func() { exec(t, conn, sql) }, between)
 }
 
-// prepared returns the same for a prepared statement, after enough executions for the server to choose between generic
+// preparedCPU returns the same for a prepared statement, after enough executions for the server to choose between generic
 // and custom plans.
-func prepared(t *testing.T, conn *pgx.Conn, sql string, between func()) float64 {
+func preparedCPU(t *testing.T, conn *pgx.Conn, sql string, between func()) float64 {
 	t.Helper()
 	ctx := context.Background()
 	if between != nil {
@@ -336,10 +337,10 @@ func prepared(t *testing.T, conn *pgx.Conn, sql string, between func()) float64 
 	for range 3 {
 		run()
 	}
-	return least(t, conn, run, between)
+	return leastTime(t, conn, run, between)
 }
 
-func least(t *testing.T, conn *pgx.Conn, run func(), between func()) float64 {
+func leastTime(t *testing.T, conn *pgx.Conn, run func(), between func()) float64 {
 	t.Helper()
 	const shortest = 20 // the shortest measurement, in milliseconds
 	var times []float64
@@ -348,11 +349,11 @@ func least(t *testing.T, conn *pgx.Conn, run func(), between func()) float64 {
 		if between != nil {
 			between()
 		}
-		before := spent(t, conn)
+		before := serverTime(t, conn)
 		for range runs {
 			run()
 		}
-		took := spent(t, conn) - before
+		took := serverTime(t, conn) - before
 		if took < shortest && runs < 1<<12 {
 			runs *= 2
 			continue
@@ -365,7 +366,7 @@ func least(t *testing.T, conn *pgx.Conn, run func(), between func()) float64 {
 	return slices.Min(times)
 }
 
-func spent(t *testing.T, conn *pgx.Conn) float64 {
+func serverTime(t *testing.T, conn *pgx.Conn) float64 {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", conn.PgConn().PID()))
 	if err != nil {
@@ -379,7 +380,7 @@ func spent(t *testing.T, conn *pgx.Conn) float64 {
 }
 
 // digestRows returns the number of a query's rows and a digest of them that does not depend on their order.
-func count(t *testing.T, conn *pgx.Conn, sql string) string {
+func digestRows(t *testing.T, conn *pgx.Conn, sql string) string {
 	t.Helper()
 	results, err := conn.PgConn().Exec(context.Background(), sql).ReadAll()
 	if err != nil {
@@ -421,7 +422,7 @@ func load() string {
 }
 
 // writeTable replaces the text between two marks of a page by a caption and a table.
-func write(t *testing.T, page, begin, of, table string) {
+func writeTable(t *testing.T, page, begin, heading, table string) {
 	t.Helper()
 	const end = "<!-- end of table -->\n"
 	text, err := os.ReadFile(page)
@@ -433,13 +434,13 @@ func write(t *testing.T, page, begin, of, table string) {
 	if !ok || !ok2 {
 		t.Fatalf("%s has no table", page)
 	}
-	if err := os.WriteFile(page, []byte(before+begin+of+table+"\n"+end+after), 0o644); err != nil {
+	if err := os.WriteFile(page, []byte(before+begin+heading+table+"\n"+end+after), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // usePlanSettings sets the planner settings that the proxy would use for this statement.
-func planned(t *testing.T, agent *pgx.Conn, res *rewrite.Result) {
+func usePlanSettings(t *testing.T, agent *pgx.Conn, res *rewrite.Result) {
 	t.Helper()
 	exec(t, agent, "RESET cpu_operator_cost; RESET enable_bitmapscan; RESET plan_cache_mode")
 	if res.HardenedReason != "" {

@@ -34,7 +34,7 @@ var byHand = strings.NewReplacer(
 	"CUSTOMERS", "c.tenant_id = 3 AND c.consent = 'granted'",
 	"TICKETS", "t.tenant_id = 3 AND (t.assignee_id = 33 OR t.acl && '{g1,g2,g3,*}')")
 
-var shop = []struct{ name, sql, hand string }{
+var shopQueries = []struct{ name, sql, hand string }{
 	{"order by id", "SELECT total FROM orders WHERE id = 4243", "SELECT total FROM orders o WHERE id = 4243 AND ORDERS"},
 	{"a customer's latest", "SELECT id, total FROM orders WHERE customer_id = 78 ORDER BY placed_at DESC LIMIT 10",
 		"SELECT id, total FROM orders o WHERE customer_id = 78 AND ORDERS ORDER BY placed_at DESC LIMIT 10"},
@@ -88,22 +88,22 @@ func shopPlans(t *testing.T, rows int) string {
 		}
 	}
 	w := migrate(t, super, shopRules)
-	w.about = map[string]string{"tenant": "3", "user": "33", "groups": "{g1,g2,g3}"}
+	w.attributes = map[string]string{"tenant": "3", "user": "33", "groups": "{g1,g2,g3}"}
 	hand, agent := db.Connect(t, "postgres"), db.Connect(t, migrations.DefaultAgentRole)
-	sessions(t, hand, agent)
+	configureSessions(t, hand, agent)
 	var table strings.Builder
 	table.WriteString("| query | by hand, ms | auto, ms | | path |\n|---|---:|---:|---:|---|\n")
-	for _, c := range shop {
+	for _, c := range shopQueries {
 		began := time.Now()
 		text, res := w.text(t, rewrite.AutoMode, true, c.sql)
-		planned(t, agent, res)
-		by := byHand.Replace(c.hand)
+		usePlanSettings(t, agent, res)
+		handText := byHand.Replace(c.hand)
 		w.reseal(t, agent)
-		if got, want := count(t, agent, text), count(t, hand, by); got != want {
+		if got, want := digestRows(t, agent, text), digestRows(t, hand, handText); got != want {
 			t.Errorf("%s: %q, by hand %q\n%s", c.name, got, want, text)
 		}
-		base, ours := cpu(t, hand, by, nil), cpu(t, agent, text, func() { w.reseal(t, agent) })
-		fmt.Fprintf(&table, "| %s | %.3g | %.3g | %.2f× | %s |\n", c.name, base, ours, ours/base, pathOf(res))
+		base, agentTime := cpu(t, hand, handText, nil), cpu(t, agent, text, func() { w.reseal(t, agent) })
+		fmt.Fprintf(&table, "| %s | %.3g | %.3g | %.2f× | %s |\n", c.name, base, agentTime, agentTime/base, pathOf(res))
 		fmt.Printf("plans: %-20s %s\n", c.name, time.Since(began).Round(time.Second))
 	}
 	return table.String()

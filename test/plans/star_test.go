@@ -32,9 +32,9 @@ func starRule(row string) string {
 		"EXISTS (SELECT 1 FROM stores y WHERE y.id = " + row + ".store AND y.tenant = 1)"
 }
 
-// star has queries with placeholders for the rules in their WHERE clauses. Without " AND SALES" and the like they are
+// starQueries has queries with placeholders for the rules in their WHERE clauses. Without " AND SALES" and the like they are
 // what an agent writes.
-var star = []struct{ name, sql string }{
+var starQueries = []struct{ name, sql string }{
 	{"count and sum", "SELECT count(*), sum(f.qty) FROM sales f WHERE true AND SALES"},
 	{"by brand", "SELECT i.brand, sum(f.qty * f.price) FROM sales f JOIN items i ON i.id = f.item WHERE true AND SALES GROUP BY 1 ORDER BY 2 DESC"},
 	{"by brand of a year and category", "SELECT i.brand, sum(f.qty * f.price) FROM sales f JOIN items i ON i.id = f.item JOIN dates d ON d.id = f.day " +
@@ -63,12 +63,12 @@ func TestStar(t *testing.T) {
 	}
 	tables := "| query | by hand, ms | auto | path | by hand, ms | auto | path |\n|---|---:|---:|---|---:|---:|---|\n"
 	small, large := starPlans(t, 30_000), starPlans(t, rows)
-	for i, c := range star {
+	for i, c := range starQueries {
 		tables += "| " + c.name + small[i] + large[i] + " |\n"
 	}
 	fmt.Print(tables)
 	if out := os.Getenv("PLANS_OUT"); out != "" {
-		write(t, out, "<!-- a star: written by make bench-plans -->\n",
+		writeTable(t, out, "<!-- a star: written by make bench-plans -->\n",
 			fmt.Sprintf("30000 sales, and %d, load average %s:\n\n", rows, load()), tables)
 	}
 }
@@ -84,20 +84,20 @@ func starPlans(t *testing.T, sales int) (cells []string) {
 		}
 	}
 	w := migrate(t, super, starRules)
-	w.about = map[string]string{"tenant": "1"}
+	w.attributes = map[string]string{"tenant": "1"}
 	hand, agent := db.Connect(t, "postgres"), db.Connect(t, migrations.DefaultAgentRole)
-	sessions(t, hand, agent)
-	ours := strings.NewReplacer(" AND SALES", "", " AND RETURNS", "", " AND s.tenant = 1", "", " AND c.consent = 'yes'", "")
-	for _, c := range star {
-		text, res := w.text(t, rewrite.AutoMode, true, ours.Replace(c.sql))
-		planned(t, agent, res)
-		by := starByHand.Replace(c.sql)
+	configureSessions(t, hand, agent)
+	withoutRules := strings.NewReplacer(" AND SALES", "", " AND RETURNS", "", " AND s.tenant = 1", "", " AND c.consent = 'yes'", "")
+	for _, c := range starQueries {
+		text, res := w.text(t, rewrite.AutoMode, true, withoutRules.Replace(c.sql))
+		usePlanSettings(t, agent, res)
+		handText := starByHand.Replace(c.sql)
 		w.reseal(t, agent)
-		if got, want := count(t, agent, text), count(t, hand, by); got != want && !strings.Contains(c.sql, "now()") {
+		if got, want := digestRows(t, agent, text), digestRows(t, hand, handText); got != want && !strings.Contains(c.sql, "now()") {
 			t.Errorf("%s: %q, by hand %q\n%s", c.name, got, want, text)
 		}
-		base, took := cpu(t, hand, by, nil), cpu(t, agent, text, func() { w.reseal(t, agent) })
-		cells = append(cells, fmt.Sprintf(" | %.3g | %.2f× | %s", base, took/base, pathOf(res)))
+		base, agentTime := cpu(t, hand, handText, nil), cpu(t, agent, text, func() { w.reseal(t, agent) })
+		cells = append(cells, fmt.Sprintf(" | %.3g | %.2f× | %s", base, agentTime/base, pathOf(res)))
 		fmt.Printf("plans: %d sales, %s\n", sales, c.name)
 	}
 	return cells

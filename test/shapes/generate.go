@@ -122,18 +122,18 @@ var aliasNames = []string{"x", "\"Ünï x\"", "\"select\"", "value", "\"a\"\"b\"
 // operatorStatements makes n statements for every operator at every place. It takes operands and rewritings in turn.
 func operatorStatements(n int) []string {
 	var out []string
-	turn := 0
+	nextIndex := 0
 	next := func(kind string) string {
 		list := operandTexts[kind]
-		turn += 7
-		return list[turn%len(list)]
+		nextIndex += 7
+		return list[nextIndex%len(list)]
 	}
 	for _, place := range expressionPlaces {
 		for o, operator := range binaryOperators {
 			for i := range n {
-				turn += o + 3*i
+				nextIndex += o + 3*i
 				e := strings.NewReplacer("{a}", next(operator.left), "{b}", next(operator.right)).Replace(operator.text)
-				e = rewritings[(o+turn+i)%len(rewritings)](e)
+				e = rewritings[(o+nextIndex+i)%len(rewritings)](e)
 				text, condition := "("+e+")::text", e
 				if operator.kind != "bool" {
 					condition = "(" + e + ") IS NOT NULL"

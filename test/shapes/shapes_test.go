@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-func works(t testing.TB) oracle.Schema {
+func worksSchema(t testing.TB) oracle.Schema {
 	t.Helper()
 	for _, s := range oracle.Schemas {
 		if s.Name == "works" {
@@ -26,15 +26,15 @@ func works(t testing.TB) oracle.Schema {
 }
 
 // allStatements returns all statements: thousands.
-func every() []string { return append(operatorStatements(2), literalSpellings()...) }
+func allStatements() []string { return append(operatorStatements(2), literalSpellings()...) }
 
 // The rewriter must replace names only, and leave every other byte as it is, in every mode. Each statement is tried in
 // one mode, and in the nightly run in all.
 func TestTextIsUntouched(t *testing.T) {
 	tier.All(t)
-	s := works(t)
+	s := worksSchema(t)
 	m := instance.Compile(t, s.BehindProxy(t), instance.SignedViews)
-	all := every()
+	all := allStatements()
 	if len(all) < 5000 {
 		t.Errorf("%d statements", len(all))
 	}
@@ -53,7 +53,7 @@ func TestTextIsUntouched(t *testing.T) {
 				continue
 			}
 			answered++
-			untouched(t, sql, result)
+			checkOnlyNamesReplaced(t, sql, result)
 			if t.Failed() {
 				return
 			}
@@ -67,7 +67,7 @@ func TestTextIsUntouched(t *testing.T) {
 
 // checkOnlyNamesReplaced compares the parts of the statement that were copied. It fails the test unless what was not
 // copied is a whole name.
-func untouched(t *testing.T, sql string, result *rewrite.Result) {
+func checkOnlyNamesReplaced(t *testing.T, sql string, result *rewrite.Result) {
 	t.Helper()
 	before, after := []rune(sql), []rune(result.Text)
 	copied := make([]bool, len(before))
@@ -117,19 +117,19 @@ func untouched(t *testing.T, sql string, result *rewrite.Result) {
 
 // An agent sends these statements. Each must be answered as a filtered copy answers it, or be refused.
 func TestShapesAnswerAsTheFilteredCopy(t *testing.T) {
-	s := works(t)
-	truth := oracle.ReferenceAnswers(t, s)
+	s := worksSchema(t)
+	referenceAnswer := oracle.ReferenceAnswers(t, s)
 	proxies := map[string]*instance.Proxy{}
 	for _, mode := range instance.Modes(instance.Both, instance.SignedViews) {
 		proxy := instance.Start(t, mode, s.BehindProxy(t), s.Attributes)
 		proxies[mode.Name] = proxy
 		agent := proxy.Agent(t, "agent", s.Name)
 		answered, refused, failed, sensitive := 0, 0, 0, 0
-		for i, sql := range every() {
+		for i, sql := range allStatements() {
 			if !tier.IsPicked(i, 12) {
 				continue
 			}
-			want, tells := truth(sql)
+			want, dependsOnHidden := referenceAnswer(sql)
 			got := instance.AskCopy(agent, sql)
 			switch {
 			case agent.IsClosed():
@@ -142,7 +142,7 @@ func TestShapesAnswerAsTheFilteredCopy(t *testing.T) {
 				t.Errorf("%s: %s\nagent:\n%s\nfiltered copy:\n%s", mode.Name, sql, instance.Truncate(got.SortedString()), instance.Truncate(want.SortedString()))
 			default:
 				answered++
-				if tells {
+				if dependsOnHidden {
 					sensitive++
 				}
 			}

@@ -35,22 +35,22 @@ const password = "measured"
 
 // The contenders' names.
 const (
-	direct   = "none"
-	bouncer  = "PgBouncer, session"
-	bouncerT = "PgBouncer, transaction"
-	owner    = "pgconsent, owner"
-	agent    = "pgconsent, agent"
-	agentT   = "pgconsent, agent, transaction"
+	direct             = "none"
+	bouncer            = "PgBouncer, session"
+	bouncerTransaction = "PgBouncer, transaction"
+	owner              = "pgconsent, owner"
+	agent              = "pgconsent, agent"
+	agentTransaction   = "pgconsent, agent, transaction"
 )
 
 // contenderSets are the contenders that are compared with one another.
-type ways struct {
+type contenderSets struct {
 	all    []contender // all contenders; the audit of the agents' is buffered
 	audits []contender // an agent's login with each mode of the audit, named after the mode
 }
 
 // startContenders starts the processes to compare. PgBouncer and pgconsent reach the server by its Unix socket.
-func contenders(t *testing.T, cluster *pgcluster.Cluster) ways {
+func startContenders(t *testing.T, cluster *pgcluster.Cluster) contenderSets {
 	t.Helper()
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "pgconsent")
@@ -58,35 +58,35 @@ func contenders(t *testing.T, cluster *pgcluster.Cluster) ways {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
 	folder := filepath.Join(dir, "demo")
-	access := demo(t, binary, folder, cluster)
-	login := parse(t, access.Owner)
-	there := login.Copy()
-	there.Database = "pgconsent_demo_" + login.Database // the name that the demo gives its database on an existing server
-	var w ways
-	w.all = []contender{{name: direct, dsn: socketAddress(there, cluster)}}
-	for name, mode := range map[string]string{bouncer: "session", bouncerT: "transaction"} {
-		if c, ok := pgbouncer(t, name, mode, there, cluster); ok {
-			w.all = append(w.all, c)
+	access := loadDemo(t, binary, folder, cluster)
+	login := parseDSN(t, access.Owner)
+	database := login.Copy()
+	database.Database = "pgconsent_demo_" + login.Database // the name that the demo gives its database on an existing server
+	var sets contenderSets
+	sets.all = []contender{{name: direct, dsn: socketDSN(database, cluster)}}
+	for name, poolMode := range map[string]string{bouncer: "session", bouncerTransaction: "transaction"} {
+		if c, ok := pgbouncer(t, name, poolMode, database, cluster); ok {
+			sets.all = append(sets.all, c)
 		}
 	}
-	slices.SortStableFunc(w.all[1:], func(a, b contender) int { return strings.Compare(a.name, b.name) })
-	chat := parse(t, access.Agents["chat"])
-	for _, mode := range []string{"off", "buffered", "strict"} {
-		port, pid := serve(t, binary, folder, cluster.SocketDir, mode)
-		c := contender{name: "audit " + mode, dsn: address(chat, "127.0.0.1", port), pid: pid, agent: true}
-		w.audits = append(w.audits, c)
-		if mode == "buffered" {
+	slices.SortStableFunc(sets.all[1:], func(a, b contender) int { return strings.Compare(a.name, b.name) })
+	chat := parseDSN(t, access.Agents["chat"])
+	for _, poolMode := range []string{"off", "buffered", "strict"} {
+		port, pid := serve(t, binary, folder, cluster.SocketDir, poolMode)
+		c := contender{name: "audit " + poolMode, dsn: tcpDSN(chat, "127.0.0.1", port), pid: pid, agent: true}
+		sets.audits = append(sets.audits, c)
+		if poolMode == "buffered" {
 			c.name = agent
-			w.all = append(w.all, contender{name: owner, dsn: address(login, "127.0.0.1", port), pid: pid}, c)
+			sets.all = append(sets.all, contender{name: owner, dsn: tcpDSN(login, "127.0.0.1", port), pid: pid}, c)
 		}
 	}
-	port, pid := serve(t, binary, folder, cluster.SocketDir, "buffered", pooling)
-	w.all = append(w.all, contender{name: agentT, dsn: address(chat, "127.0.0.1", port), pid: pid, agent: true})
-	return w
+	port, pid := serve(t, binary, folder, cluster.SocketDir, "buffered", poolConfig)
+	sets.all = append(sets.all, contender{name: agentTransaction, dsn: tcpDSN(chat, "127.0.0.1", port), pid: pid, agent: true})
+	return sets
 }
 
 // contenderNamed returns the contender with this name; false: it was not started.
-func named(all []contender, name string) (contender, bool) {
+func contenderNamed(all []contender, name string) (contender, bool) {
 	i := slices.IndexFunc(all, func(c contender) bool { return c.name == name })
 	if i < 0 {
 		return contender{}, false
@@ -95,10 +95,10 @@ func named(all []contender, name string) (contender, bool) {
 }
 
 // startPostgres starts a PostgreSQL server for the measurement. It does not sync to disk, since disks are not measured.
-func postgres(t *testing.T) *pgcluster.Cluster {
+func startPostgres(t *testing.T) *pgcluster.Cluster {
 	t.Helper()
 	dir := t.TempDir()
-	open(t, dir)
+	makeReadable(t, dir)
 	cluster, err := pgcluster.Start(t.Context(),
 		pgcluster.Config{Dir: filepath.Join(dir, "postgres"), Password: password, ListensOnTCP: true, NoSync: true,
 			Settings: map[string]string{"max_connections": "3500"}})
@@ -120,10 +120,10 @@ type access struct {
 
 // loadDemo loads the demo's world into the server, and returns the connection strings. The demo's process has ended
 // then.
-func demo(t *testing.T, binary, folder string, cluster *pgcluster.Cluster) access {
+func loadDemo(t *testing.T, binary, folder string, cluster *pgcluster.Cluster) access {
 	t.Helper()
 	super := fmt.Sprintf("postgres://%s:%s@/postgres?host=%s&port=%d", cluster.Superuser, password, url.QueryEscape(cluster.SocketDir), cluster.Port)
-	cmd := exec.Command(binary, "demo", "--postgres", super, "--dir", folder, "--listen", free(t), "--http", free(t), "--json")
+	cmd := exec.Command(binary, "demo", "--postgres", super, "--dir", folder, "--listen", freeAddress(t), "--http", freeAddress(t), "--json")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -144,18 +144,18 @@ func demo(t *testing.T, binary, folder string, cluster *pgcluster.Cluster) acces
 // poolSize is how many connections to the server the sessions of a pool share.
 const poolSize = 20
 
-// pooling is the configuration of a database whose agents share connections.
-var pooling = fmt.Sprintf("    pool: { mode: transaction, size: %d }", poolSize)
+// poolConfig is the configuration of a database whose agents share connections.
+var poolConfig = fmt.Sprintf("    pool: { mode: transaction, size: %d }", poolSize)
 
 // serve starts pgconsent with the demo's configuration, but with its own address, audit mode and upstream. It adds the
 // given lines to the database's section.
-func serve(t *testing.T, binary, folder, upstream, audit string, ofDatabase ...string) (port, pid int) {
+func serve(t *testing.T, binary, folder, upstream, audit string, databaseLines ...string) (port, pid int) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(folder, "pgconsent.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	listen := free(t)
+	listen := freeAddress(t)
 	_, p, _ := net.SplitHostPort(listen)
 	var lines []string
 	section := ""
@@ -172,7 +172,7 @@ func serve(t *testing.T, binary, folder, upstream, audit string, ofDatabase ...s
 		case section == "upstream" && strings.HasPrefix(line, "  host:"):
 			line = "  host: " + upstream
 		case section == "databases" && strings.HasPrefix(line, "    policy:"):
-			lines = append(lines, ofDatabase...)
+			lines = append(lines, databaseLines...)
 		}
 		lines = append(lines, line)
 	}
@@ -183,7 +183,7 @@ func serve(t *testing.T, binary, folder, upstream, audit string, ofDatabase ...s
 		t.Fatal(err)
 	}
 	run(t, binary, "serve", "--config", file)
-	pid = reachable(t, listen)
+	pid = waitForListener(t, listen)
 	port, _ = strconv.Atoi(p)
 	return port, pid
 }
@@ -203,7 +203,7 @@ func pgbouncer(t *testing.T, name, mode string, owner *pgconn.Config, cluster *p
 		size = poolSize
 	}
 	dir := t.TempDir()
-	listen := free(t)
+	listen := freeAddress(t)
 	host, port, _ := net.SplitHostPort(listen)
 	users := filepath.Join(dir, "users.txt")
 	config := filepath.Join(dir, "pgbouncer.ini")
@@ -219,17 +219,17 @@ func pgbouncer(t *testing.T, name, mode string, owner *pgconn.Config, cluster *p
 	}
 	arguments := []string{path, config}
 	if os.Geteuid() == 0 { // PgBouncer refuses to run as root
-		open(t, dir)
-		open(t, cluster.SocketDir)
+		makeReadable(t, dir)
+		makeReadable(t, cluster.SocketDir)
 		arguments = []string{"setpriv", "--reuid=nobody", "--clear-groups", path, config}
 	}
 	run(t, arguments[0], arguments[1:]...)
 	n, _ := strconv.Atoi(port)
-	return contender{name: name, dsn: address(owner, host, n), pid: reachable(t, listen)}, true
+	return contender{name: name, dsn: tcpDSN(owner, host, n), pid: waitForListener(t, listen)}, true
 }
 
 // makeReadable lets other users of the machine into a folder of the test.
-func open(t *testing.T, dir string) {
+func makeReadable(t *testing.T, dir string) {
 	t.Helper()
 	for d := dir; strings.HasPrefix(d, os.TempDir()) && d != os.TempDir(); d = filepath.Dir(d) {
 		if err := os.Chmod(d, 0o755); err != nil {
@@ -263,20 +263,20 @@ func run(t *testing.T, name string, arguments ...string) {
 		}
 		_ = log.Close()
 	})
-	started = cmd.Process.Pid
+	startedPID = cmd.Process.Pid
 }
 
 // startedPID is the process that run has started last. If that is setpriv, it becomes the program that it starts.
-var started int
+var startedPID int
 
 // waitForListener waits until something listens at the address, and returns the process that was started last.
-func reachable(t *testing.T, address string) int {
+func waitForListener(t *testing.T, address string) int {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		c, err := net.Dial("tcp", address)
 		if err == nil {
 			_ = c.Close()
-			return started
+			return startedPID
 		}
 		if time.Now().After(end) {
 			t.Fatal(err)
@@ -284,7 +284,7 @@ func reachable(t *testing.T, address string) int {
 	}
 }
 
-func free(t *testing.T) string {
+func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -294,7 +294,7 @@ func free(t *testing.T) string {
 	return l.Addr().String()
 }
 
-func parse(t *testing.T, dsn string) *pgconn.Config {
+func parseDSN(t *testing.T, dsn string) *pgconn.Config {
 	t.Helper()
 	c, err := pgconn.ParseConfig(dsn)
 	if err != nil {
@@ -303,14 +303,14 @@ func parse(t *testing.T, dsn string) *pgconn.Config {
 	return c
 }
 
-func address(c *pgconn.Config, host string, port int) string {
+func tcpDSN(c *pgconn.Config, host string, port int) string {
 	u := url.URL{Scheme: "postgres", User: url.UserPassword(c.User, c.Password),
 		Host: net.JoinHostPort(host, strconv.Itoa(port)), Path: c.Database, RawQuery: "sslmode=disable"}
 	return u.String()
 }
 
-// socketAddress returns the DSN of the server's Unix socket.
-func socketAddress(c *pgconn.Config, cluster *pgcluster.Cluster) string {
+// socketDSN returns the DSN of the server's Unix socket.
+func socketDSN(c *pgconn.Config, cluster *pgcluster.Cluster) string {
 	u := url.URL{Scheme: "postgres", User: url.UserPassword(c.User, c.Password), Path: "/" + c.Database,
 		RawQuery: url.Values{"host": {cluster.SocketDir}, "port": {strconv.Itoa(cluster.Port)}, "sslmode": {"disable"}}.Encode()}
 	return u.String()
@@ -328,5 +328,5 @@ func connect(t *testing.T, c contender) *pgconn.PgConn {
 	return conn
 }
 
-// onLinux tells whether /proc exists.
-func onLinux() bool { return runtime.GOOS == "linux" }
+// hasProc tells whether /proc exists.
+func hasProc() bool { return runtime.GOOS == "linux" }

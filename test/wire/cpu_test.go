@@ -13,29 +13,29 @@ import (
 const hertz = 100
 
 // processTimes has what /proc says about a process.
-type process struct {
-	parent   int
-	own      float64 // CPU seconds of all of its threads
-	children float64 // CPU seconds of its children that have ended
+type processTimes struct {
+	parent       int
+	ownSeconds   float64 // CPU seconds of all of its threads
+	childSeconds float64 // CPU seconds of its children that have ended
 }
 
 // readProcessTimes reads the times of a process; false: it has ended. See proc(5).
-func look(pid int) (process, bool) {
+func readProcessTimes(pid int) (processTimes, bool) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return process{}, false
+		return processTimes{}, false
 	}
 	_, after, _ := strings.Cut(string(b), ") ")
 	fields := strings.Fields(after)
 	if len(fields) < 15 {
-		return process{}, false
+		return processTimes{}, false
 	}
 	seconds := func(i int) float64 {
 		n, _ := strconv.ParseFloat(fields[i], 64)
 		return n / hertz
 	}
 	parent, _ := strconv.Atoi(fields[1])
-	return process{parent, seconds(11) + seconds(12), seconds(13) + seconds(14)}, true
+	return processTimes{parent, seconds(11) + seconds(12), seconds(13) + seconds(14)}, true
 }
 
 // cpu returns the CPU time of a process with all its threads, in seconds. For pid 0, which means no process, it returns
@@ -45,36 +45,36 @@ func cpu(t *testing.T, pid int) float64 {
 	if pid == 0 {
 		return 0
 	}
-	p, ok := look(pid)
+	p, ok := readProcessTimes(pid)
 	if !ok {
 		t.Fatalf("process %d is gone", pid)
 	}
-	return p.own
+	return p.ownSeconds
 }
 
 // serverCPU returns the CPU time of a PostgreSQL server with all processes that it has had.
 func serverCPU(t *testing.T, postmaster int) float64 {
 	t.Helper()
-	p, ok := look(postmaster)
+	p, ok := readProcessTimes(postmaster)
 	if !ok {
 		t.Fatal("the server is gone")
 	}
-	sum := p.own + p.children
+	sum := p.ownSeconds + p.childSeconds
 	entries, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
 		pid, _ := strconv.Atoi(filepath.Base(e))
-		if child, ok := look(pid); ok && child.parent == postmaster {
-			sum += child.own
+		if child, ok := readProcessTimes(pid); ok && child.parent == postmaster {
+			sum += child.ownSeconds
 		}
 	}
 	return sum
 }
 
 // residentMemory returns the memory of a process, in bytes.
-func resident(t *testing.T, pid int) float64 {
+func residentMemory(t *testing.T, pid int) float64 {
 	t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // writeTables replaces the text between two marks in a file by the tables.
-func write(t *testing.T, file, version, tables string) {
+func writeTables(t *testing.T, file, version, tables string) {
 	t.Helper()
 	const begin, end = "<!-- tables: written by make bench-wire -->\n", "<!-- end of tables -->"
 	b, err := os.ReadFile(file)

@@ -18,37 +18,37 @@ func TestWire(t *testing.T) {
 	if rounds == 0 {
 		t.Skip("a measurement: make bench-wire")
 	}
-	if !onLinux() {
+	if !hasProc() {
 		t.Skip("CPU time of other processes is read from /proc")
 	}
-	cluster := postgres(t)
-	w := contenders(t, cluster)
-	m := measurement{t: t, cluster: cluster, rounds: rounds, scripts: scripts(t, w.all)}
+	cluster := startPostgres(t)
+	sets := startContenders(t, cluster)
+	m := measurement{t: t, cluster: cluster, rounds: rounds, scripts: scripts(t, sets.all)}
 	var out strings.Builder
 	for _, part := range []struct {
 		name    string
 		measure func() string
 	}{
-		{"eight", func() string { return m.eight(w.all) }},
-		{"clients", func() string { return m.fewerAndMore(w.all) }},
-		{"audit", func() string { return m.records(w.audits) }},
-		{"idle", func() string { return idle(t, w.all) }},
-		{"crowd", func() string { return m.crowd(w.all) }},
-		{"streams", func() string { return streamTable(t, w.all, rounds) }},
+		{"eight", func() string { return m.eight(sets.all) }},
+		{"clients", func() string { return m.fewerAndMore(sets.all) }},
+		{"audit", func() string { return m.records(sets.audits) }},
+		{"idle", func() string { return idle(t, sets.all) }},
+		{"crowd", func() string { return m.crowd(sets.all) }},
+		{"streams", func() string { return streamTable(t, sets.all, rounds) }},
 	} {
-		if wanted(part.name) {
+		if isWanted(part.name) {
 			table := part.measure()
 			fmt.Print(table)
 			out.WriteString(table + "\n")
 		}
 	}
 	if file := os.Getenv("WIRE_OUT"); file != "" {
-		write(t, file, cluster.Binaries.Version, out.String())
+		writeTables(t, file, cluster.Binaries.Version, out.String())
 	}
 }
 
 // isWanted tells whether a part is to be measured. WIRE_PARTS names the parts; if it is empty, all are measured.
-func wanted(part string) bool {
+func isWanted(part string) bool {
 	parts := os.Getenv("WIRE_PARTS")
 	return parts == "" || strings.Contains(parts, part)
 }
@@ -63,23 +63,23 @@ type measurement struct {
 
 // script says which kind of pgbench script is meant.
 type script struct {
-	agent bool // the policy adds the rule, so the statement does not have it
-	texts texts
+	agent     bool // the policy adds the rule, so the statement does not have it
+	variation textVariation
 }
 
 // textVariation says how the statements of a client differ from one another.
-type texts int
+type textVariation int
 
 const (
-	equalTexts    texts = iota
-	otherMemories       // the statements differ in the id in the condition
-	otherNumbers        // the statements differ in a number that is compared with another number
+	equalTexts    textVariation = iota
+	otherMemories               // the statements differ in the id in the condition
+	otherNumbers                // the statements differ in a number that is compared with another number
 )
 
 // protocol is a form in which pgbench sends a statement.
 type protocol struct {
 	name, mode string
-	texts      texts
+	variation  textVariation
 }
 
 // protocols are the forms that are measured. The modes are pgbench's names for them.
@@ -101,8 +101,8 @@ const memories = 100
 // scripts writes pgbench's script files: look-ups of memories with participants that the agent may see.
 func scripts(t *testing.T, all []contender) map[script][]string {
 	t.Helper()
-	seer, _ := named(all, agent)
-	conn := connect(t, seer)
+	agentContender, _ := contenderNamed(all, agent)
+	conn := connect(t, agentContender)
 	defer func() { _ = conn.Close(context.Background()) }()
 	res := conn.ExecParams(t.Context(), "SELECT DISTINCT m.id::text, m.user_id::text FROM memories m JOIN memory_participants p "+
 		"ON p.memory_id = m.id ORDER BY 1 LIMIT "+strconv.Itoa(memories), nil, nil, nil, nil).Read()
@@ -114,17 +114,17 @@ func scripts(t *testing.T, all []contender) map[script][]string {
 	for _, s := range []script{{false, equalTexts}, {false, otherMemories}, {false, otherNumbers},
 		{true, equalTexts}, {true, otherMemories}, {true, otherNumbers}} {
 		for i, row := range res.Rows {
-			if i > 0 && s.texts != otherMemories {
+			if i > 0 && s.variation != otherMemories {
 				break
 			}
 			text := "SELECT m.title FROM memories m WHERE m.id = '" + string(row[0]) + "'"
 			if !s.agent {
 				text += fmt.Sprintf(byHand, row[1])
 			}
-			if s.texts == otherNumbers {
+			if s.variation == otherNumbers {
 				text = "\\set n random(1, 2000000000)\n" + text + " AND :n > 0"
 			}
-			file := filepath.Join(dir, fmt.Sprintf("%t-%d-%d.sql", s.agent, s.texts, i))
+			file := filepath.Join(dir, fmt.Sprintf("%t-%d-%d.sql", s.agent, s.variation, i))
 			if err := os.WriteFile(file, []byte(text+";\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -182,7 +182,7 @@ func (m *measurement) runRounds(all []contender, p protocol, clients int) rounds
 	for round := range m.rounds {
 		fmt.Printf("wire: %s, %d clients, round %d of %d\n", p.name, clients, round+1, m.rounds)
 		for _, c := range all {
-			if c.name == bouncerT && p.mode == "prepared" {
+			if c.name == bouncerTransaction && p.mode == "prepared" {
 				continue // before version 1.21 PgBouncer does not support prepared statements of clients
 			}
 			rounds[c.name] = append(rounds[c.name], m.runRound(c, p, clients))

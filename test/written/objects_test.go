@@ -38,19 +38,19 @@ func TestObjectsNameTheirDependencies(t *testing.T) {
 				}
 				seen[o.Identity] = true
 				if len(o.DropStatements) > 0 {
-					again(t, conn, o.Identity, withThoseThatNeed(objects, o.Identity))
+					checkRecreated(t, conn, o.Identity, dependentObjects(objects, o.Identity))
 				}
 			}
 		})
 	}
 }
 
-func withThoseThatNeed(objects []rls.Object, identity string) []rls.Object {
-	in := map[string]bool{identity: true}
+func dependentObjects(objects []rls.Object, identity string) []rls.Object {
+	included := map[string]bool{identity: true}
 	var out []rls.Object
 	for _, o := range objects {
-		if in[o.Identity] || slices.ContainsFunc(o.NeededObjects, func(need string) bool { return in[need] }) {
-			in[o.Identity] = true
+		if included[o.Identity] || slices.ContainsFunc(o.NeededObjects, func(need string) bool { return included[need] }) {
+			included[o.Identity] = true
 			out = append(out, o)
 		}
 	}
@@ -58,7 +58,7 @@ func withThoseThatNeed(objects []rls.Object, identity string) []rls.Object {
 }
 
 // checkRecreated drops objects, creates them again, and rolls both back.
-func again(t *testing.T, conn *pgx.Conn, identity string, objects []rls.Object) {
+func checkRecreated(t *testing.T, conn *pgx.Conn, identity string, objects []rls.Object) {
 	t.Helper()
 	tx, err := conn.Begin(context.Background())
 	if err != nil {

@@ -30,58 +30,58 @@ func TestWritesReachNothingHidden(t *testing.T) {
 		if s.Name != "crm" && s.Name != "hospital" {
 			continue
 		}
-		behind := s.BehindProxy(t)
-		before := s.HiddenRows(t, behind.DB)
-		proxy := instance.Start(t, instance.Both, behind, s.Attributes)
-		super, agent := instance.ConnectSuperuser(t, behind.DB), proxy.Agent(t, "agent", s.Name)
-		done := 0
-		try := func(sql string, values ...any) {
+		served := s.BehindProxy(t)
+		before := s.HiddenRows(t, served.DB)
+		proxy := instance.Start(t, instance.Both, served, s.Attributes)
+		super, agent := instance.ConnectSuperuser(t, served.DB), proxy.Agent(t, "agent", s.Name)
+		succeeded := 0
+		tryWrite := func(sql string, values ...any) {
 			if a := instance.Ask(agent, fmt.Sprintf(sql, values...)); a.Err == "" {
-				done++
+				succeeded++
 			}
 			if agent.IsClosed() {
 				t.Fatalf("%s: the session ended at %s", s.Name, sql)
 			}
 		}
-		for _, table := range instance.Compile(t, behind, instance.Both).Policy.Tables() {
+		for _, table := range instance.Compile(t, served, instance.Both).Policy.Tables() {
 			w, name := table.Write, table.Relation.Name.SQL()
 			if w == nil {
 				continue
 			}
 			if w.Insert {
-				for _, row := range literals(t, super, name, w.Insertable) {
-					try("INSERT INTO %s (%s) VALUES (%s)", name, list(w.Insertable), strings.Join(row, ", "))
+				for _, row := range sampleLiterals(t, super, name, w.Insertable) {
+					tryWrite("INSERT INTO %s (%s) VALUES (%s)", name, columnList(w.Insertable), strings.Join(row, ", "))
 				}
 			}
 			if w.Update {
-				for _, row := range literals(t, super, name, w.Updatable) {
+				for _, row := range sampleLiterals(t, super, name, w.Updatable) {
 					for i, column := range w.Updatable {
-						try("UPDATE %s SET %s = %s", name, catalog.QuoteIdent(column), row[i])
+						tryWrite("UPDATE %s SET %s = %s", name, catalog.QuoteIdent(column), row[i])
 					}
 				}
 			}
 			if w.Delete {
-				try("DELETE FROM %s", name)
+				tryWrite("DELETE FROM %s", name)
 			}
 		}
-		if done == 0 {
+		if succeeded == 0 {
 			t.Errorf("%s: the agent wrote nothing", s.Name)
 		}
-		if after := s.HiddenRows(t, behind.DB); after != before {
+		if after := s.HiddenRows(t, served.DB); after != before {
 			t.Errorf("%s: hidden rows have changed\nbefore:\n%s\nafter:\n%s", s.Name, before, after)
 		}
 	}
 }
 
 // sampleLiterals returns the values of some rows in these columns, as SQL literals.
-func literals(t testing.TB, super *pgconn.PgConn, table string, columns []string) [][]string {
+func sampleLiterals(t testing.TB, super *pgconn.PgConn, table string, columns []string) [][]string {
 	t.Helper()
-	var spelled []string
+	var quoted []string
 	for _, c := range columns {
-		spelled = append(spelled, "quote_nullable("+catalog.QuoteIdent(c)+"::text)")
+		quoted = append(quoted, "quote_nullable("+catalog.QuoteIdent(c)+"::text)")
 	}
 	a := instance.Ask(super, fmt.Sprintf(
-		"SELECT array_to_string(ARRAY[%s], chr(1)) FROM %s x ORDER BY md5(x::text) LIMIT 16", strings.Join(spelled, ", "), table))
+		"SELECT array_to_string(ARRAY[%s], chr(1)) FROM %s x ORDER BY md5(x::text) LIMIT 16", strings.Join(quoted, ", "), table))
 	if a.Err != "" {
 		t.Fatal(a.Err)
 	}
@@ -94,7 +94,7 @@ func literals(t testing.TB, super *pgconn.PgConn, table string, columns []string
 	return out
 }
 
-func list(columns []string) string {
+func columnList(columns []string) string {
 	var out []string
 	for _, c := range columns {
 		out = append(out, catalog.QuoteIdent(c))
