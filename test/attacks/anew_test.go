@@ -226,7 +226,7 @@ const policyHead = "version: 1\nattributes: { user: { type: text, source: creden
 
 // An agent's write makes PostgreSQL evaluate checks, indexes, generated columns or trigger conditions over hidden
 // values again, and they may fail. Such writes must be withheld unless the policy accepts it.
-func TestRecheckedExpressionsTell(t *testing.T) {
+func TestRecheckedExpressionsNeedAcceptance(t *testing.T) {
 	tier.All(t)
 	for _, group := range recheckGroups {
 		if pgtest.Binaries().Major < group.minVersion {

@@ -12,7 +12,7 @@ import (
 
 // All statements of one Query message have the same statement_timestamp(). A consent may end while the first statement
 // runs; the later ones of the same message must not show its rows.
-func TestAMessageIsNoMoment(t *testing.T) {
+func TestExpiredConsentWithinAMessage(t *testing.T) {
 	tier.All(t)
 	for _, mode := range modesOf(instance.Auto, instance.Both) {
 		db := pgtest.Database(t)

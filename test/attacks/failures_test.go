@@ -65,7 +65,7 @@ func visibleText(t *testing.T, proxies []*instance.Proxy, database string) func(
 	})
 }
 
-func TestFailsAlike(t *testing.T) {
+func TestIsSameErrorOfVisibleRows(t *testing.T) {
 	rows := func() string { return "1\tOle\t\\x99\n2\tSam\t\\xee90" }
 	const prefix = "[count] [20] \nERROR ERROR 22P02: invalid input syntax for type integer: "
 	for _, c := range []struct {

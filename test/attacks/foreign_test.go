@@ -16,7 +16,7 @@ import (
 // A foreign server shows one snapshot to a whole transaction, also in READ COMMITTED. If a consent is withdrawn there,
 // a later statement of the transaction must not show its rows. So a transaction may read a foreign table in one
 // statement only.
-func TestAForeignServerIsAskedOnce(t *testing.T) {
+func TestForeignTablesAreReadInOneStatementOnly(t *testing.T) {
 	tier.All(t)
 	if _, err := pgtest.Database(t).Connect(t, "postgres").Exec(context.Background(),
 		"LOAD 'postgres_fdw'"); err != nil && strings.Contains(err.Error(), "could not load library") {

@@ -145,7 +145,7 @@ var maskedOtherStatements = []string{
 
 // An agent asks for masked columns by ranges, orders, groups, joins, keys and sizes, and for the sign of a zero. No
 // answer may show what the mask removes.
-func TestMasksHideTheRest(t *testing.T) {
+func TestMaskedValuesShowNowhere(t *testing.T) {
 	tier.All(t)
 	var statements []string
 	for c, column := range maskedColumns {

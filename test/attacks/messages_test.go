@@ -14,7 +14,7 @@ import (
 
 // Messages in an order that no driver uses must get the same bytes from both twins: portals read in parts, unknown
 // formats, a Describe of nothing, data without a COPY. Each Sync must be answered, or the connection be closed.
-func TestMessagesOnTwins(t *testing.T) {
+func TestUnusualMessageOrders(t *testing.T) {
 	tier.All(t)
 	s := schemaNamed(t, "estate")
 	visible, changes := "test/oracle/testdata/estate/visible.sql", "test/attacks/testdata/estate.sql"

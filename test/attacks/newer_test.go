@@ -125,7 +125,7 @@ UPDATE berth SET price = 3
 
 // Features of PostgreSQL 16 to 18 must be answered as PostgreSQL answers without hidden rows. They are temporal keys,
 // constraints that are not enforced, virtual generated columns, OLD and NEW in RETURNING, and newer functions.
-func TestNewerPostgreSQL(t *testing.T) {
+func TestFeaturesOfNewerPostgreSQL(t *testing.T) {
 	tier.All(t)
 	instance.RequireServerVersion(t, 18)
 	rows := func(owner, from, mark string) string {

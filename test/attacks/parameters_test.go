@@ -114,7 +114,7 @@ func TestParametersOnTheSignedPath(t *testing.T) {
 // EXECUTE computes parameter values in the server, where the proxy does not see them. If a statement that the protocol
 // has prepared takes the signed path with some values only, EXECUTE of it must be refused. The refusal must not depend
 // on how large the tables are.
-func TestExecuteLooksAtNoValue(t *testing.T) {
+func TestExecuteIsRefusedWhereValuesDecideThePath(t *testing.T) {
 	tier.All(t)
 	var got []string
 	for _, rows := range []int{10, 30000} {
@@ -177,7 +177,7 @@ tables:
 
 // The nesting of a text search grows with the parameter's value, and the server's stack may be small. Whether the
 // search overflows the stack must not depend on a hidden row.
-func TestSearchesOnTheSignedPathAreNotDeep(t *testing.T) {
+func TestDeepTextSearchesOnTheSignedPath(t *testing.T) {
 	tier.All(t)
 	statements := []string{
 		"SELECT count(*) FROM memo WHERE body = 'secret of others' AND found @@ $1",

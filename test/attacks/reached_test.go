@@ -536,7 +536,7 @@ func askTwins(t *testing.T, mode instance.Mode, policy, sql, afterSQL, twinSQL s
 
 // An agent sends expressions that fail, lock rows or draw random numbers when they are computed. None may be computed
 // for the hidden row, so the twins must answer alike.
-func TestHiddenRowsReachNothing(t *testing.T) {
+func TestNoExpressionIsComputedForHiddenRows(t *testing.T) {
 	tier.All(t)
 	for m, mode := range signedPathModes() {
 		for k, f := range reachCases {

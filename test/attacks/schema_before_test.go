@@ -25,7 +25,7 @@ tables:
 
 // A statement may qualify a column with a table's schema, where the table's name is a reserved word that is allowed
 // only after a dot. However the statement is spaced, agents must be answered as by PostgreSQL without hidden rows.
-func TestSchemaBeforeWords(t *testing.T) {
+func TestReservedTableNamesBehindASchema(t *testing.T) {
 	tier.All(t)
 	agent, plain := pgtest.Database(t), pgtest.Database(t)
 	instance.Exec(t, agent, wordsSchema)

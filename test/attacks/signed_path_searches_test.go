@@ -101,7 +101,7 @@ var expressionPlaces = []string{
 
 // An agent may hint that few rows are searched for, and then a part of a rule has another form. An expression that
 // fails for the hidden odd row must not fail anywhere in a statement, by any path or plan.
-func TestTheSignedPathWhereFewAreSought(t *testing.T) {
+func TestIndexHintOnTheSignedPath(t *testing.T) {
 	tier.All(t)
 	oddRow := "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300, ts = '4714-11-24 BC', body = 'zz', ta = '{zz}'"
 	for r, rule := range indexHintRules {

@@ -183,7 +183,7 @@ func manyWords(n int) string {
 
 // An agent makes PostgreSQL convert values implicitly: by lists, NULLIF, USING, stars that mean an outer query, and
 // casts of parameters. A conversion that fails for the hidden row must not run on the signed path.
-func TestTheSignedPathConvertsNothing(t *testing.T) {
+func TestImplicitConversionsOnTheSignedPath(t *testing.T) {
 	tier.All(t)
 	askSignedPath(t, "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300", instance.SignedViews, []signedCase{
 		signedSQL("SELECT count(*) FROM big WHERE a = 123 AND b = ANY (ARRAY[n, f])"),
@@ -239,7 +239,7 @@ func TestTheSignedPathConvertsNothing(t *testing.T) {
 }
 
 // The same for expressions whose stack depth or memory grows with a row's value: they must not run for the hidden row.
-func TestTheSignedPathIsNotDeep(t *testing.T) {
+func TestDeepExpressionsOnTheSignedPath(t *testing.T) {
 	tier.All(t)
 	like, dashes := strings.Repeat("%a", 100_000), strings.Repeat("-", 40)+"a"
 	phrase := func(n int) string { return strings.TrimSuffix(strings.Repeat("a<->", n), "<->") }
@@ -266,7 +266,7 @@ func TestTheSignedPathIsNotDeep(t *testing.T) {
 
 // Expressions in the result list of the outermost SELECT may fail. They must be computed for visible rows only,
 // whatever else the statement has and however it is planned.
-func TestTheSignedPathComputesOutputsLast(t *testing.T) {
+func TestOutputsOnTheSignedPath(t *testing.T) {
 	tier.All(t)
 	failing := []string{"i8 + 1", "n::bigint", "f::float4", "1 / (a - 123)", "body::int", "date_trunc('year', ts)",
 		"to_date(body, 'YYYY-MM-DD')", "repeat(body, 500000000)", "doc -> 0 ->> 'a' || body::date", "CASE WHEN a = 123 THEN 1 / (b - 1) END"}
@@ -301,7 +301,7 @@ func TestTheSignedPathComputesOutputsLast(t *testing.T) {
 }
 
 // The same for conditions, groups and sort keys that are evaluated over the rows that an index search has found.
-func TestTheSignedPathFindsFirst(t *testing.T) {
+func TestConditionsAboveASearchOnTheSignedPath(t *testing.T) {
 	tier.All(t)
 	failing := []string{"i8 + 1", "n::bigint", "f::float4", "1 / (a - 123)", "body::int", "date_trunc('year', ts)",
 		"to_date(body, 'YYYY-MM-DD')", "repeat(body, 500000000)", "CASE WHEN a = 123 THEN 1 / (b - 1) END"}
@@ -339,7 +339,7 @@ func TestTheSignedPathFindsFirst(t *testing.T) {
 // PostgreSQL names a column without an alias after its expression, which may be another column's name. And constant
 // folding may turn an expression over groups into one over rows. In both cases nothing that fails may be computed for
 // the hidden row.
-func TestTheSignedPathResolvesNames(t *testing.T) {
+func TestNameResolutionOnTheSignedPath(t *testing.T) {
 	tier.All(t)
 	oddRow := "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300, body = 'zz'"
 	cases := []signedCase{
@@ -405,7 +405,7 @@ var (
 )
 
 // No expression on the list of leak-safe ones may fail for any value of its types, at the ends of their ranges either.
-func TestTheSignedPathTakesEveryValue(t *testing.T) {
+func TestLeakSafeExpressionsNeverFail(t *testing.T) {
 	tier.All(t)
 	var cases []signedCase
 	for _, condition := range signedConditions {
@@ -423,7 +423,7 @@ func TestTheSignedPathTakesEveryValue(t *testing.T) {
 // The planner estimates some operators by running them on the statistics, which include hidden values. No such operator
 // may run above the rows that a search has found. Row security, which is active for the reader of the signed views,
 // prevents it.
-func TestTheSignedPathAsksNoStatistics(t *testing.T) {
+func TestNoOperatorRunsOnStatistics(t *testing.T) {
 	tier.All(t)
 	db := pgtest.Database(t)
 	instance.Exec(t, db, signedSchema+`UPDATE big SET body = CASE WHEN id > 40 THEN 'hidden' ELSE 'shown' END; ANALYZE big;

@@ -34,7 +34,7 @@ tables:
 
 // One of two twins has many more rows, all hidden. There a statement takes the signed path, and row security where the
 // table is small. Both must give the same descriptions and the same errors.
-func TestHowManyAreHiddenTellsNothing(t *testing.T) {
+func TestTableSizesTellNothing(t *testing.T) {
 	tier.All(t)
 	const search = " FROM notes WHERE found @@ 'b'::tsquery AND "
 	statements := []string{
@@ -179,7 +179,7 @@ var foundStatements = []string{
 // The same where a statement finds few rows of many, so that the rewritten statement has another path and a hint in one
 // twin. The test compares descriptions with the numbers of tables and columns, errors with their positions, and the
 // session's catalogs.
-func TestHowMuchIsReadTellsNothing(t *testing.T) {
+func TestEstimatedRowsTellNothing(t *testing.T) {
 	tier.All(t)
 	var statements []string
 	for w, where := range []string{"found @@ 'b'::tsquery", "body LIKE '%lai%'", "a = 5", "a > 3 AND body ILIKE '%A%'", "true"} {

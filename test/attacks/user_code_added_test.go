@@ -39,7 +39,7 @@ var sendOrders = []string{
 
 // A statement is prepared, bound or started while a table runs no user code, and then DDL adds some. The statement must
 // run that code in a hardened plan only. Neither the earlier decision nor PostgreSQL's cached plan may be used.
-func TestTablesThatGetUserCode(t *testing.T) {
+func TestUserCodeAddedToPreparedStatements(t *testing.T) {
 	tier.All(t)
 	writes := []string{"DELETE FROM T WHERE id = N RETURNING to_json(e)", "UPDATE T SET x = x + 1 WHERE id = N AND ds <> '{5}'"}
 	type table struct{ name, ddl, order, write string }

@@ -34,7 +34,7 @@ func writesWithSameCondition(sql string) (out []string) {
 
 // A condition of a write must reveal no more of hidden rows than the same condition of a SELECT does: nothing, with a
 // hardened plan or without.
-func TestWritesAskAsReadsDo(t *testing.T) {
+func TestConditionsOfWritesTellNothing(t *testing.T) {
 	tier.All(t)
 	for m, mode := range modesOf(instance.Auto, instance.Both) {
 		unhardened, asked := 0, 0

@@ -193,9 +193,9 @@ func startProxy(t *testing.T) (*instance.Proxy, *pgtest.DB) {
 	return instance.Start(t, instance.Auto, d, map[string]string{"user": "me"}), db
 }
 
-// TestStormsRefuseNobody: two owners change objects while agents send statements. Changes of objects that no policy
+// TestOwnersDDLRefusesNobody: two owners change objects while agents send statements. Changes of objects that no policy
 // lists must cause no refusal. Changes of listed tables may refuse only transactions that have read before the change.
-func TestStormsRefuseNobody(t *testing.T) {
+func TestOwnersDDLRefusesNobody(t *testing.T) {
 	tier.All(t)
 	proxy, db := startProxy(t)
 	for _, s := range storms[1:] {

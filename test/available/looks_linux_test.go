@@ -33,9 +33,9 @@ END LOOP; END $$`
 // refresh is the interval of the catalog refreshes.
 const refresh = time.Second
 
-// TestLooks is a measurement: the server's processor time for the catalog refreshes of a proxy, of a database with
-// 1,000 tables.
-func TestLooks(t *testing.T) {
+// TestCatalogRefreshes is a measurement: the server's processor time for the catalog refreshes of a proxy, of a
+// database with 1,000 tables.
+func TestCatalogRefreshes(t *testing.T) {
 	if os.Getenv("AVAILABLE_SECONDS") == "" {
 		t.Skip("a measurement: make bench-available")
 	}

@@ -11,7 +11,7 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 
 // Other tests may run migrate on the same server, which grants rights in their databases to the demo's roles. The
 // demo's roles must be removable all the same.
-func TestOthersRightsDoNotKeepADemo(t *testing.T) {
+func TestDemoIsRemovedDespiteGrantedRights(t *testing.T) {
 	other := pgtest.Database(t)
 	conn := other.Connect(t, "postgres")
 	t.Run("demo", func(t *testing.T) {

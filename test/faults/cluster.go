@@ -73,7 +73,8 @@ func (c *cluster) restart() {
 	c.start()
 }
 
-// withSuperuser runs f on a superuser's connection, past the proxies. If f fails because the server recovers, it tries again.
+// withSuperuser runs f on a superuser's connection, past the proxies. If f fails because the server recovers, it tries
+// again.
 func (c *cluster) withSuperuser(f func(ctx context.Context, conn *pgx.Conn) error) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)

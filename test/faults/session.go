@@ -289,7 +289,8 @@ func (s *session) fetchFromCursor() error {
 	return s.commit()
 }
 
-// cancelStatement sends a statement, and then a cancel request for it. No statement of another session may be cancelled.
+// cancelStatement sends a statement, and then a cancel request for it. No statement of another session may be
+// cancelled.
 func (s *session) cancelStatement() error {
 	s.canceled = true
 	after := time.Duration(s.random.IntN(3)) * time.Millisecond

@@ -64,7 +64,7 @@ func TestMutantsApply(t *testing.T) {
 
 // Every test that harness.txt names must exist. Every test that seen.txt names must belong to the harness for its
 // mutant's file.
-func TestHarnessIsThere(t *testing.T) {
+func TestHarnessTestsExist(t *testing.T) {
 	groups, err := readHarness(root(t))
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +113,7 @@ func TestHarnessIsThere(t *testing.T) {
 }
 
 // Every planted fault must have a line in planted.txt, and every test that is named there must exist.
-func TestPlantedAreListed(t *testing.T) {
+func TestPlantedFaultsAreListed(t *testing.T) {
 	faults, err := PlantedFaults(root(t))
 	if err != nil {
 		t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 
 // A fault is tried on the package that has it, then on its importers, nearest first, and on the largest packages last.
 // Packages without tests, and this one, are left out.
-func TestWatchersNearestFirst(t *testing.T) {
+func TestTestingPackagesNearestFirst(t *testing.T) {
 	const module = "example.org/m"
 	pkg := func(path string, tested bool, imported, byTests []string) packageImports {
 		p := packageImports{ImportPath: module + path, Imports: imported, XTestImports: byTests}
@@ -46,7 +46,7 @@ func TestWatchersNearestFirst(t *testing.T) {
 }
 
 // The name of the failed test is read from the output of a test binary, after a failure, a timeout or a panic.
-func TestFailingNamesTheTest(t *testing.T) {
+func TestFailedTestIsFoundInOutput(t *testing.T) {
 	for out, want := range map[string]string{
 		"--- FAIL: TestA (0.00s)\n    a_test.go:7: no\nFAIL\n":                                             "TestA",
 		"--- FAIL: TestA/one_more (0.00s)\npanic: no\n":                                                    "TestA",

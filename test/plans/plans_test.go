@@ -317,8 +317,8 @@ func cpu(t *testing.T, conn *pgx.Conn, sql string, between func()) float64 {
 	return leastTime(t, conn, func() { exec(t, conn, sql) }, between)
 }
 
-// preparedCPU returns the same for a prepared statement, after enough executions for the server to choose between generic
-// and custom plans.
+// preparedCPU returns the same for a prepared statement, after enough executions for the server to choose between
+// generic and custom plans.
 func preparedCPU(t *testing.T, conn *pgx.Conn, sql string, between func()) float64 {
 	t.Helper()
 	ctx := context.Background()

@@ -32,8 +32,8 @@ func starRule(row string) string {
 		"EXISTS (SELECT 1 FROM stores y WHERE y.id = " + row + ".store AND y.tenant = 1)"
 }
 
-// starQueries has queries with placeholders for the rules in their WHERE clauses. Without " AND SALES" and the like they are
-// what an agent writes.
+// starQueries has queries with placeholders for the rules in their WHERE clauses. Without " AND SALES" and the like
+// they are what an agent writes.
 var starQueries = []struct{ name, sql string }{
 	{"count and sum", "SELECT count(*), sum(f.qty) FROM sales f WHERE true AND SALES"},
 	{"by brand", "SELECT i.brand, sum(f.qty * f.price) FROM sales f JOIN items i ON i.id = f.item WHERE true AND SALES GROUP BY 1 ORDER BY 2 DESC"},

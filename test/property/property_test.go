@@ -12,7 +12,7 @@ import (
 
 const failVariable = "PROPERTY_TEST_FAILS"
 
-// TestFails fails only when TestAFailureLeavesNothing runs it.
+// TestFails fails only when TestAFailureIsRepeatableAndLeavesNoFile runs it.
 func TestFails(t *testing.T) {
 	if os.Getenv(failVariable) == "" {
 		return
@@ -25,7 +25,7 @@ func TestFails(t *testing.T) {
 }
 
 // A property that does not hold must fail its test with the same case each time, and leave no file.
-func TestAFailureLeavesNothing(t *testing.T) {
+func TestAFailureIsRepeatableAndLeavesNoFile(t *testing.T) {
 	binary, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

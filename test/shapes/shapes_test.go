@@ -30,7 +30,7 @@ func allStatements() []string { return append(operatorStatements(2), literalSpel
 
 // The rewriter must replace names only, and leave every other byte as it is, in every mode. Each statement is tried in
 // one mode, and in the nightly run in all.
-func TestTextIsUntouched(t *testing.T) {
+func TestOnlyNamesAreReplaced(t *testing.T) {
 	tier.All(t)
 	s := worksSchema(t)
 	m := instance.Compile(t, s.BehindProxy(t), instance.SignedViews)

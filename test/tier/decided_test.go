@@ -29,7 +29,7 @@ var unseededCalls = func() map[string]string {
 }()
 
 // No test may draw from a source without a seed, call rapid directly, or find out by itself which kind of run it is in.
-func TestNothingElseDecides(t *testing.T) {
+func TestTestsAreDeterministic(t *testing.T) {
 	files := 0
 	err := filepath.WalkDir("../..", func(file string, d fs.DirEntry, err error) error {
 		if err != nil {

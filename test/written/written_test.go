@@ -59,7 +59,7 @@ func sourceInFolder(name, path string, searchPath ...string) source {
 }
 
 // The SQL that policies generate, and the forms of their rules, must be those in the files.
-func TestWrittenOut(t *testing.T) {
+func TestGeneratedSQL(t *testing.T) {
 	for _, s := range sources() {
 		t.Run(s.name, func(t *testing.T) {
 			db := pgtest.Database(t)

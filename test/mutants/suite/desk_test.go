@@ -74,7 +74,7 @@ contracts:
 
 // An agent asks for tables with claims, stages of a session, columns by key, groups, derived rows and narrowed lists.
 // No filtered copy can answer these statements, so the expected answers are written here.
-func TestDesk(t *testing.T) {
+func TestSessionRules(t *testing.T) {
 	db := pgtest.Template(t, "desk", func(ctx context.Context, conn *pgx.Conn) error {
 		fetch := predicate.KeyedView(catalog.Name{Schema: "public", Name: "person"}, true).SQL()
 		_, err := conn.Exec(ctx, strings.ReplaceAll(sessionSchema, "FETCH", fetch))
