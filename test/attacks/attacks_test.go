@@ -90,92 +90,95 @@ func TestAttacksOnAnotherSchema(t *testing.T) { attackSchema(t, "hospital", 0, 8
 // materialized view, and functions that read.
 func TestAttacksOnAThirdSchema(t *testing.T) { attackSchema(t, "crm", 1, 8, 300) }
 
-// A hospital's wards: children of a table, exclusion constraints, domains over arrays, composite types within composite
-// types, trees, rules over three schemas with odd names.
+// A hospital's wards: inheritance children, exclusion constraints, domains over arrays, composite types within
+// composite types, trees, and rules over three schemas with odd names.
 func TestAttacksOnWards(t *testing.T) { attackSchema(t, "ward", 2, 5, 350) }
 
-// A marketplace as mappers make it: polymorphic owners, join tables without keys, hstore, citext, trigrams.
+// A marketplace as object-relational mappers create it: polymorphic owners, join tables without keys, hstore, citext
+// and trigrams.
 func TestAttacksOnABazaar(t *testing.T) { attackSchema(t, "bazaar", 3, 5, 250) }
 
-// A planner's tables beside a warehouse: quoted names, a star schema, events in partitions, a materialised view, views
-// over views, functions of a row.
+// A planner's tables beside a warehouse: quoted names, a star schema, events in partitions, a materialized view, views
+// over views, and functions of a row.
 func TestAttacksOnAPlanner(t *testing.T) { attackSchema(t, "orbit", 4, 5, 300) }
 
-// Documents, chats and memories of agents: searches by likeness, functions that search, rows made from others, the
-// owner's own row policies.
+// Documents, chats and memories of agents: similarity searches, functions that search, derived rows, and the owner's
+// own row policies.
 func TestAttacksOnMemories(t *testing.T) { attackSchema(t, "recall", 5, 5, 280) }
 
 // A law firm's cases: keys of three columns, generic foreign keys, composite types in domains and arrays, and
-// partitions by hash. It also has consents as a history, an aggregate and functions of a row.
+// partitions by hash. It also has consents as a history, an aggregate, and functions of a row.
 func TestAttacksOnADocket(t *testing.T) { attackSchema(t, "docket", 6, 5, 250) }
 
-// Vehicles and readings: children of children, partitions by range and list, exclusion constraints, a session's own
-// choice, a column by key only.
+// Vehicles and readings: children of children, partitions by range and list, exclusion constraints, a setting that the
+// session chooses, and a column by key only.
 func TestAttacksOnAFleet(t *testing.T) { attackSchema(t, "fleet", 7, 5, 200) }
 
-// A newsroom: keys into partitions of partitions, rows made from rows, contracts, and rows that count in groups only.
-// It also has domains over composites and ranges, its own casts and operators, deferred exclusion, and unique keys of
-// expressions and of some rows.
+// A newsroom: keys into partitions of partitions, derived rows, contracts, and rows that show only as parts of groups.
+// It also has domains over composites and ranges, its own casts and operators, deferred exclusion constraints, and
+// unique keys over expressions and over some of the rows.
 func TestAttacksOnANewsroom(t *testing.T) { attackSchema(t, "press", 8, 5, 300) }
 
-// A company's family trees: pairs that need both ends, and consents of the living and of who speaks for them. It also
-// has names that PostgreSQL reserves, a table without columns, and partitions with another column order. There are
-// ltree and intarray, stored searches, and functions of every form.
+// A company's family trees: pairs that show only if both ends do, and consents of living people and of representatives.
+// It also has names that PostgreSQL reserves, a table without columns, and partitions with another column order. There
+// are ltree and intarray, stored searches, and functions of every form.
 func TestAttacksOnKin(t *testing.T) { attackSchema(t, "kin", 9, 5, 400) }
 
-// A housing co-operative: rows with two times, keys and exclusions over computed values, an event store, and attributes
-// as rows. It also has tables of one name in several schemas, keys of partitions, cascades into other people's rows,
-// large objects, and procedures.
+// A housing co-operative: rows with two time ranges, keys and exclusion constraints over computed values, an event
+// store, and attributes stored as rows. It also has tables of one name in several schemas, keys of partitions, cascades
+// into other people's rows, large objects, and procedures.
 func TestAttacksOnAnEstate(t *testing.T) { attackSchema(t, "estate", 10, 5, 400) }
 
 // Notes, chats and what assistants remember: a composite type with its own order, and a collation in which two
-// spellings are equal. It also has defaults and triggers that run with their owner's rights, and counters, closures and
-// searches kept by triggers. There are foreign keys that set a default, and partitions by an expression.
+// spellings are equal. It also has defaults and triggers that run with their owner's rights, and counters, closure
+// tables and searches that triggers maintain. There are foreign keys that set a default, and partitions by an
+// expression.
 func TestAttacksOnAScribe(t *testing.T) { attackSchema(t, "scribe", 11, 5, 500) }
 
-// A payroll: columns of the rarer types and ranges of money, exclusions and keys with conditions, a foreign table, and
-// XML. It also has its own cast, aggregates, contracts by a live attribute and derived rows in one policy.
+// A payroll: columns of the rarer types and ranges of money, exclusion constraints and keys with conditions, a foreign
+// table, and XML. It also has its own cast, aggregates, contracts by a live attribute, and derived rows in one policy.
 func TestAttacksOnAPayroll(t *testing.T) { attackSchema(t, "payroll", 12, 5, 500) }
 
-// Schools: a table of a type, columns that hold rows of other tables, consents by purpose and stream, and people inside
-// arrays of JSON. It also has materialized answers, XML taken apart by views, and domains and indexes whose functions
+// Schools: a typed table, columns that hold rows of other tables, consents by purpose and stream, and people inside
+// arrays of JSON. It also has materialized answers, views that take XML apart, and domains and indexes whose functions
 // raise errors. There are statement triggers with transition tables, views with ties, rows as JSON, and set operations.
 func TestAttacksOnACampus(t *testing.T) { attackSchema(t, "campus", 13, 3, 450) }
 
-// A telephone company: call records in partitions of partitions, and consents to pings by records and a session's own
-// choice. It also has reserved names, domains over domains, columns computed for searches, and deferred and deferrable
-// keys. There are updatable views with checks over one another, recursive views, and defaults and masks on joined
-// columns.
+// A telephone company: call records in partitions of partitions, and consents to pings by records and by a setting that
+// the session chooses. It also has reserved names, domains over domains, columns computed for searches, and deferred
+// and deferrable keys. There are updatable views with checks over one another, recursive views, and defaults and masks
+// on joined columns.
 func TestAttacksOnACarrier(t *testing.T) { attackSchema(t, "carrier", 14, 5, 500) }
 
-// A charity as four mappers have written to it: join tables without keys, polymorphic comments and their versions, and
-// joined and single-table inheritance. It also has consents as periods and inside documents, attribute rows about rows
-// of several kinds, and partitions of partitions, one of them detached. There are names that generated text uses
-// itself, ranges over an enum and over a domain, and a constraint trigger that runs at the end.
+// A charity whose tables four object-relational mappers have created: join tables without keys, polymorphic comments
+// and their versions, and joined and single-table inheritance. It also has consents as periods and inside documents,
+// attribute rows about rows of several kinds, and partitions of partitions, one of them detached. There are names that
+// pgconsent's SQL uses as well, ranges over an enum and over a domain, and a deferred constraint trigger.
 func TestAttacksOnAlms(t *testing.T) { attackSchema(t, "alms", 15, 5, 600) }
 
-// An airline: keys of three and four columns, partitions over two columns and by hash beneath, and consents by records
-// whose subject is the row's own. It also has an array of a composite type under a domain, unlisted children, and
-// foreign keys MATCH FULL and deferred. There is a view that is written through a trigger, and a session's own choice
-// beside an attribute that is looked up.
+// An airline: keys of three and four columns, partitions over two columns with hash partitions below, and consents by
+// records whose subject is the row's own. It also has an array of a composite type under a domain, unlisted children,
+// and foreign keys MATCH FULL and deferred. There is a view that is written through a trigger. One attribute is a
+// setting that the session chooses, another is looked up.
 func TestAttacksOnAloft(t *testing.T) { attackSchema(t, "aloft", 16, 5, 600) }
 
 // An energy cooperative: consents as a history by stream, readings in monthly partitions, and tariffs and contracts
 // that exclude one another in time. It also has multiranges, derived digests, domains over arrays and versions, and a
-// generated search. There are views of every form over one another, a materialised view behind two rules, and functions
-// that return rows. A session's own choice stands beside an attribute that is looked up.
+// generated search column. There are views of every form over one another, a materialized view behind two rules, and
+// functions that return rows. One attribute is a setting that the session chooses, another is looked up.
 func TestAttacksOnAGrid(t *testing.T) { attackSchema(t, "grid", 17, 5, 600) }
 
 // A matchmaking app on Supabase: points, age ranges, embeddings in arrays, an ltree, pairs in canonical order, and
 // members in arrays. It also has meetups in their own time zone, ranges of a time of day, periods and money, charges by
 // hash, and swipes by list and then by hash. Patterns, zones, documents and search configurations are data. There are a
-// view for the API, functions of a row, and a plan that is looked up beside a thread that the session chooses.
+// view for the API and functions of a row. The plan is an attribute that is looked up, the thread a setting that the
+// session chooses.
 func TestAttacksOnTryst(t *testing.T) { attackSchema(t, "tryst", 18, 5, 600) }
 
-// A company's memory for its agents: chunks, checkpoints and a store as LangGraph keeps them, and messages in monthly
+// A company's memory for its agents: chunks, checkpoints and a store as LangGraph has them, and messages in monthly
 // partitions. It also has consents with an expiry and by purpose, masks of nearly every kind, a recursive view, an
-// hstore, an ltree, and a composite cost. There are a child by inheritance, and a queue behind a view with a check
-// option. A region is looked up beside a conversation that the session chooses.
+// hstore, an ltree, and a composite cost. There are an inheritance child, and a queue behind a view with a check
+// option. The region is an attribute that is looked up, the conversation a setting that the session chooses.
 func TestAttacksOnACortex(t *testing.T) { attackSchema(t, "cortex", 19, 5, 400) }
 
 // A booking platform of several hotel brands: stays that exclude one another in time, consents by purpose and expiry,
@@ -185,22 +188,22 @@ func TestAttacksOnACortex(t *testing.T) { attackSchema(t, "cortex", 19, 5, 400) 
 // that the session chooses.
 func TestAttacksOnALodge(t *testing.T) { attackSchema(t, "lodge", 20, 5, 600) }
 
-// An insurer's claims desk: people and firms as children of parties, a collation in which two spellings are equal, and
-// keys of three columns. It also has clauses in a domain over an array, ranges and multiranges of money, reserves in
-// two times, and its own search configuration. There are a desk that is looked up, tasks whose order is checked at the
-// end, a table that a rule keeps empty, and names that need quotes.
+// An insurer's claims department: people and firms as children of parties, a collation in which two spellings are
+// equal, and keys of three columns. It also has clauses in a domain over an array, ranges and multiranges of money,
+// reserves with two time ranges, and its own search configuration. There are an attribute that is looked up, tasks
+// whose order is checked at COMMIT, a table that a rule keeps empty, and names that need quotes.
 func TestAttacksOnASurety(t *testing.T) { attackSchema(t, "surety", 21, 5, 400) }
 
-// A casting agency on Supabase: extensions in their own schema, performers who agreed and guardians who must for
-// minors, and reels of several people. It also has availability as multiranges, texts of three collations, soft
-// deletion, an event log by month, a definer's trigger, and generated keys and searches. There are views behind a
-// barrier, over one another and with a check.
+// A casting agency on Supabase: extensions in their own schema, consents of performers and of guardians for minors, and
+// reels of several people. It also has availability as multiranges, texts of three collations, soft deletion, an event
+// log by month, a SECURITY DEFINER trigger, and generated keys and searches. There are security barrier views, views
+// over one another and views with a check option.
 func TestAttacksOnATroupe(t *testing.T) { attackSchema(t, "troupe", 22, 5, 250) }
 
-// A telephone practice: documents as FHIR servers keep them, whose subject, clinic and code are computed from them and
-// decide who sees a row. It also has calls without the words of speakers who have not agreed. Consents are by purpose,
-// of persons or their guardians, with a beginning and an end. There are agreements of clinics that refer to one
-// another, transcripts whose spans exclude one another, summaries of several calls, slots, and queues.
+// A telephone practice: documents as FHIR servers store them. Their subject, clinic and code are generated columns,
+// which decide who sees a row. It also has calls without the words of speakers who have not agreed. Consents are by
+// purpose, of persons or their guardians, with a beginning and an end. There are agreements of clinics that refer to
+// one another, transcripts whose spans exclude one another, summaries of several calls, slots, and queues.
 func TestAttacksOnARemedy(t *testing.T) { attackSchema(t, "remedy", 23, 5, 400) }
 
 // The agent compares a column with a value that does not depend on the row, and that raises an error or draws a random

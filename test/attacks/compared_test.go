@@ -109,7 +109,7 @@ func (r statementDrawer) value(s string, depth int) string {
 }
 
 // source draws an item of FROM with the alias s. It has a column n, and a column v whose value may fail.
-func (r statementDrawer) source() (from, with string) {
+func (r statementDrawer) source() (fromItem, withClause string) {
 	v := r.pick("1 / n", "1 / n", "n", "10 % n", "('x' || n)::int", "1 / max(n) OVER ()", "(SELECT 1 / min(w.n) FROM small w)")
 	query := "SELECT n, " + v + " AS v FROM small"
 	switch r.IntN(22) {
@@ -221,62 +221,62 @@ func (r statementDrawer) condition(s string) string {
 }
 
 func (r statementDrawer) statement() string {
-	from, with := r.source()
+	fromItem, withClause := r.source()
 	where := "a = 123 AND " + r.condition("s")
 	if r.IntN(2) == 0 {
 		where = r.condition("s") + " AND a = 123"
 	}
 	switch r.IntN(17) {
 	case 12:
-		return with + "UPDATE big SET note = 'w' FROM " + from + " WHERE " + where
+		return withClause + "UPDATE big SET note = 'w' FROM " + fromItem + " WHERE " + where
 	case 13:
-		return with + "DELETE FROM big USING " + from + " WHERE " + where + " RETURNING id"
+		return withClause + "DELETE FROM big USING " + fromItem + " WHERE " + where + " RETURNING id"
 	case 14:
-		return with + "UPDATE aim SET (x, note) = (SELECT count(*), 'w' FROM big WHERE " + where + ") FROM " + from
+		return withClause + "UPDATE aim SET (x, note) = (SELECT count(*), 'w' FROM big WHERE " + where + ") FROM " + fromItem
 	case 15:
-		return with + "UPDATE aim SET x = s.n FROM " + from + " LEFT JOIN big ON " + where + " RETURNING " +
+		return withClause + "UPDATE aim SET x = s.n FROM " + fromItem + " LEFT JOIN big ON " + where + " RETURNING " +
 			r.pick("aim.id", "s.n", "(SELECT count(*) FROM big WHERE "+where+")")
 	case 0:
-		return with + "SELECT count(*) FROM " + from + ", big WHERE " + where
+		return withClause + "SELECT count(*) FROM " + fromItem + ", big WHERE " + where
 	case 1:
-		return with + "SELECT count(*) FROM " + from + " LEFT JOIN big ON " + where
+		return withClause + "SELECT count(*) FROM " + fromItem + " LEFT JOIN big ON " + where
 	case 2:
-		return with + "SELECT (SELECT count(*) FROM big WHERE " + where + ") FROM " + from
+		return withClause + "SELECT (SELECT count(*) FROM big WHERE " + where + ") FROM " + fromItem
 	case 3:
-		return with + "SELECT count(*) FROM " + from + " WHERE EXISTS (SELECT FROM big WHERE " + where + ")"
+		return withClause + "SELECT count(*) FROM " + fromItem + " WHERE EXISTS (SELECT FROM big WHERE " + where + ")"
 	case 4:
-		return with + "SELECT count(*) FROM " + from + " WHERE NOT EXISTS (SELECT FROM big WHERE " + where + ") AND n < 9"
+		return withClause + "SELECT count(*) FROM " + fromItem + " WHERE NOT EXISTS (SELECT FROM big WHERE " + where + ") AND n < 9"
 	case 5:
-		return with + "SELECT count(*) FROM " + from + " CROSS JOIN LATERAL (SELECT id FROM big WHERE " + where +
+		return withClause + "SELECT count(*) FROM " + fromItem + " CROSS JOIN LATERAL (SELECT id FROM big WHERE " + where +
 			r.pick("", " LIMIT 1", " OFFSET 0", " ORDER BY id") + ") x"
 	case 6:
-		return with + "SELECT count(*) FROM " + from + " WHERE 5 " + r.pick("=", ">") + " (SELECT max(big.id) FROM big WHERE " + where + ")"
+		return withClause + "SELECT count(*) FROM " + fromItem + " WHERE 5 " + r.pick("=", ">") + " (SELECT max(big.id) FROM big WHERE " + where + ")"
 	case 7:
-		return with + "SELECT count(*) FROM " + from + ", " +
+		return withClause + "SELECT count(*) FROM " + fromItem + ", " +
 			r.pick("(SELECT * FROM big) big", "(SELECT * FROM big OFFSET 0) big",
 				"(SELECT * FROM big WHERE a = 123) big", "large big", "larger big", "largest big", "found big",
 				"(SELECT * FROM larger WHERE a = 123) big") + " WHERE " + where
 	case 8:
-		return with + "SELECT count(*) FROM " + from +
+		return withClause + "SELECT count(*) FROM " + fromItem +
 			", (SELECT max(id) AS id, a, b, c, max(f) AS f, max(ts) AS ts, max(t) AS t, max(m) AS m, max(day) AS " +
 			"day, max(tc) AS tc, max(note) AS note, max(l) AS l, max(k::text) AS k FROM big GROUP BY a, b, c) big WHERE " + where
 	case 9:
-		return with + "SELECT count(*) FROM " + from + " JOIN (SELECT id, a, v FROM (SELECT *, c AS v FROM big) y) big USING (v) WHERE a = 123"
+		return withClause + "SELECT count(*) FROM " + fromItem + " JOIN (SELECT id, a, v FROM (SELECT *, c AS v FROM big) y) big USING (v) WHERE a = 123"
 	case 10:
-		return with + "SELECT s.n, s.v FROM " + from + " WHERE s.v IN (SELECT " + r.pick("b", "c", "b + 0") + " FROM big WHERE " + where + ")"
+		return withClause + "SELECT s.n, s.v FROM " + fromItem + " WHERE s.v IN (SELECT " + r.pick("b", "c", "b + 0") + " FROM big WHERE " + where + ")"
 	case 11:
 		if r.IntN(3) == 0 { // one half of a UNION computes the other half's value
-			return with + "SELECT count(*) FROM " + from + ", " +
+			return withClause + "SELECT count(*) FROM " + fromItem + ", " +
 				r.pick("mixed", "(SELECT * FROM mixed)",
 					"(SELECT a, b, c AS z FROM big UNION ALL SELECT a, b, (SELECT min(n) FROM small) FROM big)",
 					"(SELECT a, b, (SELECT 1 / min(n) FROM small) AS z FROM big UNION ALL SELECT a, b, c FROM large)") +
 				" x WHERE a = 123 AND b " + r.pick("=", "<", "<>") + r.pick(" 1 / x.z", " x.z", " 10 % x.z")
 		}
-		return with + "SELECT x.k FROM (SELECT a, b, c, " +
+		return withClause + "SELECT x.k FROM (SELECT a, b, c, " +
 			r.pick("1 / (SELECT min(n) FROM small)", "(SELECT 1 / min(n) FROM small)", "reciprocal(0 + c - c)") +
 			" AS k FROM big" + r.pick("", " GROUP BY a, b, c", " OFFSET 0") + ") x WHERE a = 123 AND x.b = x.k"
 	}
-	return with + "SELECT count(*) FROM " + from + " JOIN big ON b = s.n WHERE " + where
+	return withClause + "SELECT count(*) FROM " + fromItem + " JOIN big ON b = s.n WHERE " + where
 }
 
 // message returns a statement by itself, or prepared with a parameter and executed with a generic plan.
@@ -305,7 +305,7 @@ func TestComparisonsTellNothing(t *testing.T) {
 		seed = tier.Seed()
 	}
 	t.Logf("%d comparisons, seed %d", n, seed)
-	twin := func(value int) instance.Database {
+	newTwin := func(value int) instance.Database {
 		db := pgtest.Database(t)
 		instance.Exec(t, db, comparedSchema)
 		instance.Exec(t, db, fmt.Sprintf("DELETE FROM big WHERE a = %d", value))
@@ -319,7 +319,7 @@ func TestComparisonsTellNothing(t *testing.T) {
 	}
 	for _, mode := range modesOf(instance.Auto, instance.Both) {
 		var got [2][]string
-		for i, d := range []instance.Database{twin(123), twin(124)} {
+		for i, d := range []instance.Database{newTwin(123), newTwin(124)} {
 			proxy := instance.Start(t, mode, d, map[string]string{"user": "me"})
 			c := proxy.Agent(t, "agent", "pair")
 			for k, sql := range statements {
@@ -332,14 +332,14 @@ func TestComparisonsTellNothing(t *testing.T) {
 				}
 			}
 		}
-		failed, wrong := 0, 0
+		failedCount, invalid := 0, 0
 		for k := range got[0] {
 			if strings.Contains(got[0][k], "ERROR") {
-				failed++
+				failedCount++
 			}
 			if slices.ContainsFunc([]string{"ERROR 426", "ERROR 427", "ERROR 42883", "ERROR 42804", "ERROR 42501",
 				"ERROR 0A000", "ERROR XX000"}, func(code string) bool { return strings.Contains(got[0][k], code) }) {
-				wrong++
+				invalid++
 				if testing.Verbose() {
 					t.Logf("not asked: %s", got[0][k])
 				}
@@ -348,9 +348,9 @@ func TestComparisonsTellNothing(t *testing.T) {
 				t.Errorf("%s, seed %d: %s\ntwin:\n%s", mode.Name, seed, got[0][k], got[1][k])
 			}
 		}
-		t.Logf("%s: %d statements, of which %d fail, and %d are none", mode.Name, len(got[0]), failed, wrong)
-		if wrong*4 > len(got[0]) {
-			t.Errorf("%d of %d statements are refused or wrong SQL", wrong, len(got[0]))
+		t.Logf("%s: %d statements, of which %d fail, and %d are none", mode.Name, len(got[0]), failedCount, invalid)
+		if invalid*4 > len(got[0]) {
+			t.Errorf("%d of %d statements are refused or wrong SQL", invalid, len(got[0]))
 		}
 	}
 }

@@ -121,18 +121,18 @@ func TestNoSettingTellsOfHardening(t *testing.T) {
 		"SELECT name, setting, source, sourceline FROM pg_settings WHERE source = 'session'", "SHOW ALL",
 		"EXPLAIN SELECT g + 1 FROM generate_series(1, 10) g WHERE g > 5",
 		"SELECT min_val, reset_val, context FROM pg_settings WHERE name ~ 'plan_cache|bitmapscan|operator_cost'")
-	for _, ask := range settingQueries {
+	for _, query := range settingQueries {
 		var got []string
-		for _, first := range []string{hardened, "SELECT count(*) FROM notes"} {
+		for _, firstStatement := range []string{hardened, "SELECT count(*) FROM notes"} {
 			instance.Ask(agent, "BEGIN")
-			if answer := instance.Ask(agent, first); answer.Refused() {
+			if answer := instance.Ask(agent, firstStatement); answer.Refused() {
 				t.Fatal(answer)
 			}
-			got = append(got, instance.Ask(agent, ask).String())
+			got = append(got, instance.Ask(agent, query).String())
 			instance.Ask(agent, "ROLLBACK")
 		}
 		if got[0] != got[1] {
-			t.Errorf("%s: %s\nnot %s", ask, got[0], got[1])
+			t.Errorf("%s: %s\nnot %s", query, got[0], got[1])
 		}
 	}
 }

@@ -101,7 +101,7 @@ func TestWritesOfTablesWithFeaturesTellNothing(t *testing.T) {
 	for _, mode := range signedPathModes() {
 		var got [2][]string
 		var decisions []string
-		byKey, answered := 0, 0
+		byKey, answeredCount := 0, 0
 		for i, change := range []string{"", twin} {
 			db := pgtest.Database(t)
 			instance.Exec(t, db, schema+change+"ANALYZE;")
@@ -132,11 +132,11 @@ func TestWritesOfTablesWithFeaturesTellNothing(t *testing.T) {
 				t.Errorf("%s: %s {%s}\n   %s\n   %s", mode.Name, sql, decisions[k], instance.OneLine(got[0][k]), instance.OneLine(got[1][k]))
 			}
 			if !strings.Contains(got[0][k], "ERROR 42") {
-				answered++
+				answeredCount++
 			}
 		}
-		if mode.Name == instance.Auto.Name && byKey == 0 || answered < len(statements)/5 {
-			t.Errorf("%s: of %d statements %d are answered, %d by key", mode.Name, len(statements), answered, byKey)
+		if mode.Name == instance.Auto.Name && byKey == 0 || answeredCount < len(statements)/5 {
+			t.Errorf("%s: of %d statements %d are answered, %d by key", mode.Name, len(statements), answeredCount, byKey)
 		}
 	}
 }

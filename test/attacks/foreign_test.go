@@ -64,23 +64,24 @@ functions: { said: {} }
 			}
 		}
 		for _, extended := range []bool{false, true} {
-			ask := func(sql string) string {
+			send := func(sql string) string {
 				if extended {
 					return instance.AskExtended(c, sql).SortedString()
 				}
 				return instance.Ask(c, sql).SortedString()
 			}
-			ask("BEGIN")
-			before := ask(far)
+			send("BEGIN")
+			rowsBefore := send(far)
 			instance.Exec(t, db, "UPDATE base SET status = 'withdrawn' WHERE id = 1")
-			after := ask(far)
-			ask("COMMIT")
-			ask("BEGIN")
-			again := ask(far)
-			ask("COMMIT")
+			rowsAfter := send(far)
+			send("COMMIT")
+			send("BEGIN")
+			rowsInNext := send(far)
+			send("COMMIT")
 			instance.Exec(t, db, "UPDATE base SET status = 'ok' WHERE id = 1")
-			if !strings.Contains(before, "gone") || strings.Contains(after, "gone") || strings.Contains(again, "gone") || !strings.Contains(again, "left") {
-				t.Errorf("%s: before %s\nwithdrawn, in the transaction: %s\nin the next: %s", mode.Name, before, after, again)
+			if !strings.Contains(rowsBefore, "gone") || strings.Contains(rowsAfter, "gone") ||
+				strings.Contains(rowsInNext, "gone") || !strings.Contains(rowsInNext, "left") {
+				t.Errorf("%s: before %s\nwithdrawn, in the transaction: %s\nin the next: %s", mode.Name, rowsBefore, rowsAfter, rowsInNext)
 			}
 		}
 		// the same without waiting for answers

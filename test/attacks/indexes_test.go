@@ -70,7 +70,7 @@ var twoIndexesMessages = []string{
 // index finds among hidden rows.
 func TestTwoIndexesTellNothing(t *testing.T) {
 	tier.All(t)
-	twins := func(value int) instance.Database {
+	newTwin := func(value int) instance.Database {
 		db := pgtest.Database(t)
 		instance.Exec(t, db, twoIndexesSchema)
 		instance.Exec(t, db, fmt.Sprintf("DELETE FROM big WHERE a = %d", value))
@@ -78,7 +78,7 @@ func TestTwoIndexesTellNothing(t *testing.T) {
 		return instance.Database{Name: "pair", DB: db, Policy: twoIndexesPolicy, SearchPath: []string{"public"}}
 	}
 	for _, mode := range modesOf(instance.Both, instance.Auto) {
-		one, two := twins(123), twins(124)
+		one, two := newTwin(123), newTwin(124)
 		var got [2][]string
 		for i, d := range []instance.Database{one, two} {
 			proxy := instance.Start(t, mode, d, map[string]string{"user": "me"})
@@ -108,10 +108,10 @@ func TestTwoIndexesTellNothing(t *testing.T) {
 				record("generic", generic, genericPlan(c, generic))
 			}
 		}
-		failed := 0
+		failedCount := 0
 		for m := range got[0] {
 			if strings.Contains(got[0][m], "22012") || strings.Contains(got[0][m], "21000") {
-				failed++
+				failedCount++
 			}
 			if strings.Contains(got[0][m], "ERROR 42501") || strings.Contains(got[0][m], "ERROR XX000") || strings.Contains(got[0][m], "ERROR 0A000") {
 				t.Errorf("%s, not answered: %s", mode.Name, got[0][m])
@@ -120,7 +120,7 @@ func TestTwoIndexesTellNothing(t *testing.T) {
 				t.Errorf("%s, %s\ntwin:\n%s", mode.Name, got[0][m], got[1][m])
 			}
 		}
-		t.Logf("%s: %d answers, of which %d are errors of what was compared with", mode.Name, len(got[0]), failed)
+		t.Logf("%s: %d answers, of which %d are errors of what was compared with", mode.Name, len(got[0]), failedCount)
 	}
 }
 

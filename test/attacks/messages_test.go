@@ -99,8 +99,8 @@ func messageSequences() [][]pgproto3.FrontendMessage {
 	execute := func(portal string, rows uint32) pgproto3.FrontendMessage {
 		return &pgproto3.Execute{Portal: portal, MaxRows: rows}
 	}
-	describe := func(what byte, name string) pgproto3.FrontendMessage {
-		return &pgproto3.Describe{ObjectType: what, Name: name}
+	describe := func(objectType byte, name string) pgproto3.FrontendMessage {
+		return &pgproto3.Describe{ObjectType: objectType, Name: name}
 	}
 	sync := &pgproto3.Sync{}
 	var out []messages

@@ -140,25 +140,25 @@ func TestFeaturesOfNewerPostgreSQL(t *testing.T) {
 	for _, mode := range modesOf(instance.Both, instance.Auto) {
 		one, two := database(""), database(rows("2", "100", instance.Marker)+rows("3", "200", instance.Marker))
 		proxies := []*instance.Proxy{instance.Start(t, mode, one, attributes), instance.Start(t, mode, two, attributes)}
-		first, second := proxies[0].Agent(t, "agent", one.Name), proxies[1].Agent(t, "agent", two.Name)
+		agentOne, agentTwo := proxies[0].Agent(t, "agent", one.Name), proxies[1].Agent(t, "agent", two.Name)
 		owner := instance.ConnectSuperuser(t, one.DB)
 		name := strings.NewReplacer(one.DB.Name, "DATABASE", two.DB.Name, "DATABASE")
 		for sql := range strings.Lines(newerReads) {
-			want, a, b := instance.AskCopy(owner, sql).SortedString(), instance.AskCopy(first, sql).SortedString(), instance.AskCopy(second, sql).SortedString()
+			want, a, b := instance.AskCopy(owner, sql).SortedString(), instance.AskCopy(agentOne, sql).SortedString(), instance.AskCopy(agentTwo, sql).SortedString()
 			if a != want || b != want {
 				t.Errorf("%s: %s\nPostgreSQL:\n%s\nagent:\n%s\nagent, beside hidden rows:\n%s", mode.Name, sql,
 					instance.Truncate(want), instance.Truncate(a), instance.Truncate(b))
 			}
 		}
 		for sql := range strings.Lines(newerWrites) {
-			instance.Ask(first, "BEGIN")
-			instance.Ask(second, "BEGIN")
-			a, b := name.Replace(instance.AskCopy(first, sql).SortedString()), name.Replace(instance.AskCopy(second, sql).SortedString())
+			instance.Ask(agentOne, "BEGIN")
+			instance.Ask(agentTwo, "BEGIN")
+			a, b := name.Replace(instance.AskCopy(agentOne, sql).SortedString()), name.Replace(instance.AskCopy(agentTwo, sql).SortedString())
 			if a != b {
 				t.Errorf("%s: %s\nagent:\n%s\nagent, beside hidden rows:\n%s", mode.Name, sql, instance.Truncate(a), instance.Truncate(b))
 			}
-			instance.Ask(first, "ROLLBACK")
-			instance.Ask(second, "ROLLBACK")
+			instance.Ask(agentOne, "ROLLBACK")
+			instance.Ask(agentTwo, "ROLLBACK")
 		}
 		proxies[1].Tap().RequireNoMarker(t)
 	}

@@ -58,7 +58,7 @@ func TestParametersOnTheSignedPath(t *testing.T) {
 	values := []string{"", "-1", "3", " -2 ", "%", "%lake%", "Lake%", "lake", "a lake", `50\%%`, `%\`, `%\\`,
 		`x\`, `\`, `under\_score`, "%" + strings.Repeat("x", 30), "nothing of it", "-dawn OR lake", `"at dawn"`,
 		strings.Repeat("lake ", 900), strings.Repeat("w", 3000), "lake " + strings.Repeat("w", 2100)}
-	twin := func(value int) instance.Database {
+	newTwin := func(value int) instance.Database {
 		db := pgtest.Database(t)
 		instance.Exec(t, db, strings.Replace(parameterSchema, "VACUUM ANALYZE", "", 1))
 		instance.Exec(t, db, fmt.Sprintf("DELETE FROM big WHERE a = %d", value))
@@ -69,7 +69,7 @@ func TestParametersOnTheSignedPath(t *testing.T) {
 	var firstAnswers []string
 	for _, mode := range modesOf(instance.SignedViews, instance.Auto, instance.Both) {
 		var got [2][]string
-		for i, d := range []instance.Database{twin(123), twin(124)} {
+		for i, d := range []instance.Database{newTwin(123), newTwin(124)} {
 			proxy := instance.Start(t, mode, d, map[string]string{"user": "me"})
 			c := proxy.Agent(t, "agent", "pair")
 			for _, plan := range []string{"auto", "force_generic_plan"} {
@@ -94,10 +94,10 @@ func TestParametersOnTheSignedPath(t *testing.T) {
 				instance.Ask(c, "DEALLOCATE ALL")
 			}
 		}
-		failed := 0
+		failedCount := 0
 		for k := range got[0] {
 			if strings.Contains(got[0][k], "ERROR") {
-				failed++
+				failedCount++
 			}
 			if got[0][k] != got[1][k] {
 				t.Errorf("%s: %s\ntwin: %s", mode.Name, got[0][k], got[1][k])
@@ -107,7 +107,7 @@ func TestParametersOnTheSignedPath(t *testing.T) {
 			}
 		}
 		firstAnswers = got[0]
-		t.Logf("%s: %d of %d fail", mode.Name, failed, len(got[0]))
+		t.Logf("%s: %d of %d fail", mode.Name, failedCount, len(got[0]))
 	}
 }
 

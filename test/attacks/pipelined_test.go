@@ -29,12 +29,12 @@ func TestNoPipelineTellsOfHardening(t *testing.T) {
 		{parse(stmt), bind, parse("DECLARE c CURSOR FOR SELECT 1"), bind, execute, sync},
 		{parse(stmt), bind, query("SELECT 1 / 0"), query("SELECT 1"), sync},
 	}
-	for _, behind := range []string{"SELECT 1", "DECLARE c CURSOR FOR SELECT 1", "SAVEPOINT x", "COMMIT"} {
-		sequences = append(sequences, messages{parse(stmt), bind, query(behind), sync})
+	for _, nextSQL := range []string{"SELECT 1", "DECLARE c CURSOR FOR SELECT 1", "SAVEPOINT x", "COMMIT"} {
+		sequences = append(sequences, messages{parse(stmt), bind, query(nextSQL), sync})
 	}
-	for _, behind := range []string{"DISCARD ALL", "RESET ALL", "COMMIT"} {
-		sequences = append(sequences, messages{parse(stmt), bind, parse(behind), bind, execute, sync},
-			messages{parse(stmt), bind, execute, parse(behind), bind, execute, sync})
+	for _, nextSQL := range []string{"DISCARD ALL", "RESET ALL", "COMMIT"} {
+		sequences = append(sequences, messages{parse(stmt), bind, parse(nextSQL), bind, execute, sync},
+			messages{parse(stmt), bind, execute, parse(nextSQL), bind, execute, sync})
 	}
 	var got [2][]string
 	for i, n := range []int{100, 30000} {

@@ -39,12 +39,12 @@ func TestOwnersPoliciesTellNothing(t *testing.T) {
 	tier.All(t)
 	schema, policy, views := probeFunctions+policyFunctions+plainTablesSQL, costlyRulePolicy+plainTablesPolicy, "views: {"
 	var statements []string
-	all := ownersPolicyCases
+	allCases := ownersPolicyCases
 	for _, c := range ownersPolicyCases { // PostgreSQL applies policies in the order of their names: these come before pgconsent's.
 		c.name, c.sql = "before_"+c.name, strings.NewReplacer("POLICY a", "POLICY z", "POLICY b", "POLICY y").Replace(c.sql)
-		all = append(all, c)
+		allCases = append(allCases, c)
 	}
-	for _, c := range all {
+	for _, c := range allCases {
 		schema += withTableName("CREATE TABLE T (id int PRIMARY KEY, owner text NOT NULL, x int, note text); INSERT INTO "+
 			"T (id, owner, x, note) VALUES (1, 'me', 1, 'a'), (3, 'me', 3, 'c'), (2, 'other', 2, 'b'); ALTER "+
 			"TABLE T ENABLE ROW LEVEL SECURITY; CREATE VIEW view_of_T AS SELECT id, x FROM T;"+c.sql+";", c.name)

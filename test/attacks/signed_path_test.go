@@ -110,7 +110,7 @@ func askSignedPathPlanned(t *testing.T, row string, mode instance.Mode, plans []
 // askSignedPathUnder sends the cases to twins under another policy, which may need another schema.
 func askSignedPathUnder(t *testing.T, policy, schema, row string, mode instance.Mode, plans []string, cases []signedCase, firstPlanCases ...signedCase) {
 	t.Helper()
-	twin := func(hidden bool) instance.Database {
+	newTwin := func(hidden bool) instance.Database {
 		d := installedCopy(t, schema, policy, mode)
 		a := 124
 		if hidden {
@@ -127,7 +127,7 @@ func askSignedPathUnder(t *testing.T, policy, schema, row string, mode instance.
 	}
 	var got [2][]string
 	var askedCases []signedCase
-	for i, d := range []instance.Database{twin(true), twin(false)} {
+	for i, d := range []instance.Database{newTwin(true), newTwin(false)} {
 		proxy := startProxy(t, mode, d)
 		for p, plan := range plans {
 			for setting := range strings.SplitSeq(plan, "; ") {
@@ -288,10 +288,10 @@ func TestOutputsOnTheSignedPath(t *testing.T) {
 			"SELECT jsonb_agg(jsonb_build_object('v', {}) ORDER BY id) FROM big WHERE a = 123 AND EXISTS (SELECT FROM link WHERE big_id = big.id)",
 			"SELECT coalesce(({})::text, (SELECT count(*) FROM link WHERE big_id = big.id)::text) FROM big WHERE a = 123",
 		} {
-			if ask := signedSQL(strings.ReplaceAll(shape, "{}", e)); k > 2 { // the plans are the same for any of these expressions
-				firstPlanCases = append(firstPlanCases, ask)
+			if testCase := signedSQL(strings.ReplaceAll(shape, "{}", e)); k > 2 { // the plans are the same for any of these expressions
+				firstPlanCases = append(firstPlanCases, testCase)
 			} else {
-				cases = append(cases, ask)
+				cases = append(cases, testCase)
 			}
 		}
 	}
@@ -320,10 +320,10 @@ func TestConditionsAboveASearchOnTheSignedPath(t *testing.T) {
 			"SELECT id, rank() OVER (PARTITION BY {} ORDER BY {}, id) FROM big WHERE found @@ 'b'::tsquery AND a = 123 ORDER BY id",
 			"SELECT string_agg(id::text, ',' ORDER BY {}, id) FILTER (WHERE ({}) IS NOT NULL) FROM big WHERE ta && '{a}' AND a = 123",
 		} {
-			if ask := signedSQL(strings.ReplaceAll(shape, "{}", e)); k > 2 { // the plans are the same for any of these expressions
-				firstPlanCases = append(firstPlanCases, ask)
+			if testCase := signedSQL(strings.ReplaceAll(shape, "{}", e)); k > 2 { // the plans are the same for any of these expressions
+				firstPlanCases = append(firstPlanCases, testCase)
 			} else {
-				cases = append(cases, ask)
+				cases = append(cases, testCase)
 			}
 		}
 	}

@@ -62,7 +62,7 @@ var sumStatements = []string{
 
 func TestSumsOnTheSignedPath(t *testing.T) {
 	tier.All(t)
-	twin := func(value int) instance.Database {
+	newTwin := func(value int) instance.Database {
 		db := pgtest.Database(t)
 		instance.Exec(t, db, summedSchema)
 		instance.Exec(t, db, fmt.Sprintf("DELETE FROM big WHERE a = %d", value))
@@ -71,22 +71,22 @@ func TestSumsOnTheSignedPath(t *testing.T) {
 	}
 	for _, mode := range modesOf(instance.SignedViews, instance.Auto, instance.Both) {
 		var got [2][]string
-		for i, d := range []instance.Database{twin(123), twin(124)} {
+		for i, d := range []instance.Database{newTwin(123), newTwin(124)} {
 			proxy := instance.Start(t, mode, d, map[string]string{"user": "me"})
 			c := proxy.Agent(t, "agent", "pair")
 			for _, sql := range sumStatements {
 				got[i] = append(got[i], sql+"\n"+strings.ReplaceAll(instance.Ask(c, sql).SortedString(), d.DB.Name, "DATABASE"))
 			}
 		}
-		failed := 0
+		failedCount := 0
 		for k := range got[0] {
 			if strings.Contains(got[0][k], "ERROR") {
-				failed++
+				failedCount++
 			}
 			if got[0][k] != got[1][k] {
 				t.Errorf("%s: %s\ntwin:\n%s", mode.Name, got[0][k], got[1][k])
 			}
 		}
-		t.Logf("%s: %d of %d fail", mode.Name, failed, len(sumStatements))
+		t.Logf("%s: %d of %d fail", mode.Name, failedCount, len(sumStatements))
 	}
 }

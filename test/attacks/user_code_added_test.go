@@ -72,7 +72,7 @@ func TestUserCodeAddedToPreparedStatements(t *testing.T) {
 	altered := 0
 	for _, table := range tables {
 		c := proxy.Agent(t, "agent", "pair")
-		before, after, _ := strings.Cut(table.order, "|")
+		stepsBefore, stepsAfter, _ := strings.Cut(table.order, "|")
 		n, answers := 1, ""
 		runSteps := func(all string) {
 			for step := range strings.SplitSeq(all, ",") {
@@ -80,11 +80,11 @@ func TestUserCodeAddedToPreparedStatements(t *testing.T) {
 				answers += "\n   " + step + " " + runStep(t, c, step, table.write, n)
 			}
 		}
-		runSteps(before)
+		runSteps(stepsBefore)
 		if instance.Ask(owner, table.ddl).Err == "" {
 			altered++
 		}
-		runSteps(after)
+		runSteps(stepsAfter)
 		instance.Close(c)
 		if strings.Contains(answers, "22012") {
 			t.Errorf("%s: %s %s%s", table.ddl, table.order, table.write, answers)

@@ -37,7 +37,7 @@ func writesWithSameCondition(sql string) (out []string) {
 func TestConditionsOfWritesTellNothing(t *testing.T) {
 	tier.All(t)
 	for m, mode := range modesOf(instance.Auto, instance.Both) {
-		unhardened, asked := 0, 0
+		unhardened, writeCount := 0, 0
 		for k, f := range reachCases {
 			if pgtest.Binaries().Major < f.minVersion || !tier.IsPicked(m+k, 36) || strings.Contains(f.sql, "fcomp") {
 				continue
@@ -59,11 +59,11 @@ func TestConditionsOfWritesTellNothing(t *testing.T) {
 					if strings.HasSuffix(decisions[k], "hardened: ") {
 						unhardened++
 					}
-					asked++
+					writeCount++
 				}
 			})
 		}
-		t.Logf("%s: %d writes, %d of them unhardened", mode.Name, asked, unhardened)
+		t.Logf("%s: %d writes, %d of them unhardened", mode.Name, writeCount, unhardened)
 	}
 }
 

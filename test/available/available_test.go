@@ -106,8 +106,8 @@ func (s *agentCounts) quantile(q float64) time.Duration {
 
 func (s *agentCounts) String() string {
 	var out []string
-	for _, what := range slices.Sorted(maps.Keys(s.refused)) {
-		out = append(out, fmt.Sprintf("%d × %s", s.refused[what], what))
+	for _, request := range slices.Sorted(maps.Keys(s.refused)) {
+		out = append(out, fmt.Sprintf("%d × %s", s.refused[request], request))
 	}
 	if len(out) == 0 {
 		return "none"
@@ -158,11 +158,11 @@ func runStorm(t *testing.T, proxy *instance.Proxy, db *pgtest.DB, s storm, durat
 		for ctx.Err() == nil && !agent.IsClosed() {
 			for _, sql := range []string{"BEGIN", "SELECT count(*) FROM people WHERE id < 100", "SELECT * FROM people WHERE id = 1", "COMMIT"} {
 				_, err := agent.Exec(context.WithoutCancel(ctx), sql).ReadAll()
-				what := "in a transaction"
+				request := "in a transaction"
 				if sql == "BEGIN" || sql == "COMMIT" {
-					what = sql
+					request = sql
 				}
-				counts.count(what, 0, err)
+				counts.count(request, 0, err)
 				if err != nil {
 					_, _ = agent.Exec(context.WithoutCancel(ctx), "ROLLBACK").ReadAll()
 					break
@@ -201,8 +201,8 @@ func TestOwnersDDLRefusesNobody(t *testing.T) {
 	for _, s := range storms[1:] {
 		counts := runStorm(t, proxy, db, s, 8*time.Second)
 		t.Logf("%s: %d steps, %d statements, %d logins, refused: %s", s.name, counts.steps, counts.statements, counts.logins, counts)
-		for what := range counts.refused {
-			if s.name == storms[1].name || what != "in a transaction 40001" {
+		for request := range counts.refused {
+			if s.name == storms[1].name || request != "in a transaction 40001" {
 				t.Errorf("%s: refused: %s", s.name, counts)
 				break
 			}
@@ -257,9 +257,9 @@ func writeTable(t *testing.T, name string, headings []string, rows [][]string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, rest, found := strings.Cut(string(text), begin)
-	_, after, ended := strings.Cut(rest, end)
-	if !found || !ended {
+	before, fromBegin, hasBegin := strings.Cut(string(text), begin)
+	_, after, hasEnd := strings.Cut(fromBegin, end)
+	if !hasBegin || !hasEnd {
 		t.Fatalf("%s has no place for the table", file)
 	}
 	if err := os.WriteFile(file, []byte(before+begin+out.String()+end+after), 0o644); err != nil {

@@ -104,7 +104,7 @@ func measureCatalogQueries(t *testing.T, db *pgtest.DB, proxy *instance.Proxy, t
 	placeholders := strings.NewReplacer("#", fmt.Sprint(oid), "@", table)
 	direct, agent := instance.ConnectSuperuser(t, db), proxy.Agent(t, "agent", "app")
 	for _, r := range catalogQueries {
-		ask := func(conn *pgconn.PgConn, condition string) time.Duration {
+		measure := func(conn *pgconn.PgConn, condition string) time.Duration {
 			leastTime := time.Hour
 			for range rounds {
 				before := usedBy(t, super, condition)
@@ -117,7 +117,7 @@ func measureCatalogQueries(t *testing.T, db *pgtest.DB, proxy *instance.Proxy, t
 			}
 			return leastTime
 		}
-		one, other := ask(direct, fmt.Sprintf("pid = %d", direct.PID())), ask(agent, "usename = 'pgconsent_agent'")
+		one, other := measure(direct, fmt.Sprintf("pid = %d", direct.PID())), measure(agent, "usename = 'pgconsent_agent'")
 		rows = append(rows, []string{r.name, milliseconds(one), milliseconds(other), fmt.Sprintf("%.1f×", float64(other)/float64(one))})
 	}
 	return rows

@@ -47,31 +47,31 @@ func TestCatalogRefreshes(t *testing.T) {
 	d := instance.Database{Name: "app", DB: db, Policy: policy, SearchPath: []string{"public"}, Refresh: refresh}
 	super := db.Connect(t, "postgres")
 	proxy := instance.Start(t, instance.Auto, d, map[string]string{"user": "me"})
-	first := settledUse(t, super)
+	firstRefresh := settledUse(t, super)
 	// This statement waits until the first refresh is complete.
 	if _, err := proxy.Agent(t, "agent", "app").Exec(t.Context(), "SELECT 1").ReadAll(); err != nil {
 		t.Fatal(err)
 	}
-	var unchanged, changed, later []time.Duration
+	var unchangedUse, changedUse, laterUse []time.Duration
 	for range 5 {
-		before := usedByProxy(t, super)
+		usedBefore := usedByProxy(t, super)
 		time.Sleep(10 * refresh)
-		unchanged = append(unchanged, (usedByProxy(t, super)-before)/10)
+		unchangedUse = append(unchangedUse, (usedByProxy(t, super)-usedBefore)/10)
 	}
 	for i := range 7 {
-		before := settledUse(t, super)
+		usedBefore := settledUse(t, super)
 		instance.Exec(t, db, fmt.Sprintf("CREATE INDEX people_more_%d ON people (name)", i))
-		refreshed := usedAfterRefresh(t, super, before)
+		refreshed := usedAfterRefresh(t, super, usedBefore)
 		time.Sleep(8 * refresh) // the statistics of writes to the catalogs may cause one more refresh
 		if i >= 2 {             // at first PostgreSQL must plan the refresh queries
-			changed = append(changed, refreshed-before)
-			later = append(later, max(0, usedByProxy(t, super)-refreshed-8*median(unchanged)))
+			changedUse = append(changedUse, refreshed-usedBefore)
+			laterUse = append(laterUse, max(0, usedByProxy(t, super)-refreshed-8*median(unchangedUse)))
 		}
 	}
 	writeTable(t, "looks", []string{"look at 1,000 tables", "server's processor time, ms"}, [][]string{
-		{"the first", milliseconds(first)}, {"after one change", milliseconds(median(changed))},
-		{"once more, some seconds after it", milliseconds(median(later))},
-		{"nothing has changed", milliseconds(median(unchanged))},
+		{"the first", milliseconds(firstRefresh)}, {"after one change", milliseconds(median(changedUse))},
+		{"once more, some seconds after it", milliseconds(median(laterUse))},
+		{"nothing has changed", milliseconds(median(unchangedUse))},
 	})
 	writeTable(t, "catalogs", []string{"question of a client", "directly, ms", "by an agent, ms", "ratio"},
 		measureCatalogQueries(t, db, proxy, "people"))
@@ -111,15 +111,15 @@ func usedBy(t *testing.T, conn *pgx.Conn, where string) time.Duration {
 }
 
 // usedAfterRefresh waits until that time has grown by a refresh and grows no more, and returns it.
-func usedAfterRefresh(t *testing.T, conn *pgx.Conn, before time.Duration) time.Duration {
+func usedAfterRefresh(t *testing.T, conn *pgx.Conn, usedBefore time.Duration) time.Duration {
 	t.Helper()
-	for last := before; ; {
+	for last := usedBefore; ; {
 		time.Sleep(refresh / 4)
-		now := usedByProxy(t, conn)
-		if now == last && now-before > 5*time.Millisecond {
-			return now
+		used := usedByProxy(t, conn)
+		if used == last && used-usedBefore > 5*time.Millisecond {
+			return used
 		}
-		last = now
+		last = used
 	}
 }
 
@@ -128,11 +128,11 @@ func settledUse(t *testing.T, conn *pgx.Conn) time.Duration {
 	t.Helper()
 	for last := usedByProxy(t, conn); ; {
 		time.Sleep(2 * refresh)
-		now := usedByProxy(t, conn)
-		if now-last < 20*time.Millisecond {
+		used := usedByProxy(t, conn)
+		if used-last < 20*time.Millisecond {
 			return last
 		}
-		last = now
+		last = used
 	}
 }
 

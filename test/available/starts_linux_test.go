@@ -38,18 +38,18 @@ func TestStarts(t *testing.T) {
 	}
 	data := filepath.Join(dir, "demo")
 	fmt.Println("available: the demo is made")
-	first := startDemo(t, program, data, processors)
-	first.awaitAnswer(t, time.Now(), 0)
-	first.end()
+	firstDemo := startDemo(t, program, data, processors)
+	firstDemo.awaitAnswer(t, time.Now(), 0)
+	firstDemo.end()
 	var rows [][]string
 	for _, share := range []float64{processors, 0.1} {
 		fmt.Printf("available: a start at %g of a processor, and %d s of lookups\n", share, seconds)
-		began := time.Now()
+		start := time.Now()
 		d := startDemo(t, program, data, share)
-		answered, lookups, failed := d.awaitAnswer(t, began, time.Duration(seconds)*time.Second)
+		answerTime, lookups, refused := d.awaitAnswer(t, start, time.Duration(seconds)*time.Second)
 		d.end()
-		rows = append(rows, []string{fmt.Sprintf("%g", share), fmt.Sprintf("%.1f", answered.Seconds()),
-			strconv.Itoa(lookups), strconv.Itoa(failed)})
+		rows = append(rows, []string{fmt.Sprintf("%g", share), fmt.Sprintf("%.1f", answerTime.Seconds()),
+			strconv.Itoa(lookups), strconv.Itoa(refused)})
 	}
 	writeTable(t, "starts", []string{"processors", "first answer, s", "lookups", "refused"}, rows)
 }
@@ -107,7 +107,7 @@ func (d *runningDemo) end() {
 
 // awaitAnswer sends a lookup until it is answered. Then it sends lookups for so long, and counts them and the refused
 // ones.
-func (d *runningDemo) awaitAnswer(t *testing.T, start time.Time, duration time.Duration) (first time.Duration, lookups, failed int) {
+func (d *runningDemo) awaitAnswer(t *testing.T, start time.Time, duration time.Duration) (firstAnswer time.Duration, lookups, refused int) {
 	t.Helper()
 	lookUp := func() error {
 		c, err := pgconn.Connect(t.Context(), d.dsn)
@@ -121,13 +121,13 @@ func (d *runningDemo) awaitAnswer(t *testing.T, start time.Time, duration time.D
 	for lookUp() != nil {
 		time.Sleep(20 * time.Millisecond)
 	}
-	first = time.Since(start)
+	firstAnswer = time.Since(start)
 	for end := time.Now().Add(duration); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		lookups++
 		if err := lookUp(); err != nil {
-			failed++
+			refused++
 			t.Logf("refused: %v", err)
 		}
 	}
-	return first, lookups, failed
+	return firstAnswer, lookups, refused
 }

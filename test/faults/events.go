@@ -13,7 +13,7 @@ import (
 
 // randomFault draws the fault of one connection: one of oneIn connections ends, and as many are slow. The result what
 // is for the report.
-func randomFault(random *rand.Rand, oneIn int) (f network.Fault, name string) {
+func randomFault(random *rand.Rand, oneIn int) (f network.Fault, kind string) {
 	switch random.IntN(oneIn) {
 	case 0:
 		f = network.Fault{CloseMode: network.CloseMode(1 + random.IntN(4)), In: network.Direction(random.IntN(2)),
@@ -27,8 +27,8 @@ func randomFault(random *rand.Rand, oneIn int) (f network.Fault, name string) {
 	return network.Fault{}, ""
 }
 
-// cause makes an event happen that affects all sessions.
-func (r *round) cause(event string, random *rand.Rand) {
+// causeEvent makes an event happen that affects all sessions.
+func (r *round) causeEvent(event string, random *rand.Rand) {
 	switch event {
 	case "cut clients", "cut server":
 		for _, m := range r.modes {

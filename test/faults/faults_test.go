@@ -57,8 +57,8 @@ func TestSoak(t *testing.T) {
 		r := &round{stage: st, faultKind: faultKinds[rounds%len(faultKinds)], number: rounds, seed: firstSeed, sessions: tier.Count(150, 150, 150)}
 		r.run(t)
 		fmt.Printf("%8s  round %d, %s: %s\n", time.Since(start).Round(time.Second), rounds, r.name, r)
-		for what, n := range r.counts {
-			counts[what] += n
+		for kind, n := range r.counts {
+			counts[kind] += n
 		}
 		sessions += r.doneSessions.Load()
 		steps += r.steps.Load()

@@ -75,14 +75,14 @@ func (s *session) recordOutcome(rows int, o outcome) {
 	s.written[fmt.Sprint(s.mark, " ", s.transactionNumber)] = transaction{rows, o}
 }
 
-func (r *round) count(what string) {
+func (r *round) count(kind string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.counts[what]++
+	r.counts[kind]++
 }
 
 // countEnd notes how a session ended early.
-func (r *round) countEnd(what string, err error) {
+func (r *round) countEnd(kind string, err error) {
 	code := "connection lost"
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
@@ -90,11 +90,11 @@ func (r *round) countEnd(what string, err error) {
 			code += " (" + pg.Message + ")"
 		}
 	}
-	r.count(what + " " + code)
+	r.count(kind + " " + code)
 }
 
-// explains tells whether the faults of the round explain an error of a statement in a session that goes on.
-func (r *round) explains(code string) bool {
+// isExplained tells whether the faults of the round explain an error of a statement in a session that goes on.
+func (r *round) isExplained(code string) bool {
 	return len(r.events) > 0 && slices.Contains([]string{"40001", "57P03", "08006"}, code)
 }
 
@@ -104,10 +104,10 @@ func (r *round) run(t testing.TB) {
 	r.written = map[string]transaction{}
 	r.awaitServed() // Resources that the first session creates must exist before resources are counted.
 	r.written, r.counts = map[string]transaction{}, map[string]int{}
-	before := r.awaitRest(nil)
+	resourcesBefore := r.awaitRest(nil)
 	r.steps.Store(0)
 	var workers, helpers sync.WaitGroup
-	over := make(chan struct{})
+	ended := make(chan struct{})
 	for index, m := range r.modes {
 		if r.breaksClientSide {
 			m.clientRelay.Plan(r.planner(uint64(2*index), 3))
@@ -116,29 +116,29 @@ func (r *round) run(t testing.TB) {
 			m.serverRelay.Plan(r.planner(uint64(2*index+1), 6))
 		}
 		if !r.losesSessions {
-			helpers.Go(func() { r.witness(m, over) })
+			helpers.Go(func() { r.runWitness(m, ended) })
 		}
 		var next atomic.Int64
 		for range 5 {
 			workers.Go(func() {
 				for n := next.Add(1); n <= int64(r.sessions); n = next.Add(1) {
-					r.session(m, int(n))
+					r.playSession(m, int(n))
 				}
 			})
 		}
 	}
-	helpers.Go(func() { r.causeEvents(over) })
+	helpers.Go(func() { r.causeEvents(ended) })
 	workers.Wait()
-	close(over)
+	close(ended)
 	helpers.Wait()
 	r.checkRows()
 	r.awaitServed()
-	r.awaitRest(&before)
+	r.awaitRest(&resourcesBefore)
 	r.checkLog()
 }
 
-// session runs a session, and tries again for as long as its login fails.
-func (r *round) session(m *mode, n int) {
+// playSession runs a session, and tries again for as long as its login fails.
+func (r *round) playSession(m *mode, n int) {
 	mark := fmt.Sprintf("%s-%d-%d", m.name, r.number, n)
 	for end := time.Now().Add(tier.Patience); ; time.Sleep(10 * time.Millisecond) {
 		random := rand.New(rand.NewPCG(r.seed, uint64(r.number)<<32+uint64(n)))
@@ -158,12 +158,12 @@ func (r *round) session(m *mode, n int) {
 	}
 }
 
-// witness runs sessions whose connections have no faults: each of their statements must be answered.
-func (r *round) witness(m *mode, over chan struct{}) {
+// runWitness runs sessions whose connections have no faults: each of their statements must be answered.
+func (r *round) runWitness(m *mode, ended chan struct{}) {
 	random := rand.New(rand.NewPCG(r.seed, uint64(r.number)<<32+1<<31))
 	for n := 0; ; n++ {
 		select {
-		case <-over:
+		case <-ended:
 			return
 		default:
 		}
@@ -178,31 +178,31 @@ func (r *round) witness(m *mode, over chan struct{}) {
 func (r *round) planner(stream uint64, oneIn int) func() network.Fault {
 	random := rand.New(rand.NewPCG(r.seed, uint64(r.number)<<32+1<<30+stream))
 	return func() network.Fault {
-		f, what := randomFault(random, oneIn)
-		if what != "" {
-			r.count(what)
+		f, kind := randomFault(random, oneIn)
+		if kind != "" {
+			r.count(kind)
 		}
 		return f
 	}
 }
 
 // causeEvents causes the events of the round, each after some more sessions are done.
-func (r *round) causeEvents(over chan struct{}) {
+func (r *round) causeEvents(ended chan struct{}) {
 	if len(r.events) == 0 {
 		return
 	}
 	random := rand.New(rand.NewPCG(r.seed, uint64(r.number)<<32+1<<29))
-	all := r.sessions * len(r.modes)
+	allSessions := r.sessions * len(r.modes)
 	for i := 0; ; i++ {
-		due := int64((i + 1) * max(all/(2*len(r.events)+1), 1))
-		for r.doneSessions.Load() < due {
+		dueSessions := int64((i + 1) * max(allSessions/(2*len(r.events)+1), 1))
+		for r.doneSessions.Load() < dueSessions {
 			select {
-			case <-over:
+			case <-ended:
 				return
 			case <-time.After(time.Millisecond):
 			}
 		}
-		r.cause(r.events[i%len(r.events)], random)
+		r.causeEvent(r.events[i%len(r.events)], random)
 	}
 }
 

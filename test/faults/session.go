@@ -363,17 +363,17 @@ func (s *session) checkRowsOf(a answer, want ...string) error {
 }
 
 // sessionError returns err as one that ends the session. It fails the test if no fault explains the error.
-func (s *session) sessionError(what string, err error) error {
+func (s *session) sessionError(message string, err error) error {
 	if err == nil {
 		return nil
 	}
 	var pg *pgconn.PgError
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		s.t.Errorf("%s: %s is not answered: %v", s.mark, what, err)
+		s.t.Errorf("%s: %s is not answered: %v", s.mark, message, err)
 	case !errors.As(err, &pg), isCanceled(err) && s.canceled:
-	case pg.Code == "XX000", pg.Severity != "FATAL" && !s.explains(pg.Code):
-		s.t.Errorf("%s: %s: %v; %s", s.mark, what, err, pg.Hint)
+	case pg.Code == "XX000", pg.Severity != "FATAL" && !s.isExplained(pg.Code):
+		s.t.Errorf("%s: %s: %v; %s", s.mark, message, err, pg.Hint)
 	}
 	return fmt.Errorf("%w: %w", errConnectionEnded, err)
 }

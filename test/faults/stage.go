@@ -147,18 +147,18 @@ func (st *stage) awaitRest(before *resources) resources {
 		for _, m := range st.modes {
 			m.clientRelay.Plan(nil)
 			m.serverRelay.Plan(nil)
-			used, idleConnections := 0, 0
+			usedConnections, idleConnections := 0, 0
 			for _, p := range m.proxy.Server().Pools() {
-				used += p.Used + p.Waiting
+				usedConnections += p.Used + p.Waiting
 				idleConnections += p.Idle
 			}
 			n := len(m.proxy.Server().Sessions())
-			if used == 0 && idleConnections > 0 && n == 0 {
+			if usedConnections == 0 && idleConnections > 0 && n == 0 {
 				m.serverRelay.Break(network.Close)
 			}
-			idle = idle && used+idleConnections+n+m.clientRelay.Open()+m.serverRelay.Open() == 0
+			idle = idle && usedConnections+idleConnections+n+m.clientRelay.Open()+m.serverRelay.Open() == 0
 			remaining += fmt.Sprintf("%s: %d sessions, %d connections in use and %d idle, on the networks %d and %d; ",
-				m.name, n, used, idleConnections, m.clientRelay.Open(), m.serverRelay.Open())
+				m.name, n, usedConnections, idleConnections, m.clientRelay.Open(), m.serverRelay.Open())
 		}
 		current := resources{}
 		if idle {

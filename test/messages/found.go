@@ -18,8 +18,8 @@ const foundDir = "test/messages/testdata/found"
 // message.
 func saveSequence(t testing.TB, s sequence, setting policySetting, why string, seed uint64) {
 	t.Helper()
-	first, _, _ := strings.Cut(why, "\n")
-	text := fmt.Sprintf("%s, %s (seed %d).\n%s", first, setting.name, seed, s)
+	firstLine, _, _ := strings.Cut(why, "\n")
+	text := fmt.Sprintf("%s, %s (seed %d).\n%s", firstLine, setting.name, seed, s)
 	sum := sha256.Sum256([]byte(text))
 	dir := instance.RepoPath(t, foundDir)
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -18,12 +18,12 @@ func pick[T any](r *rand.Rand, choices ...T) T { return choices[r.IntN(len(choic
 func newSequence(seed uint64, n int) sequence {
 	m := &sequenceMaker{Rand: rand.New(rand.NewPCG(seed, 23)), paramKinds: map[string][]string{}}
 	m.withdrawsConsent = m.IntN(3) == 0
-	for end := 4 + m.IntN(n); len(m.sequence) < end; {
+	for length := 4 + m.IntN(n); len(m.sequence) < length; {
 		m.addNext()
 	}
 	if m.IntN(25) == 0 {
-		at := m.IntN(len(m.sequence) + 1)
-		m.sequence = append(m.sequence[:at:at], append(sequence{{Kind: terminateMessage}}, m.sequence[at:]...)...)
+		position := m.IntN(len(m.sequence) + 1)
+		m.sequence = append(m.sequence[:position:position], append(sequence{{Kind: terminateMessage}}, m.sequence[position:]...)...)
 	}
 	return m.sequence
 }
@@ -33,9 +33,9 @@ func (m *sequenceMaker) add(messages ...message) {
 }
 
 func (m *sequenceMaker) pickText() statementText {
-	lists := [][]statementText{readTexts, readTexts, readTexts, writeTexts, writeTexts, transactionTexts, transactionTexts, transactionTexts, settingTexts,
+	textLists := [][]statementText{readTexts, readTexts, readTexts, writeTexts, writeTexts, transactionTexts, transactionTexts, transactionTexts, settingTexts,
 		cursorTexts, cursorTexts, prepareTexts, copyToTexts, copyFromTexts, forbiddenTexts, forbiddenTexts}
-	return pick(m.Rand, pick(m.Rand, lists...)...)
+	return pick(m.Rand, pick(m.Rand, textLists...)...)
 }
 
 func (m *sequenceMaker) statementName() string {
@@ -171,20 +171,20 @@ func (m *sequenceMaker) addWholeExtended() {
 		w = statementText{text: pick(m.Rand, multiStatementTexts...).text}
 	}
 	name, portal := m.statementName(), m.portalName()
-	seldom := func() bool { return m.IntN(15) == 0 }
-	if !seldom() {
+	isLeftOut := func() bool { return m.IntN(15) == 0 }
+	if !isLeftOut() {
 		m.addParse(name, w)
 	}
 	if m.IntN(4) == 0 {
 		m.add(message{Kind: describeMessage, Object: "S", Name: name})
 	}
-	if !seldom() {
+	if !isLeftOut() {
 		m.addBind(portal, name)
 	}
 	if m.IntN(3) == 0 {
 		m.add(message{Kind: describeMessage, Object: "P", Name: portal})
 	}
-	if !seldom() {
+	if !isLeftOut() {
 		m.add(message{Kind: executeMessage, Portal: portal, Rows: m.rowLimit()})
 	}
 	if strings.Contains(w.text, "FROM STDIN") {

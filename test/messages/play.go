@@ -52,10 +52,11 @@ func (t transcript) String() string {
 	return b.String()
 }
 
-// waitEndMessages end a wait. They end a COPY and a group of messages, and ask for a number of CloseComplete messages
-// that no other group gets.
+// waitEndAnswers is the number of CloseComplete messages by which the end of a wait is recognized.
 const waitEndAnswers = 5
 
+// waitEndMessages end a wait. They end a COPY and a group of messages, and ask for a number of CloseComplete messages
+// that no other group gets.
 var waitEndMessages = func() (b []byte) {
 	list := sequence{{Kind: copyFailMessage, Text: "end"}, {Kind: syncMessage}}
 	for range waitEndAnswers {

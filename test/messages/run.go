@@ -174,12 +174,12 @@ func (st *databaseTrio) findFailure(s sequence, got [databaseCount]transcript) s
 	}
 	a, b := rawLines(got[firstTwin]), rawLines(got[secondTwin])
 	want, have := comparableLines(got[visibleOnly].answers), comparableLines(got[firstTwin].answers)
-	if cut := st.firstAllowedDifference(s, got[firstTwin]); cut >= 0 { // from here on PostgreSQL may answer differently
-		have = comparableLines(got[firstTwin].answers[:cut])
+	if allowedFrom := st.firstAllowedDifference(s, got[firstTwin]); allowedFrom >= 0 { // from here on PostgreSQL may answer differently
+		have = comparableLines(got[firstTwin].answers[:allowedFrom])
 		want = want[:min(len(want), len(have))]
 	}
-	if end := firstBrokenAnswer(got[visibleOnly]); end >= 0 {
-		want = want[:min(len(want), len(comparableLines(got[visibleOnly].answers[:end])))]
+	if brokenAt := firstBrokenAnswer(got[visibleOnly]); brokenAt >= 0 {
+		want = want[:min(len(want), len(comparableLines(got[visibleOnly].answers[:brokenAt])))]
 		have = have[:min(len(want), len(have))]
 	}
 	if s.has(terminateMessage) || got[visibleOnly].failure != "" { // when a session ends, the server may leave out messages that it has not sent yet
@@ -292,8 +292,8 @@ func transcriptDiff(got [databaseCount]transcript) string {
 }
 
 // printProgress prints a line every second.
-func (r *runner) printProgress(end bool) {
-	if r.Progress == nil || !end && time.Since(r.lastProgress) < time.Second {
+func (r *runner) printProgress(isLast bool) {
+	if r.Progress == nil || !isLast && time.Since(r.lastProgress) < time.Second {
 		return
 	}
 	r.lastProgress = time.Now()
@@ -301,7 +301,7 @@ func (r *runner) printProgress(end bool) {
 	bar := strings.Repeat("#", int(done*30)) + strings.Repeat(".", 30-int(min(done, 1)*30))
 	fmt.Fprintf(r.Progress, "\r[%s] %d/%d  %.0f/s  %d messages  %d differences ", bar, r.Report.Sequences,
 		r.Config.Sequences, float64(r.Report.Sequences)/time.Since(r.start).Seconds(), r.Report.Messages, r.Report.Differences)
-	if end {
+	if isLast {
 		fmt.Fprintln(r.Progress)
 	}
 }

@@ -27,11 +27,11 @@ func MachineMutants(root string, n int, seed uint64) ([]Mutant, error) {
 				strings.HasPrefix(base, "hint") || base == "fingerprint.go" || base == "doc.go" {
 				continue
 			}
-			made, err := mutantsOfFile(file, pkg+"/"+base)
+			fileMutants, err := mutantsOfFile(file, pkg+"/"+base)
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, made...)
+			all = append(all, fileMutants...)
 		}
 	}
 	r := rand.New(rand.NewPCG(seed, 3))

@@ -250,13 +250,13 @@ func TestPlanted(t *testing.T) {
 		})
 	}
 	for _, m := range faults {
-		chosen := slices.ContainsFunc(strings.Split(*namePrefixes, ","), func(prefix string) bool {
+		isChosen := slices.ContainsFunc(strings.Split(*namePrefixes, ","), func(prefix string) bool {
 			return strings.HasPrefix(m.Name, prefix)
 		})
 		mu.Lock()
-		tried := sightings[m.Name].Target != ""
+		isTried := sightings[m.Name].Target != ""
 		mu.Unlock()
-		if chosen && (*retryPlanted || !tried) {
+		if isChosen && (*retryPlanted || !isTried) {
 			queue <- m
 		}
 	}

@@ -69,18 +69,18 @@ func (w *faultRun) findTest(ctx context.Context, m Mutant) (s Sighting, unrelate
 	}
 	defer server.Stop()
 	f := triedFault{overlay: overlay, binary: filepath.Join(dir, "suite"), folder: folder}
-	own := "./" + path.Dir(m.File)
-	all := testingPackages(w.packages, own)
+	ownPackage := "./" + path.Dir(m.File)
+	testPackages := testingPackages(w.packages, ownPackage)
 	if w.ownPackageOnly {
-		all = slices.DeleteFunc(all, func(pkg string) bool { return pkg != own })
+		testPackages = slices.DeleteFunc(testPackages, func(pkg string) bool { return pkg != ownPackage })
 	}
 	for _, target := range []string{targetTest, targetTestAll} {
-		for _, pkg := range all {
-			if target == targetTestAll && pkg != own && pkg != "./test/e2e" {
+		for _, pkg := range testPackages {
+			if target == targetTestAll && pkg != ownPackage && pkg != "./test/e2e" {
 				continue
 			}
-			test, others, err := w.runWithFault(ctx, pkg, f, target == targetTest)
-			for _, o := range others {
+			test, alsoFailing, err := w.runWithFault(ctx, pkg, f, target == targetTest)
+			for _, o := range alsoFailing {
 				unrelated = append(unrelated, TestName{pkg, o})
 			}
 			if err != nil {
@@ -154,18 +154,18 @@ func (w *faultRun) passesWithoutFault(ctx context.Context, pkg, test string, sho
 	if sound.once.Do(func() { sound.err = w.build(ctx, pkg, sound.binary) }); sound.err != nil {
 		return false, sound.err
 	}
-	only := "^" + test + "$"
+	pattern := "^" + test + "$"
 	if test == unnamedTest {
-		only = "."
+		pattern = "."
 	}
-	failing, err := w.run(ctx, pkg, sound.binary, os.Environ(), short, only, nil)
+	failing, err := w.run(ctx, pkg, sound.binary, os.Environ(), short, pattern, nil)
 	return failing == "", err
 }
 
 // run returns the first test that fails; "": all pass.
-func (w *faultRun) run(ctx context.Context, pkg, binary string, env []string, short bool, only string,
+func (w *faultRun) run(ctx context.Context, pkg, binary string, env []string, short bool, pattern string,
 	skip []string) (string, error) {
-	run := exec.CommandContext(ctx, binary, "-test.run", only, "-test.failfast", "-test.timeout", w.limit.String())
+	run := exec.CommandContext(ctx, binary, "-test.run", pattern, "-test.failfast", "-test.timeout", w.limit.String())
 	if short {
 		run.Args = append(run.Args, "-test.short")
 	}

@@ -18,7 +18,7 @@ type connection struct {
 	fault      Fault
 	passed     [2]int64
 	dropping   [2]bool // what arrives in this direction is discarded
-	ended      bool
+	isEnded    bool
 	resetTimer *time.Timer // ends the connection later; nil: never
 }
 
@@ -60,7 +60,7 @@ func (c *connection) relay(d Direction) {
 		n, err := from.Read(buffer[:c.maxRead(buffer)])
 		if n > 0 {
 			passing, closeMode, pause := c.admit(d, n)
-			if _, failed := to.Write(buffer[:passing]); failed != nil {
+			if _, writeErr := to.Write(buffer[:passing]); writeErr != nil {
 				c.end(Reset, d)
 				return
 			}
@@ -130,7 +130,7 @@ func (c *connection) wait(pause time.Duration) {
 func (c *connection) end(mode CloseMode, d Direction) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ended {
+	if c.isEnded {
 		return
 	}
 	switch mode {
@@ -144,7 +144,7 @@ func (c *connection) end(mode CloseMode, d Direction) {
 		c.dropping[d] = true
 		closeWrite(c.from[1-d])
 	case Close, Reset:
-		c.ended = true
+		c.isEnded = true
 		if c.resetTimer != nil {
 			c.resetTimer.Stop()
 		}

@@ -48,11 +48,11 @@ func (r *Relay) Plan(f func() Fault) {
 // Next sets the fault of the next connection. Later connections have none.
 func (r *Relay) Next(f Fault) {
 	next := &f
-	r.Plan(func() (now Fault) {
+	r.Plan(func() (fault Fault) {
 		if next != nil {
-			now, next = *next, nil
+			fault, next = *next, nil
 		}
-		return now
+		return fault
 	})
 }
 

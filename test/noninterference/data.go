@@ -210,13 +210,13 @@ func (s *schema) visibleText(d data, caller map[string]string) string {
 			if d.isVisible(t, row, caller) {
 				var values []string
 				for _, c := range t.shownColumns() {
-					v, known := row[c.name]
-					v, known = c.shownValue(v, known && d.isConsented(c, row, caller))
-					values = append(values, fmt.Sprint(v, known))
+					v, isSet := row[c.name]
+					v, isSet = c.shownValue(v, isSet && d.isConsented(c, row, caller))
+					values = append(values, fmt.Sprint(v, isSet))
 				}
 				for _, c := range t.columns {
-					if v, known := row[c.name]; c.isByKeyOnly {
-						values = append(values, fmt.Sprint(v, known))
+					if v, isSet := row[c.name]; c.isByKeyOnly {
+						values = append(values, fmt.Sprint(v, isSet))
 					}
 				}
 				rows = append(rows, strings.Join(values, " "))
@@ -244,28 +244,28 @@ func (s *schema) newTwin(r *rand.Rand, d data, caller map[string]string) data {
 		if s.registry != nil && r.IntN(3) == 0 {
 			t = s.registry
 		}
-		before := slices.Clone(out[t])
-		switch i := r.IntN(len(before) + 1); {
-		case i == len(before) || r.IntN(4) == 0:
-			fresh := s.newRow(r, t, r.IntN(rowsPerTable+8))
-			if slices.ContainsFunc(before, func(o row) bool { return t.keyText(o) == t.keyText(fresh) }) {
+		oldRows := slices.Clone(out[t])
+		switch i := r.IntN(len(oldRows) + 1); {
+		case i == len(oldRows) || r.IntN(4) == 0:
+			newRow := s.newRow(r, t, r.IntN(rowsPerTable+8))
+			if slices.ContainsFunc(oldRows, func(o row) bool { return t.keyText(o) == t.keyText(newRow) }) {
 				continue
 			}
-			out[t] = append(slices.Clone(before), fresh)
+			out[t] = append(slices.Clone(oldRows), newRow)
 		case r.IntN(3) == 0:
-			out[t] = slices.Delete(slices.Clone(before), i, i+1)
+			out[t] = slices.Delete(slices.Clone(oldRows), i, i+1)
 		default:
-			changed := maps.Clone(before[i])
+			changed := maps.Clone(oldRows[i])
 			for name, value := range s.newRow(r, t, r.IntN(rowsPerTable)) {
 				if c := t.column(name); c.isReadByRule && !slices.ContainsFunc(t.key(), func(k column) bool { return k.name == name }) {
 					changed[name] = value
 				}
 			}
-			out[t] = slices.Clone(before)
+			out[t] = slices.Clone(oldRows)
 			out[t][i] = changed
 		}
 		if s.visibleText(out, caller) != want {
-			out[t] = before
+			out[t] = oldRows
 		}
 	}
 	s.changeHiddenPayload(r, out, caller)

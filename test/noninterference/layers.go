@@ -75,13 +75,13 @@ func (st *databaseTrio) findEmptyLookupTableLeaks(s *schema, d data) (leaks []st
 	for _, rows := range before {
 		visibleCount += len(rows)
 	}
-	expected := 0
+	expectedCount := 0
 	for t, rows := range s.visibleOnly(d, s.callers[st.caller]) {
 		if !t.hasHiddenColumns() && !s.isExceptedByContract(t, s.callers[st.caller]) { // otherwise the role reads a view, or nothing
-			expected += len(rows)
+			expectedCount += len(rows)
 		}
 	}
-	if visibleCount == 0 && expected > 0 {
+	if visibleCount == 0 && expectedCount > 0 {
 		return []string{"the agents' role sees nothing with a seal: the check of emptied lookup tables proves nothing. " + failure}
 	}
 	for _, t := range s.tables {

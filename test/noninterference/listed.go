@@ -57,13 +57,13 @@ func (s *schema) addView(r *rand.Rand, t *table, name string) {
 		if t.countsHiddenRows { // a view cannot contain an aggregate whose groups the policy limits
 			break
 		}
-		by := pick(r, shownColumns...)
-		if by.kind == "json" {
-			by = shownColumns[0]
+		groupColumn := pick(r, shownColumns...)
+		if groupColumn.kind == "json" {
+			groupColumn = shownColumns[0]
 		}
 		query = fmt.Sprintf("SELECT t.%s AS by, count(*)::int AS n, string_agg(t.%s::text, ',' ORDER BY t.%[2]s) "+
-			"AS which%s%s GROUP BY 1", by.sql(), shownColumns[0].sql(), from, pick(r, "", where))
-		v.columns, v.keyCount = []column{{name: "by", kind: by.kind}, {name: "n", kind: "int"}, {name: "which", kind: "text"}}, 1
+			"AS which%s%s GROUP BY 1", groupColumn.sql(), shownColumns[0].sql(), from, pick(r, "", where))
+		v.columns, v.keyCount = []column{{name: "by", kind: groupColumn.kind}, {name: "n", kind: "int"}, {name: "which", kind: "text"}}, 1
 	case 2:
 		other := pick(r, s.tables...)
 		if other.rule == nil {
@@ -106,9 +106,9 @@ func keyNames(t *table) []string {
 
 // addFunction adds a function that the policy lists.
 func (s *schema) addFunction(r *rand.Rand, t *table, name string) {
-	shown := t.shownColumns()
-	from := fmt.Sprintf(" FROM public.%s t WHERE %s", t.sql(), s.visibleColumnCondition(r, "t", shown))
-	key := "t." + shown[0].sql()
+	shownColumns := t.shownColumns()
+	from := fmt.Sprintf(" FROM public.%s t WHERE %s", t.sql(), s.visibleColumnCondition(r, "t", shownColumns))
+	key := "t." + shownColumns[0].sql()
 	switch r.IntN(4) {
 	case 0:
 		s.extraDDL += fmt.Sprintf("CREATE FUNCTION %s() RETURNS integer LANGUAGE sql STABLE AS $tell$ SELECT count(*)::int%s $tell$;\n", name, from)

@@ -39,9 +39,9 @@ func (s *schema) materializeConsents(r *rand.Rand) {
 var expiryTimes = []string{"", "infinity", "2099-01-01 00:00:00+00", startTime.Add(-time.Hour).Format(timeLayout), "-infinity"}
 
 // hasEnded tells whether an agreement has expired.
-func hasEnded(until string, known bool) bool {
+func hasEnded(until string, isSet bool) bool {
 	at, err := time.Parse(timeLayout, until)
-	return known && until != "infinity" && (err != nil || !at.After(startTime))
+	return isSet && until != "infinity" && (err != nil || !at.After(startTime))
 }
 
 // materializePoint is the place in a load at which the materialized answers are computed. Triggers must notice the
@@ -65,8 +65,8 @@ func (s *schema) contentBeforeChanges(r *rand.Rand, d data, caller map[string]st
 				if !c.isReadByRule || slices.ContainsFunc(t.key(), func(k column) bool { return k.name == name }) {
 					continue
 				}
-				laterValue, known := row[name]
-				if earlier[t][i] = earlier[t][i].withColumn(name, value); !known {
+				laterValue, isSet := row[name]
+				if earlier[t][i] = earlier[t][i].withColumn(name, value); !isSet {
 					set = append(set, c.sql()+" = NULL")
 				} else {
 					set = append(set, c.sql()+" = "+catalog.QuoteLiteral(laterValue))
@@ -80,10 +80,10 @@ func (s *schema) contentBeforeChanges(r *rand.Rand, d data, caller map[string]st
 			continue
 		}
 		for range 3 { // links that are removed again
-			if extra := s.newRow(r, t, 0); !slices.ContainsFunc(earlier[t],
-				func(o row) bool { return t.keyText(o) == t.keyText(extra) }) && !d.isVisible(t, extra, caller) {
-				earlier[t] = append(earlier[t], extra)
-				fmt.Fprintf(&changes, "DELETE FROM %s WHERE %s;\n", t.sql(), t.rowCondition(extra))
+			if link := s.newRow(r, t, 0); !slices.ContainsFunc(earlier[t],
+				func(o row) bool { return t.keyText(o) == t.keyText(link) }) && !d.isVisible(t, link, caller) {
+				earlier[t] = append(earlier[t], link)
+				fmt.Fprintf(&changes, "DELETE FROM %s WHERE %s;\n", t.sql(), t.rowCondition(link))
 			}
 		}
 	}

@@ -35,12 +35,12 @@ func newRegistryTable() *table {
 }
 
 // addRegistryRules makes the consent registry decide about the rows of some tables.
-func (s *schema) addRegistryRules(r *rand.Rand, wide bool) {
-	if !wide && r.IntN(3) > 0 {
+func (s *schema) addRegistryRules(r *rand.Rand, everyKind bool) {
+	if !everyKind && r.IntN(3) > 0 {
 		return
 	}
 	s.registry = newRegistryTable()
-	if wide {
+	if everyKind {
 		for _, name := range []string{"drafts", "calls"} {
 			t := s.tableNamed(name)
 			t.rule = s.newRegistryRule(r, t, true)
@@ -60,30 +60,30 @@ func (s *schema) addRegistryRules(r *rand.Rand, wide bool) {
 }
 
 // newRegistryRule draws what the rule of t asks the registry. With lists, the subjects may be in a list.
-func (s *schema) newRegistryRule(r *rand.Rand, t *table, lists bool) *rule {
-	a := registryQuestion{subjectsAreList: r.IntN(3) == 0 && lists, rowScope: r.IntN(2) == 0 &&
+func (s *schema) newRegistryRule(r *rand.Rand, t *table, allowLists bool) *rule {
+	question := registryQuestion{subjectsAreList: r.IntN(3) == 0 && allowLists, rowScope: r.IntN(2) == 0 &&
 		t.keyCount == 1, contextScopes: r.IntN(2) == 0, sinceColumn: r.IntN(2) == 0, subjectTable: t, registryTable: s.registry}
-	out := &rule{kind: "registry", column: "who", sharedWord: t.columns[0].name, registryQuestion: &a}
-	if a.subjectsAreList {
+	out := &rule{kind: "registry", column: "who", sharedWord: t.columns[0].name, registryQuestion: &question}
+	if question.subjectsAreList {
 		out.column = "heard"
 		t.addRuleColumn("heard", "arr")
 	}
 	t.addRuleColumn(out.column, "code")
 	if r.IntN(2) == 0 {
-		a.category = pick(r, "ESSENTIAL", "BEHAVIORAL", "ESSENTIAL/x")
+		question.category = pick(r, "ESSENTIAL", "BEHAVIORAL", "ESSENTIAL/x")
 	}
 	if r.IntN(3) == 0 {
-		a.purpose = "care"
+		question.purpose = "care"
 	}
 	if r.IntN(2) == 0 {
-		a.grantees = []string{"team", "groups"}[r.IntN(2):]
+		question.grantees = []string{"team", "groups"}[r.IntN(2):]
 	}
 	if r.IntN(6) == 0 {
-		a.streams = pick(r, "TEMPORARY", "PARTNERED")
+		question.streams = pick(r, "TEMPORARY", "PARTNERED")
 	}
-	if a.sinceColumn {
+	if question.sinceColumn {
 		t.addRuleColumn("since", "time")
-		a.countdownDays = pick(r, 0, 30, 90)
+		question.countdownDays = pick(r, 0, 30, 90)
 	}
 	return out
 }
@@ -158,8 +158,8 @@ func (s *schema) newRegistryRecord(r *rand.Rand) row {
 		"categories": pick(r, "{ESSENTIAL}", "{ESSENTIAL,BEHAVIORAL}", "{BEHAVIORAL}", "{ESSENTIAL/x}", "{}",
 			"{ESSENTIAL,BEHAVIORAL,IMPROVEMENT}"), "purposes": pick(r, "{}", "{care}", "{care,sale}", "{care}"),
 	}
-	maybe := func(column string, of int, values ...string) {
-		if r.IntN(of) == 0 {
+	maybe := func(column string, oneIn int, values ...string) {
+		if r.IntN(oneIn) == 0 {
 			out[column] = pick(r, values...)
 		}
 	}
@@ -180,8 +180,8 @@ func (s *schema) newRegistryRecord(r *rand.Rand) row {
 // registryShows is the model of a registry rule. Each subject in the column must have a record that consents to what
 // the rule asks, and no record that refuses it.
 func (d data) registryShows(r *rule, at row, caller map[string]string) bool {
-	value, known := at[r.column]
-	if !known {
+	value, isSet := at[r.column]
+	if !isSet {
 		return false
 	}
 	subjects := []string{value}

@@ -307,8 +307,8 @@ func (r *runner) reportDifference(st *databaseTrio, d *difference) {
 }
 
 // printProgress prints a line every second.
-func (r *runner) printProgress(end bool) {
-	if r.Progress == nil || !end && time.Since(r.lastProgress) < time.Second {
+func (r *runner) printProgress(isLast bool) {
+	if r.Progress == nil || !isLast && time.Since(r.lastProgress) < time.Second {
 		return
 	}
 	r.lastProgress = time.Now()
@@ -318,7 +318,7 @@ func (r *runner) printProgress(end bool) {
 	fmt.Fprintf(r.Progress, "\r[%s] %d/%d  %.0f/s  %d differences  %.0f%% refused  %.0f%% answered ",
 		bar, r.Report.Cases, r.Config.Cases, float64(r.Report.Cases)/seconds, r.Report.Differences,
 		100*float64(r.Report.Refused)/float64(max(r.Report.Cases, 1)), 100*float64(r.Report.Answered)/float64(max(r.Report.Cases, 1)))
-	if end {
+	if isLast {
 		fmt.Fprintln(r.Progress)
 	}
 }

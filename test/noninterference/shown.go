@@ -227,8 +227,8 @@ func (s *schema) teamContractYAML() string {
 
 // isExceptedByContract tells whether the contract forbids a caller to read a table.
 func (s *schema) isExceptedByContract(t *table, caller map[string]string) bool {
-	first := slices.IndexFunc(s.tables, func(t *table) bool { return t.rule != nil })
-	return s.hasTeamContract && caller["team"] == "green" && first >= 0 && t == s.tables[first]
+	firstListed := slices.IndexFunc(s.tables, func(t *table) bool { return t.rule != nil })
+	return s.hasTeamContract && caller["team"] == "green" && firstListed >= 0 && t == s.tables[firstListed]
 }
 
 // credentials returns the attributes with which the callers log in.
@@ -255,11 +255,11 @@ func hashValue(v string) string {
 
 // setHashKeySQL returns the SQL that stores hashKey in a database, where migrate would store a random key.
 func setHashKeySQL() string {
-	pad := func(with byte) string {
+	pad := func(mask byte) string {
 		out := make([]byte, sha256.BlockSize)
 		copy(out, hashKey)
 		for i := range out {
-			out[i] ^= with
+			out[i] ^= mask
 		}
 		return hex.EncodeToString(out)
 	}

@@ -197,7 +197,7 @@ var plannerSettings = []string{
 func (st *databaseTrio) possibleOutcomes(c testCase, i int) map[string]bool {
 	out := map[string]bool{}
 	c.extended = false
-	ask := func() {
+	addOutcome := func() {
 		if got := send(st.visibleOnlyConn, c); i < len(got) {
 			out[answerOutcome(hideDatabaseName(got[i], st.visibleOnlyDB.Name))] = true
 		}
@@ -206,17 +206,17 @@ func (st *databaseTrio) possibleOutcomes(c testCase, i int) map[string]bool {
 		if set != "" {
 			instance.Ask(st.visibleOnlyConn, set)
 		}
-		ask()
+		addOutcome()
 	}
 	instance.Ask(st.visibleOnlyConn, "RESET ALL")
-	st.withTableSizes(ask)
+	st.withTableSizes(addOutcome)
 	// The statistics of ANALYZE, which also count hidden values, say how many rows the planner expects.
-	for _, known := range []string{"ANALYZE", "DELETE FROM pg_statistic WHERE starelid >= 16384"} {
-		if a := instance.Ask(st.visibleOnlyConn, known); a.Err != "" {
+	for _, statistics := range []string{"ANALYZE", "DELETE FROM pg_statistic WHERE starelid >= 16384"} {
+		if a := instance.Ask(st.visibleOnlyConn, statistics); a.Err != "" {
 			st.t.Fatal(a.Err)
 		}
-		ask()
-		st.withTableSizes(ask)
+		addOutcome()
+		st.withTableSizes(addOutcome)
 	}
 	for _, shuffled := range cursorOrders(c) {
 		if got := send(st.visibleOnlyConn, shuffled); i < len(got) && got[i].Err == "" {
@@ -248,7 +248,7 @@ func cursorOrders(c testCase) (out []testCase) {
 // withTableSizes calls a function while the planner takes the tables with the visible rows for larger or smaller than
 // they are. The size decides which side of a join is read first and whether the other side is read at all. The real
 // size depends on hidden rows.
-func (st *databaseTrio) withTableSizes(ask func()) {
+func (st *databaseTrio) withTableSizes(callback func()) {
 	const tables = "oid >= 16384 AND relkind = 'r' AND relnamespace = 'public'::regnamespace"
 	run := func(sql string) instance.Answer {
 		a := instance.Ask(st.visibleOnlyConn, sql)
@@ -276,12 +276,12 @@ func (st *databaseTrio) withTableSizes(ask func()) {
 			// after that.
 			run("UPDATE pg_class SET relpages = sign(pg_relation_size(oid)), reltuples = CASE WHEN NOT oid " + larger + oid +
 				" THEN 0 WHEN pg_relation_size(oid) = 0 THEN -1 ELSE 1e6 END WHERE " + tables)
-			ask()
+			callback()
 		}
 	}
 	for _, tuples := range []string{"-1", "1", "4", "15", "60", "250", "1000"} { // a table that is joined with itself has one size
 		run("UPDATE pg_class SET relpages = sign(pg_relation_size(oid)), reltuples = " + tuples + " WHERE " + tables)
-		ask()
+		callback()
 	}
 }
 

@@ -64,7 +64,7 @@ func (w *statementWriter) fromClause(depth int) ([]fromItem, string) {
 			continue
 		}
 		join := pick(w.Rand, "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "CROSS JOIN", ",")
-		both := append([]fromItem{it}, items...)
+		joinedItems := append([]fromItem{it}, items...)
 		switch join {
 		case "CROSS JOIN", ",":
 			fmt.Fprintf(&b, " CROSS JOIN %s", text)
@@ -72,7 +72,7 @@ func (w *statementWriter) fromClause(depth int) ([]fromItem, string) {
 			k := pick(w.Rand, "text", "int")
 			fmt.Fprintf(&b, " FULL JOIN %s ON %s = %s", text, w.expression(items[:1], k, 0), w.expression([]fromItem{it}, k, 0))
 		default:
-			fmt.Fprintf(&b, " %s %s ON %s", join, text, w.expression(both, "bool", depth))
+			fmt.Fprintf(&b, " %s %s ON %s", join, text, w.expression(joinedItems, "bool", depth))
 		}
 		items = append(items, it)
 	}

@@ -145,11 +145,11 @@ func (s *schema) changeBarredValues(r *rand.Rand, d data) data {
 				if !c.isBarredByContract && !(c.isByKeyOnly && n >= rowsPerTable/2) || r.IntN(4) == 0 {
 					continue
 				}
-				v, known := failingValue(r, c)
+				v, isSet := failingValue(r, c)
 				if r.IntN(2) == 0 {
-					v, known = safeValue(r, t.columns[i], n)
+					v, isSet = safeValue(r, t.columns[i], n)
 				}
-				if delete(row, c.name); known {
+				if delete(row, c.name); isSet {
 					row[c.name] = v
 				}
 			}
@@ -297,7 +297,7 @@ func (w *statementWriter) keyCondition(t, x *table) string {
 	key := t.columns[0]
 	k := pick(w.Rand, key.sql(), key.sql(), t.sql()+"."+key.sql())
 	value := func() string { return "'" + keyValue(key.kind, w.IntN(rowsPerTable/2)) + "'" }
-	more := x.sql() + "." + x.columns[0].sql() + " IS NOT NULL"
+	otherCondition := x.sql() + "." + x.columns[0].sql() + " IS NOT NULL"
 	return pick(w.Rand,
 		k+" = "+value(), value()+" = "+k, k+" IN ("+value()+", "+value()+")", k+" = ANY (ARRAY["+value()+"])", k+
 			" = "+value()+" AND true", "true AND ("+k+" = "+value()+" AND true)",
@@ -305,5 +305,5 @@ func (w *statementWriter) keyCondition(t, x *table) string {
 			" <> "+value(), k+" >= "+value(), "("+k+" = "+value()+") IS NOT NULL", k+" NOT IN ("+value()+")",
 		k+" <> ALL (ARRAY["+value()+"])", "("+k+", true) = ("+value()+", true)", k+" IS DISTINCT FROM "+
 			value(), "CASE WHEN "+k+" = "+value()+" THEN true ELSE true END", k+" = "+k, k+" BETWEEN "+value()+" AND "+value(),
-		"coalesce("+k+" = "+value()+", true) OR "+more, k+" = (SELECT "+value()+")", k+"::text > "+value())
+		"coalesce("+k+" = "+value()+", true) OR "+otherCondition, k+" = (SELECT "+value()+")", k+"::text > "+value())
 }

@@ -95,7 +95,7 @@ func TestWritesOfSearchResults(t *testing.T) {
 	}
 	const state = "SELECT id, title, body, meta, n, found, changed = now() FROM doc ORDER BY id; SELECT id, doc " +
 		"FROM part ORDER BY id; SELECT id, body FROM narrow ORDER BY id"
-	ask := func(c *pgconn.PgConn, sql string, args []string) string {
+	sendWrite := func(c *pgconn.PgConn, sql string, args []string) string {
 		instance.Ask(c, "BEGIN")
 		defer instance.Ask(c, "ROLLBACK")
 		var answer string
@@ -125,19 +125,19 @@ func TestWritesOfSearchResults(t *testing.T) {
 		c := instance.Start(t, mode, d, map[string]string{"user": "me"}).Agent(t, "agent", "found")
 		byKey, sensitive := 0, 0
 		for _, w := range foundWrites {
-			got, want := ask(c, w.sql, w.args), ask(filtered, w.sql, w.args)
+			got, want := sendWrite(c, w.sql, w.args), sendWrite(filtered, w.sql, w.args)
 			if got != want {
 				t.Errorf("%s: %s %v\n%s\nfiltered copy:\n%s", mode.Name, w.sql, w.args, instance.Truncate(got), instance.Truncate(want))
 			}
-			if ask(unfiltered, w.sql, w.args) != want {
+			if sendWrite(unfiltered, w.sql, w.args) != want {
 				sensitive++
 			}
 			if result, refused := rewriter.Rewrite(w.sql, w.args != nil); refused == nil && len(result.SearchedByKey) > 0 {
 				byKey++
 			}
 		}
-		if wanted := len(foundWrites) - 2; mode.Name == instance.Auto.Name && byKey < wanted {
-			t.Errorf("%d of %d are found by key", byKey, wanted)
+		if wantByKey := len(foundWrites) - 2; mode.Name == instance.Auto.Name && byKey < wantByKey {
+			t.Errorf("%d of %d are found by key", byKey, wantByKey)
 		}
 		if sensitive*3 < len(foundWrites)*2 {
 			t.Errorf("%d of %d are sensitive", sensitive, len(foundWrites))

@@ -125,7 +125,7 @@ func (a *statementAuthor) valueOf(c modelColumn) string {
 }
 
 // writeConstant writes a value as a constant, or as a parameter that may be bound to this value or to others.
-func (a *statementAuthor) writeConstant(v string, c modelColumn, others func() (string, bool)) string {
+func (a *statementAuthor) writeConstant(v string, c modelColumn, otherValue func() (string, bool)) string {
 	if a.extended && a.chance(55) {
 		for i, p := range a.params {
 			if p.typ == c.typ && a.chance(25) || p.kind == c.kind && a.chance(6) {
@@ -134,7 +134,7 @@ func (a *statementAuthor) writeConstant(v string, c modelColumn, others func() (
 		}
 		p := authorParam{typ: c.typ, kind: c.kind, values: []*string{&v}}
 		for range 3 {
-			o, ok := others()
+			o, ok := otherValue()
 			switch {
 			case a.chance(12):
 				p.values = append(p.values, nil)

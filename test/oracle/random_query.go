@@ -126,8 +126,8 @@ func (a *statementAuthor) addFromItem(s, outer *authorScope, depth int, lateral 
 		t = pickOne(a, a.model.tables...)
 	}
 	if len(s.items) > 0 && s.items[0].table != nil && a.chance(65) {
-		if near := a.joinedTables(s.items); len(near) > 0 {
-			t = pickOne(a, near...)
+		if joined := a.joinedTables(s.items); len(joined) > 0 {
+			t = pickOne(a, joined...)
 		}
 	}
 	s.items = append(s.items, &authorItem{alias: alias, columns: t.columns, uniqueColumns: t.key, table: t})
@@ -146,8 +146,8 @@ func (a *statementAuthor) joinedTables(items []*authorItem) []*modelTable {
 			if i.table == nil {
 				continue
 			}
-			refersTo := func(from, into *modelTable) bool {
-				return slices.ContainsFunc(from.links, func(l modelLink) bool { return l.target == into.relation })
+			refersTo := func(from, target *modelTable) bool {
+				return slices.ContainsFunc(from.links, func(l modelLink) bool { return l.target == target.relation })
 			}
 			if a.plainStyle && !t.isBaseTable {
 				continue
@@ -553,7 +553,7 @@ func (a *statementAuthor) newCase() randomCase {
 	if a.plainStyle {
 		depth = pickOne(a, 0, 0, 1, 1, 2)
 	}
-	with := ""
+	withClause := ""
 	if a.chance(14) {
 		recursive := ""
 		for n := range 1 + a.IntN(2) {
@@ -566,19 +566,19 @@ func (a *statementAuthor) newCase() randomCase {
 					name = fmt.Sprintf("w%d", n+1)
 				}
 			}
-			if with != "" {
-				with += ", "
+			if withClause != "" {
+				withClause += ", "
 			}
-			with += name + " AS " + pickOne(a, "", "MATERIALIZED ", "NOT MATERIALIZED ") + "(" + sql + ")"
+			withClause += name + " AS " + pickOne(a, "", "MATERIALIZED ", "NOT MATERIALIZED ") + "(" + sql + ")"
 			a.queryItems = append(a.queryItems, &authorItem{alias: name, columns: columns})
 		}
 		if a.chance(15) {
 			recursive = "RECURSIVE "
 			if tree := a.recursiveQuery(); tree != "" {
-				with += ", " + tree
+				withClause += ", " + tree
 			}
 		}
-		with = "WITH " + recursive + with + " "
+		withClause = "WITH " + recursive + withClause + " "
 	}
 	sql, columns := a.query(nil, depth, false)
 	limited := a.withLimit(sql, columns)
@@ -586,7 +586,7 @@ func (a *statementAuthor) newCase() randomCase {
 		c.isOrdered = limited != sql
 		sql = limited
 	}
-	c.sql, c.params = renumberParams(with+sql, a.params)
+	c.sql, c.params = renumberParams(withClause+sql, a.params)
 	return c
 }
 

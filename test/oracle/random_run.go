@@ -345,12 +345,12 @@ func (r *randomRun) countRefusal(k randomCase, got instance.Answer) {
 }
 
 // keepShortest keeps the shortest statement for each message.
-func (r *RandomReport) keepShortest(what, sql string) {
+func (r *RandomReport) keepShortest(message, sql string) {
 	if r.ShortestRefused == nil {
 		r.ShortestRefused = map[string]string{}
 	}
-	if old, ok := r.ShortestRefused[what]; !ok || len(sql) < len(old) {
-		r.ShortestRefused[what] = sql
+	if old, ok := r.ShortestRefused[message]; !ok || len(sql) < len(old) {
+		r.ShortestRefused[message] = sql
 	}
 }
 
@@ -398,14 +398,14 @@ func (r *randomRun) isOrderUndefined(k randomCase, got instance.Answer) bool {
 	if again := r.sendToProxy(k); k.comparableText(again) != k.comparableText(got) {
 		return true // the proxy does not answer the same twice
 	}
-	first := k.comparableText(sendCase(r.filtered, k))
+	firstAnswer := k.comparableText(sendCase(r.filtered, k))
 	for _, plan := range otherPlanSettings {
 		instance.Ask(r.filtered, "SET "+plan)
 		a := sendCase(r.filtered, k)
 		for _, part := range strings.Split(plan, "; SET ") {
 			instance.Ask(r.filtered, "RESET "+strings.Fields(part)[0])
 		}
-		if a.Code != queryCanceledCode && k.comparableText(a) != first {
+		if a.Code != queryCanceledCode && k.comparableText(a) != firstAnswer {
 			return true
 		}
 	}
@@ -515,8 +515,8 @@ func withoutNames(message string) string {
 	return m[:min(len(m), 110)]
 }
 
-func (r *randomRun) printProgress(end bool) {
-	if r.Progress == nil || !end && time.Since(r.lastProgress) < 15*time.Second {
+func (r *randomRun) printProgress(isLast bool) {
+	if r.Progress == nil || !isLast && time.Since(r.lastProgress) < 15*time.Second {
 		return
 	}
 	r.lastProgress = time.Now()

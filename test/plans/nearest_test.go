@@ -86,37 +86,37 @@ func TestNearest(t *testing.T) {
 			truth[i] = firstColumn(t, super, fmt.Sprintf("SELECT id FROM (SELECT * FROM chunks%s OFFSET 0) AS c ORDER BY emb <-> '%s' LIMIT 10", rule, p))
 		}
 		const search, limit = "SELECT id FROM chunks", " ORDER BY emb <-> '%s' LIMIT 10"
-		recall := func(conn *pgx.Conn, write func(sql string) string, between func(), where string) float64 {
-			found, wanted := 0, 0
+		recall := func(conn *pgx.Conn, write func(sql string) string, reseal func(), where string) float64 {
+			foundCount, wantCount := 0, 0
 			for i, p := range points {
-				between()
+				reseal()
 				got := firstColumn(t, conn, write(search+where+fmt.Sprintf(limit, p)))
 				if len(got) != len(truth[i]) {
 					t.Errorf("%s: %d rows of %d", part.share, len(got), len(truth[i]))
 				}
-				wanted += len(truth[i])
+				wantCount += len(truth[i])
 				for _, id := range got {
 					if slices.Contains(truth[i], id) {
-						found++
+						foundCount++
 					}
 				}
 			}
-			return float64(found) / float64(wanted)
+			return float64(foundCount) / float64(wantCount)
 		}
-		first := fmt.Sprintf(limit, points[0])
+		firstOrder := fmt.Sprintf(limit, points[0])
 		unchanged := func(sql string) string { return sql }
-		base := cpu(t, hand, search+rule+first, nil)
+		base := cpu(t, hand, search+rule+firstOrder, nil)
 		cells := []string{part.share, fmt.Sprintf("%.3g", base), fmt.Sprintf("%.3f", recall(hand, unchanged, func() {}, rule))}
 		for _, rules := range []string{strings.Replace(exactRules, "rows:", "approximate: accept, rows:", 1), exactRules} {
 			w := migrate(t, super, rules)
 			w.attributes = attributes
 			write := func(sql string) string { out, _ := w.text(t, rewrite.AutoMode, true, sql); return out }
 			seal := func() { w.reseal(t, agent) }
-			cells = append(cells, fmt.Sprintf("%.2f×", cpu(t, agent, write(search+first), seal)/base), fmt.Sprintf("%.3f", recall(agent, write, seal, "")))
+			cells = append(cells, fmt.Sprintf("%.2f×", cpu(t, agent, write(search+firstOrder), seal)/base), fmt.Sprintf("%.3f", recall(agent, write, seal, "")))
 			if rules == exactRules {
 				const kind = " kind = 'k7'"
-				hand := cpu(t, hand, search+rule+" AND"+kind+first, nil)
-				cells = append(cells, fmt.Sprintf("%.3g", hand), fmt.Sprintf("%.2f×", cpu(t, agent, write(search+" WHERE"+kind+first), seal)/hand))
+				hand := cpu(t, hand, search+rule+" AND"+kind+firstOrder, nil)
+				cells = append(cells, fmt.Sprintf("%.3g", hand), fmt.Sprintf("%.2f×", cpu(t, agent, write(search+" WHERE"+kind+firstOrder), seal)/hand))
 			}
 		}
 		fmt.Fprintf(&table, "| %s |\n", strings.Join(cells, " | "))

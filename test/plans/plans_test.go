@@ -88,10 +88,10 @@ func TestPlans(t *testing.T) {
 		"prepared: by hand, ms | auto | both |\n|---|---:|---:|---:|---:|---|---:|---:|---:|---:|\n")
 	for _, c := range classes {
 		began := time.Now()
-		plain, _ := w.text(t, rewrite.RowSecurityMode, false, c.sql)
+		unhinted, _ := w.text(t, rewrite.RowSecurityMode, false, c.sql)
 		hinted, hintedRes := w.text(t, rewrite.RowSecurityMode, true, c.sql)
 		auto, signedRes := w.text(t, rewrite.AutoMode, true, c.sql)
-		both, _ := w.text(t, rewrite.InjectedMode, true, c.sql)
+		injected, _ := w.text(t, rewrite.InjectedMode, true, c.sql)
 		w.reseal(t, agent)
 		usePlanSettings(t, agent, signedRes)
 		base := cpu(t, hand, c.hand, nil)
@@ -113,7 +113,7 @@ func TestPlans(t *testing.T) {
 			return fmt.Sprintf("%.2f×", preparedCPU(t, agent, sql, func() { w.reseal(t, agent) })/handPrepared)
 		}
 		fmt.Fprintf(&table, "| %s | %.3g | %s | %s | %s | %s | %s | %.3g | %s | %s |\n",
-			c.name, base, cell(plain), hint, cell(auto), path, cell(both), handPrepared, preparedCell(auto), preparedCell(both))
+			c.name, base, cell(unhinted), hint, cell(auto), path, cell(injected), handPrepared, preparedCell(auto), preparedCell(injected))
 		fmt.Printf("plans: %-16s %s\n", c.name, time.Since(began).Round(time.Second))
 	}
 	fmt.Print(table.String())
@@ -157,10 +157,10 @@ func hardenedPlans(t *testing.T, w *world, agent *pgx.Conn) string {
 		sql, _ := w.text(t, rewrite.RowSecurityMode, true, c.sql)
 		exec(t, agent, "RESET cpu_operator_cost; RESET enable_bitmapscan; RESET plan_cache_mode")
 		plain, plainPrepared := cpu(t, agent, sql, reseal), preparedCPU(t, agent, sql, reseal)
-		with := cpu(t, agent, verdict.WithHardenedPlan(sql), reseal)
+		hardened := cpu(t, agent, verdict.WithHardenedPlan(sql), reseal)
 		exec(t, agent, strings.ReplaceAll(verdict.HardenedPlanPrefix, "SET LOCAL", "SET"))
-		withPrepared := preparedCPU(t, agent, sql, reseal)
-		fmt.Fprintf(&table, "| %s | %.3g | %.2f× | %.3g | %.2f× |\n", c.name, plain, with/plain, plainPrepared, withPrepared/plainPrepared)
+		hardenedPrepared := preparedCPU(t, agent, sql, reseal)
+		fmt.Fprintf(&table, "| %s | %.3g | %.2f× | %.3g | %.2f× |\n", c.name, plain, hardened/plain, plainPrepared, hardenedPrepared/plainPrepared)
 		fmt.Printf("plans: %s hardened\n", c.name)
 	}
 	exec(t, agent, "RESET cpu_operator_cost; RESET enable_bitmapscan; RESET plan_cache_mode")
@@ -312,18 +312,18 @@ func (w *world) reseal(t *testing.T, conn *pgx.Conn) {
 
 // cpu returns the least CPU time of the server's process for a query, in milliseconds. A short query runs several times
 // for each figure, because the process may answer before its time is accounted.
-func cpu(t *testing.T, conn *pgx.Conn, sql string, between func()) float64 {
+func cpu(t *testing.T, conn *pgx.Conn, sql string, reseal func()) float64 {
 	t.Helper()
-	return leastTime(t, conn, func() { exec(t, conn, sql) }, between)
+	return leastTime(t, conn, func() { exec(t, conn, sql) }, reseal)
 }
 
 // preparedCPU returns the same for a prepared statement, after enough executions for the server to choose between
 // generic and custom plans.
-func preparedCPU(t *testing.T, conn *pgx.Conn, sql string, between func()) float64 {
+func preparedCPU(t *testing.T, conn *pgx.Conn, sql string, reseal func()) float64 {
 	t.Helper()
 	ctx := context.Background()
-	if between != nil {
-		between()
+	if reseal != nil {
+		reseal()
 	}
 	if _, err := conn.PgConn().Prepare(ctx, "measured", sql, nil); err != nil {
 		t.Fatalf("%.300s: %v", sql, err)
@@ -337,17 +337,17 @@ func preparedCPU(t *testing.T, conn *pgx.Conn, sql string, between func()) float
 	for range 3 {
 		run()
 	}
-	return leastTime(t, conn, run, between)
+	return leastTime(t, conn, run, reseal)
 }
 
-func leastTime(t *testing.T, conn *pgx.Conn, run func(), between func()) float64 {
+func leastTime(t *testing.T, conn *pgx.Conn, run func(), reseal func()) float64 {
 	t.Helper()
 	const shortest = 20 // the shortest measurement, in milliseconds
 	var times []float64
 	runs := 1
 	for began := time.Now(); len(times) < 3 || len(times) < 40 && time.Since(began) < 2*time.Second; {
-		if between != nil {
-			between()
+		if reseal != nil {
+			reseal()
 		}
 		before := serverTime(t, conn)
 		for range runs {

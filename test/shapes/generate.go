@@ -153,11 +153,11 @@ func operatorStatements(n int) []string {
 func withAlias(sql, alias string) string {
 	sql = strings.NewReplacer("\"x\".", alias+".", "x /**/ .", alias+" /**/ .", " x.", " "+alias+".", "(x.",
 		"("+alias+".", "\tx.", "\t"+alias+".", "-x.", "-"+alias+".", "+x.", "+"+alias+".", " x /", " "+alias+" /").Replace(sql)
-	for _, after := range []string{"task x", "task AS x", "task) x", "task /**/ x"} {
-		sql = strings.ReplaceAll(sql, after+" ", strings.TrimSuffix(after, "x")+alias+" ")
-		sql = strings.ReplaceAll(sql, after+",", strings.TrimSuffix(after, "x")+alias+",")
-		sql = strings.ReplaceAll(sql, after+")", strings.TrimSuffix(after, "x")+alias+")")
-		if strings.HasSuffix(sql, after) {
+	for _, item := range []string{"task x", "task AS x", "task) x", "task /**/ x"} {
+		sql = strings.ReplaceAll(sql, item+" ", strings.TrimSuffix(item, "x")+alias+" ")
+		sql = strings.ReplaceAll(sql, item+",", strings.TrimSuffix(item, "x")+alias+",")
+		sql = strings.ReplaceAll(sql, item+")", strings.TrimSuffix(item, "x")+alias+")")
+		if strings.HasSuffix(sql, item) {
 			sql = strings.TrimSuffix(sql, "x") + alias
 		}
 	}

@@ -42,25 +42,25 @@ func TestOnlyNamesAreReplaced(t *testing.T) {
 		rewrite.AlwaysSignedMode}
 	for n, mode := range modes {
 		r := rewrite.New(m.Snapshot, m.Policy, mode)
-		answered, tried := 0, 0
+		answeredCount, triedCount := 0, 0
 		for i, sql := range all {
 			if !tier.IsPicked(i+n, len(modes)) {
 				continue
 			}
-			tried++
+			triedCount++
 			result, refused := r.Rewrite(sql, false)
 			if refused != nil {
 				continue
 			}
-			answered++
+			answeredCount++
 			checkOnlyNamesReplaced(t, sql, result)
 			if t.Failed() {
 				return
 			}
 		}
-		t.Logf("mode %d: %d of %d statements are answered", mode, answered, tried)
-		if answered*10 < tried*7 {
-			t.Errorf("mode %d: only %d of %d statements are answered", mode, answered, tried)
+		t.Logf("mode %d: %d of %d statements are answered", mode, answeredCount, triedCount)
+		if answeredCount*10 < triedCount*7 {
+			t.Errorf("mode %d: only %d of %d statements are answered", mode, answeredCount, triedCount)
 		}
 	}
 }

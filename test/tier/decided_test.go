@@ -39,8 +39,8 @@ func TestTestsAreDeterministic(t *testing.T) {
 			return fs.SkipDir
 		}
 		slash := filepath.ToSlash(strings.TrimPrefix(file, "../../"))
-		own := strings.HasPrefix(slash, "test/tier/") || strings.HasPrefix(slash, "test/property/")
-		if d.IsDir() || own || !strings.HasSuffix(slash, "_test.go") && !(strings.HasPrefix(slash, "test/") && strings.HasSuffix(slash, ".go")) {
+		isOwn := strings.HasPrefix(slash, "test/tier/") || strings.HasPrefix(slash, "test/property/")
+		if d.IsDir() || isOwn || !strings.HasSuffix(slash, "_test.go") && !(strings.HasPrefix(slash, "test/") && strings.HasSuffix(slash, ".go")) {
 			return nil
 		}
 		files++
@@ -91,7 +91,7 @@ func TestTestsAreDeterministic(t *testing.T) {
 	}
 }
 
-func selectedName(call *ast.CallExpr) (of, name string, ok bool) {
+func selectedName(call *ast.CallExpr) (pkg, name string, ok bool) {
 	s, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok {
 		return "", "", false

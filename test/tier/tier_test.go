@@ -8,12 +8,12 @@ import (
 // inRun calls f as if in the run with that name.
 func inRun(t *testing.T, run string, f func()) {
 	t.Helper()
-	before := testing.Short()
+	wasShort := testing.Short()
 	t.Setenv("PGCONSENT_NIGHTLY", map[string]string{"nightly": "1"}[run])
 	if err := flag.Set("test.short", map[bool]string{true: "true", false: "false"}[run == "quick"]); err != nil {
 		t.Fatal(err)
 	}
-	defer flag.Set("test.short", map[bool]string{true: "true", false: "false"}[before])
+	defer flag.Set("test.short", map[bool]string{true: "true", false: "false"}[wasShort])
 	f()
 }
 

@@ -31,12 +31,12 @@ func TestObjectsNameTheirDependencies(t *testing.T) {
 				instance.Auto)
 			conn := db.Connect(t, "postgres")
 			objects := m.Plan.Objects(migrations.Found{PublicConnect: true})
-			seen := map[string]bool{}
+			seenIDs := map[string]bool{}
 			for _, o := range objects {
-				if seen[o.Identity] {
+				if seenIDs[o.Identity] {
 					t.Errorf("two objects are called %s", o.Identity)
 				}
-				seen[o.Identity] = true
+				seenIDs[o.Identity] = true
 				if len(o.DropStatements) > 0 {
 					checkRecreated(t, conn, o.Identity, dependentObjects(objects, o.Identity))
 				}

@@ -109,8 +109,8 @@ func fileText(texts []string) (text string, isPlain bool) {
 	}
 	var b strings.Builder
 	for _, t := range texts {
-		begins, _, _ := strings.Cut(t, "\n")
-		fmt.Fprintf(&b, "%s %.80s\n", digest(t), begins)
+		firstLine, _, _ := strings.Cut(t, "\n")
+		fmt.Fprintf(&b, "%s %.80s\n", digest(t), firstLine)
 	}
 	return b.String(), false
 }
@@ -124,13 +124,13 @@ func digest(text string) string {
 // the catalog shadows, which depend on the server's version, and the queries of copied views, which the server prints.
 func statements(m *instance.Migrated, withOtherRoles bool) []string {
 	var out []string
-	seen := map[string]bool{}
+	seenSQL := map[string]bool{}
 	add := func(statements []rls.Statement) {
 		for _, s := range statements {
-			if seen[s.SQL] || strings.Contains(s.SQL, catalog.ShadowSchema+".") {
+			if seenSQL[s.SQL] || strings.Contains(s.SQL, catalog.ShadowSchema+".") {
 				continue
 			}
-			seen[s.SQL] = true
+			seenSQL[s.SQL] = true
 			sql := s.SQL
 			if head, _, ok := strings.Cut(sql, "\n"); ok && strings.Contains(head, "security_invoker") {
 				sql = head
@@ -153,9 +153,9 @@ func statements(m *instance.Migrated, withOtherRoles bool) []string {
 			rls.Options{AgentRole: "Its Agent", ControlRole: "Its Control", ReaderRole: "Its Reader", RowsRole: "Its Rows"}).Up())
 	}
 	down := m.Plan.Down()
-	before := len(out)
+	upCount := len(out)
 	add(append(down, m.Plan.DownTo(existing)...))
-	return append(out[:before], strings.Join(out[before:], "\n"))
+	return append(out[:upCount], strings.Join(out[upCount:], "\n"))
 }
 
 // ruleForms returns the other forms into which the rules of tables are compiled, and what package predicate says about
