@@ -8,7 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// A change that the type's own equality, or a text of the value, does not tell ends older snapshots too.
+// An update may change a value into one that the type's own equality, or its text form, takes for the same. Where the
+// rule's answer changes with it, a transaction with an older snapshot must end with 40001.
 func TestChangesBetweenEqualLookingValues(t *testing.T) {
 	tier.All(t)
 	for _, c := range []struct{ rule, change string }{

@@ -14,17 +14,17 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// PostgreSQL compares, checks and computes hidden rows and columns, too, when a row is written. Agents may write each
-// table of a group only where the policy accepts what the write tells. Then the group's statements distinguish the
-// twins.
-var anew = []struct {
-	name   string
-	schema string
-	twins  [2]string
-	tables []string // tables of the policy; ACCEPT is the place of accept
-	accept string
-	least  int                 // the oldest server version
-	asks   map[string][]string // statements that tell, by table
+// recheckGroups are tables on which a write makes PostgreSQL compare, check or compute hidden rows and columns as well.
+// An agent may write them only if the policy accepts what such a write reveals. With that, the statements of a group
+// must answer differently on the twins.
+var recheckGroups = []struct {
+	name       string
+	schema     string
+	twins      [2]string
+	tables     []string // the table sections of the policy; ACCEPT is replaced by the accept list
+	accept     string
+	minVersion int                 // the oldest server version that has the feature
+	statements map[string][]string // the statements whose answers differ between the twins, by table
 }{
 	{
 		"indexes",
@@ -52,7 +52,7 @@ var anew = []struct {
 			INSERT INTO pairs (owner, v) VALUES ('other', row(77, '{}')::pair);
 			INSERT INTO sums (owner, v) SELECT 'other', 10 + g * g / 7.0 FROM generate_series(1, 40) g;
 			INSERT INTO days (owner, v) SELECT 'other', '2024-01-01'::date + g % 900 FROM generate_series(1, 3000) g; VACUUM ANALYZE`, `VACUUM ANALYZE`},
-		of("booked ints geo pts spans pairs sums days",
+		policyTables("booked ints geo pts spans pairs sums days",
 			"{ rows: [ own: { column: owner, is: user } ], write: { commands: [insert, update], columns: [v], "+
 				"stamp: { owner: { attribute: user } }ACCEPT } }"),
 		"conflicts",
@@ -94,9 +94,9 @@ var anew = []struct {
 		CREATE TRIGGER lines AFTER UPDATE ON lines FOR EACH ROW WHEN (OLD.l < NEW.l) EXECUTE FUNCTION touched();
 		CREATE TABLE spread (id int, owner text NOT NULL, v text, born text) PARTITION BY RANGE (to_day(born));
 		CREATE TABLE spread_1 PARTITION OF spread FOR VALUES FROM ('2000-01-01') TO ('2021-01-01');`,
-		[2]string{anewColumns("5000", "2 seconds", "01/13/2020", "2020-01-13 08:00Z", "0"),
-			anewColumns("500", "1 day", "01/12/2020", "2020-01-13 20:00Z", "1")},
-		of("note due born at indexed few computed watched divided arrays zoned lines spread",
+		[2]string{recheckRows("5000", "2 seconds", "01/13/2020", "2020-01-13 08:00Z", "0"),
+			recheckRows("500", "1 day", "01/12/2020", "2020-01-13 20:00Z", "1")},
+		policyTables("note due born at indexed few computed watched divided arrays zoned lines spread",
 			"{ rows: [ own: { column: owner, is: user } ], columns: { id: allow, v: allow }, write: { commands: [update], columns: [v]ACCEPT } }"),
 		"values",
 		0,
@@ -139,7 +139,7 @@ var anew = []struct {
 		CREATE TRIGGER whole AFTER UPDATE ON whole FOR EACH ROW WHEN (OLD IS DISTINCT FROM NEW) EXECUTE FUNCTION touched();`,
 		[2]string{"INSERT INTO parted VALUES (1, 'me', 'a', 0); INSERT INTO whole VALUES (1, 'me', 'a', 0)",
 			"INSERT INTO parted VALUES (1, 'me', 'a', 1); INSERT INTO whole VALUES (1, 'me', 'a', 1)"},
-		of("parted whole",
+		policyTables("parted whole",
 			"{ rows: [ own: { column: owner, is: user } ], columns: { id: allow, v: allow }, write: { commands: [update], columns: [v]ACCEPT } }"),
 		"values",
 		18,
@@ -164,7 +164,7 @@ var anew = []struct {
 		CREATE TABLE gone (id int PRIMARY KEY, owner text NOT NULL, v text, n int);
 		CREATE TRIGGER gone BEFORE DELETE ON gone FOR EACH ROW WHEN (10 / OLD.n > 1) EXECUTE FUNCTION touched();`,
 		[2]string{"INSERT INTO gone VALUES (1, 'me', 'a', 0)", "INSERT INTO gone VALUES (1, 'me', 'a', 1)"},
-		of("gone", "{ rows: [ own: { column: owner, is: user } ], columns: { id: allow, v: allow }, write: { commands: [delete]ACCEPT } }"),
+		policyTables("gone", "{ rows: [ own: { column: owner, is: user } ], columns: { id: allow, v: allow }, write: { commands: [delete]ACCEPT } }"),
 		"values",
 		0,
 		map[string][]string{"gone": {"DELETE FROM gone"}},
@@ -200,17 +200,17 @@ var anew = []struct {
 	},
 }
 
-// of are tables of a policy that say the same.
-func of(names, said string) []string {
+// policyTables returns one section of a policy for each of the named tables, all with the same definition.
+func policyTables(tableNames, definition string) []string {
 	var out []string
-	for _, name := range strings.Fields(names) {
-		out = append(out, name+": "+said)
+	for _, name := range strings.Fields(tableNames) {
+		out = append(out, name+": "+definition)
 	}
 	return out
 }
 
-// anewColumns are rows of ann's whose other columns are hidden.
-func anewColumns(salary, until, day, at, n string) string {
+// recheckRows returns SQL that inserts the agent's own rows, whose other columns are hidden from it.
+func recheckRows(salary, until, day, at, n string) string {
 	return strings.NewReplacer("SALARY", salary, "UNTIL", until, "DAY", day, "AT", at, "NUMBER", n).Replace(`SET DateStyle = 'ISO, MDY'; SET TimeZone = 'UTC';
 		INSERT INTO note VALUES (1, 'me', 'a', SALARY); ALTER TABLE note ADD CHECK (salary < 1000) NOT VALID;
 		INSERT INTO due VALUES (1, 'me', 'a', now() + interval 'UNTIL'); INSERT INTO born VALUES (1, 'me', 'a', 'DAY');
@@ -222,12 +222,14 @@ func anewColumns(salary, until, day, at, n string) string {
 		INSERT INTO lines VALUES (1, 'me', 'a', lseg(point(-1e308 * NUMBER, 0), point(1e308 * NUMBER, 1)))`)
 }
 
-const anewHead = "version: 1\nattributes: { user: { type: text, source: credential } }\ntables:\n"
+const policyHead = "version: 1\nattributes: { user: { type: text, source: credential } }\ntables:\n"
 
-func TestRecheckedExpressionsTell(t *testing.T) {
+// An agent's write makes PostgreSQL evaluate checks, indexes, generated columns or trigger conditions over hidden
+// values again, and they may fail. Such writes must be withheld unless the policy accepts it.
+func TestRecheckedExpressionsNeedAcceptance(t *testing.T) {
 	tier.All(t)
-	for _, group := range anew {
-		if pgtest.Binaries().Major < group.least {
+	for _, group := range recheckGroups {
+		if pgtest.Binaries().Major < group.minVersion {
 			continue
 		}
 		t.Run(group.name, func(t *testing.T) {
@@ -238,27 +240,27 @@ func TestRecheckedExpressionsTell(t *testing.T) {
 				for _, sql := range strings.Split(twin, "; VACUUM") {
 					instance.Exec(t, db, sql)
 				}
-				tables, asks := group.tables, group.asks
+				tables, statements := group.tables, group.statements
 				if strings.HasPrefix(group.tables[0], "note: ") && pgtest.Binaries().Major >= 18 {
 					instance.Exec(t, db,
 						"CREATE TABLE lax (id int PRIMARY KEY, owner text NOT NULL, v text, secret text); INSERT "+
 							"INTO lax VALUES (1, 'me', 'a', "+[]string{"NULL", "'x'"}[i]+"); ALTER TABLE lax ADD CONSTRAINT there NOT NULL secret NOT VALID")
-					tables = append(tables[:len(tables):len(tables)], of("lax", strings.TrimPrefix(tables[0], "note: "))...)
-					asks = map[string][]string{"lax": {"UPDATE lax SET v = 'b'"}}
-					for table, list := range group.asks {
-						asks[table] = list
+					tables = append(tables[:len(tables):len(tables)], policyTables("lax", strings.TrimPrefix(tables[0], "note: "))...)
+					statements = map[string][]string{"lax": {"UPDATE lax SET v = 'b'"}}
+					for table, list := range group.statements {
+						statements[table] = list
 					}
 				}
-				snap, err := pgcatalog.Load(t.Context(), db.Connect(t, "postgres"), []string{"public"})
+				snapshot, err := pgcatalog.Load(t.Context(), db.Connect(t, "postgres"), []string{"public"})
 				if err != nil {
 					t.Fatal(err)
 				}
 				for _, table := range tables {
-					doc, err := policy.Parse("p.yaml", []byte(anewHead+"  "+strings.Replace(table, "ACCEPT", "", 1)+"\n"))
+					doc, err := policy.Parse("p.yaml", []byte(policyHead+"  "+strings.Replace(table, "ACCEPT", "", 1)+"\n"))
 					if err != nil {
 						t.Fatal(err)
 					}
-					p, err := policy.Compile(doc, snap)
+					p, err := policy.Compile(doc, snapshot)
 					if err == nil {
 						for _, w := range p.WithheldWrites() {
 							err = errors.Join(err, w)
@@ -268,9 +270,9 @@ func TestRecheckedExpressionsTell(t *testing.T) {
 						t.Errorf("%s: %v", table, err)
 					}
 				}
-				text := anewHead + "  " + strings.ReplaceAll(strings.Join(tables, "\n  "), "ACCEPT", ", accept: ["+group.accept+"]") + "\n"
+				text := policyHead + "  " + strings.ReplaceAll(strings.Join(tables, "\n  "), "ACCEPT", ", accept: ["+group.accept+"]") + "\n"
 				if group.accept == "references" {
-					text += "  " + strings.Join(of("photo clip reel", "{ rows: [ own: { column: owner, is: user } ] }"), "\n  ") + "\n"
+					text += "  " + strings.Join(policyTables("photo clip reel", "{ rows: [ own: { column: owner, is: user } ] }"), "\n  ") + "\n"
 				}
 				agent := instance.Start(t, instance.Auto,
 					instance.Database{Name: "d", DB: db, Policy: text, SearchPath: []string{"public"}}, map[string]string{"user": "me"}).Agent(t, "agent", "d")
@@ -278,24 +280,25 @@ func TestRecheckedExpressionsTell(t *testing.T) {
 					time.Sleep(2 * time.Second)
 				}
 				got[i] = map[string]string{}
-				for table, list := range asks {
+				for table, list := range statements {
 					for _, sql := range list {
 						got[i][table] += instance.Ask(agent, sql).SortedString() + "\n"
 					}
 				}
 			}
 			for table := range got[0] {
-				// which fails beside visible rows too, and differs in what the message would quote
-				if alike := got[0][table] == got[1][table]; alike != (table == "sums") {
-					t.Errorf("%s tells: %v: %s", table, !alike, got[0][table])
+				// numeric overflow fails beside visible rows too; only the value that its message quotes differs
+				if areEqual := got[0][table] == got[1][table]; areEqual != (table == "sums") {
+					t.Errorf("%s tells: %v: %s", table, !areEqual, got[0][table])
 				}
 			}
 		})
 	}
 }
 
-// Indexes, checks, keys and the like that tell nothing are the agents' to write without a word, and tell nothing.
-const anewFree = `CREATE EXTENSION btree_gist; CREATE EXTENSION pg_trgm; CREATE EXTENSION cube; CREATE TYPE mood AS ENUM ('sad', 'glad');
+// infallibleSchema is a table whose indexes, checks and keys cannot fail for any value. Agents may write it without an
+// accept list, and their writes must answer alike on both twins.
+const infallibleSchema = `CREATE EXTENSION btree_gist; CREATE EXTENSION pg_trgm; CREATE EXTENSION cube; CREATE TYPE mood AS ENUM ('sad', 'glad');
 	CREATE TABLE free (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), owner text NOT NULL, title text, during tstzrange, days daterange, whole int8range,
 		m numeric, doc jsonb, words text[], mood mood, at timestamptz, shape box, near cube, net inet, spans int4multirange,
 		EXCLUDE USING gist (owner WITH =, during WITH &&), salary int CHECK (salary < 1000), kind varchar(9) CHECK (kind IN ('x', 'y')),
@@ -311,12 +314,14 @@ const anewFree = `CREATE EXTENSION btree_gist; CREATE EXTENSION pg_trgm; CREATE 
 	CREATE UNIQUE INDEX ON free (owner, title) WHERE title <> '';
 	INSERT INTO free (owner, title, salary, kind, born) VALUES ('me', 'mine', 5, 'x', '{}');`
 
+// An agent writes extreme values into a table whose checks and indexes cannot fail. The answers must be the same with
+// and without 2,000 hidden rows.
 func TestInfallibleExpressionsTellNothing(t *testing.T) {
 	tier.All(t)
 	var got [2]string
 	for i := range got {
 		db := pgtest.Database(t)
-		instance.Exec(t, db, anewFree)
+		instance.Exec(t, db, infallibleSchema)
 		if i == 1 {
 			instance.Exec(t, db, `INSERT INTO free (owner, title, during, days, whole, m, doc, words, mood, at, shape, near, net, spans, salary)
 				SELECT 'other', 'title ' || g, tstzrange(now() + g * interval '1 day', NULL), daterange('2024-01-01'::date + g % 900, NULL),
@@ -328,7 +333,7 @@ func TestInfallibleExpressionsTellNothing(t *testing.T) {
 						'(1e200,1e200),(-1e200,-1e200)', '(1e200)', 'more ' || g FROM generate_series(1, 500) g; UPDATE free SET salary = 7, kind = 'y' WHERE owner = 'me'`)
 		}
 		instance.Exec(t, db, "VACUUM ANALYZE")
-		text := anewHead + "  free: { rows: [ own: { column: owner, is: user } ], columns: { id: allow, title: " +
+		text := policyHead + "  free: { rows: [ own: { column: owner, is: user } ], columns: { id: allow, title: " +
 			"allow, during: allow, days: allow, whole: allow, m: allow, doc: allow, words: allow, mood: allow, " +
 			"at: allow, shape: allow, near: allow, net: allow, spans: allow }, write: { commands: [insert, " +
 			"update], columns: [title, during, days, whole, m, doc, words, mood, at, shape, near, net, spans], stamp: { owner: { attribute: user } } } }\n"

@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// broughtBy are types, and operator classes, whose functions no text names.
-const broughtBy = probing + `
+// implicitCodeSchema has types and operator classes whose functions run although no statement names them.
+const implicitCodeSchema = probeFunctions + `
 CREATE DOMAIN odd AS int CHECK (probe(VALUE) > 0);
 CREATE TYPE pair AS (d odd, x int);
 CREATE TYPE stage AS ENUM ('s1', 's2');
@@ -32,13 +32,13 @@ CREATE FUNCTION wrapped(n int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1 
 `
 
 const (
-	manyRows = "INSERT INTO T (id, owner, x, note) SELECT g, 'me', g, 'n' || g FROM generate_series(10, 4000) g;"
-	splitUp  = "CREATE TABLE low_of_T PARTITION OF split_of_T FOR VALUES FROM (0) TO (10); CREATE TABLE high_of_T " +
+	manyRows        = "INSERT INTO T (id, owner, x, note) SELECT g, 'me', g, 'n' || g FROM generate_series(10, 4000) g;"
+	splitPartitions = "CREATE TABLE low_of_T PARTITION OF split_of_T FOR VALUES FROM (0) TO (10); CREATE TABLE high_of_T " +
 		"PARTITION OF split_of_T FOR VALUES FROM (10) TO (20); INSERT INTO split_of_T SELECT id, owner, x FROM T;"
 )
 
-// brought are tables whose reads run some code of the owner's that no text names.
-var brought = []struct {
+// implicitCodeCases are tables. A read of one runs code of the owner's that the statement does not name.
+var implicitCodeCases = []struct {
 	name, columns, sql string
 	statements         []string
 }{
@@ -96,53 +96,53 @@ var brought = []struct {
 	{name: "a_check", sql: "ALTER TABLE T ADD CHECK (x < 1000 + probe(1))",
 		statements: []string{"SELECT id FROM (SELECT id, x FROM T UNION ALL SELECT id, x FROM T) q WHERE x > 1"}},
 	{name: "its_classes", sql: "CREATE TABLE split_of_T (id int, owner text, x int) PARTITION BY RANGE (x probing);" +
-		splitUp, statements: []string{"SELECT id FROM split_of_T", "SELECT id FROM split_of_T WHERE x = 1"}},
+		splitPartitions, statements: []string{"SELECT id FROM split_of_T", "SELECT id FROM split_of_T WHERE x = 1"}},
 	{name: "its_expression",
 		sql: "CREATE TABLE split_of_T (id int, owner text, x int) PARTITION BY RANGE ((x + probe(1)));" +
-			splitUp, statements: []string{"SELECT id FROM split_of_T", "SELECT id FROM split_of_T WHERE x = 1"}},
-	{name: "a_part", sql: "CREATE TABLE split_of_T (id int, owner text, x int) PARTITION BY RANGE (id);" + splitUp +
+			splitPartitions, statements: []string{"SELECT id FROM split_of_T", "SELECT id FROM split_of_T WHERE x = 1"}},
+	{name: "a_part", sql: "CREATE TABLE split_of_T (id int, owner text, x int) PARTITION BY RANGE (id);" + splitPartitions +
 		"CREATE INDEX ON low_of_T ((x + probe(1)))", statements: []string{"SELECT id FROM split_of_T", "SELECT id FROM split_of_T WHERE x = 1"}},
 }
 
-// PostgreSQL runs some code of the owner that no text names, as it plans, finds rows, or makes values. Such code runs
-// in a hardened plan, and sees no signed text.
+// PostgreSQL runs some code of the owner's that no statement names: while it plans, finds rows, or converts values. A
+// statement that runs such code must get a hardened plan, and must not take the signed path.
 func TestUnnamedOwnersCodeTellsNothing(t *testing.T) {
 	tier.All(t)
-	schema, policy, views := broughtBy+quietTable, reachedDear+quietPolicy, "views: {"
+	schema, policy, views := implicitCodeSchema+plainTablesSQL, costlyRulePolicy+plainTablesPolicy, "views: {"
 	var statements []string
-	for _, c := range brought {
-		schema += called("CREATE TABLE T (id int PRIMARY KEY, owner text NOT NULL, x int, note text"+c.columns+
+	for _, c := range implicitCodeCases {
+		schema += withTableName("CREATE TABLE T (id int PRIMARY KEY, owner text NOT NULL, x int, note text"+c.columns+
 			"); INSERT INTO T (id, owner, x, note) VALUES (1, 'me', 1, 'a'), (3, 'me', 3, 'c'), (2, 'other', 2, "+
 			"'b'); CREATE VIEW view_of_T AS SELECT id, x FROM T;"+c.sql+";", c.name)
-		policy += called("  T: { rows: [ { own: { column: owner, is: user } } ], write: { commands: [update, delete] } }\n", c.name)
-		views += called(" view_of_T: {},", c.name)
+		policy += withTableName("  T: { rows: [ { own: { column: owner, is: user } } ], write: { commands: [update, delete] } }\n", c.name)
+		views += withTableName(" view_of_T: {},", c.name)
 		if strings.Contains(c.sql, "split_of_T") {
-			policy += called("  split_of_T: { rows: [ { own: { column: owner, is: user } } ] }\n", c.name)
+			policy += withTableName("  split_of_T: { rows: [ { own: { column: owner, is: user } } ] }\n", c.name)
 		}
 		if strings.Contains(c.sql, "ruled_of_T") {
-			policy += called(
+			policy += withTableName(
 				"  led_of_T: { rows: [ { own: { column: owner, is: user } } ] }\n  ruled_of_T: { rows: [ { "+
 					"visible: { led_of_T: { name: owner } } } ] }\n", c.name)
 		}
 		for _, sql := range c.statements {
-			statements = append(statements, called(sql, c.name))
+			statements = append(statements, withTableName(sql, c.name))
 		}
 	}
-	for _, mode := range signedFirst() {
-		got, judged := askReached(t, mode, policy+views+" }\n", schema, "", "", statements)
+	for _, mode := range signedPathModes() {
+		got, decisions := askTwins(t, mode, policy+views+" }\n", schema, "", "", statements)
 		for k, sql := range statements {
 			if got[0][k] != got[1][k] || strings.HasPrefix(got[0][k], "ERROR") {
-				t.Errorf("%s: %s {%s}\n   %s\n   %s", mode.Name, sql, judged[k], instance.OneLine(got[0][k]), instance.OneLine(got[1][k]))
+				t.Errorf("%s: %s {%s}\n   %s\n   %s", mode.Name, sql, decisions[k], instance.OneLine(got[0][k]), instance.OneLine(got[1][k]))
 			}
-			if strings.HasSuffix(judged[k], "hardened: ") || strings.HasPrefix(judged[k], "signed") {
-				t.Errorf("%s: %s {%s}", mode.Name, sql, judged[k])
+			if strings.HasSuffix(decisions[k], "hardened: ") || strings.HasPrefix(decisions[k], "signed") {
+				t.Errorf("%s: %s {%s}", mode.Name, sql, decisions[k])
 			}
 		}
 	}
 }
 
-// modesOf are the modes in which a test attacks. That of signed views alone, which no operator may choose, is for the
-// nightly run, or for a test that has no other.
+// modesOf returns the modes in which a test attacks. Signed views alone, which no operator may choose, are tried in the
+// nightly run, or by a test that has no other mode.
 func modesOf(all ...instance.Mode) []instance.Mode {
 	all = instance.Modes(all...)
 	if tier.IsNightly() || len(all) < 2 {
@@ -151,69 +151,70 @@ func modesOf(all ...instance.Mode) []instance.Mode {
 	return slices.DeleteFunc(all, func(m instance.Mode) bool { return m.Name == instance.SignedViews.Name })
 }
 
-// signedFirst are the modes of such tests: the signed path alone in the quick run.
-func signedFirst() []instance.Mode {
+// signedPathModes returns the modes of tests of the signed path: in the quick run only the signed path itself.
+func signedPathModes() []instance.Mode {
 	if tier.Quick() {
 		return []instance.Mode{instance.Auto}
 	}
 	return modesOf(instance.Auto, instance.Both)
 }
 
-var named = regexp.MustCompile(`\bT\b`)
+var tableLetter = regexp.MustCompile(`\bT\b`)
 
-// called puts the name of a table in the place of T, wherever it stands.
-func called(sql, name string) string {
-	return named.ReplaceAllString(strings.ReplaceAll(sql, "_of_T", "_of_"+name), name)
+// withTableName replaces the letter T in a statement by a table's name, also in names that end with _of_T.
+func withTableName(sql, name string) string {
+	return tableLetter.ReplaceAllString(strings.ReplaceAll(sql, "_of_T", "_of_"+name), name)
 }
 
-// A constant beside a value is converted to the value's type when the statement is parsed.
+// A constant beside a value is converted to the value's type when the statement is parsed. The conversion may run code
+// of the owner's, which must not reveal the hidden row in any protocol form.
 func TestParseTimeConversionsTellNothing(t *testing.T) {
 	tier.All(t)
-	const schema = broughtBy +
+	const schema = implicitCodeSchema +
 		"CREATE TABLE q (id int PRIMARY KEY, owner text NOT NULL, ds odd[] DEFAULT '{1}', h pair DEFAULT '(1,2)', " +
 		"s spans DEFAULT '[1,2]', sm spans_multirange DEFAULT '{[1,2]}'); INSERT INTO q VALUES (1, 'me'), (2, 'other');"
-	policy := reachedDear + "  q: { rows: [ { own: { column: owner, is: user } } ], write: { commands: [delete] } }\n"
+	policy := costlyRulePolicy + "  q: { rows: [ { own: { column: owner, is: user } } ], write: { commands: [delete] } }\n"
 	reads := []string{"SELECT id FROM q WHERE ds = '{5}'", "SELECT COALESCE(h, '(5,6)') FROM q",
 		"SELECT id FROM q WHERE s && '[3,4]'", "SELECT sm = '{[3,4]}' FROM q", "DELETE FROM q WHERE ds = '{5}'", "SELECT array_append(ds, '5') FROM q"}
-	for _, mode := range signedFirst() {
+	for _, mode := range signedPathModes() {
 		var got [2][]string
-		var asked []string
+		var askedStatements []string
 		for i, hidden := range []string{"122", "123"} {
 			db := pgtest.Database(t)
-			instance.Exec(t, db, reached+schema+"ANALYZE; UPDATE big SET a = 9999 WHERE a = "+hidden)
+			instance.Exec(t, db, reachedSchema+schema+"ANALYZE; UPDATE big SET a = 9999 WHERE a = "+hidden)
 			d := instance.Database{Name: "pair", DB: db, Policy: policy, SearchPath: []string{"public"}}
 			c := instance.Start(t, mode, d, map[string]string{"user": "me"}).Agent(t, "agent", "pair")
-			note := func(what, sql string, answer instance.Answer) {
+			addAnswer := func(form, sql string, answer instance.Answer) {
 				if i == 0 {
-					asked = append(asked, what+": "+sql)
+					askedStatements = append(askedStatements, form+": "+sql)
 				}
 				got[i] = append(got[i], answer.SortedString())
 			}
 			for _, sql := range reads {
-				note("extended", sql, instance.AskExtended(c, sql))
-				note("prepared", sql, instance.AskPrepared(c, sql, nil, nil, nil))
-				note("PREPARE", sql, instance.Ask(c, "PREPARE p AS "+sql))
-				note("PREPARE, extended", sql, instance.AskExtended(c, "PREPARE r AS "+sql))
-				note("EXECUTE", sql, instance.Ask(c, "EXECUTE p; DEALLOCATE ALL"))
+				addAnswer("extended", sql, instance.AskExtended(c, sql))
+				addAnswer("prepared", sql, instance.AskPrepared(c, sql, nil, nil, nil))
+				addAnswer("PREPARE", sql, instance.Ask(c, "PREPARE p AS "+sql))
+				addAnswer("PREPARE, extended", sql, instance.AskExtended(c, "PREPARE r AS "+sql))
+				addAnswer("EXECUTE", sql, instance.Ask(c, "EXECUTE p; DEALLOCATE ALL"))
 				if strings.HasPrefix(sql, "SELECT") {
 					instance.Ask(c, "BEGIN")
-					note("DECLARE", sql, instance.AskExtended(c, "DECLARE w CURSOR FOR "+sql))
+					addAnswer("DECLARE", sql, instance.AskExtended(c, "DECLARE w CURSOR FOR "+sql))
 					instance.Ask(c, "ROLLBACK")
-					note("COPY", sql, instance.AskCopy(c, "COPY ("+sql+") TO STDOUT"))
+					addAnswer("COPY", sql, instance.AskCopy(c, "COPY ("+sql+") TO STDOUT"))
 				}
 			}
-			note("parameters", "", instance.AskExtended(c, "SELECT id FROM q WHERE ds = $1 OR s = $2", []byte("{5}"), []byte("[3,4]")))
+			addAnswer("parameters", "", instance.AskExtended(c, "SELECT id FROM q WHERE ds = $1 OR s = $2", []byte("{5}"), []byte("[3,4]")))
 		}
-		for k := range asked {
+		for k := range askedStatements {
 			if got[0][k] != got[1][k] || strings.Contains(got[0][k], "ERROR") {
-				t.Errorf("%s: %s\n   %s\n   %s", mode.Name, asked[k], instance.OneLine(got[0][k]), instance.OneLine(got[1][k]))
+				t.Errorf("%s: %s\n   %s\n   %s", mode.Name, askedStatements[k], instance.OneLine(got[0][k]), instance.OneLine(got[1][k]))
 			}
 		}
 	}
 }
 
-// A client may declare a parameter's type, and the type may run functions of other roles that the text does not name.
-// They see no signed text.
+// A client may declare a parameter's type, and the type may run functions of other roles that the statement does not
+// name. These functions must not see the signature in the statement's text.
 func TestDeclaredTypesSeeNoSignature(t *testing.T) {
 	const schema = `CREATE EXTENSION pg_trgm; CREATE TYPE seen AS ENUM ('s');
 CREATE FUNCTION seen_json(seen) RETURNS json
@@ -228,7 +229,7 @@ CREATE INDEX ON w USING gin (note gin_trgm_ops); ANALYZE;`
 		t.Fatal(err)
 	}
 	d := instance.Database{Name: "pair", DB: db,
-		Policy: anewHead + "  w: { rows: [ own: { column: owner, is: user } ], write: { commands: [delete] } }\n", SearchPath: []string{"public"}}
+		Policy: policyHead + "  w: { rows: [ own: { column: owner, is: user } ], write: { commands: [delete] } }\n", SearchPath: []string{"public"}}
 	c := instance.Start(t, instance.Auto, d, map[string]string{"user": "me"}).Agent(t, "agent", "pair")
 	for _, sql := range []string{"DELETE FROM w WHERE note LIKE '%te 12%' AND id / 2 = 62 RETURNING to_json($1)",
 		"SELECT to_json($1) FROM w JOIN w x USING (id) WHERE w.note LIKE '%te 13%' AND x.id / 2 > 3 LIMIT 1",

@@ -10,7 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Conditions beside a search whose rows are found by key run on visible rows only, wherever they stand.
+// Rows that a search has found are joined by key, and further conditions may fail for some of them. Wherever such a
+// condition stands in the statement, it must run for visible rows only.
 func TestFoundByKeyTellsNothing(t *testing.T) {
 	tier.All(t)
 	text := []uint32{25}
@@ -57,7 +58,8 @@ func TestFoundByKeyTellsNothing(t *testing.T) {
 	askSignedPath(t, row, instance.SignedViews, cases)
 }
 
-// So it is of what is written: what finds, sets and returns rows is asked of rows that show.
+// The same for writes: the conditions, new values and RETURNING lists of an UPDATE or DELETE must be evaluated for
+// visible rows only.
 func TestWritesFoundByKeyTellNothing(t *testing.T) {
 	tier.All(t)
 	text := []uint32{25}

@@ -10,9 +10,9 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The statements of one Query have one statement_timestamp(), that of the message: what ends while the first runs must
-// not show in those behind it.
-func TestAMessageIsNoMoment(t *testing.T) {
+// All statements of one Query message have the same statement_timestamp(). A consent may end while the first statement
+// runs; the later ones of the same message must not show its rows.
+func TestExpiredConsentWithinAMessage(t *testing.T) {
 	tier.All(t)
 	for _, mode := range modesOf(instance.Auto, instance.Both) {
 		db := pgtest.Database(t)
@@ -41,19 +41,19 @@ functions: { said: {} }
 		if got := instance.Ask(c, "COPY plain FROM STDIN; SELECT * FROM memo").SortedString(); !strings.Contains(got, "0A000") {
 			t.Errorf("%s: rows that come when the agent likes, and then a rule with a clock: %s", mode.Name, got)
 		}
-		// It runs until all that has ended.
+		// This statement runs until all consents have ended.
 		const slow = "SELECT count(*) FROM generate_series(1, 1000000) a WHERE md5(a::text) = 'x'"
-		for _, within := range []string{"%", "BEGIN; %; COMMIT"} {
+		for _, wrapper := range []string{"%", "BEGIN; %; COMMIT"} {
 			instance.Exec(t, db, `UPDATE people SET until = `+later+`; UPDATE memo SET ends = `+
 				later+`; UPDATE pgconsent.consent_current SET expires_at = `+later)
-			began := time.Now()
-			got := instance.Ask(c, strings.Replace(within, "%", slow+"; "+
+			start := time.Now()
+			got := instance.Ask(c, strings.Replace(wrapper, "%", slow+"; "+
 				"SELECT * FROM notes; SELECT * FROM memo; SELECT * FROM reg; SELECT * FROM memos; SELECT said(); "+
 				"EXECUTE p; DECLARE m CURSOR FOR SELECT * FROM memo; FETCH m", 1)).SortedString()
 			if strings.Contains(got, "secret") || strings.Contains(got, "77") || strings.Contains(got, "rror") {
-				t.Errorf("%s, %s: what has ended shows, or an error:\n%s", mode.Name, within, got)
+				t.Errorf("%s, %s: what has ended shows, or an error:\n%s", mode.Name, wrapper, got)
 			}
-			if took := time.Since(began); took < 400*time.Millisecond {
+			if took := time.Since(start); took < 400*time.Millisecond {
 				t.Errorf("%s: it was over after %v, before anything had ended", mode.Name, took)
 			}
 		}

@@ -18,8 +18,8 @@ var (
 	comparisonSeed = flag.Uint64("comparison-seed", 0, "from which they are made; 0: what the run says")
 )
 
-// The twins are those of two indexes, with columns of more types.
-const compared = twoIndexes + `;
+// comparedSchema adds columns of more types, views and functions to the twins of twoIndexesSchema.
+const comparedSchema = twoIndexesSchema + `;
 ALTER TABLE big ADD f float8, ADD ts timestamptz, ADD t text, ADD m numeric, ADD day date, ADD l int[] DEFAULT '{0,1}',
 ADD tc text COLLATE "C" DEFAULT 'x', ADD k json DEFAULT '{}';
 ALTER TABLE small ADD v numeric DEFAULT '1e400', ADD d date DEFAULT '5000000-01-01', ADD s text DEFAULT 'x', ADD j jsonb DEFAULT '{"a": "x", "b": 0}',
@@ -46,7 +46,7 @@ CREATE TABLE masked (owner text NOT NULL, n int NOT NULL, g int, secret text);
 INSERT INTO masked SELECT owner, n, n FROM small;
 ANALYZE`
 
-// The rule of the table is dear: what costs less would come before it.
+// The rule of big is costly: PostgreSQL would evaluate a cheaper condition before it.
 var comparedPolicy = strings.Replace(twoIndexesPolicy, "big: { rows: [ { own: { column: owner, is: user } } ]",
 	"big: { rows: [ { visible: { holder: { name: owner } } } ]", 1) + `  holder: { rows: [ { own: { column: owner, is: user } } ] }
   masked: { rows: [ { own: { column: owner, is: user } } ], columns: { n: allow, g: { mask: { generalise: 2 } } } }
@@ -56,14 +56,17 @@ views: { sums: {}, few: {}, counted: {}, both_of: {}, named: {}, twice: {}, larg
 functions: { reciprocal: {} }
 `
 
-// comparing draws statements that compare a column of the table whose hidden rows differ with what may fail.
-type comparing struct{ *rand.Rand }
+// statementDrawer draws random statements. They compare a column of big, where the hidden rows of the twins differ,
+// with an expression that may fail.
+type statementDrawer struct{ *rand.Rand }
 
-func (r comparing) one(of ...string) string { return of[r.IntN(len(of))] }
+func (r statementDrawer) pick(choices ...string) string {
+	return choices[r.IntN(len(choices))]
+}
 
-// quiet are sub-selects that fail without a call, a division or a cast. They fail by the bounds of rows and of frames,
-// by what cannot be sorted, by arrays of other lengths, and by PostgreSQL's conversions.
-var quiet = []string{
+// failingSubselects fail without a function call, a division or a cast. They fail by the bounds of LIMIT and of window
+// frames, by values that cannot be sorted, by arrays of unequal lengths, and by PostgreSQL's conversions.
+var failingSubselects = []string{
 	"(SELECT max(w.n) FROM small w LIMIT -1)", "(SELECT w.n FROM small w OFFSET -1 LIMIT 1)",
 	"(SELECT w.n FROM small w LIMIT -1)", "(SELECT max(q.n) FROM (SELECT w.n FROM small w LIMIT '-1') q)",
 	"(SELECT max(q.c) FROM (SELECT count(*) OVER (ROWS BETWEEN -1 PRECEDING AND CURRENT ROW) AS c FROM small) q)",
@@ -80,13 +83,13 @@ var quiet = []string{
 	"(SELECT count(*) FROM small w WHERE ARRAY[w.g, w.v] IS NULL)",
 }
 
-// value is an expression of integers that fails for the row of small whose n is 0. s is the qualifier of n and of other
-// columns.
-func (r comparing) value(s string, depth int) string {
+// value draws an integer expression that fails for the row of small whose n is 0. The argument s is the qualifier of n
+// and of other columns.
+func (r statementDrawer) value(s string, depth int) string {
 	n := s + ".n"
 	if depth > 0 && r.IntN(3) == 0 {
 		inner := r.value(s, depth-1)
-		return r.one(
+		return r.pick(
 			"coalesce(NULL, "+inner+")", "greatest("+inner+", 1)", "CASE WHEN "+n+" < 9 THEN "+inner+
 				" END", "nullif("+inner+", 7)", "(SELECT "+inner+")", "abs("+inner+")", "("+inner+") + 0",
 			"(SELECT max(w.n) + "+inner+" FROM small w)", "(SELECT "+inner+" FROM small w LIMIT 1)", "(ARRAY["+
@@ -94,9 +97,9 @@ func (r comparing) value(s string, depth int) string {
 		)
 	}
 	if r.IntN(6) == 0 {
-		return r.one(quiet...)
+		return r.pick(failingSubselects...)
 	}
-	return r.one(
+	return r.pick(
 		"1 / "+n, "1 / "+n, "10 % "+n, "('x' || "+n+")::int", "reciprocal("+n+")", "(1 / "+
 			n+"::numeric)::int", "(-1 / "+n+")", "width_bucket(1, 1, 1, "+n+"::int)", "("+n+"::text || 'x')::int", "length(repeat('a', 1 / "+n+"))",
 		"(SELECT 1 / min(w.n) FROM small w)", "(SELECT w.n FROM small w)", "(SELECT count(*) / "+
@@ -105,9 +108,9 @@ func (r comparing) value(s string, depth int) string {
 	)
 }
 
-// source is something in FROM that goes by s and has a column n, and one v that may fail.
-func (r comparing) source() (from, with string) {
-	v := r.one("1 / n", "1 / n", "n", "10 % n", "('x' || n)::int", "1 / max(n) OVER ()", "(SELECT 1 / min(w.n) FROM small w)")
+// source draws an item of FROM with the alias s. It has a column n, and a column v whose value may fail.
+func (r statementDrawer) source() (fromItem, withClause string) {
+	v := r.pick("1 / n", "1 / n", "n", "10 % n", "('x' || n)::int", "1 / max(n) OVER ()", "(SELECT 1 / min(w.n) FROM small w)")
 	query := "SELECT n, " + v + " AS v FROM small"
 	switch r.IntN(22) {
 	case 0:
@@ -119,9 +122,9 @@ func (r comparing) source() (from, with string) {
 	case 3:
 		query = "SELECT n, 1 / max(n) AS v FROM small GROUP BY n"
 	case 4:
-		query = "SELECT n, " + r.one("1 / n", "1 / (n + 0)", "n / 0 * n") + " AS v FROM small GROUP BY n"
+		query = "SELECT n, " + r.pick("1 / n", "1 / (n + 0)", "n / 0 * n") + " AS v FROM small GROUP BY n"
 	case 5:
-		query += r.one(" UNION ALL ", " UNION ", " EXCEPT ") + "SELECT 0, 7"
+		query += r.pick(" UNION ALL ", " UNION ", " EXCEPT ") + "SELECT 0, 7"
 	case 6:
 		query = "SELECT q.n, q.v FROM (" + query + ") q"
 	case 7:
@@ -129,29 +132,29 @@ func (r comparing) source() (from, with string) {
 	case 8:
 		return "(VALUES (0, 1), (3, 2)) s (n, v)", ""
 	case 9:
-		return r.one("unnest(ARRAY[0, 3], ARRAY[1, 2]) s (n, v)", "unnest(ARRAY[0, 3]) WITH ORDINALITY s (n, v)",
+		return r.pick("unnest(ARRAY[0, 3], ARRAY[1, 2]) s (n, v)", "unnest(ARRAY[0, 3]) WITH ORDINALITY s (n, v)",
 			"generate_series(0, 3, 3) WITH ORDINALITY s (n, v)", "(SELECT x::int AS n, x::int AS v FROM jsonb_array_elements_text('[0, 3]') x) s",
 			"(SELECT x.n, y AS v FROM small x, unnest(x.l) y) s",
 			"(SELECT x.n, (e.value #>> '{}')::int AS v FROM small x, jsonb_each(x.j) e WHERE e.key = 'b') s",
 			"ROWS FROM (generate_series(0, 3)) WITH ORDINALITY s (n, v)"), ""
 	case 10:
-		return "s", "WITH s AS " + r.one("", "MATERIALIZED ", "NOT MATERIALIZED ") + "(" + query + ") "
+		return "s", "WITH s AS " + r.pick("", "MATERIALIZED ", "NOT MATERIALIZED ") + "(" + query + ") "
 	case 11:
-		return "s", "WITH RECURSIVE s (n, v) AS (SELECT 3, 1 UNION ALL SELECT n - 1, " + r.one("n", "1 / n", "v / (n - 1)") + " FROM s WHERE n > 0) "
+		return "s", "WITH RECURSIVE s (n, v) AS (SELECT 3, 1 UNION ALL SELECT n - 1, " + r.pick("n", "1 / n", "v / (n - 1)") + " FROM s WHERE n > 0) "
 	case 12:
 		return "s", "WITH q AS (" + query + "), s AS (SELECT n, v FROM q) "
 	case 13, 19, 20:
-		return r.one("(SELECT n, r AS v FROM sums) s", "(SELECT n, m AS v FROM few) s",
+		return r.pick("(SELECT n, r AS v FROM sums) s", "(SELECT n, m AS v FROM few) s",
 			"(SELECT n, r AS v FROM counted) s", "(SELECT n, k AS v FROM counted) s",
 			"(SELECT n, 1 / k AS v FROM counted) s", "both_of s", "named s", "twice s",
 			"(SELECT n, v FROM twice WHERE n < 9) s", "(SELECT few.n, sums.r AS v FROM few JOIN sums USING (n)) s", "few s (n, w, v)"), ""
 	case 14:
-		return r.one("(SELECT n, g AS v FROM masked) s", "(SELECT n, 1 / g AS v FROM masked) s"), ""
+		return r.pick("(SELECT n, g AS v FROM masked) s", "(SELECT n, 1 / g AS v FROM masked) s"), ""
 	case 15:
-		return "(small x JOIN LATERAL (SELECT " + r.one("1 / x.n", "x.n", "(SELECT 1 / x.n)") + " AS v) y ON true) s", ""
+		return "(small x JOIN LATERAL (SELECT " + r.pick("1 / x.n", "x.n", "(SELECT 1 / x.n)") + " AS v) y ON true) s", ""
 	case 16, 17:
 		return "(SELECT x.n, y.v FROM small x CROSS JOIN LATERAL (SELECT " +
-			r.one("1 / x.n AS v", "1 / min(w.n) AS v FROM small w", "1 / x.n AS v FROM small w LIMIT 1",
+			r.pick("1 / x.n AS v", "1 / min(w.n) AS v FROM small w", "1 / x.n AS v FROM small w LIMIT 1",
 				"(SELECT 1 / min(q.n) FROM small q) AS v FROM small w",
 				"(SELECT 1 / min(q.n) FROM small q) AS v FROM small w WHERE w.n = 0",
 				"coalesce((SELECT 1 / min(q.n) FROM small q), 5) AS v FROM small w",
@@ -162,16 +165,16 @@ func (r comparing) source() (from, with string) {
 	return "(" + query + ") s", ""
 }
 
-// condition compares a column of big.
-func (r comparing) condition(s string) string {
-	column := r.one("b", "b", "c", "big.b", "big.c")
+// condition draws a comparison of a column of big.
+func (r statementDrawer) condition(s string) string {
+	column := r.pick("b", "b", "c", "big.b", "big.c")
 	value := r.value(s, 2)
 	if r.IntN(3) == 0 {
 		value = s + ".v"
 	}
 	switch r.IntN(17) {
-	case 13: // an expression of the row, which fails for any
-		return r.one("big.b = ANY (ARRAY[big.l, ARRAY[1]])", "big.b = ANY (ARRAY[big.l, "+s+".n::text::int[]])",
+	case 13: // an expression of the row that may fail for any row
+		return r.pick("big.b = ANY (ARRAY[big.l, ARRAY[1]])", "big.b = ANY (ARRAY[big.l, "+s+".n::text::int[]])",
 			"big.c < ALL (ARRAY[big.l, ARRAY[1]])", "big.t = big.tc", "big.note < big.tc",
 			"big.note IN ('a', big.tc)", "ROW(big.k) = ROW(big.k)", "big.note = ANY (ARRAY[big.tc, big.note])",
 			"(CASE WHEN big.b > 0 THEN big.l ELSE NULL END)[1] = 1 / (big.b - big.b)",
@@ -179,7 +182,7 @@ func (r comparing) condition(s string) string {
 			"(big.b = 1) IS DISTINCT FROM (big.note > big.tc)", "greatest(big.note, big.tc) = 'x'",
 			"nullif(big.note, big.tc) IS NULL", "(big.note, big.b) < (big.tc, 5)")
 	case 14: // a column that constant folding removes
-		return column + " = (" + value + ")" + r.one(" + num_nonnulls(big.b + NULL)",
+		return column + " = (" + value + ")" + r.pick(" + num_nonnulls(big.b + NULL)",
 			" + (big.b <@ 'empty'::int4range)::int", " + coalesce(0, big.b)", " + (1 BETWEEN 2 AND big.b)::int",
 			" + (CASE WHEN true THEN 0 ELSE big.b END)", " + length(concat(big.note || NULL))", " * (ROW(big.b, 1) IS NOT NULL)::int")
 	case 0:
@@ -199,7 +202,7 @@ func (r comparing) condition(s string) string {
 	case 7:
 		return "NOT (" + column + " <> " + value + ")"
 	case 8:
-		return r.one("f = "+s+".n::numeric * '1e400'::numeric", "f = (SELECT max(w.v) FROM small w)",
+		return r.pick("f = "+s+".n::numeric * '1e400'::numeric", "f = (SELECT max(w.v) FROM small w)",
 			"f < (SELECT w.v FROM small w LIMIT 1)", "f IN (SELECT w.v FROM small w)",
 			"ts > (SELECT max(w.d) FROM small w)", "day = CURRENT_DATE + -2147483647",
 			"day < CURRENT_DATE - -2147483647", "ts = ANY (SELECT w.d FROM small w)", "m = (SELECT w.v FROM small w LIMIT 1)",
@@ -217,80 +220,81 @@ func (r comparing) condition(s string) string {
 	return column + " = " + value
 }
 
-func (r comparing) statement() string {
-	from, with := r.source()
+func (r statementDrawer) statement() string {
+	fromItem, withClause := r.source()
 	where := "a = 123 AND " + r.condition("s")
 	if r.IntN(2) == 0 {
 		where = r.condition("s") + " AND a = 123"
 	}
 	switch r.IntN(17) {
 	case 12:
-		return with + "UPDATE big SET note = 'w' FROM " + from + " WHERE " + where
+		return withClause + "UPDATE big SET note = 'w' FROM " + fromItem + " WHERE " + where
 	case 13:
-		return with + "DELETE FROM big USING " + from + " WHERE " + where + " RETURNING id"
+		return withClause + "DELETE FROM big USING " + fromItem + " WHERE " + where + " RETURNING id"
 	case 14:
-		return with + "UPDATE aim SET (x, note) = (SELECT count(*), 'w' FROM big WHERE " + where + ") FROM " + from
+		return withClause + "UPDATE aim SET (x, note) = (SELECT count(*), 'w' FROM big WHERE " + where + ") FROM " + fromItem
 	case 15:
-		return with + "UPDATE aim SET x = s.n FROM " + from + " LEFT JOIN big ON " + where + " RETURNING " +
-			r.one("aim.id", "s.n", "(SELECT count(*) FROM big WHERE "+where+")")
+		return withClause + "UPDATE aim SET x = s.n FROM " + fromItem + " LEFT JOIN big ON " + where + " RETURNING " +
+			r.pick("aim.id", "s.n", "(SELECT count(*) FROM big WHERE "+where+")")
 	case 0:
-		return with + "SELECT count(*) FROM " + from + ", big WHERE " + where
+		return withClause + "SELECT count(*) FROM " + fromItem + ", big WHERE " + where
 	case 1:
-		return with + "SELECT count(*) FROM " + from + " LEFT JOIN big ON " + where
+		return withClause + "SELECT count(*) FROM " + fromItem + " LEFT JOIN big ON " + where
 	case 2:
-		return with + "SELECT (SELECT count(*) FROM big WHERE " + where + ") FROM " + from
+		return withClause + "SELECT (SELECT count(*) FROM big WHERE " + where + ") FROM " + fromItem
 	case 3:
-		return with + "SELECT count(*) FROM " + from + " WHERE EXISTS (SELECT FROM big WHERE " + where + ")"
+		return withClause + "SELECT count(*) FROM " + fromItem + " WHERE EXISTS (SELECT FROM big WHERE " + where + ")"
 	case 4:
-		return with + "SELECT count(*) FROM " + from + " WHERE NOT EXISTS (SELECT FROM big WHERE " + where + ") AND n < 9"
+		return withClause + "SELECT count(*) FROM " + fromItem + " WHERE NOT EXISTS (SELECT FROM big WHERE " + where + ") AND n < 9"
 	case 5:
-		return with + "SELECT count(*) FROM " + from + " CROSS JOIN LATERAL (SELECT id FROM big WHERE " + where +
-			r.one("", " LIMIT 1", " OFFSET 0", " ORDER BY id") + ") x"
+		return withClause + "SELECT count(*) FROM " + fromItem + " CROSS JOIN LATERAL (SELECT id FROM big WHERE " + where +
+			r.pick("", " LIMIT 1", " OFFSET 0", " ORDER BY id") + ") x"
 	case 6:
-		return with + "SELECT count(*) FROM " + from + " WHERE 5 " + r.one("=", ">") + " (SELECT max(big.id) FROM big WHERE " + where + ")"
+		return withClause + "SELECT count(*) FROM " + fromItem + " WHERE 5 " + r.pick("=", ">") + " (SELECT max(big.id) FROM big WHERE " + where + ")"
 	case 7:
-		return with + "SELECT count(*) FROM " + from + ", " +
-			r.one("(SELECT * FROM big) big", "(SELECT * FROM big OFFSET 0) big",
+		return withClause + "SELECT count(*) FROM " + fromItem + ", " +
+			r.pick("(SELECT * FROM big) big", "(SELECT * FROM big OFFSET 0) big",
 				"(SELECT * FROM big WHERE a = 123) big", "large big", "larger big", "largest big", "found big",
 				"(SELECT * FROM larger WHERE a = 123) big") + " WHERE " + where
 	case 8:
-		return with + "SELECT count(*) FROM " + from +
+		return withClause + "SELECT count(*) FROM " + fromItem +
 			", (SELECT max(id) AS id, a, b, c, max(f) AS f, max(ts) AS ts, max(t) AS t, max(m) AS m, max(day) AS " +
 			"day, max(tc) AS tc, max(note) AS note, max(l) AS l, max(k::text) AS k FROM big GROUP BY a, b, c) big WHERE " + where
 	case 9:
-		return with + "SELECT count(*) FROM " + from + " JOIN (SELECT id, a, v FROM (SELECT *, c AS v FROM big) y) big USING (v) WHERE a = 123"
+		return withClause + "SELECT count(*) FROM " + fromItem + " JOIN (SELECT id, a, v FROM (SELECT *, c AS v FROM big) y) big USING (v) WHERE a = 123"
 	case 10:
-		return with + "SELECT s.n, s.v FROM " + from + " WHERE s.v IN (SELECT " + r.one("b", "c", "b + 0") + " FROM big WHERE " + where + ")"
+		return withClause + "SELECT s.n, s.v FROM " + fromItem + " WHERE s.v IN (SELECT " + r.pick("b", "c", "b + 0") + " FROM big WHERE " + where + ")"
 	case 11:
-		if r.IntN(3) == 0 { // one half computes the other's value
-			return with + "SELECT count(*) FROM " + from + ", " +
-				r.one("mixed", "(SELECT * FROM mixed)",
+		if r.IntN(3) == 0 { // one half of a UNION computes the other half's value
+			return withClause + "SELECT count(*) FROM " + fromItem + ", " +
+				r.pick("mixed", "(SELECT * FROM mixed)",
 					"(SELECT a, b, c AS z FROM big UNION ALL SELECT a, b, (SELECT min(n) FROM small) FROM big)",
 					"(SELECT a, b, (SELECT 1 / min(n) FROM small) AS z FROM big UNION ALL SELECT a, b, c FROM large)") +
-				" x WHERE a = 123 AND b " + r.one("=", "<", "<>") + r.one(" 1 / x.z", " x.z", " 10 % x.z")
+				" x WHERE a = 123 AND b " + r.pick("=", "<", "<>") + r.pick(" 1 / x.z", " x.z", " 10 % x.z")
 		}
-		return with + "SELECT x.k FROM (SELECT a, b, c, " +
-			r.one("1 / (SELECT min(n) FROM small)", "(SELECT 1 / min(n) FROM small)", "reciprocal(0 + c - c)") +
-			" AS k FROM big" + r.one("", " GROUP BY a, b, c", " OFFSET 0") + ") x WHERE a = 123 AND x.b = x.k"
+		return withClause + "SELECT x.k FROM (SELECT a, b, c, " +
+			r.pick("1 / (SELECT min(n) FROM small)", "(SELECT 1 / min(n) FROM small)", "reciprocal(0 + c - c)") +
+			" AS k FROM big" + r.pick("", " GROUP BY a, b, c", " OFFSET 0") + ") x WHERE a = 123 AND x.b = x.k"
 	}
-	return with + "SELECT count(*) FROM " + from + " JOIN big ON b = s.n WHERE " + where
+	return withClause + "SELECT count(*) FROM " + fromItem + " JOIN big ON b = s.n WHERE " + where
 }
 
-// message asks a statement by itself, or prepared, with a parameter, in a plan for any value.
-func (r comparing) message() string {
+// message returns a statement by itself, or prepared with a parameter and executed with a generic plan.
+func (r statementDrawer) message() string {
 	sql := r.statement()
 	if n := strings.Count(sql, "s.n"); n > 0 && r.IntN(3) == 0 {
 		parts := strings.Split(sql, "s.n")
 		at := 1 + r.IntN(n)
-		kind := r.one("int", "int", "numeric", "bigint", "text")
+		kind := r.pick("int", "int", "numeric", "bigint", "text")
 		sql = strings.Join(parts[:at], "s.n") + "$1" + strings.Join(parts[at:], "s.n")
-		return "SET plan_cache_mode = " + r.one("force_generic_plan", "auto") + "; PREPARE g (" + kind + ") AS " +
-			sql + strings.Repeat("; EXECUTE g (1)", 7) + "; EXECUTE g (" + r.one("0", "NULL") + ")"
+		return "SET plan_cache_mode = " + r.pick("force_generic_plan", "auto") + "; PREPARE g (" + kind + ") AS " +
+			sql + strings.Repeat("; EXECUTE g (1)", 7) + "; EXECUTE g (" + r.pick("0", "NULL") + ")"
 	}
 	return sql
 }
 
-// Whether the compared value is computed does not depend on hidden rows, with a hardened plan or without.
+// An agent compares a column with a random expression that may fail. Whether the expression is computed must not depend
+// on hidden rows, with a hardened plan or without.
 func TestComparisonsTellNothing(t *testing.T) {
 	tier.All(t)
 	n, seed := *comparisons, *comparisonSeed
@@ -301,21 +305,21 @@ func TestComparisonsTellNothing(t *testing.T) {
 		seed = tier.Seed()
 	}
 	t.Logf("%d comparisons, seed %d", n, seed)
-	twin := func(value int) instance.Database {
+	newTwin := func(value int) instance.Database {
 		db := pgtest.Database(t)
-		instance.Exec(t, db, compared)
+		instance.Exec(t, db, comparedSchema)
 		instance.Exec(t, db, fmt.Sprintf("DELETE FROM big WHERE a = %d", value))
 		instance.Exec(t, db, "VACUUM big")
 		return instance.Database{Name: "pair", DB: db, Policy: comparedPolicy, SearchPath: []string{"public"}}
 	}
-	draw := comparing{rand.New(rand.NewPCG(seed, 0))}
+	draw := statementDrawer{rand.New(rand.NewPCG(seed, 0))}
 	var statements []string
 	for range n {
 		statements = append(statements, draw.message())
 	}
 	for _, mode := range modesOf(instance.Auto, instance.Both) {
 		var got [2][]string
-		for i, d := range []instance.Database{twin(123), twin(124)} {
+		for i, d := range []instance.Database{newTwin(123), newTwin(124)} {
 			proxy := instance.Start(t, mode, d, map[string]string{"user": "me"})
 			c := proxy.Agent(t, "agent", "pair")
 			for k, sql := range statements {
@@ -328,14 +332,14 @@ func TestComparisonsTellNothing(t *testing.T) {
 				}
 			}
 		}
-		failed, wrong := 0, 0
+		failedCount, invalid := 0, 0
 		for k := range got[0] {
 			if strings.Contains(got[0][k], "ERROR") {
-				failed++
+				failedCount++
 			}
 			if slices.ContainsFunc([]string{"ERROR 426", "ERROR 427", "ERROR 42883", "ERROR 42804", "ERROR 42501",
 				"ERROR 0A000", "ERROR XX000"}, func(code string) bool { return strings.Contains(got[0][k], code) }) {
-				wrong++
+				invalid++
 				if testing.Verbose() {
 					t.Logf("not asked: %s", got[0][k])
 				}
@@ -344,9 +348,9 @@ func TestComparisonsTellNothing(t *testing.T) {
 				t.Errorf("%s, seed %d: %s\ntwin:\n%s", mode.Name, seed, got[0][k], got[1][k])
 			}
 		}
-		t.Logf("%s: %d statements, of which %d fail, and %d are none", mode.Name, len(got[0]), failed, wrong)
-		if wrong*4 > len(got[0]) {
-			t.Errorf("%d of %d statements are refused or wrong SQL", wrong, len(got[0]))
+		t.Logf("%s: %d statements, of which %d fail, and %d are none", mode.Name, len(got[0]), failedCount, invalid)
+		if invalid*4 > len(got[0]) {
+			t.Errorf("%d of %d statements are refused or wrong SQL", invalid, len(got[0]))
 		}
 	}
 }

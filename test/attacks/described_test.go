@@ -59,10 +59,11 @@ var describedStatements = []string{
 	"SELECT count(n) FROM notes n", "SELECT (n).a FROM notes n", "SELECT q FROM (SELECT id FROM notes) q", "SELECT array_agg(n) FROM notes n",
 }
 
-// The description of a result names the tables and columns that the client has named, whichever path the statement
-// takes. Drivers look columns up by these numbers, and the path depends on the sizes of tables, hidden rows counted.
+// The description of a result must name the tables and columns that the client has named, by whichever path the
+// statement runs. Drivers use these numbers. The path depends on the sizes of tables, including hidden rows, which the
+// numbers must not reveal.
 func TestResultsAreDescribedByTheNamedColumns(t *testing.T) {
-	origin := func(c *pgconn.PgConn, sql string) (prepared, ran string) {
+	describe := func(c *pgconn.PgConn, sql string) (prepared, executed string) {
 		d, err := c.Prepare(t.Context(), "", sql, nil)
 		if err != nil {
 			t.Fatalf("%s: %v", sql, err)
@@ -76,9 +77,9 @@ func TestResultsAreDescribedByTheNamedColumns(t *testing.T) {
 			prepared += fmt.Sprintf(" %s:%d.%d %d %d", f.Name, f.TableOID, f.TableAttributeNumber, f.DataTypeOID, f.TypeModifier)
 		}
 		for _, f := range results[0].FieldDescriptions {
-			ran += fmt.Sprintf(" %s:%d.%d %d %d", f.Name, f.TableOID, f.TableAttributeNumber, f.DataTypeOID, f.TypeModifier)
+			executed += fmt.Sprintf(" %s:%d.%d %d %d", f.Name, f.TableOID, f.TableAttributeNumber, f.DataTypeOID, f.TypeModifier)
 		}
-		return prepared, ran
+		return prepared, executed
 	}
 	db := pgtest.Database(t)
 	instance.Exec(t, db, describedSchema)
@@ -88,17 +89,18 @@ func TestResultsAreDescribedByTheNamedColumns(t *testing.T) {
 			d := instance.Database{Name: "described", DB: db, Policy: describedPolicy, SearchPath: []string{"public"}}
 			agent := instance.Start(t, mode, d, map[string]string{"user": "me"}).Agent(t, "agent", d.Name)
 			for _, sql := range describedStatements {
-				expected, _ := origin(owner, sql)
-				prepared, ran := origin(agent, sql)
-				if prepared != expected || ran != expected {
-					t.Errorf("%s\n   %s\n   %s\nis %s", sql, prepared, ran, expected)
+				expected, _ := describe(owner, sql)
+				prepared, executed := describe(agent, sql)
+				if prepared != expected || executed != expected {
+					t.Errorf("%s\n   %s\n   %s\nis %s", sql, prepared, executed, expected)
 				}
 			}
 		})
 	}
 }
 
-// A hardened plan's settings apply to the transaction, and no setting there tells that they were made.
+// A hardened plan changes planner settings for the transaction. No setting that an agent can read may show that they
+// have been changed.
 func TestNoSettingTellsOfHardening(t *testing.T) {
 	db := pgtest.Database(t)
 	instance.Exec(t, db, describedSchema)
@@ -109,27 +111,28 @@ func TestNoSettingTellsOfHardening(t *testing.T) {
 	if result, refused := rewrite.New(m.Snapshot, m.Policy, instance.Auto.Rewrite).Rewrite(hardened, false); refused != nil || result.HardenedReason == "" {
 		t.Fatal("it has no hardened plan")
 	}
-	var asks []string
+	var settingQueries []string
 	for _, name := range verdict.HardenedPlanSettings {
-		asks = append(asks, "SHOW "+name, "SELECT current_setting('"+name+"')",
+		settingQueries = append(settingQueries, "SHOW "+name, "SELECT current_setting('"+name+"')",
 			"SELECT current_setting('"+strings.ToUpper(name)+"', true)", "SELECT current_setting('"+name[:3]+
 				"' || '"+name[3:]+"')", "SELECT current_setting(upper(n)) FROM (VALUES ('"+name+"')) AS v (n)")
 	}
-	asks = append(asks, "SELECT * FROM pg_settings", "SELECT name, setting, source, sourceline FROM pg_settings WHERE source = 'session'", "SHOW ALL",
+	settingQueries = append(settingQueries, "SELECT * FROM pg_settings",
+		"SELECT name, setting, source, sourceline FROM pg_settings WHERE source = 'session'", "SHOW ALL",
 		"EXPLAIN SELECT g + 1 FROM generate_series(1, 10) g WHERE g > 5",
 		"SELECT min_val, reset_val, context FROM pg_settings WHERE name ~ 'plan_cache|bitmapscan|operator_cost'")
-	for _, ask := range asks {
+	for _, query := range settingQueries {
 		var got []string
-		for _, first := range []string{hardened, "SELECT count(*) FROM notes"} {
+		for _, firstStatement := range []string{hardened, "SELECT count(*) FROM notes"} {
 			instance.Ask(agent, "BEGIN")
-			if answer := instance.Ask(agent, first); answer.Refused() {
+			if answer := instance.Ask(agent, firstStatement); answer.Refused() {
 				t.Fatal(answer)
 			}
-			got = append(got, instance.Ask(agent, ask).String())
+			got = append(got, instance.Ask(agent, query).String())
 			instance.Ask(agent, "ROLLBACK")
 		}
 		if got[0] != got[1] {
-			t.Errorf("%s: %s\nnot %s", ask, got[0], got[1])
+			t.Errorf("%s: %s\nnot %s", query, got[0], got[1])
 		}
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// domainSchema is the schema of the signed path with a domain in place of each type, over another domain. No value
-// passes the domain's check in the sessions of agents.
+// domainSchema is signedSchema with a domain over another domain in place of each type. In the sessions of agents the
+// domain's check fails for every value.
 var domainSchema = strings.Replace(signedSchema, "CREATE VIEW odd", `DO $$ DECLARE c record; BEGIN
 	FOR c IN SELECT attname, format_type(atttypid, atttypmod) AS type FROM pg_attribute
 	  WHERE attrelid = 'big'::regclass AND attnum > 0 AND attname NOT IN ('id', 'a') LOOP
@@ -19,8 +19,8 @@ var domainSchema = strings.Replace(signedSchema, "CREATE VIEW odd", `DO $$ DECLA
 END $$;
 CREATE VIEW odd`, 1)
 
-// Columns of domains take the path of their base types. Nothing is cast to a domain on the way, whose check would run
-// on hidden rows, and nothing fails for a value.
+// Columns of domain types must take the same path as their base types. No value may be cast to the domain on the way,
+// because its check would run for hidden rows.
 func TestDomainsOnTheSignedPath(t *testing.T) {
 	tier.All(t)
 	var cases []signedCase

@@ -14,8 +14,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The server refuses no expression that the leak check takes for plain. The expressions are made of random pieces, also
-// in wrong places, and are as long as allowed.
+// The server must accept every regular expression that SafeRegularExpression calls safe. The test builds expressions of
+// random pieces, also in wrong places, up to the allowed length.
 func TestPlainExpressionsAlwaysCompile(t *testing.T) {
 	tier.All(t)
 	db := pgtest.Database(t)
@@ -25,8 +25,8 @@ func TestPlainExpressionsAlwaysCompile(t *testing.T) {
 			`[a-z] [^0-9] [[:alpha:]] [[:punct:]a-f-] [\d\s] [é.] \d \W \S \. \( \m \M \y \Y [ ] { } \ \1 (?= (?i) x{40} .* .+ [^é]*`)
 	pieces = append(pieces, " ", "(a|b|.)*", "(.|[a-f])+", "(a*|b+)?")
 	random := rand.New(rand.NewPCG(7, 41))
-	plain, longest := 0, 0
-	for tries := 0; plain < 4000 && tries < 4_000_000; tries++ {
+	safeCount, longest := 0, 0
+	for tries := 0; safeCount < 4000 && tries < 4_000_000; tries++ {
 		var b strings.Builder
 		for n, size := 1+random.IntN(60), 0; size < n && b.Len() < 200; size++ {
 			b.WriteString(pieces[random.IntN(len(pieces))])
@@ -35,17 +35,17 @@ func TestPlainExpressionsAlwaysCompile(t *testing.T) {
 		if !verdict.SafeRegularExpression(text) {
 			continue
 		}
-		plain, longest = plain+1, max(longest, len(text))
+		safeCount, longest = safeCount+1, max(longest, len(text))
 		if _, err := conn.Exec(t.Context(),
 			"SELECT s ~ $1, s !~* $1 FROM unnest(ARRAY['', 'a', 'plain text é 09 of a row', repeat('ab0 é', 3000)]) s", text); err != nil {
 			t.Fatalf("%q: %v", text, err)
 		}
 	}
-	t.Logf("%d plain expressions, the longest of %d bytes", plain, longest)
-	if plain < 1000 || longest < 60 {
+	t.Logf("%d plain expressions, the longest of %d bytes", safeCount, longest)
+	if safeCount < 1000 || longest < 60 {
 		t.Error("they are few, or short")
 	}
-	// The largest of their kind.
+	// the largest expressions that are still safe
 	for _, text := range []string{
 		strings.Repeat("(.|[a-f])*", 12), strings.Repeat("(.|é)+(a|b|.)?", 6), strings.Repeat(".*[a-z]", 12) +
 			strings.Repeat("x", 100), ".{40}" + strings.Repeat(".*a", 11) + strings.Repeat("[^b]", 25), strings.Repeat("(a|b|c|d|e|f|.)", 12),
@@ -61,8 +61,8 @@ func TestPlainExpressionsAlwaysCompile(t *testing.T) {
 	}
 }
 
-// Expressions that fail when they come to a row say nothing of hidden rows, in whatever way they are given, and plain
-// ones no more.
+// An agent matches a column against regular expressions that fail when a row is reached, as constants and as
+// parameters. Safe and unsafe ones alike must give the same answers on both twins.
 func TestExpressionsOnTheSignedPath(t *testing.T) {
 	tier.All(t)
 	text := []uint32{25}
@@ -94,9 +94,9 @@ func TestExpressionsOnTheSignedPath(t *testing.T) {
 		signedParams("SELECT count(*) FROM big WHERE a = 123 AND body ~ ('(' || $1)", nil, "a"),
 		signedParams("SELECT count(*) FROM big WHERE a = 123 AND body SIMILAR TO $1", nil, "(("),
 	}
-	few := predicate.EstimateRowsHint(catalog.Name{Schema: "public", Name: "big"}) // an agent may write it, too
+	hint := predicate.EstimateRowsHint(catalog.Name{Schema: "public", Name: "big"}) // an agent may write this hint, too
 	for _, k := range slices.Clone(cases) {
-		k.sql = few + k.sql
+		k.sql = hint + k.sql
 		cases = append(cases, k)
 	}
 	askSignedPath(t, "body = '('", instance.SignedViews, cases)

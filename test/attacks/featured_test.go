@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// featuredSchema has a table for each thing that a policy may say of one besides its rows. In each table, the visible
-// columns of persons 0 to 2 are equal in the twins.
+// featuredSchema has a table for each thing that a policy may say of a table besides its rows. In each table, the
+// visible columns of the rows of persons 0 to 2 are equal on both twins.
 const featuredSchema = `CREATE EXTENSION pg_trgm;
 CREATE TABLE person (id int PRIMARY KEY, agreed text NOT NULL, owner text);
 INSERT INTO person SELECT g, CASE WHEN g < 3 THEN 'yes' ELSE 'no' END, 'me' FROM generate_series(0, 4) g;
@@ -26,7 +26,7 @@ INSERT INTO T SELECT g, g % 3, 1, (ARRAY['a lake', 'two rivers', 'the old mill']
 INSERT INTO T VALUES (1000, 3, 1, 'an odd one', '77', 77, '{"t": "7", "h": 7}', 7, 'z', '{1000}', 'hidden');
 CREATE INDEX ON T USING gin (body gin_trgm_ops); CREATE INDEX ON T USING gin (email gin_trgm_ops); CREATE INDEX ON T USING gin (doc);`
 
-// The second twin's difference: the hidden row is gone, and the columns of other rows that the policy hides have other
+// featuredTwin changes the second twin: the hidden row is deleted, and the hidden columns of other rows get other
 // values.
 const featuredTwin = `DELETE FROM T WHERE id = 1000; ` +
 	`UPDATE T SET email = 'abcd' || 300 - id, score = 19 - id % 10, doc = jsonb_build_object('t', 'x', 'h', id), mail = 'q' || id;`
@@ -73,34 +73,35 @@ var featuredWrites = []string{
 	"DELETE FROM aim WHERE EXISTS (SELECT FROM T o WHERE o.body LIKE '%odd%' AND {})",
 }
 
-var featuredFails = []string{"o.id / (o.n - 7) = 5", "o.body::int = 5", "length(o.body) / 2 > 3", "o.email::int > 5",
+var featuredConditions = []string{"o.id / (o.n - 7) = 5", "o.body::int = 5", "length(o.body) / 2 > 3", "o.email::int > 5",
 	"o.email LIKE 'abc1%'", "o.score / (o.score - 77) > 0", "o.score = 13", "o.doc @> '{\"h\": 7}'",
 	"(o.doc ->> 't')::int = 7", "o.mail = 'm'", "o.email ILIKE '%77%'", "o IS NOT NULL"}
 
-// Writes by key are tried on tables with masks, columns by key, groups, live attributes, sources and materialized
-// answers. Their conditions, values and results tell neither about hidden rows nor about hidden columns.
+// An agent updates and deletes rows that a search finds by key. The tables have masks, columns by key, groups, live
+// attributes, derived rows or materialized answers. Conditions, values and results must reveal neither hidden rows nor
+// hidden columns.
 func TestWritesOfTablesWithFeaturesTellNothing(t *testing.T) {
 	tier.All(t)
 	policy := featuredPolicy
 	schema, twin := featuredSchema, ""
 	var statements []string
 	for k, table := range featuredTables {
-		schema += called(featuredTable, table.name)
-		twin += called(featuredTwin, table.name)
+		schema += withTableName(featuredTable, table.name)
+		twin += withTableName(featuredTwin, table.name)
 		policy += "  " + table.name + ": { " + strings.ReplaceAll(table.policy, "WRITE", featuredWrite) + " }\n"
 		for w, write := range featuredWrites {
-			for f, fails := range featuredFails {
+			for f, condition := range featuredConditions {
 				if tier.IsPicked(k+w+f, 24) {
-					statements = append(statements, strings.ReplaceAll(called(write, table.name), "{}", fails))
+					statements = append(statements, strings.ReplaceAll(withTableName(write, table.name), "{}", condition))
 				}
 			}
 		}
 		statements = append(statements, "SELECT * FROM "+table.name+" ORDER BY 1")
 	}
-	for _, mode := range signedFirst() {
+	for _, mode := range signedPathModes() {
 		var got [2][]string
-		var judged []string
-		byKey, answered := 0, 0
+		var decisions []string
+		byKey, answeredCount := 0, 0
 		for i, change := range []string{"", twin} {
 			db := pgtest.Database(t)
 			instance.Exec(t, db, schema+change+"ANALYZE;")
@@ -116,9 +117,9 @@ func TestWritesOfTablesWithFeaturesTellNothing(t *testing.T) {
 					result, refused := rewriter.Rewrite(sql, false)
 					switch {
 					case refused != nil:
-						judged = append(judged, "refused: "+refused.Message)
+						decisions = append(decisions, "refused: "+refused.Message)
 					default:
-						judged = append(judged, result.HardenedReason)
+						decisions = append(decisions, result.HardenedReason)
 						if len(result.SearchedByKey) > 0 {
 							byKey++
 						}
@@ -128,14 +129,14 @@ func TestWritesOfTablesWithFeaturesTellNothing(t *testing.T) {
 		}
 		for k, sql := range statements {
 			if got[0][k] != got[1][k] {
-				t.Errorf("%s: %s {%s}\n   %s\n   %s", mode.Name, sql, judged[k], instance.OneLine(got[0][k]), instance.OneLine(got[1][k]))
+				t.Errorf("%s: %s {%s}\n   %s\n   %s", mode.Name, sql, decisions[k], instance.OneLine(got[0][k]), instance.OneLine(got[1][k]))
 			}
 			if !strings.Contains(got[0][k], "ERROR 42") {
-				answered++
+				answeredCount++
 			}
 		}
-		if mode.Name == instance.Auto.Name && byKey == 0 || answered < len(statements)/5 {
-			t.Errorf("%s: of %d statements %d are answered, %d by key", mode.Name, len(statements), answered, byKey)
+		if mode.Name == instance.Auto.Name && byKey == 0 || answeredCount < len(statements)/5 {
+			t.Errorf("%s: of %d statements %d are answered, %d by key", mode.Name, len(statements), answeredCount, byKey)
 		}
 	}
 }

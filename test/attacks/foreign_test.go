@@ -13,9 +13,10 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// A foreign server shows a transaction one moment, also in READ COMMITTED: what is withdrawn there must not show in a
-// later statement.
-func TestAForeignServerIsAskedOnce(t *testing.T) {
+// A foreign server shows one snapshot to a whole transaction, also in READ COMMITTED. If a consent is withdrawn there,
+// a later statement of the transaction must not show its rows. So a transaction may read a foreign table in one
+// statement only.
+func TestForeignTablesAreReadInOneStatementOnly(t *testing.T) {
 	tier.All(t)
 	if _, err := pgtest.Database(t).Connect(t, "postgres").Exec(context.Background(),
 		"LOAD 'postgres_fdw'"); err != nil && strings.Contains(err.Error(), "could not load library") {
@@ -45,7 +46,7 @@ functions: { said: {} }
 			sql     string
 			refused bool
 		}{
-			{far, false}, {far, false}, // each statement is a transaction
+			{far, false}, {far, false}, // each statement is a transaction of its own
 			{"BEGIN", false}, {far, false}, {"SELECT id FROM near", false}, {"COMMIT", false},
 			{"BEGIN", false}, {"SELECT id FROM near", false}, {"SELECT note FROM seen", false}, {
 				"COPY (SELECT note FROM far) TO STDOUT", true}, {"ROLLBACK", false},
@@ -63,29 +64,30 @@ functions: { said: {} }
 			}
 		}
 		for _, extended := range []bool{false, true} {
-			ask := func(sql string) string {
+			send := func(sql string) string {
 				if extended {
 					return instance.AskExtended(c, sql).SortedString()
 				}
 				return instance.Ask(c, sql).SortedString()
 			}
-			ask("BEGIN")
-			before := ask(far)
+			send("BEGIN")
+			rowsBefore := send(far)
 			instance.Exec(t, db, "UPDATE base SET status = 'withdrawn' WHERE id = 1")
-			after := ask(far)
-			ask("COMMIT")
-			ask("BEGIN")
-			again := ask(far)
-			ask("COMMIT")
+			rowsAfter := send(far)
+			send("COMMIT")
+			send("BEGIN")
+			rowsInNext := send(far)
+			send("COMMIT")
 			instance.Exec(t, db, "UPDATE base SET status = 'ok' WHERE id = 1")
-			if !strings.Contains(before, "gone") || strings.Contains(after, "gone") || strings.Contains(again, "gone") || !strings.Contains(again, "left") {
-				t.Errorf("%s: before %s\nwithdrawn, in the transaction: %s\nin the next: %s", mode.Name, before, after, again)
+			if !strings.Contains(rowsBefore, "gone") || strings.Contains(rowsAfter, "gone") ||
+				strings.Contains(rowsInNext, "gone") || !strings.Contains(rowsInNext, "left") {
+				t.Errorf("%s: before %s\nwithdrawn, in the transaction: %s\nin the next: %s", mode.Name, rowsBefore, rowsAfter, rowsInNext)
 			}
 		}
-		// Without waiting for answers.
+		// the same without waiting for answers
 		read := []pgproto3.FrontendMessage{&pgproto3.Parse{Query: far}, &pgproto3.Bind{}, &pgproto3.Describe{ObjectType: 'P'}, &pgproto3.Execute{}}
 		sync, query := pgproto3.FrontendMessage(&pgproto3.Sync{}), func(sql string) pgproto3.FrontendMessage { return &pgproto3.Query{String: sql} }
-		of := func(parts ...any) (out []pgproto3.FrontendMessage) {
+		sequence := func(parts ...any) (out []pgproto3.FrontendMessage) {
 			for _, p := range parts {
 				switch p := p.(type) {
 				case []pgproto3.FrontendMessage:
@@ -101,13 +103,13 @@ functions: { said: {} }
 			refused  bool
 			rows     int
 		}{
-			{of(read, sync, read, sync), false, 4},
-			{of(read, read, sync), true, 2},
-			{of(query("BEGIN"), read, sync, read, sync), true, 2},
-			{of(query("BEGIN"), query(far), query("COMMIT"), query("BEGIN"), read, sync, query("COMMIT")), false, 4},
-			{of(query("BEGIN"), read, sync, query(far)), true, 2},
-			{of(query(far), query(far), query(far)), false, 6},
-			{of(read, query(far)), true, 2},
+			{sequence(read, sync, read, sync), false, 4},
+			{sequence(read, read, sync), true, 2},
+			{sequence(query("BEGIN"), read, sync, read, sync), true, 2},
+			{sequence(query("BEGIN"), query(far), query("COMMIT"), query("BEGIN"), read, sync, query("COMMIT")), false, 4},
+			{sequence(query("BEGIN"), read, sync, query(far)), true, 2},
+			{sequence(query(far), query(far), query(far)), false, 6},
+			{sequence(read, query(far)), true, 2},
 		} {
 			got := converse(t, proxy, "pair", s.messages)
 			if refused := strings.Contains(got, "in one statement only"); refused != s.refused || strings.Count(got, "\n\"D") != s.rows {

@@ -13,10 +13,10 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The second of two bitmaps is not begun where the first is empty. The value that it compares with must not be
-// computed, or left out, because of a hidden row. The twins have 100,000 rows, all hidden, and were analyzed while they
-// were equal. Then the rows with 123 in column a were deleted from one, and as many others from the other.
-const twoIndexes = `
+// PostgreSQL skips the second index of a BitmapAnd if the first finds nothing. Whether the compared value is computed
+// must not depend on hidden rows. The twins have 100,000 rows, all hidden, and were analyzed while they were equal.
+// Then the rows with a = 123 were deleted from one, and those with a = 124 from the other.
+const twoIndexesSchema = `
 CREATE TABLE big (id bigint PRIMARY KEY, owner text NOT NULL, a int NOT NULL, b int NOT NULL, c int NOT NULL, note text NOT NULL DEFAULT 'n');
 CREATE TABLE small (owner text NOT NULL, n int NOT NULL);
 INSERT INTO small VALUES ('me', 0), ('me', 3), ('other', 5);
@@ -34,8 +34,8 @@ tables:
   small: { rows: [ { own: { column: owner, is: user } } ] }
 `
 
-// Each message is asked alone, and in a transaction after a savepoint that takes back the settings of the statement
-// before.
+// Each message is sent alone, and in a transaction after a savepoint whose rollback undoes the settings of the
+// statement before.
 var twoIndexesMessages = []string{
 	"SELECT count(*) FROM big WHERE a = 123 AND b = (SELECT 1 / min(n) FROM small)",
 	"SELECT count(*) FROM big WHERE b = (SELECT 1 / min(n) FROM small) AND a = 123",
@@ -66,36 +66,38 @@ var twoIndexesMessages = []string{
 		"a = 123 AND b = (SELECT 1 / min(n) FROM small); ROLLBACK",
 }
 
+// An agent compares the column of a second index with a value that fails. The error must not depend on what the first
+// index finds among hidden rows.
 func TestTwoIndexesTellNothing(t *testing.T) {
 	tier.All(t)
-	twins := func(value int) instance.Database {
+	newTwin := func(value int) instance.Database {
 		db := pgtest.Database(t)
-		instance.Exec(t, db, twoIndexes)
+		instance.Exec(t, db, twoIndexesSchema)
 		instance.Exec(t, db, fmt.Sprintf("DELETE FROM big WHERE a = %d", value))
 		instance.Exec(t, db, "VACUUM big")
 		return instance.Database{Name: "pair", DB: db, Policy: twoIndexesPolicy, SearchPath: []string{"public"}}
 	}
 	for _, mode := range modesOf(instance.Both, instance.Auto) {
-		one, two := twins(123), twins(124)
+		one, two := newTwin(123), newTwin(124)
 		var got [2][]string
 		for i, d := range []instance.Database{one, two} {
 			proxy := instance.Start(t, mode, d, map[string]string{"user": "me"})
 			c := proxy.Agent(t, "agent", "pair")
-			ask := func(where, message string, answer string) {
-				got[i] = append(got[i], fmt.Sprintf("%s: %s\n%s", where, message, strings.ReplaceAll(answer, d.DB.Name, "DATABASE")))
+			record := func(situation, message string, answer string) {
+				got[i] = append(got[i], fmt.Sprintf("%s: %s\n%s", situation, message, strings.ReplaceAll(answer, d.DB.Name, "DATABASE")))
 			}
 			for _, message := range twoIndexesMessages {
-				ask("alone", message, instance.Ask(c, message).SortedString())
+				record("alone", message, instance.Ask(c, message).SortedString())
 				instance.Ask(c, "ROLLBACK")
 				if !strings.Contains(message, ";") {
-					ask("extended", message, instance.AskText(c, message).SortedString())
+					record("extended", message, instance.AskText(c, message).SortedString())
 					instance.Ask(c, "BEGIN")
 					instance.Ask(c, "SAVEPOINT s")
-					ask("after BEGIN", message, instance.Ask(c, message).SortedString())
+					record("after BEGIN", message, instance.Ask(c, message).SortedString())
 					instance.Ask(c, "ROLLBACK TO s")
-					ask("after ROLLBACK TO", message, instance.Ask(c, message).SortedString())
+					record("after ROLLBACK TO", message, instance.Ask(c, message).SortedString())
 					instance.Ask(c, "ROLLBACK TO s")
-					ask("after another, extended", message, instance.AskText(c, message).SortedString())
+					record("after another, extended", message, instance.AskText(c, message).SortedString())
 					instance.Ask(c, "ROLLBACK")
 				}
 			}
@@ -103,13 +105,13 @@ func TestTwoIndexesTellNothing(t *testing.T) {
 				"SELECT count(*) FROM big WHERE a = $1 AND b = $2::int / $3",
 				"SELECT count(*) FROM big WHERE a = $1 AND b = ($2::text)::int + $3",
 			} {
-				ask("generic", generic, genericPlan(c, generic))
+				record("generic", generic, genericPlan(c, generic))
 			}
 		}
-		failed := 0
+		failedCount := 0
 		for m := range got[0] {
 			if strings.Contains(got[0][m], "22012") || strings.Contains(got[0][m], "21000") {
-				failed++
+				failedCount++
 			}
 			if strings.Contains(got[0][m], "ERROR 42501") || strings.Contains(got[0][m], "ERROR XX000") || strings.Contains(got[0][m], "ERROR 0A000") {
 				t.Errorf("%s, not answered: %s", mode.Name, got[0][m])
@@ -118,11 +120,12 @@ func TestTwoIndexesTellNothing(t *testing.T) {
 				t.Errorf("%s, %s\ntwin:\n%s", mode.Name, got[0][m], got[1][m])
 			}
 		}
-		t.Logf("%s: %d answers, of which %d are errors of what was compared with", mode.Name, len(got[0]), failed)
+		t.Logf("%s: %d answers, of which %d are errors of what was compared with", mode.Name, len(got[0]), failedCount)
 	}
 }
 
-// genericPlan prepares a statement, runs it until its plan is one for any parameters, and then with such that fail.
+// genericPlan prepares a statement and executes it until its plan is a generic one. Then it executes it with parameters
+// that fail.
 func genericPlan(c *pgconn.PgConn, sql string) string {
 	ctx := context.Background()
 	if _, err := c.Prepare(ctx, "g", sql, nil); err != nil {

@@ -69,8 +69,8 @@ tables:
 views: { young: {} }
 `
 
-// maskedTwins make other values of one that look the same under the masks. Among them are zeros of either sign, the
-// ends of types, and texts of other lengths.
+// maskedTwins change values of the twins in such ways that the masked values stay the same. Among them are zeros of
+// either sign, the ends of types, and texts of other lengths.
 var maskedTwins = []string{
 	`UPDATE person SET ratio = '-0', small = '-0', pay = 0 WHERE id = 1;
 		UPDATE person SET ratio = '-infinity', small = 'infinity', born = '-infinity', at = 'infinity', atz = '-infinity' WHERE id = 2`,
@@ -85,8 +85,8 @@ var maskedTwins = []string{
 	UPDATE person SET ratio = 'NaN', small = 'NaN', born = 'infinity', at = '-infinity', atz = 'infinity' WHERE id = 2`,
 }
 
-// maskedColumns has for each masked column its name, the value that the mask shows, and a value that a row has in the
-// second of two databases.
+// maskedColumns has for each masked column its name, the masked value, and an unmasked value of a row in the second
+// twin.
 var maskedColumns = [][3]string{
 	{"born", "'2001-05-01'", "'2001-05-12'"}, {"at", "'2020-05-05'", "'2020-05-05 00:12'"}, {
 		"atz", "'2020-01-01 00:00+00'", "'2020-02-05'"}, {"name", "'abc'", "'abca87ff679a2f3e71d9181a67b7542122c'"},
@@ -95,7 +95,7 @@ var maskedColumns = [][3]string{
 		"doc", `'{"t":"x"}'`, `'{"t":"x","hidden":4}'`}, {"mail", "'m4'", "'zzz4'"},
 }
 
-var maskedOf = []string{
+var maskedValueStatements = []string{
 	"SELECT count(*) FROM person WHERE {} = {k}", "SELECT count(*) FROM person WHERE {} IN ({k}, NULL)",
 	"SELECT id FROM person WHERE {}::text LIKE '%' || {k} || '%' ORDER BY id LIMIT 3",
 	"SELECT count(*) FROM person p JOIN (VALUES ({k})) v (x) ON p.{}::text = v.x::text", "UPDATE person SET note = 'x' WHERE {} = {k}",
@@ -105,7 +105,7 @@ var maskedOf = []string{
 	"PREPARE p AS SELECT count(*) FROM person WHERE {} = $1; EXECUTE p ({k}); DEALLOCATE p",
 }
 
-var maskedEach = []string{
+var maskedColumnStatements = []string{
 	"SELECT id, {} FROM person ORDER BY {} DESC, id", "SELECT {}, count(*) FROM person GROUP BY {}",
 	"SELECT id, rank() OVER (ORDER BY {}, id) FROM person",
 	"SELECT DISTINCT ON ({}) {}, id FROM person ORDER BY {}, id", "SELECT count(*) FROM person a JOIN person b ON a.{} = b.{} AND a.id < b.id",
@@ -119,7 +119,7 @@ var maskedEach = []string{
 	"BEGIN; DECLARE c CURSOR FOR SELECT id, {} FROM person ORDER BY {}, id; FETCH 3 c; MOVE 5 c; FETCH 2 c; ROLLBACK",
 }
 
-var maskedBeside = []string{
+var maskedOtherStatements = []string{
 	"SELECT * FROM person ORDER BY id", "SELECT person FROM person ORDER BY id",
 	"SELECT to_jsonb(person) FROM person ORDER BY id", "SELECT * FROM young ORDER BY id",
 	"SELECT count(*) FROM young WHERE born > '2001-05-05'", "SELECT pin FROM person", "SELECT during FROM person",
@@ -143,8 +143,9 @@ var maskedBeside = []string{
 	"WITH u AS (UPDATE person SET note = 'w' WHERE pay > 1500 RETURNING *) SELECT count(*) FROM u",
 }
 
-// A value that a mask removes shows nowhere: not in ranges, orders, groups, joins, keys, sizes, or the sign of a zero.
-func TestMasksHideTheRest(t *testing.T) {
+// An agent asks for masked columns by ranges, orders, groups, joins, keys and sizes, and for the sign of a zero. No
+// answer may show what the mask removes.
+func TestMaskedValuesShowNowhere(t *testing.T) {
 	tier.All(t)
 	var statements []string
 	for c, column := range maskedColumns {
@@ -152,15 +153,15 @@ func TestMasksHideTheRest(t *testing.T) {
 			continue
 		}
 		for _, k := range column[1:] {
-			for _, sql := range maskedOf {
+			for _, sql := range maskedValueStatements {
 				statements = append(statements, strings.NewReplacer("{}", column[0], "{k}", k).Replace(sql))
 			}
 		}
-		for _, sql := range maskedEach {
+		for _, sql := range maskedColumnStatements {
 			statements = append(statements, strings.ReplaceAll(sql, "{}", column[0]))
 		}
 	}
-	statements = append(statements, maskedBeside...)
+	statements = append(statements, maskedOtherStatements...)
 	for m, mode := range modesOf(instance.Auto, instance.Both, instance.SignedViews) {
 		for r, rule := range []string{"{ own: { column: owner, is: user } }", "{ own: { column: owner, is: user } }, { visible: { dept: { id: dept } } }"} {
 			if !tier.IsPicked(2*m+r, 12) {
@@ -178,7 +179,7 @@ func TestMasksHideTheRest(t *testing.T) {
 					for _, hint := range []string{"", predicate.UseIndexHint} {
 						c := proxy.Agent(t, "agent", "pair")
 						for _, sql := range statements {
-							got[i] = append(got[i], askBeside(c, hint+sql))
+							got[i] = append(got[i], askAndReset(c, hint+sql))
 						}
 					}
 				}

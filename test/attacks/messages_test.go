@@ -12,16 +12,16 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Messages in an order that no driver uses get the same bytes from twins: portals by parts, unknown formats, a Describe
-// of nothing, data without a COPY. There is an answer for each Sync, or the end of the connection.
-func TestMessagesOnTwins(t *testing.T) {
+// Messages in an order that no driver uses must get the same bytes from both twins: portals read in parts, unknown
+// formats, a Describe of nothing, data without a COPY. Each Sync must be answered, or the connection be closed.
+func TestUnusualMessageOrders(t *testing.T) {
 	tier.All(t)
-	s := schema(t, "estate")
+	s := schemaNamed(t, "estate")
 	visible, changes := "test/oracle/testdata/estate/visible.sql", "test/attacks/testdata/estate.sql"
 	one, two := s.BehindProxy(t), s.TwinBehindProxy(t, instance.ReadRepoFile(t, visible)+instance.ReadRepoFile(t, changes))
 	proxies := []*instance.Proxy{instance.Start(t, instance.Auto, one, s.Attributes), instance.Start(t, instance.Auto, two, s.Attributes)}
 	rows := 0
-	for i, messages := range sequences() {
+	for i, messages := range messageSequences() {
 		var got [2]string
 		for k, proxy := range proxies {
 			got[k] = strings.ReplaceAll(converse(t, proxy, s.Name, messages), []string{one.DB.Name, two.DB.Name}[k], "DATABASE")
@@ -42,7 +42,7 @@ func TestMessagesOnTwins(t *testing.T) {
 	}
 }
 
-// converse sends messages on a connection of their own and returns the bytes that come for them.
+// converse sends messages on a connection of its own and returns the answering messages, one per line.
 func converse(t *testing.T, proxy *instance.Proxy, database string, messages []pgproto3.FrontendMessage) string {
 	t.Helper()
 	h, err := proxy.Agent(t, "agent", database).Hijack()
@@ -50,12 +50,12 @@ func converse(t *testing.T, proxy *instance.Proxy, database string, messages []p
 		t.Fatal(err)
 	}
 	defer h.Conn.Close()
-	waits := 0
+	pending := 0
 	for _, m := range messages {
 		h.Frontend.Send(m)
 		switch m.(type) {
 		case *pgproto3.Sync, *pgproto3.Query:
-			waits++
+			pending++
 		}
 	}
 	if err := h.Frontend.Flush(); err != nil {
@@ -63,7 +63,7 @@ func converse(t *testing.T, proxy *instance.Proxy, database string, messages []p
 	}
 	_ = h.Conn.SetReadDeadline(time.Now().Add(tier.Patience))
 	var out strings.Builder
-	for waits > 0 {
+	for pending > 0 {
 		m, err := h.Frontend.Receive()
 		if err != nil {
 			out.WriteString("end\n")
@@ -71,7 +71,7 @@ func converse(t *testing.T, proxy *instance.Proxy, database string, messages []p
 		}
 		switch m := m.(type) {
 		case *pgproto3.ReadyForQuery:
-			waits--
+			pending--
 		case *pgproto3.RowDescription: // the OID of a table differs between the databases
 			for i := range m.Fields {
 				m.Fields[i].TableOID = 0
@@ -86,8 +86,8 @@ func converse(t *testing.T, proxy *instance.Proxy, database string, messages []p
 	return out.String()
 }
 
-// sequences are the messages of a connection each.
-func sequences() [][]pgproto3.FrontendMessage {
+// messageSequences returns lists of messages, each to be sent on a connection of its own.
+func messageSequences() [][]pgproto3.FrontendMessage {
 	type messages = []pgproto3.FrontendMessage
 	parse := func(name, sql string, types ...uint32) pgproto3.FrontendMessage {
 		return &pgproto3.Parse{Name: name, Query: sql, ParameterOIDs: types}
@@ -99,8 +99,8 @@ func sequences() [][]pgproto3.FrontendMessage {
 	execute := func(portal string, rows uint32) pgproto3.FrontendMessage {
 		return &pgproto3.Execute{Portal: portal, MaxRows: rows}
 	}
-	describe := func(what byte, name string) pgproto3.FrontendMessage {
-		return &pgproto3.Describe{ObjectType: what, Name: name}
+	describe := func(objectType byte, name string) pgproto3.FrontendMessage {
+		return &pgproto3.Describe{ObjectType: objectType, Name: name}
 	}
 	sync := &pgproto3.Sync{}
 	var out []messages
@@ -110,7 +110,7 @@ func sequences() [][]pgproto3.FrontendMessage {
 		"SELECT tax FROM party", "COPY party TO STDOUT",
 		"SELECT * FROM leases_of(4)", "SELECT books, speaks FROM party ORDER BY no", "SELECT raster FROM file ORDER BY id",
 		"SELECT * FROM entity ORDER BY party", "", "BEGIN", "SELECT no FROM party WHERE name::int > 0",
-		// The order of rows after an UPDATE is not promised: these come last, and each row of theirs is alike.
+		// The order of rows after an UPDATE is not promised. These come last, and each returns equal rows.
 		"DELETE FROM folder RETURNING 1", "UPDATE party SET score = 1 RETURNING score",
 	} {
 		for _, format := range []int16{0, 1, 7} {
@@ -124,15 +124,15 @@ func sequences() [][]pgproto3.FrontendMessage {
 	}
 	text, binary := []int16{0}, []int16{1}
 	for _, value := range []string{"4", "10", "x", "", "501"} {
-		given := []byte(value)
+		parameter := []byte(value)
 		out = append(out,
-			messages{parse("a", "SELECT name FROM party WHERE no = $1"), bind("", "a", text, nil, given), execute("", 0), sync},
-			messages{parse("", "SELECT name FROM party WHERE no = $1"), bind("", "", binary, nil, given), execute("", 0), sync},
+			messages{parse("a", "SELECT name FROM party WHERE no = $1"), bind("", "a", text, nil, parameter), execute("", 0), sync},
+			messages{parse("", "SELECT name FROM party WHERE no = $1"), bind("", "", binary, nil, parameter), execute("", 0), sync},
 			messages{parse("", "SELECT name FROM party WHERE no = $1 AND 1 / ($1 - 500) < 5"),
-				bind("", "", text, nil, given), execute("", 0), parse("", "SELECT count(*) FROM lease"), sync},
+				bind("", "", text, nil, parameter), execute("", 0), parse("", "SELECT count(*) FROM lease"), sync},
 			messages{parse("", "INSERT INTO flat (code, house, keeper) VALUES ('Z' || $1::int, 'h', $1)"),
-				bind("", "", text, nil, given), execute("", 0), sync},
-			messages{parse("", "SELECT name FROM party WHERE no = $1", 600), bind("", "", nil, nil, given), sync},
+				bind("", "", text, nil, parameter), execute("", 0), sync},
+			messages{parse("", "SELECT name FROM party WHERE no = $1", 600), bind("", "", nil, nil, parameter), sync},
 			messages{parse("", "SELECT $1::core.party", 0), describe('S', ""), sync})
 	}
 	return append(out,

@@ -8,9 +8,10 @@ import (
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
-// The twins differ in a table and an index that the policy does not list, whose names functions are asked about.
+// An agent passes names to functions that look an object up by name. The twins differ in a table and an index that the
+// policy does not list, and must answer alike.
 func TestNamesOfUnlistedObjects(t *testing.T) {
-	const policy = anewHead + "  note: { rows: [ own: { column: owner, is: user } ], columns: { id: allow, owner: allow, v: allow } }\n"
+	const policy = policyHead + "  note: { rows: [ own: { column: owner, is: user } ], columns: { id: allow, owner: allow, v: allow } }\n"
 	var statements []string
 	for _, name := range []string{"salaries", "public.salaries", "zkey", "salaries_pkey"} {
 		for _, call := range []string{

@@ -31,7 +31,7 @@ const newerSchema = `
 	CREATE VIEW longer AS SELECT id, owner, region, label, length FROM boat WHERE length > 2;
 	INSERT INTO person SELECT i, 'p' || i FROM generate_series(1, 20) AS i;`
 
-// newerRows are those of an owner, from a number on.
+// newerRows inserts the rows of one owner, with identifiers from a number on.
 const newerRows = `
 	INSERT INTO berth SELECT #from + i, #owner, daterange('2026-01-01', '2026-07-01'), '#mark' || i, i, i * 2 FROM generate_series(1, 30) AS i;
 	INSERT INTO berth SELECT #from + i, #owner, daterange('2026-07-01', '2027-01-01'), '#mark' || i, i, i * 3 FROM generate_series(1, 30) AS i;
@@ -123,10 +123,9 @@ COPY stay (during, note) FROM STDIN WITH (ON_ERROR ignore, LOG_VERBOSITY verbose
 UPDATE berth SET price = 3
 `
 
-// Features of PostgreSQL 16 to 18 are answered as PostgreSQL answers without hidden rows, and tell nothing of them.
-// They are keys and foreign keys by time, constraints that are not enforced, virtual generated columns, OLD and NEW,
-// and newer functions.
-func TestNewerPostgreSQL(t *testing.T) {
+// Features of PostgreSQL 16 to 18 must be answered as PostgreSQL answers without hidden rows. They are temporal keys,
+// constraints that are not enforced, virtual generated columns, OLD and NEW in RETURNING, and newer functions.
+func TestFeaturesOfNewerPostgreSQL(t *testing.T) {
 	tier.All(t)
 	instance.RequireServerVersion(t, 18)
 	rows := func(owner, from, mark string) string {
@@ -141,25 +140,25 @@ func TestNewerPostgreSQL(t *testing.T) {
 	for _, mode := range modesOf(instance.Both, instance.Auto) {
 		one, two := database(""), database(rows("2", "100", instance.Marker)+rows("3", "200", instance.Marker))
 		proxies := []*instance.Proxy{instance.Start(t, mode, one, attributes), instance.Start(t, mode, two, attributes)}
-		first, second := proxies[0].Agent(t, "agent", one.Name), proxies[1].Agent(t, "agent", two.Name)
+		agentOne, agentTwo := proxies[0].Agent(t, "agent", one.Name), proxies[1].Agent(t, "agent", two.Name)
 		owner := instance.ConnectSuperuser(t, one.DB)
 		name := strings.NewReplacer(one.DB.Name, "DATABASE", two.DB.Name, "DATABASE")
 		for sql := range strings.Lines(newerReads) {
-			want, a, b := instance.AskCopy(owner, sql).SortedString(), instance.AskCopy(first, sql).SortedString(), instance.AskCopy(second, sql).SortedString()
+			want, a, b := instance.AskCopy(owner, sql).SortedString(), instance.AskCopy(agentOne, sql).SortedString(), instance.AskCopy(agentTwo, sql).SortedString()
 			if a != want || b != want {
 				t.Errorf("%s: %s\nPostgreSQL:\n%s\nagent:\n%s\nagent, beside hidden rows:\n%s", mode.Name, sql,
 					instance.Truncate(want), instance.Truncate(a), instance.Truncate(b))
 			}
 		}
 		for sql := range strings.Lines(newerWrites) {
-			instance.Ask(first, "BEGIN")
-			instance.Ask(second, "BEGIN")
-			a, b := name.Replace(instance.AskCopy(first, sql).SortedString()), name.Replace(instance.AskCopy(second, sql).SortedString())
+			instance.Ask(agentOne, "BEGIN")
+			instance.Ask(agentTwo, "BEGIN")
+			a, b := name.Replace(instance.AskCopy(agentOne, sql).SortedString()), name.Replace(instance.AskCopy(agentTwo, sql).SortedString())
 			if a != b {
 				t.Errorf("%s: %s\nagent:\n%s\nagent, beside hidden rows:\n%s", mode.Name, sql, instance.Truncate(a), instance.Truncate(b))
 			}
-			instance.Ask(first, "ROLLBACK")
-			instance.Ask(second, "ROLLBACK")
+			instance.Ask(agentOne, "ROLLBACK")
+			instance.Ask(agentTwo, "ROLLBACK")
 		}
 		proxies[1].Tap().RequireNoMarker(t)
 	}

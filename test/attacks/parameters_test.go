@@ -10,7 +10,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-var parameterSchema = strings.Replace(summed, "(1, 30000)", "(1, 3000)", 1) + `;
+var parameterSchema = strings.Replace(summedSchema, "(1, 30000)", "(1, 3000)", 1) + `;
 DELETE FROM link WHERE person_id = 0 AND big_id <= 40;
 CREATE TYPE mood AS ENUM ('lake', '3', '');
 ALTER TABLE big ADD body text NOT NULL DEFAULT '', ADD found tsvector, ADD m mood DEFAULT 'lake';
@@ -51,14 +51,14 @@ var parameterStatements = []string{
 	"SELECT count(*) FROM big WHERE a = 123 AND found @@ plainto_tsquery('english'::regconfig, $1)",
 }
 
-// A value may make a pattern or a search fail when it comes to a row. Behind the signed path that row may be hidden, so
-// texts with such values take row security, whichever plan the server has.
+// A parameter's value may make a pattern or a text search fail when a row is reached, and on the signed path that row
+// may be hidden. Statements with such values must take row security, whichever plan the server has cached.
 func TestParametersOnTheSignedPath(t *testing.T) {
 	tier.All(t)
 	values := []string{"", "-1", "3", " -2 ", "%", "%lake%", "Lake%", "lake", "a lake", `50\%%`, `%\`, `%\\`,
 		`x\`, `\`, `under\_score`, "%" + strings.Repeat("x", 30), "nothing of it", "-dawn OR lake", `"at dawn"`,
 		strings.Repeat("lake ", 900), strings.Repeat("w", 3000), "lake " + strings.Repeat("w", 2100)}
-	twin := func(value int) instance.Database {
+	newTwin := func(value int) instance.Database {
 		db := pgtest.Database(t)
 		instance.Exec(t, db, strings.Replace(parameterSchema, "VACUUM ANALYZE", "", 1))
 		instance.Exec(t, db, fmt.Sprintf("DELETE FROM big WHERE a = %d", value))
@@ -66,10 +66,10 @@ func TestParametersOnTheSignedPath(t *testing.T) {
 		return instance.Database{Name: "pair", DB: db,
 			Policy: strings.Replace(summedPolicy, "views: { ", "views: { lakes: {}, ", 1), SearchPath: []string{"public"}}
 	}
-	var first []string
+	var firstAnswers []string
 	for _, mode := range modesOf(instance.SignedViews, instance.Auto, instance.Both) {
 		var got [2][]string
-		for i, d := range []instance.Database{twin(123), twin(124)} {
+		for i, d := range []instance.Database{newTwin(123), newTwin(124)} {
 			proxy := instance.Start(t, mode, d, map[string]string{"user": "me"})
 			c := proxy.Agent(t, "agent", "pair")
 			for _, plan := range []string{"auto", "force_generic_plan"} {
@@ -94,35 +94,36 @@ func TestParametersOnTheSignedPath(t *testing.T) {
 				instance.Ask(c, "DEALLOCATE ALL")
 			}
 		}
-		failed := 0
+		failedCount := 0
 		for k := range got[0] {
 			if strings.Contains(got[0][k], "ERROR") {
-				failed++
+				failedCount++
 			}
 			if got[0][k] != got[1][k] {
 				t.Errorf("%s: %s\ntwin: %s", mode.Name, got[0][k], got[1][k])
 			}
-			if first != nil && got[0][k] != first[k] {
-				t.Errorf("%s: %s\nthe first: %s", mode.Name, got[0][k], first[k])
+			if firstAnswers != nil && got[0][k] != firstAnswers[k] {
+				t.Errorf("%s: %s\nthe first: %s", mode.Name, got[0][k], firstAnswers[k])
 			}
 		}
-		first = got[0]
-		t.Logf("%s: %d of %d fail", mode.Name, failed, len(got[0]))
+		firstAnswers = got[0]
+		t.Logf("%s: %d of %d fail", mode.Name, failedCount, len(got[0]))
 	}
 }
 
-// EXECUTE computes the values of a statement where the proxy does not see them. It does not run a statement prepared by
-// the protocol that takes the signed path with some values, however small the tables are.
-func TestExecuteLooksAtNoValue(t *testing.T) {
+// EXECUTE computes parameter values in the server, where the proxy does not see them. If a statement that the protocol
+// has prepared takes the signed path with some values only, EXECUTE of it must be refused. The refusal must not depend
+// on how large the tables are.
+func TestExecuteIsRefusedWhereValuesDecideThePath(t *testing.T) {
 	tier.All(t)
 	var got []string
 	for _, rows := range []int{10, 30000} {
 		for _, hidden := range []string{"secret of others", "nothing"} {
 			db := pgtest.Database(t)
-			instance.Exec(t, db, fmt.Sprintf(memos, rows))
+			instance.Exec(t, db, fmt.Sprintf(memoSchema, rows))
 			instance.Exec(t, db, fmt.Sprintf("UPDATE memo SET body = '%s' WHERE id = 3", hidden))
 			instance.Exec(t, db, "VACUUM ANALYZE memo")
-			d := instance.Database{Name: "pair", DB: db, Policy: memosPolicy, SearchPath: []string{"public"}}
+			d := instance.Database{Name: "pair", DB: db, Policy: memoPolicy, SearchPath: []string{"public"}}
 			c := instance.Start(t, instance.Auto, d, map[string]string{"user": "me"}).Agent(t, "agent", "pair")
 			var answers strings.Builder
 			for n, sql := range []string{
@@ -135,7 +136,7 @@ func TestExecuteLooksAtNoValue(t *testing.T) {
 				if _, err := c.Prepare(t.Context(), name, sql, nil); err != nil {
 					t.Fatal(sql, err)
 				}
-				if strings.Contains(sql, "LIKE") { // it does not take the signed path; its decision then depends on no size either
+				if strings.Contains(sql, "LIKE") { // it does not take the signed path, so its decision does not depend on the table's size
 					if _, err := c.Prepare(t.Context(), "d"+name, sql, []uint32{1042}); err != nil {
 						t.Fatal(sql, err)
 					}
@@ -144,8 +145,8 @@ func TestExecuteLooksAtNoValue(t *testing.T) {
 				instance.Ask(c, strings.Replace(sql, "SELECT", "PREPARE p"+name+" AS SELECT", 1))
 				for _, arg := range []string{"'x'", `E'secret of others\\'`, `'%' || chr(92)`, "repeat('w', 3000)",
 					"(repeat('[', 6000) || repeat(']', 6000))::jsonb"} {
-					for _, by := range []string{name, "p" + name} {
-						fmt.Fprintln(&answers, by, arg, instance.Ask(c, "EXECUTE "+by+"("+arg+")").String())
+					for _, prepared := range []string{name, "p" + name} {
+						fmt.Fprintln(&answers, prepared, arg, instance.Ask(c, "EXECUTE "+prepared+"("+arg+")").String())
 					}
 				}
 			}
@@ -162,20 +163,21 @@ func TestExecuteLooksAtNoValue(t *testing.T) {
 	}
 }
 
-const memos = `CREATE TABLE holder (name text PRIMARY KEY, owner text NOT NULL);
+const memoSchema = `CREATE TABLE holder (name text PRIMARY KEY, owner text NOT NULL);
 INSERT INTO holder VALUES ('me', 'me'), ('other', 'other');
 CREATE TABLE memo (id int PRIMARY KEY, owner text NOT NULL, body text NOT NULL, doc jsonb NOT NULL DEFAULT '{}', found tsvector NOT NULL DEFAULT '');
 INSERT INTO memo SELECT g, CASE WHEN g %% 10 = 0 THEN 'me' ELSE 'other' END, 'memo ' || g FROM generate_series(1, %d) g`
 
-const memosPolicy = `version: 1
+const memoPolicy = `version: 1
 attributes: { user: { type: text, source: credential } }
 tables:
   holder: { rows: [ { own: { column: owner, is: user } } ] }
   memo: { rows: [ { visible: { holder: { name: owner } } } ] }
 `
 
-// A text search of a parameter is as deep as its value says, and the stack may be small.
-func TestSearchesOnTheSignedPathAreNotDeep(t *testing.T) {
+// The nesting of a text search grows with the parameter's value, and the server's stack may be small. Whether the
+// search overflows the stack must not depend on a hidden row.
+func TestDeepTextSearchesOnTheSignedPath(t *testing.T) {
 	tier.All(t)
 	statements := []string{
 		"SELECT count(*) FROM memo WHERE body = 'secret of others' AND found @@ $1",
@@ -194,11 +196,11 @@ func TestSearchesOnTheSignedPathAreNotDeep(t *testing.T) {
 		var got [2][]string
 		for i, hidden := range []string{"secret of others", "nothing"} {
 			db := pgtest.Database(t)
-			instance.Exec(t, db, fmt.Sprintf(memos, 30000))
+			instance.Exec(t, db, fmt.Sprintf(memoSchema, 30000))
 			instance.Exec(t, db, fmt.Sprintf("UPDATE memo SET body = '%s', found = 'b' WHERE id = 3", hidden))
 			instance.Exec(t, db, "VACUUM ANALYZE memo")
 			instance.Exec(t, db, "ALTER DATABASE "+db.Name+" SET max_stack_depth = '"+stack+"'")
-			d := instance.Database{Name: "pair", DB: db, Policy: memosPolicy, SearchPath: []string{"public"}}
+			d := instance.Database{Name: "pair", DB: db, Policy: memoPolicy, SearchPath: []string{"public"}}
 			c := instance.Start(t, instance.Auto, d, map[string]string{"user": "me"}).Agent(t, "agent", "pair")
 			instance.Ask(c, "SET plan_cache_mode = force_generic_plan")
 			for n, sql := range statements {

@@ -31,8 +31,8 @@ tables:
 views: { united: {} }
 `
 
-// The planner's statistics of partitions and children include hidden rows. A pattern that fails for the most common
-// value is tried on none. Servers whose planner does are not served (doctor's server_minor).
+// The planner's statistics of partitions and child tables include hidden rows. The planner must not try a pattern on
+// their most common value, where it would fail. Servers whose planner does so are not served (doctor's server_minor).
 func TestStatisticsOfPartsTellNothing(t *testing.T) {
 	tier.All(t)
 	var statements []string

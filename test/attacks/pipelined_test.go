@@ -12,8 +12,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// No order of messages tells whether a statement gets a hardened plan, which goes by its path, and so by how large
-// tables are. As of PostgreSQL 18 what stands behind an Execute in a pipeline is in a transaction block.
+// Whether a statement gets a hardened plan depends on its path, and so on how large the tables are. No order of
+// messages may reveal it. As of PostgreSQL 18, a statement behind an Execute in a pipeline is in a transaction block.
 func TestNoPipelineTellsOfHardening(t *testing.T) {
 	tier.All(t)
 	const stmt = "SELECT count(*) FROM big WHERE note ILIKE '%x%' AND id IN (SELECT id FROM big y WHERE lower(y.note) = 'q')"
@@ -29,12 +29,12 @@ func TestNoPipelineTellsOfHardening(t *testing.T) {
 		{parse(stmt), bind, parse("DECLARE c CURSOR FOR SELECT 1"), bind, execute, sync},
 		{parse(stmt), bind, query("SELECT 1 / 0"), query("SELECT 1"), sync},
 	}
-	for _, behind := range []string{"SELECT 1", "DECLARE c CURSOR FOR SELECT 1", "SAVEPOINT x", "COMMIT"} {
-		sequences = append(sequences, messages{parse(stmt), bind, query(behind), sync})
+	for _, nextSQL := range []string{"SELECT 1", "DECLARE c CURSOR FOR SELECT 1", "SAVEPOINT x", "COMMIT"} {
+		sequences = append(sequences, messages{parse(stmt), bind, query(nextSQL), sync})
 	}
-	for _, behind := range []string{"DISCARD ALL", "RESET ALL", "COMMIT"} {
-		sequences = append(sequences, messages{parse(stmt), bind, parse(behind), bind, execute, sync},
-			messages{parse(stmt), bind, execute, parse(behind), bind, execute, sync})
+	for _, nextSQL := range []string{"DISCARD ALL", "RESET ALL", "COMMIT"} {
+		sequences = append(sequences, messages{parse(stmt), bind, parse(nextSQL), bind, execute, sync},
+			messages{parse(stmt), bind, execute, parse(nextSQL), bind, execute, sync})
 	}
 	var got [2][]string
 	for i, n := range []int{100, 30000} {
@@ -43,7 +43,7 @@ func TestNoPipelineTellsOfHardening(t *testing.T) {
 			INSERT INTO big SELECT g, 'other', 'n' || g FROM generate_series(1, %d) g;
 			INSERT INTO big SELECT g, 'me', 'x' FROM generate_series(100001, 100005) g; ANALYZE`, n))
 		d := instance.Database{Name: "pair", DB: db,
-			Policy: anewHead + "  big: { rows: [ own: { column: owner, is: user } ] }\n", SearchPath: []string{"public"}}
+			Policy: policyHead + "  big: { rows: [ own: { column: owner, is: user } ] }\n", SearchPath: []string{"public"}}
 		proxy := instance.Start(t, instance.Auto, d, map[string]string{"user": "me"})
 		for _, s := range sequences {
 			got[i] = append(got[i], strings.ReplaceAll(converse(t, proxy, "pair", s), db.Name, "DATABASE"))

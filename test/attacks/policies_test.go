@@ -8,9 +8,9 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// idlers are functions that ask tables, and what permissive policies of the owner's make of them: beside ours
-// PostgreSQL drops these before it runs anything.
-const idlers = `
+// policyFunctions are functions that read tables, for permissive policies of the owner's. PostgreSQL drops such
+// policies beside pgconsent's own before it runs anything.
+const policyFunctions = `
 CREATE FUNCTION steady(n int) RETURNS int LANGUAGE plpgsql STABLE AS $$ BEGIN PERFORM public.asks(); RETURN n; END $$;
 CREATE FUNCTION free(n int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN PERFORM public.asks(); RETURN n; END $$;
 CREATE FUNCTION definer(n int) RETURNS int LANGUAGE sql STABLE SECURITY DEFINER AS 'SELECT public.probe($1)';
@@ -20,7 +20,7 @@ CREATE FUNCTION uid() RETURNS text LANGUAGE sql STABLE
   AS $$ SELECT coalesce(nullif(current_setting('request.uid', true), ''), nullif(current_setting('request.claims', true), '')::jsonb ->> 'sub') $$;
 `
 
-var idle = []struct{ name, sql string }{
+var ownersPolicyCases = []struct{ name, sql string }{
 	{"steady", "CREATE POLICY a ON T USING (steady(1) > 0) WITH CHECK (steady(x) > 0)"},
 	{"selected", "CREATE POLICY a ON T USING ((SELECT steady(1)) > x); CREATE POLICY b ON T FOR UPDATE USING (x > " +
 		"(SELECT free(2))) WITH CHECK (steady(3) > 0)"},
@@ -33,24 +33,24 @@ var idle = []struct{ name, sql string }{
 		"ON T TO pg_monitor USING (probe(1) > x)"},
 }
 
-// Permissive policies of the owner's, and those of other roles, run nothing in agents' statements. So a statement is
-// planned as if they were not there, and distinguishes twins no more than then.
+// Permissive policies of the owner's, and policies for other roles, must run nothing in agents' statements. A statement
+// must be planned as if they did not exist, and answer alike on both twins.
 func TestOwnersPoliciesTellNothing(t *testing.T) {
 	tier.All(t)
-	schema, policy, views := probing+idlers+quietTable, reachedDear+quietPolicy, "views: {"
+	schema, policy, views := probeFunctions+policyFunctions+plainTablesSQL, costlyRulePolicy+plainTablesPolicy, "views: {"
 	var statements []string
-	all := idle
-	for _, c := range idle { // PostgreSQL reads policies with later names before pgconsent's
+	allCases := ownersPolicyCases
+	for _, c := range ownersPolicyCases { // PostgreSQL applies policies in the order of their names: these come before pgconsent's.
 		c.name, c.sql = "before_"+c.name, strings.NewReplacer("POLICY a", "POLICY z", "POLICY b", "POLICY y").Replace(c.sql)
-		all = append(all, c)
+		allCases = append(allCases, c)
 	}
-	for _, c := range all {
-		schema += called("CREATE TABLE T (id int PRIMARY KEY, owner text NOT NULL, x int, note text); INSERT INTO "+
+	for _, c := range allCases {
+		schema += withTableName("CREATE TABLE T (id int PRIMARY KEY, owner text NOT NULL, x int, note text); INSERT INTO "+
 			"T (id, owner, x, note) VALUES (1, 'me', 1, 'a'), (3, 'me', 3, 'c'), (2, 'other', 2, 'b'); ALTER "+
 			"TABLE T ENABLE ROW LEVEL SECURITY; CREATE VIEW view_of_T AS SELECT id, x FROM T;"+c.sql+";", c.name)
-		policy += called("  T: { rows: [ { own: { column: owner, is: user } } ], write: { commands: [insert, "+
+		policy += withTableName("  T: { rows: [ { own: { column: owner, is: user } } ], write: { commands: [insert, "+
 			"update, delete], accept: [conflicts] } }\n", c.name)
-		views += called(" view_of_T: {},", c.name)
+		views += withTableName(" view_of_T: {},", c.name)
 		for _, sql := range []string{
 			"SELECT id FROM T WHERE note LIKE '%a%'", "SELECT id FROM T WHERE x = 1", "SELECT count(*) FROM T",
 			"SELECT T.id FROM T JOIN aim USING (id) WHERE T.note LIKE '%a%'", "SELECT id FROM view_of_T WHERE x > 0",
@@ -60,17 +60,17 @@ func TestOwnersPoliciesTellNothing(t *testing.T) {
 			"DELETE FROM T WHERE note LIKE 'zz%'", "DELETE FROM T USING aim WHERE T.id = aim.id AND T.id = 77",
 			"INSERT INTO T (id, owner, x, note) VALUES (10, 'me', 10, 'new') RETURNING id",
 		} {
-			statements = append(statements, called(sql, c.name))
+			statements = append(statements, withTableName(sql, c.name))
 		}
 	}
 	for _, mode := range modesOf(instance.SignedViews, instance.Auto, instance.Both) {
-		got, judged := askReached(t, mode, policy+views+" }\n", schema, "", "", statements)
+		got, decisions := askTwins(t, mode, policy+views+" }\n", schema, "", "", statements)
 		for k, sql := range statements {
 			if got[0][k] != got[1][k] || strings.HasPrefix(got[0][k], "ERROR") {
-				t.Errorf("%s: %s {%s}\n   %s\n   %s", mode.Name, sql, judged[k], instance.OneLine(got[0][k]), instance.OneLine(got[1][k]))
+				t.Errorf("%s: %s {%s}\n   %s\n   %s", mode.Name, sql, decisions[k], instance.OneLine(got[0][k]), instance.OneLine(got[1][k]))
 			}
-			if !strings.HasPrefix(sql, "INSERT") && !strings.HasSuffix(judged[k], "hardened: ") {
-				t.Errorf("%s: %s {%s}", mode.Name, sql, judged[k])
+			if !strings.HasPrefix(sql, "INSERT") && !strings.HasSuffix(decisions[k], "hardened: ") {
+				t.Errorf("%s: %s {%s}", mode.Name, sql, decisions[k])
 			}
 		}
 	}

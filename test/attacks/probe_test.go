@@ -7,12 +7,12 @@ import (
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
-// Agents update no column that a check or a generated column reads together with a hidden one, unless the policy
-// accepts what that tells. It tells whether the check holds, and whether the computation fails. The values that an
-// error quotes are not told even then.
+// A check or a generated column may read an agent's column together with a hidden one. Agents must not update such a
+// column, unless the policy accepts it. Then they learn whether the check holds and whether the computation fails, but
+// not the values that an error quotes.
 func TestHiddenColumnsAreNotProbed(t *testing.T) {
-	s := schema(t, "payroll")
-	const named = "columns: [phone, skills, langs, note, desk], accept: [conflicts], check:"
+	s := schemaNamed(t, "payroll")
+	const writeColumns = "columns: [phone, skills, langs, note, desk], accept: [conflicts], check:"
 	for _, c := range []struct {
 		write   string
 		refused bool
@@ -20,22 +20,23 @@ func TestHiddenColumnsAreNotProbed(t *testing.T) {
 		d := s.BehindProxy(t)
 		instance.Exec(t, d.DB, `ALTER TABLE hr.employee ADD CHECK (phone IS DISTINCT FROM substr(iban, 3, 2)),
 			ADD code integer GENERATED ALWAYS AS ((substr(iban, 3, 2) || coalesce(substr(note, 30), ''))::int) STORED`)
-		if !strings.Contains(d.Policy, named) {
+		if !strings.Contains(d.Policy, writeColumns) {
 			t.Fatal("the policy has changed")
 		}
-		d.Policy = strings.Replace(d.Policy, named, c.write, 1)
+		d.Policy = strings.Replace(d.Policy, writeColumns, c.write, 1)
 		agent := instance.Start(t, instance.Auto, d, s.Attributes).Agent(t, "agent", s.Name)
-		// what is told where it is accepted, of the hidden iban DE00HIDDENMARK: that it fails, and not what it would
-		// quote
-		for message, told := range map[string]string{
+		// Where the policy accepts it, the answers say that the statement fails. They must not quote the hidden IBAN
+		// DE00HIDDENMARK.
+		for message, want := range map[string]string{
 			"UPDATE employee SET phone = '00' WHERE id = 6":                                    "the row violates a check",
 			"UPDATE employee SET note = 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaxx' WHERE id = 6":        "22P02: a value that the statement computes does not fit",
 			"UPDATE employee SET langs = '{de}' WHERE id = 6 RETURNING id":                     "6",
 			"UPDATE employee SET desk = '(1,1)' WHERE id = 6 AND phone IS NULL RETURNING desk": "(1,1)",
 		} {
 			got := instance.Ask(agent, message)
-			reads := strings.Contains(message, "phone =") || strings.Contains(message, "note =")
-			if refused := got.Refused() && got.Code == "42501"; refused != (reads && c.refused) || !refused && !strings.Contains(got.SortedString(), told) {
+			readsHidden := strings.Contains(message, "phone =") || strings.Contains(message, "note =")
+			if refused := got.Refused() && got.Code == "42501"; refused != (readsHidden && c.refused) ||
+				!refused && !strings.Contains(got.SortedString(), want) {
 				t.Errorf("%s: %s\n%s", c.write, message, got.SortedString())
 			}
 		}

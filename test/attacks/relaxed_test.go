@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// notPlain are SQL functions whose text seems to name no user object, and in which user code runs all the same.
-const notPlain = `
+// userCodeFunctions are SQL functions whose text seems to name no user object. User code runs in them all the same.
+const userCodeFunctions = `
 CREATE FUNCTION f$1(n int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM public.asks(); RETURN n; END $$;
 CREATE FUNCTION f€(n int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM public.asks(); RETURN n; END $$;
 CREATE FUNCTION gÄ(n int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM public.asks(); RETURN n; END $$;
@@ -37,8 +37,9 @@ CREATE FUNCTION by_parsing(int) RETURNS bool LANGUAGE sql STABLE AS $$ SELECT EX
 CREATE FUNCTION by_input(int) RETURNS bool LANGUAGE sql IMMUTABLE AS $$ SELECT domain_in('5', 'public.odd'::regtype, -1) IS NOT NULL $$;
 `
 
-// notPlainAnywhere are casts, orders and operators that a text does not name: where they are, none is plain.
-const notPlainAnywhere = `
+// userCodeOperators are casts, operator classes and operators that run although no text names them. Where they exist,
+// no SQL function counts as plain.
+const userCodeOperators = `
 CREATE FUNCTION bool_date(bool) RETURNS date LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM public.asks(); RETURN '2020-01-01'; END $$;
 CREATE CAST (bool AS date) WITH FUNCTION bool_date(bool) AS ASSIGNMENT;
 CREATE FUNCTION by_cast(int) RETURNS int LANGUAGE sql IMMUTABLE AS $$ SELECT date_part('day', ($1 > 0)::date)::int $$;
@@ -55,7 +56,7 @@ CREATE OR REPLACE FUNCTION geo_distance(point, point) RETURNS float8 LANGUAGE pl
 CREATE FUNCTION by_replaced(int) RETURNS float8 LANGUAGE sql IMMUTABLE AS $$ SELECT '(0,0)'::point OPERATOR(public.<@>) '(1,1)'::point $$;
 `
 
-var unplain = []struct{ name, sql string }{
+var userCodeCases = []struct{ name, sql string }{
 	{"by_dollar", "CREATE INDEX ON T ((x + by_dollar(1)))"},
 	{"by_sign", "CREATE INDEX ON T ((x + by_sign(1)))"},
 	{"by_letter", "CREATE INDEX ON T ((x + by_case(1)))"},
@@ -74,7 +75,7 @@ var unplain = []struct{ name, sql string }{
 	{"by_multirange", "CREATE INDEX ON T ((x > 0 AND '{[1,2]}'::spans_multirange @> 1))"},
 }
 
-var unplainAnywhere = []struct{ name, sql string }{
+var userCodeOperatorCases = []struct{ name, sql string }{
 	{"by_cast", "CREATE INDEX ON T ((x + by_cast(1)))"},
 	{"by_result", "CREATE INDEX ON T ((x > 0 AND by_result(true) IS NOT NULL))"},
 	{"by_classes", "CREATE INDEX ON T ((x > 0 AND by_class(1)))"},
@@ -82,8 +83,8 @@ var unplainAnywhere = []struct{ name, sql string }{
 	{"by_replaced", "CREATE INDEX ON T ((x > by_replaced(1)))"},
 }
 
-// plain are functions in SQL that are, in the same world.
-var plain = []struct{ name, sql string }{
+// plainFunctionCases use SQL functions that run no user code, in the same schema.
+var plainFunctionCases = []struct{ name, sql string }{
 	{"an_initial", "CREATE FUNCTION initial(text) RETURNS text LANGUAGE sql IMMUTABLE SET search_path = '' AS $$ " +
 		"SELECT pg_catalog.upper(left($1, 1)) || '.' $$; CREATE INDEX ON T (initial(note))"},
 	{"a_default", "CREATE FUNCTION cut(text, n int DEFAULT 3) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT " +
@@ -92,17 +93,18 @@ var plain = []struct{ name, sql string }{
 		"small s WHERE s.n > $1 + probe(1))'; ALTER TABLE T ENABLE ROW LEVEL SECURITY; CREATE POLICY zz ON T USING (mine(x) OR mine(1))"},
 }
 
-// Code that a seemingly plain SQL function runs gets a hardened plan; a plain function needs none.
+// A table that runs user code through a seemingly plain SQL function must get a hardened plan. A table with a plain SQL
+// function must get none. The twins must answer alike.
 func TestUserCodeInSQLFunctionsTellsNothing(t *testing.T) {
 	tier.All(t)
-	ask := func(mode instance.Mode, more string, cases []struct{ name, sql string }, unhardened bool) {
-		schema, policy := broughtBy+notPlain+more+quietTable, reachedDear+quietPolicy
+	check := func(mode instance.Mode, moreSQL string, cases []struct{ name, sql string }, unhardened bool) {
+		schema, policy := implicitCodeSchema+userCodeFunctions+moreSQL+plainTablesSQL, costlyRulePolicy+plainTablesPolicy
 		var statements []string
 		for _, c := range cases {
-			schema += called(
+			schema += withTableName(
 				"CREATE TABLE T (id int PRIMARY KEY, owner text NOT NULL, x int, note text); INSERT INTO T (id, "+
 					"owner, x, note) VALUES (1, 'me', 1, 'a'), (3, 'me', 3, 'c'), (2, 'other', 2, 'b');"+c.sql+";", c.name)
-			policy += called(
+			policy += withTableName(
 				"  T: { rows: [ { own: { column: owner, is: user } } ], write: { commands: [update, delete], "+
 					"accept: [conflicts, values, references] } }\n", c.name)
 			for _, sql := range []string{"SELECT id FROM T WHERE x = 1",
@@ -111,22 +113,22 @@ func TestUserCodeInSQLFunctionsTellsNothing(t *testing.T) {
 				if unhardened {
 					sql = strings.Replace(sql, "x = 7", "note = 'z'", 1)
 				}
-				statements = append(statements, called(sql, c.name))
+				statements = append(statements, withTableName(sql, c.name))
 			}
 		}
-		got, judged := askReached(t, mode, policy, schema, "", "", statements)
+		got, decisions := askTwins(t, mode, policy, schema, "", "", statements)
 		for k, sql := range statements {
 			if got[0][k] != got[1][k] || strings.HasPrefix(got[0][k], "ERROR") {
-				t.Errorf("%s: %s {%s}\n   %s\n   %s", mode.Name, sql, judged[k], instance.OneLine(got[0][k]), instance.OneLine(got[1][k]))
+				t.Errorf("%s: %s {%s}\n   %s\n   %s", mode.Name, sql, decisions[k], instance.OneLine(got[0][k]), instance.OneLine(got[1][k]))
 			}
-			if strings.HasSuffix(judged[k], "hardened: ") != unhardened {
-				t.Errorf("%s: %s {%s}", mode.Name, sql, judged[k])
+			if strings.HasSuffix(decisions[k], "hardened: ") != unhardened {
+				t.Errorf("%s: %s {%s}", mode.Name, sql, decisions[k])
 			}
 		}
 	}
 	for _, mode := range modesOf(instance.SignedViews, instance.Auto, instance.Both) {
-		ask(mode, "", unplain, false)
+		check(mode, "", userCodeCases, false)
 	}
-	ask(instance.Auto, notPlainAnywhere, unplainAnywhere, false)
-	ask(instance.Auto, "", plain, true)
+	check(instance.Auto, userCodeOperators, userCodeOperatorCases, false)
+	check(instance.Auto, "", plainFunctionCases, true)
 }

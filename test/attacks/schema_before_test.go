@@ -23,9 +23,9 @@ tables:
   user: { rows: [ { own: { column: owner, is: user } } ] }
 `
 
-// A column may be named with its table's schema, where the table's name is a word that must follow a dot. However the
-// text is spaced, agents are answered as by PostgreSQL without hidden rows.
-func TestSchemaBeforeWords(t *testing.T) {
+// A statement may qualify a column with a table's schema, where the table's name is a reserved word that is allowed
+// only after a dot. However the statement is spaced, agents must be answered as by PostgreSQL without hidden rows.
+func TestReservedTableNamesBehindASchema(t *testing.T) {
 	tier.All(t)
 	agent, plain := pgtest.Database(t), pgtest.Database(t)
 	instance.Exec(t, agent, wordsSchema)

@@ -9,9 +9,9 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// soughtRules are rules, a part of which has its own form where few rows are searched for. Each has a statement that
-// hides the odd row besides.
-var soughtRules = []struct{ name, rows, hides string }{
+// indexHintRules are rules, a part of which has another form under the hint that few rows are searched for. The field
+// hides is an assignment that hides the odd row by that part as well.
+var indexHintRules = []struct{ name, rows, hides string }{
 	{"another's", "{ own: { column: owner, is: user } }", ", owner = 'other'"},
 	{"one's own", "{ own: { column: owner, is: user } }", ""},
 	{"another tenant's", "{ tenant: { column: owner, is: user } }", ", owner = 'other'"},
@@ -19,7 +19,7 @@ var soughtRules = []struct{ name, rows, hides string }{
 	{"neither", "{ any: [ { own: { column: owner, is: user } }, { grant: { column: team, to: user } } ] }", ", owner = 'other', team = '{other}'"},
 }
 
-const soughtSchema = signedSchema + `
+const indexHintSchema = signedSchema + `
 ALTER TABLE big ADD owner text NOT NULL DEFAULT 'me', ADD team text[] NOT NULL DEFAULT '{me}';
 CREATE INDEX ON big (owner);
 CREATE INDEX ON big USING gin (team);
@@ -30,12 +30,12 @@ CREATE TABLE few (k int);
 INSERT INTO few VALUES (1), (2);
 `
 
-func soughtPolicy(rows string) string {
+func policyWithRule(rows string) string {
 	policy := strings.Replace(signedPolicy, "big: { rows: [ ", "big: { rows: [ "+rows+", ", 1)
 	return strings.Replace(policy, "  wide:", "  few: { rows: [ open ] }\n  wide:", 1)
 }
 
-// fallibleExpressions fail for some rows; the last do not, and take the signed path.
+// fallibleExpressions fail for some rows, except the last ones, which are safe and take the signed path.
 var fallibleExpressions = []string{
 	"1 / (a - 123)", "body::int", "to_date(body, 'YYYY-MM-DD')", "n::bigint",
 	"jsonb_path_query_first(doc, 'strict $.a.b')", "(regexp_match(body, repeat('(', a - 122)))[1]", "ta[1]::int",
@@ -44,7 +44,7 @@ var fallibleExpressions = []string{
 	"a = ANY (ARRAY[n, f])", "length(body)", "lower(body)",
 }
 
-// expressionPlaces are where such an expression may stand.
+// expressionPlaces are statements with a placeholder where such an expression may stand.
 var expressionPlaces = []string{
 	"SELECT count(*) FROM big WHERE a = 123 AND ({}) IS NOT NULL",
 	"SELECT count(*) FROM big WHERE a BETWEEN 123 AND 123 AND ({}) IS NOT NULL AND found @@ 'b'::tsquery",
@@ -99,20 +99,20 @@ var expressionPlaces = []string{
 	"SELECT count(*) FROM big, generate_series(1, length(({})::text)) WHERE a = 123",
 }
 
-// A part of a rule may have another form where few rows are searched for, and an agent may ask for that form by a hint.
-// It learns nothing: an expression that fails for the odd row fails nowhere in a statement, by no path and plan.
-func TestTheSignedPathWhereFewAreSought(t *testing.T) {
+// An agent may hint that few rows are searched for, and then a part of a rule has another form. An expression that
+// fails for the hidden odd row must not fail anywhere in a statement, by any path or plan.
+func TestIndexHintOnTheSignedPath(t *testing.T) {
 	tier.All(t)
-	odd := "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300, ts = '4714-11-24 BC', body = 'zz', ta = '{zz}'"
-	for r, rule := range soughtRules {
-		if !tier.IsPicked(r, 2*len(soughtRules)) {
+	oddRow := "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300, ts = '4714-11-24 BC', body = 'zz', ta = '{zz}'"
+	for r, rule := range indexHintRules {
+		if !tier.IsPicked(r, 2*len(indexHintRules)) {
 			continue
 		}
 		var cases []signedCase
 		for p, place := range expressionPlaces {
-			for f, fails := range fallibleExpressions {
+			for f, expression := range fallibleExpressions {
 				if tier.IsPicked(p+f, 8) {
-					cases = append(cases, signedSQL(predicate.UseIndexHint+strings.ReplaceAll(place, "{}", fails)))
+					cases = append(cases, signedSQL(predicate.UseIndexHint+strings.ReplaceAll(place, "{}", expression)))
 				}
 			}
 		}
@@ -124,7 +124,7 @@ func TestTheSignedPathWhereFewAreSought(t *testing.T) {
 						plans = append(plans, plan)
 					}
 				}
-				askSignedPathUnder(t, soughtPolicy(rule.rows), soughtSchema, odd+rule.hides, mode, plans, cases)
+				askSignedPathUnder(t, policyWithRule(rule.rows), indexHintSchema, oddRow+rule.hides, mode, plans, cases)
 			})
 		}
 	}

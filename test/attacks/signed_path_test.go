@@ -63,9 +63,9 @@ func signedParams(sql string, types []uint32, args ...string) signedCase {
 	return signedCase{sql, types, args}
 }
 
-// installedIn returns a database with the policy installed, which the test may change. It is a copy of one that all
-// tests of the same schema, policy and mode share.
-func installedIn(t *testing.T, schema, policy string, mode instance.Mode) instance.Database {
+// installedCopy returns a database with the policy installed, which the test may change. It is a copy of a template
+// that all tests with the same schema, policy and mode share.
+func installedCopy(t *testing.T, schema, policy string, mode instance.Mode) instance.Database {
 	t.Helper()
 	d := instance.Database{Name: "pair", Policy: policy, SearchPath: []string{"public"},
 		DB: pgtest.Template(t, schema, func(ctx context.Context, conn *pgx.Conn) error {
@@ -80,38 +80,38 @@ func installedIn(t *testing.T, schema, policy string, mode instance.Mode) instan
 	return d
 }
 
-// serve starts a proxy for what installedIn returns, and for its agent, "agent".
-func serve(t *testing.T, mode instance.Mode, d instance.Database) *instance.Proxy {
+// startProxy starts a proxy for a database from installedCopy, with the login "agent".
+func startProxy(t *testing.T, mode instance.Mode, d instance.Database) *instance.Proxy {
 	t.Helper()
 	return instance.Serve(t, mode, []instance.Database{d},
 		[]instance.Agent{{Name: "agent", Database: d.Name, Attributes: map[string]string{"user": "me"}}})
 }
 
-// askSignedPath asks twins the cases. One twin has an odd row with 123 in column a, the other a plain row with 124;
-// both rows are hidden.
+// askSignedPath sends the cases to twins. One twin has an odd row with a = 123, the other an ordinary row with a = 124.
+// Both rows are hidden.
 func askSignedPath(t *testing.T, row string, mode instance.Mode, cases []signedCase) {
 	t.Helper()
 	askSignedPathPlanned(t, row, mode, []string{""}, cases)
 }
 
-// signedPlans are settings of the database, which agents cannot choose, that lead the planner other ways.
+// signedPlans are settings of the database, which agents cannot choose, that make the planner choose other plans.
 var signedPlans = []string{
 	"", "parallel_setup_cost = 0; parallel_tuple_cost = 0; min_parallel_table_scan_size = 0; max_parallel_workers_per_gather = 2",
 	"enable_hashjoin = off; enable_nestloop = off",
 	"enable_hashjoin = off; enable_mergejoin = off; enable_sort = off", "enable_hashagg = off; enable_seqscan = off",
 }
 
-// askSignedPathPlanned asks twins the cases under each of the plans, and the rest under the first plan only.
-func askSignedPathPlanned(t *testing.T, row string, mode instance.Mode, plans []string, cases []signedCase, rest ...signedCase) {
+// askSignedPathPlanned sends the cases to twins under each of the plans, and firstPlanCases under the first plan only.
+func askSignedPathPlanned(t *testing.T, row string, mode instance.Mode, plans []string, cases []signedCase, firstPlanCases ...signedCase) {
 	t.Helper()
-	askSignedPathUnder(t, signedPolicy, signedSchema, row, mode, plans, cases, rest...)
+	askSignedPathUnder(t, signedPolicy, signedSchema, row, mode, plans, cases, firstPlanCases...)
 }
 
-// askSignedPathUnder asks twins the cases under another policy, which may need another schema.
-func askSignedPathUnder(t *testing.T, policy, schema, row string, mode instance.Mode, plans []string, cases []signedCase, rest ...signedCase) {
+// askSignedPathUnder sends the cases to twins under another policy, which may need another schema.
+func askSignedPathUnder(t *testing.T, policy, schema, row string, mode instance.Mode, plans []string, cases []signedCase, firstPlanCases ...signedCase) {
 	t.Helper()
-	twin := func(hidden bool) instance.Database {
-		d := installedIn(t, schema, policy, mode)
+	newTwin := func(hidden bool) instance.Database {
+		d := installedCopy(t, schema, policy, mode)
 		a := 124
 		if hidden {
 			a = 123
@@ -126,38 +126,38 @@ func askSignedPathUnder(t *testing.T, policy, schema, row string, mode instance.
 		return d
 	}
 	var got [2][]string
-	var asked []signedCase
-	for i, d := range []instance.Database{twin(true), twin(false)} {
-		proxy := serve(t, mode, d)
+	var askedCases []signedCase
+	for i, d := range []instance.Database{newTwin(true), newTwin(false)} {
+		proxy := startProxy(t, mode, d)
 		for p, plan := range plans {
 			for setting := range strings.SplitSeq(plan, "; ") {
 				if setting != "" {
 					instance.Exec(t, d.DB, "ALTER DATABASE "+d.DB.Name+" SET "+setting)
 				}
 			}
-			now := cases
+			batch := cases
 			if p == 0 {
-				now = append(slices.Clone(cases), rest...)
+				batch = append(slices.Clone(cases), firstPlanCases...)
 			}
 			c := proxy.Agent(t, "agent", "pair")
 			instance.Ask(c, "SET plan_cache_mode = force_generic_plan")
-			for n, k := range now {
-				got[i] = append(got[i], askOne(t, c, fmt.Sprint("s", n), k))
+			for n, k := range batch {
+				got[i] = append(got[i], askCase(t, c, fmt.Sprint("s", n), k))
 			}
 			if i == 0 {
-				asked = append(asked, now...)
+				askedCases = append(askedCases, batch...)
 			}
 			instance.Exec(t, d.DB, "ALTER DATABASE "+d.DB.Name+" RESET ALL")
 		}
 	}
-	for k := range asked {
+	for k := range askedCases {
 		if got[0][k] != got[1][k] {
-			t.Errorf("%s: %.200s %.80s\n   %.200s\n   %.200s", mode.Name, asked[k].sql, asked[k].args, got[0][k], got[1][k])
+			t.Errorf("%s: %.200s %.80s\n   %.200s\n   %.200s", mode.Name, askedCases[k].sql, askedCases[k].args, got[0][k], got[1][k])
 		}
 	}
 }
 
-func askOne(t *testing.T, c *pgconn.PgConn, name string, k signedCase) string {
+func askCase(t *testing.T, c *pgconn.PgConn, name string, k signedCase) string {
 	t.Helper()
 	if k.args == nil {
 		return instance.Ask(c, k.sql).SortedString()
@@ -181,9 +181,9 @@ func manyWords(n int) string {
 	return b.String()
 }
 
-// The signed path takes nothing that PostgreSQL converts on the way, by lists, NULLIF, USING, stars that mean a query outside,
-// and casts of parameters.
-func TestTheSignedPathConvertsNothing(t *testing.T) {
+// An agent makes PostgreSQL convert values implicitly: by lists, NULLIF, USING, stars that mean an outer query, and
+// casts of parameters. A conversion that fails for the hidden row must not run on the signed path.
+func TestImplicitConversionsOnTheSignedPath(t *testing.T) {
 	tier.All(t)
 	askSignedPath(t, "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300", instance.SignedViews, []signedCase{
 		signedSQL("SELECT count(*) FROM big WHERE a = 123 AND b = ANY (ARRAY[n, f])"),
@@ -223,7 +223,7 @@ func TestTheSignedPathConvertsNothing(t *testing.T) {
 		signedSQL("SELECT count(*) FROM big WHERE a = 123 AND f = ANY (ARRAY[1e400, b])"), // an array of numeric
 		signedSQL("SELECT count(*) FROM big o WHERE a = 123 AND EXISTS (SELECT FROM wide WHERE o.f = ANY (ARRAY[1e400, wide.k]))"),
 		signedParams("SELECT count(*) FROM big WHERE a = 123 AND f4 = ANY (ARRAY[$1, 1.5])", nil, "1e400"),
-		signedParams("SELECT count(*) FROM big WHERE a = 123 AND (i8 = $1 OR b = $1::int2)", nil, "99999999"), // the parameter is a bigint, by the first operand
+		signedParams("SELECT count(*) FROM big WHERE a = 123 AND (i8 = $1 OR b = $1::int2)", nil, "99999999"), // $1 is a bigint
 		signedParams("SELECT count(*) FROM big WHERE a = 123 AND (i8 = $1 OR b = $1::int4)", nil, "999999999999"),
 		signedParams("SELECT count(*) FROM big WHERE a = 123 AND (f > $1 OR f4 = $1::float4)", nil, "2e300"),
 		signedParams("SELECT count(*) FROM big WHERE a = 123 AND (b IN ($1, 99999999999) OR b = $1::int4)", nil, "999999999999"),
@@ -238,8 +238,8 @@ func TestTheSignedPathConvertsNothing(t *testing.T) {
 	})
 }
 
-// The same holds for expressions that need a stack as deep as a row wants, or grow with it.
-func TestTheSignedPathIsNotDeep(t *testing.T) {
+// The same for expressions whose stack depth or memory grows with a row's value: they must not run for the hidden row.
+func TestDeepExpressionsOnTheSignedPath(t *testing.T) {
 	tier.All(t)
 	like, dashes := strings.Repeat("%a", 100_000), strings.Repeat("-", 40)+"a"
 	phrase := func(n int) string { return strings.TrimSuffix(strings.Repeat("a<->", n), "<->") }
@@ -264,13 +264,13 @@ func TestTheSignedPathIsNotDeep(t *testing.T) {
 	})
 }
 
-// Expressions in the outermost SELECT's results may fail, whatever stands beside them and however they are planned.
-// They are computed over visible rows alone.
-func TestTheSignedPathComputesOutputsLast(t *testing.T) {
+// Expressions in the result list of the outermost SELECT may fail. They must be computed for visible rows only,
+// whatever else the statement has and however it is planned.
+func TestOutputsOnTheSignedPath(t *testing.T) {
 	tier.All(t)
 	failing := []string{"i8 + 1", "n::bigint", "f::float4", "1 / (a - 123)", "body::int", "date_trunc('year', ts)",
 		"to_date(body, 'YYYY-MM-DD')", "repeat(body, 500000000)", "doc -> 0 ->> 'a' || body::date", "CASE WHEN a = 123 THEN 1 / (b - 1) END"}
-	var cases, rest []signedCase
+	var cases, firstPlanCases []signedCase
 	for k, e := range failing {
 		for _, shape := range []string{
 			"SELECT {} FROM big WHERE a < 0 OR b = 1 AND a > 122 ORDER BY id LIMIT 3",
@@ -288,24 +288,24 @@ func TestTheSignedPathComputesOutputsLast(t *testing.T) {
 			"SELECT jsonb_agg(jsonb_build_object('v', {}) ORDER BY id) FROM big WHERE a = 123 AND EXISTS (SELECT FROM link WHERE big_id = big.id)",
 			"SELECT coalesce(({})::text, (SELECT count(*) FROM link WHERE big_id = big.id)::text) FROM big WHERE a = 123",
 		} {
-			if ask := signedSQL(strings.ReplaceAll(shape, "{}", e)); k > 2 { // the plans are the same for any of them
-				rest = append(rest, ask)
+			if testCase := signedSQL(strings.ReplaceAll(shape, "{}", e)); k > 2 { // the plans are the same for any of these expressions
+				firstPlanCases = append(firstPlanCases, testCase)
 			} else {
-				cases = append(cases, ask)
+				cases = append(cases, testCase)
 			}
 		}
 	}
-	odd := "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300, ts = '4714-11-24 BC', body = 'zz'"
-	askSignedPathPlanned(t, odd, instance.SignedViews, signedPlans, cases, rest...)
-	askSignedPathPlanned(t, odd, instance.Auto, signedPlans, cases, rest...)
+	oddRow := "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300, ts = '4714-11-24 BC', body = 'zz'"
+	askSignedPathPlanned(t, oddRow, instance.SignedViews, signedPlans, cases, firstPlanCases...)
+	askSignedPathPlanned(t, oddRow, instance.Auto, signedPlans, cases, firstPlanCases...)
 }
 
-// The same holds for conditions, groups and sorting above the rows that a search has found, in any plan.
-func TestTheSignedPathFindsFirst(t *testing.T) {
+// The same for conditions, groups and sort keys that are evaluated over the rows that an index search has found.
+func TestConditionsAboveASearchOnTheSignedPath(t *testing.T) {
 	tier.All(t)
 	failing := []string{"i8 + 1", "n::bigint", "f::float4", "1 / (a - 123)", "body::int", "date_trunc('year', ts)",
 		"to_date(body, 'YYYY-MM-DD')", "repeat(body, 500000000)", "CASE WHEN a = 123 THEN 1 / (b - 1) END"}
-	var cases, rest []signedCase
+	var cases, firstPlanCases []signedCase
 	for k, e := range failing {
 		for _, shape := range []string{
 			"SELECT id FROM big WHERE found @@ 'b'::tsquery AND ({}) IS NOT NULL ORDER BY id",
@@ -320,10 +320,10 @@ func TestTheSignedPathFindsFirst(t *testing.T) {
 			"SELECT id, rank() OVER (PARTITION BY {} ORDER BY {}, id) FROM big WHERE found @@ 'b'::tsquery AND a = 123 ORDER BY id",
 			"SELECT string_agg(id::text, ',' ORDER BY {}, id) FILTER (WHERE ({}) IS NOT NULL) FROM big WHERE ta && '{a}' AND a = 123",
 		} {
-			if ask := signedSQL(strings.ReplaceAll(shape, "{}", e)); k > 2 { // the plans are the same for any of them
-				rest = append(rest, ask)
+			if testCase := signedSQL(strings.ReplaceAll(shape, "{}", e)); k > 2 { // the plans are the same for any of these expressions
+				firstPlanCases = append(firstPlanCases, testCase)
 			} else {
-				cases = append(cases, ask)
+				cases = append(cases, testCase)
 			}
 		}
 	}
@@ -331,16 +331,17 @@ func TestTheSignedPathFindsFirst(t *testing.T) {
 		cases = append(cases, signedParams("SELECT id FROM big WHERE found @@ 'b'::tsquery AND a = 123 AND date_trunc('year', ts) = $1", nil, value),
 			signedParams("SELECT id FROM big WHERE found @@ 'b'::tsquery AND a = 123 AND i8 + 1 > $1", nil, "17"))
 	}
-	odd := "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300, ts = '4714-11-24 BC', body = 'zz'"
-	askSignedPathPlanned(t, odd, instance.SignedViews, signedPlans, cases, rest...)
-	askSignedPathPlanned(t, odd, instance.Auto, signedPlans, cases, rest...)
+	oddRow := "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300, ts = '4714-11-24 BC', body = 'zz'"
+	askSignedPathPlanned(t, oddRow, instance.SignedViews, signedPlans, cases, firstPlanCases...)
+	askSignedPathPlanned(t, oddRow, instance.Auto, signedPlans, cases, firstPlanCases...)
 }
 
-// A column without a name is called after its expression, also where that is another column's name. No expression is
-// computed over groups that is one over a row once constants are folded.
-func TestTheSignedPathResolvesNames(t *testing.T) {
+// PostgreSQL names a column without an alias after its expression, which may be another column's name. And constant
+// folding may turn an expression over groups into one over rows. In both cases nothing that fails may be computed for
+// the hidden row.
+func TestNameResolutionOnTheSignedPath(t *testing.T) {
 	tier.All(t)
-	odd := "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300, body = 'zz'"
+	oddRow := "n = '1e400'::numeric, i8 = 9223372036854775807, f = 1e300, body = 'zz'"
 	cases := []signedCase{
 		signedSQL("SELECT count(*) FROM big o WHERE body LIKE '%zz%' AND EXISTS (SELECT FROM (SELECT CASE WHEN ts = " +
 			"'x' THEN ts ELSE ts END FROM (SELECT o.body AS ts FROM wide) x) q WHERE ts::date = '2020-01-01')"),
@@ -364,11 +365,12 @@ func TestTheSignedPathResolvesNames(t *testing.T) {
 		signedSQL("SELECT id FROM big ORDER BY CASE WHEN true THEN 1 / (a - 123) ELSE row_number() OVER (ORDER BY id) END LIMIT 1"),
 		signedSQL("SELECT DISTINCT ON (1) CASE WHEN true THEN 1 / (a - 123) ELSE row_number() OVER (ORDER BY id) END FROM big LIMIT 1"),
 	}
-	askSignedPathPlanned(t, odd, instance.SignedViews, signedPlans, cases)
-	askSignedPathPlanned(t, odd, instance.Auto, signedPlans, cases)
+	askSignedPathPlanned(t, oddRow, instance.SignedViews, signedPlans, cases)
+	askSignedPathPlanned(t, oddRow, instance.Auto, signedPlans, cases)
 }
 
-// signedConditions are on the list, and signedRows hold what their types hold at the ends.
+// signedConditions are on the list of leak-safe expressions. signedRows assign values at the ends of their types'
+// ranges.
 var (
 	signedConditions = []string{
 		"mail = 'a'", "mail < 'b'", "mail IN ('a', 'b')", "mail LIKE '%a_'", "mail ILIKE '%a%'", "mail = ANY ('{a,b}')",
@@ -402,8 +404,8 @@ var (
 	}
 )
 
-// Nothing on the list fails for a value of the types that it names, at the ends of what they hold.
-func TestTheSignedPathTakesEveryValue(t *testing.T) {
+// No expression on the list of leak-safe ones may fail for any value of its types, at the ends of their ranges either.
+func TestLeakSafeExpressionsNeverFail(t *testing.T) {
 	tier.All(t)
 	var cases []signedCase
 	for _, condition := range signedConditions {
@@ -418,9 +420,10 @@ func TestTheSignedPathTakesEveryValue(t *testing.T) {
 	}
 }
 
-// Above the rows that are found no operator may stand for which the planner asks statistics: it would run the operator
-// on hidden values. Row security, which is in force for the reader of the signed views, keeps it from that.
-func TestTheSignedPathAsksNoStatistics(t *testing.T) {
+// The planner estimates some operators by running them on the statistics, which include hidden values. No such operator
+// may run above the rows that a search has found. Row security, which is active for the reader of the signed views,
+// prevents it.
+func TestNoOperatorRunsOnStatistics(t *testing.T) {
 	tier.All(t)
 	db := pgtest.Database(t)
 	instance.Exec(t, db, signedSchema+`UPDATE big SET body = CASE WHEN id > 40 THEN 'hidden' ELSE 'shown' END; ANALYZE big;

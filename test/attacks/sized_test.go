@@ -32,9 +32,9 @@ tables:
   notes: { rows: [ { visible: { holder: { name: owner } } } ] }
 `
 
-// One of two twins has many more rows, all hidden. A statement takes the signed path there, and row security where the
-// table is small. The description and the errors of the statement are the same.
-func TestHowManyAreHiddenTellsNothing(t *testing.T) {
+// One of two twins has many more rows, all hidden. There a statement takes the signed path, and row security where the
+// table is small. Both must give the same descriptions and the same errors.
+func TestTableSizesTellNothing(t *testing.T) {
 	tier.All(t)
 	const search = " FROM notes WHERE found @@ 'b'::tsquery AND "
 	statements := []string{
@@ -53,7 +53,7 @@ func TestHowManyAreHiddenTellsNothing(t *testing.T) {
 			"a % 2 = 1", "SELECT *" + search + "a % 2 = 1", "SELECT id" +
 			search + "a % 2 = 1 LIMIT $1", "SELECT count(*), date_trunc('year', ts)" + search + "f > $1 GROUP BY 2",
 	}
-	described := func(c *pgconn.PgConn, sql string) string {
+	describe := func(c *pgconn.PgConn, sql string) string {
 		d, err := c.Prepare(t.Context(), "", sql, nil)
 		if err != nil {
 			return err.Error() + instance.Ask(c, sql).String()
@@ -81,7 +81,7 @@ func TestHowManyAreHiddenTellsNothing(t *testing.T) {
 		r := rewrite.New(m.Snapshot, m.Policy, rewrite.AutoMode)
 		c := instance.Start(t, instance.Auto, d, map[string]string{"user": "me"}).Agent(t, "agent", "pair")
 		for _, sql := range statements {
-			got[i] = append(got[i], described(c, sql))
+			got[i] = append(got[i], describe(c, sql))
 			if result, _ := r.Rewrite(sql, true); i == 1 && result.Path == verdict.PathSigned {
 				signed++
 			}
@@ -132,8 +132,8 @@ tables:
 views: { v: {} }
 `
 
-// foundOutputs are expressions over the rows that are found: whole rows, mistakes, and parameters. Among them are names
-// and types that only a table has, or only one of pgconsent's views.
+// foundOutputs are result expressions over the rows that are found: whole rows, mistakes, and parameters. Some use
+// names and types that only a table has, or only one of pgconsent's views.
 var foundOutputs = []string{
 	"notes", "notes.*", "*", "pg_typeof(notes)", "to_jsonb(notes)", "ROW(notes.*)", "notes::text", "array_agg(notes)",
 	"count(notes)", "json_agg(notes ORDER BY id)", "hstore(notes)", "(notes).a", "a(notes)", "(notes).nothing",
@@ -151,7 +151,7 @@ var foundOutputs = []string{
 	"count(*), a", "$1::int + a", "$1 + a", "a = $1, body = $2", "p = $1", "m = $1", "c = $1", "n = $1", "coalesce(vc, $1)", "$1",
 }
 
-// foundStatements are other statements with a condition that finds rows.
+// foundStatements are other statements, with a placeholder for the condition that finds rows.
 var foundStatements = []string{
 	"SELECT a, body FROM notes WHERE {} GROUP BY id",
 	"SELECT a, count(*) FROM notes WHERE {} GROUP BY id, body ORDER BY m", "SELECT * FROM notes n(x, y) WHERE {}",
@@ -176,10 +176,10 @@ var foundStatements = []string{
 	"SELECT relname, relkind, reltuples, relpages FROM pg_class WHERE relname LIKE '%notes%'",
 }
 
-// The same where few rows of many are found, so that the text has another path and a hint in one twin. Compared are
-// descriptions with the numbers of tables and columns, errors and their positions, and the catalogs' view of the
-// session.
-func TestHowMuchIsReadTellsNothing(t *testing.T) {
+// The same where a statement finds few rows of many, so that the rewritten statement has another path and a hint in one
+// twin. The test compares descriptions with the numbers of tables and columns, errors with their positions, and the
+// session's catalogs.
+func TestEstimatedRowsTellNothing(t *testing.T) {
 	tier.All(t)
 	var statements []string
 	for w, where := range []string{"found @@ 'b'::tsquery", "body LIKE '%lai%'", "a = 5", "a > 3 AND body ILIKE '%A%'", "true"} {
@@ -195,7 +195,7 @@ func TestHowMuchIsReadTellsNothing(t *testing.T) {
 		}
 	}
 	var got [2][]string
-	var signed, sought [2]int
+	var signed, hinted [2]int
 	for i, hidden := range []int{0, 40000} {
 		db := pgtest.Database(t)
 		instance.Exec(t, db, foundSchema+fmt.Sprintf(
@@ -211,13 +211,13 @@ func TestHowMuchIsReadTellsNothing(t *testing.T) {
 		r := rewrite.New(m.Snapshot, m.Policy, rewrite.AutoMode).WithSizes(sizes)
 		names := namesOf(t, db)
 		for _, sql := range statements {
-			got[i] = append(got[i], describedByNames(t, c, sql, names))
+			got[i] = append(got[i], describeByNames(t, c, sql, names))
 			result, refused := r.Rewrite(sql, true)
 			if refused == nil && result.Path == verdict.PathSigned {
 				signed[i]++
 			}
 			if refused == nil && result.UseIndex {
-				sought[i]++
+				hinted[i]++
 			}
 		}
 	}
@@ -226,12 +226,12 @@ func TestHowMuchIsReadTellsNothing(t *testing.T) {
 			t.Errorf("%s\n   %s\n   %s", sql, instance.Truncate(got[0][k]), instance.Truncate(got[1][k]))
 		}
 	}
-	if signed[1] < signed[0]+20 || sought[1] < sought[0]+5 {
-		t.Errorf("of %d statements %d take the signed path, %d have the hint", len(statements), signed, sought)
+	if signed[1] < signed[0]+20 || hinted[1] < hinted[0]+5 {
+		t.Errorf("of %d statements %d take the signed path, %d have the hint", len(statements), signed, hinted)
 	}
 }
 
-// namesOf are the names of relations and types by their numbers.
+// namesOf returns the names of relations and types by their OIDs.
 func namesOf(t *testing.T, db *pgtest.DB) map[uint32]string {
 	t.Helper()
 	names := map[uint32]string{}
@@ -247,16 +247,16 @@ func namesOf(t *testing.T, db *pgtest.DB) map[uint32]string {
 	return names
 }
 
-// describedByNames is what a statement is answered with, and how it is described before.
-func describedByNames(t *testing.T, c *pgconn.PgConn, sql string, names map[uint32]string) string {
+// describeByNames returns the answer to a statement and its description, with names in place of OIDs.
+func describeByNames(t *testing.T, c *pgconn.PgConn, sql string, names map[uint32]string) string {
 	t.Helper()
-	simple := askBeside(c, sql)
+	simpleAnswer := askAndReset(c, sql)
 	if strings.Contains(sql, ";") {
-		return simple
+		return simpleAnswer
 	}
 	d, err := c.Prepare(t.Context(), "", sql, nil)
 	if err != nil {
-		return err.Error() + simple
+		return err.Error() + simpleAnswer
 	}
 	var out strings.Builder
 	values := make([][]byte, len(d.ParamOIDs))
@@ -269,5 +269,5 @@ func describedByNames(t *testing.T, c *pgconn.PgConn, sql string, names map[uint
 			f.TableAttributeNumber, names[f.DataTypeOID], f.TypeModifier, f.DataTypeSize)
 	}
 	r := c.ExecPrepared(t.Context(), "", values, nil, nil).Read()
-	return fmt.Sprint(out.String(), len(r.Rows), r.Err, simple)
+	return fmt.Sprint(out.String(), len(r.Rows), r.Err, simpleAnswer)
 }

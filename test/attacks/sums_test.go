@@ -10,10 +10,10 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Sums overflow. On the signed path, where the rule of a table is a join among others, a sub-select in FROM may be
-// begun because a hidden row has come so far. The twins have some 3,000 rows, all hidden, and only one twin has rows
-// with 123 in column a. The added values are visible, and overflow.
-const summed = `
+// Sums overflow. On the signed path, where a table's rule is joined, PostgreSQL may start a sub-select in FROM because
+// a hidden row has reached the join. The twins' rows are all hidden, and only one twin has rows with a = 123. The added
+// values are visible, and overflow.
+const summedSchema = `
 CREATE TABLE person (id int PRIMARY KEY, consent text NOT NULL);
 INSERT INTO person SELECT g, CASE WHEN g > 0 THEN 'granted' ELSE 'no' END FROM generate_series(0, 3000) g;
 CREATE TABLE big (id int PRIMARY KEY, a int NOT NULL, b int NOT NULL, note text NOT NULL DEFAULT 'n');
@@ -38,7 +38,7 @@ tables:
 views: { totals: {}, totals_by: {} }
 `
 
-var sums = []string{
+var sumStatements = []string{
 	"SELECT max(q.s) FROM big JOIN (SELECT sum(v) AS s, k FROM odd GROUP BY k) q ON q.k = big.b WHERE a = 123",
 	"SELECT max(q.s) FROM big JOIN (SELECT sum(n) AS s, k FROM odd GROUP BY k) q ON q.k = big.b WHERE a = 123",
 	"SELECT count(q.s) FROM big LEFT JOIN (SELECT sum(v) AS s, k FROM odd GROUP BY k) q ON q.k = big.b WHERE a = 123",
@@ -62,31 +62,31 @@ var sums = []string{
 
 func TestSumsOnTheSignedPath(t *testing.T) {
 	tier.All(t)
-	twin := func(value int) instance.Database {
+	newTwin := func(value int) instance.Database {
 		db := pgtest.Database(t)
-		instance.Exec(t, db, summed)
+		instance.Exec(t, db, summedSchema)
 		instance.Exec(t, db, fmt.Sprintf("DELETE FROM big WHERE a = %d", value))
 		instance.Exec(t, db, "VACUUM big, link")
 		return instance.Database{Name: "pair", DB: db, Policy: summedPolicy, SearchPath: []string{"public"}}
 	}
 	for _, mode := range modesOf(instance.SignedViews, instance.Auto, instance.Both) {
 		var got [2][]string
-		for i, d := range []instance.Database{twin(123), twin(124)} {
+		for i, d := range []instance.Database{newTwin(123), newTwin(124)} {
 			proxy := instance.Start(t, mode, d, map[string]string{"user": "me"})
 			c := proxy.Agent(t, "agent", "pair")
-			for _, sql := range sums {
+			for _, sql := range sumStatements {
 				got[i] = append(got[i], sql+"\n"+strings.ReplaceAll(instance.Ask(c, sql).SortedString(), d.DB.Name, "DATABASE"))
 			}
 		}
-		failed := 0
+		failedCount := 0
 		for k := range got[0] {
 			if strings.Contains(got[0][k], "ERROR") {
-				failed++
+				failedCount++
 			}
 			if got[0][k] != got[1][k] {
 				t.Errorf("%s: %s\ntwin:\n%s", mode.Name, got[0][k], got[1][k])
 			}
 		}
-		t.Logf("%s: %d of %d fail", mode.Name, failed, len(sums))
+		t.Logf("%s: %d of %d fail", mode.Name, failedCount, len(sumStatements))
 	}
 }

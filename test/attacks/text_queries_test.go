@@ -11,15 +11,15 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// to_tsquery refuses no query that the leak check takes for plain, whatever its words become. The queries are made of
-// random pieces, also in wrong places.
+// to_tsquery must accept every query that SafeTextQuery calls safe, whatever its words become. The test builds queries
+// of random pieces, also in wrong places.
 func TestPlainTextQueriesAreRead(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	pieces := strings.Fields(`lake rivers the a 2024 _ é ß İstanbul Ⱥ x_1 12e5 | | & & <-> ! ( ( ) ) :* : * <2> ' \ :A - . ,`)
 	pieces = append(pieces, " ", " & ", " | ", "lake | ", "the & ", "!the", "rivers:*", strings.Repeat("Ⱥ", 100))
 	random := rand.New(rand.NewPCG(11, 5))
-	plain, longest := 0, 0
-	for tries := 0; plain < 3000 && tries < 4_000_000; tries++ {
+	safeCount, longest := 0, 0
+	for tries := 0; safeCount < 3000 && tries < 4_000_000; tries++ {
 		var b strings.Builder
 		for range 1 + random.IntN(40) {
 			b.WriteString(pieces[random.IntN(len(pieces))])
@@ -28,18 +28,18 @@ func TestPlainTextQueriesAreRead(t *testing.T) {
 		if !verdict.SafeTextQuery(text) {
 			continue
 		}
-		plain, longest = plain+1, max(longest, len(text))
+		safeCount, longest = safeCount+1, max(longest, len(text))
 		if _, err := conn.Exec(t.Context(),
 			"SELECT s @@ to_tsquery('english', $1), s @@ to_tsquery('simple', $1), s @@ to_tsquery($1) FROM "+
 				"unnest(ARRAY['', 'lake:1 river:2 2024:3', 'a']::tsvector[]) s", text); err != nil {
 			t.Fatalf("%q: %v", text, err)
 		}
 	}
-	t.Logf("%d plain queries, the longest of %d bytes", plain, longest)
-	if plain < 1000 || longest < 50 {
+	t.Logf("%d plain queries, the longest of %d bytes", safeCount, longest)
+	if safeCount < 1000 || longest < 50 {
 		t.Error("they are few, or short")
 	}
-	// The largest of their kind.
+	// the largest queries that are still safe
 	for _, text := range []string{strings.Repeat("a|b&c<->"+strings.Repeat("!", 10), 3) + "a",
 		strings.Repeat("!", 10) + strings.Repeat("("+strings.Repeat("!", 3), 10) + "a" +
 			strings.Repeat(")", 10), strings.Repeat("(", 10) + strings.Repeat("a|", 40) +
@@ -56,8 +56,8 @@ func TestPlainTextQueriesAreRead(t *testing.T) {
 	}
 }
 
-// A text that to_tsquery cannot read tells nothing of hidden rows, in whatever way it is given. The same holds for
-// texts that newer versions refuse, and for what pg_trgm compares within words.
+// An agent searches with texts that to_tsquery cannot parse, in each form in which it can send them. They must answer
+// alike on both twins. The same holds for texts that newer versions refuse, and for pg_trgm's word comparisons.
 func TestTextQueriesOnTheSignedPath(t *testing.T) {
 	tier.All(t)
 	text := []uint32{25}

@@ -14,8 +14,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// unquiet is DDL by which a table is quiet no longer, or a read of it runs something of the owner's.
-var unquiet = []string{
+// userCodeDDL is DDL after which a write or a read of the table runs code of the owner's.
+var userCodeDDL = []string{
 	"CREATE TRIGGER t AFTER UPDATE OR DELETE ON T FOR EACH ROW EXECUTE FUNCTION fire()",
 	"CREATE TRIGGER t AFTER DELETE ON part_of_T FOR EACH ROW EXECUTE FUNCTION fire()",
 	"ALTER TABLE T ADD CHECK (probe(x) IS NOT NULL) NOT VALID",
@@ -24,29 +24,29 @@ var unquiet = []string{
 	"CREATE CAST (enum_of_T AS json) WITH FUNCTION json_of_T(enum_of_T)",
 }
 
-const unquietTable = `CREATE DOMAIN dom_of_T AS int; CREATE TYPE enum_of_T AS ENUM ('a');
+const alteredTableSQL = `CREATE DOMAIN dom_of_T AS int; CREATE TYPE enum_of_T AS ENUM ('a');
 CREATE FUNCTION json_of_T(enum_of_T) RETURNS json LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM public.asks(); RETURN '"a"'; END $$;
 CREATE TABLE T (id int PRIMARY KEY, owner text NOT NULL, x int, note text, ds dom_of_T[] DEFAULT '{1}', e enum_of_T DEFAULT 'a');
 INSERT INTO T SELECT g, 'me', g, 'a' FROM generate_series(1, 20) g;
 CREATE TABLE part_of_T (id int PRIMARY KEY, t int REFERENCES T ON DELETE CASCADE); INSERT INTO part_of_T SELECT g, g FROM generate_series(1, 20) g;`
 
-// unquietOrders are what an agent sends before and after it.
-var unquietOrders = []string{
+// sendOrders are the steps that an agent sends before and after the DDL, which runs where the bar is.
+var sendOrders = []string{
 	"prepare|execute", "BEGIN,prepare|execute,COMMIT", "BEGIN,prepare,execute|execute,COMMIT",
 	"BEGIN,prepare,bind|run,COMMIT", "BEGIN,SELECT 1|query,COMMIT", "BEGIN,PREPARE|EXECUTE,COMMIT",
 	"BEGIN,PREPARE,EXECUTE|EXECUTE,COMMIT", "BEGIN,query|query,COMMIT", "PREPARE,EXECUTE|EXECUTE",
 }
 
-// A statement may be prepared, bound or begun when a table runs no user code. When the table runs some later, the
-// statement runs it only in a hardened plan. Neither the earlier decision nor PostgreSQL's cached plan is used.
-func TestTablesThatGetUserCode(t *testing.T) {
+// A statement is prepared, bound or started while a table runs no user code, and then DDL adds some. The statement must
+// run that code in a hardened plan only. Neither the earlier decision nor PostgreSQL's cached plan may be used.
+func TestUserCodeAddedToPreparedStatements(t *testing.T) {
 	tier.All(t)
 	writes := []string{"DELETE FROM T WHERE id = N RETURNING to_json(e)", "UPDATE T SET x = x + 1 WHERE id = N AND ds <> '{5}'"}
 	type table struct{ name, ddl, order, write string }
 	var tables []table
-	schema, policy := reached+probing, reachedDear
-	for k, ddl := range unquiet {
-		for o, order := range unquietOrders {
+	schema, policy := reachedSchema+probeFunctions, costlyRulePolicy
+	for k, ddl := range userCodeDDL {
+		for o, order := range sendOrders {
 			if !tier.IsPicked(k+o, 6) {
 				continue
 			}
@@ -57,8 +57,8 @@ func TestTablesThatGetUserCode(t *testing.T) {
 			} else if k != 0 {
 				write = writes[1]
 			}
-			tables = append(tables, table{name, called(ddl, name), order, called(write, name)})
-			schema += called(unquietTable, name)
+			tables = append(tables, table{name, withTableName(ddl, name), order, withTableName(write, name)})
+			schema += withTableName(alteredTableSQL, name)
 			policy += "  " + name +
 				": { rows: [ { own: { column: owner, is: user } } ], write: { commands: [update, delete], accept: [references, values, conflicts] } }\n"
 		}
@@ -69,38 +69,38 @@ func TestTablesThatGetUserCode(t *testing.T) {
 		instance.Database{Name: "pair", DB: db, Policy: policy, SearchPath: []string{"public"}}, map[string]string{"user": "me"})
 	owner := instance.ConnectSuperuser(t, db)
 	instance.Ask(owner, "SET lock_timeout = '100ms'") // the agent may hold locks
-	made := 0
+	altered := 0
 	for _, table := range tables {
 		c := proxy.Agent(t, "agent", "pair")
-		before, after, _ := strings.Cut(table.order, "|")
+		stepsBefore, stepsAfter, _ := strings.Cut(table.order, "|")
 		n, answers := 1, ""
-		steps := func(all string) {
+		runSteps := func(all string) {
 			for step := range strings.SplitSeq(all, ",") {
 				n++
-				answers += "\n   " + step + " " + unquietStep(t, c, step, table.write, n)
+				answers += "\n   " + step + " " + runStep(t, c, step, table.write, n)
 			}
 		}
-		steps(before)
+		runSteps(stepsBefore)
 		if instance.Ask(owner, table.ddl).Err == "" {
-			made++
+			altered++
 		}
-		steps(after)
+		runSteps(stepsAfter)
 		instance.Close(c)
 		if strings.Contains(answers, "22012") {
 			t.Errorf("%s: %s %s%s", table.ddl, table.order, table.write, answers)
 		}
 	}
-	if made < len(tables)/3 {
-		t.Errorf("%d of %d tables were altered", made, len(tables))
+	if altered < len(tables)/3 {
+		t.Errorf("%d of %d tables were altered", altered, len(tables))
 	}
 }
 
-func unquietStep(t *testing.T, c *pgconn.PgConn, step, write string, n int) string {
+func runStep(t *testing.T, c *pgconn.PgConn, step, write string, n int) string {
 	t.Helper()
-	with := func(value string) string { return strings.Replace(write, " N", " "+value, 1) }
+	withID := func(value string) string { return strings.Replace(write, " N", " "+value, 1) }
 	switch step {
 	case "prepare":
-		_, err := c.Prepare(t.Context(), "s", with("$1"), nil)
+		_, err := c.Prepare(t.Context(), "s", withID("$1"), nil)
 		return fmt.Sprint(err)
 	case "execute":
 		r := c.ExecPrepared(t.Context(), "s", [][]byte{fmt.Append(nil, n)}, nil, nil).Read()
@@ -139,9 +139,9 @@ func unquietStep(t *testing.T, c *pgconn.PgConn, step, write string, n int) stri
 			}
 		}
 	case "query":
-		return instance.Ask(c, with(fmt.Sprint(n))).SortedString()
+		return instance.Ask(c, withID(fmt.Sprint(n))).SortedString()
 	case "PREPARE":
-		return instance.Ask(c, "PREPARE p (int) AS "+with("$1")).SortedString()
+		return instance.Ask(c, "PREPARE p (int) AS "+withID("$1")).SortedString()
 	case "EXECUTE":
 		return instance.Ask(c, fmt.Sprintf("EXECUTE p (%d)", n)).SortedString()
 	}

@@ -10,66 +10,66 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// A table that agents write, and big; neither runs code of the owner's then.
-const quietTable = `ALTER TABLE big DROP COLUMN co; CREATE TABLE aim (id int PRIMARY KEY, owner text NOT NULL, x int, note text);
+// plainTablesSQL has a table that agents write, and alters big so that neither runs code of the owner's.
+const plainTablesSQL = `ALTER TABLE big DROP COLUMN co; CREATE TABLE aim (id int PRIMARY KEY, owner text NOT NULL, x int, note text);
 INSERT INTO aim VALUES (1, 'me', 1, 'a'), (2, 'me', 0, 'b'), (3, 'other', 2, 'c');`
 
-const quietPolicy = "  aim: { rows: [ { own: { column: owner, is: user } } ], write: { commands: [update, delete] } }\n"
+const plainTablesPolicy = "  aim: { rows: [ { own: { column: owner, is: user } } ], write: { commands: [update, delete] } }\n"
 
-// asWrites are writes that ask what a SELECT asks.
-func asWrites(sql string) (out []string) {
+// writesWithSameCondition returns writes that evaluate the conditions of a SELECT.
+func writesWithSameCondition(sql string) (out []string) {
 	if !strings.HasPrefix(sql, "SELECT ") && !strings.HasPrefix(sql, "WITH ") {
 		return nil
 	}
-	if condition, is := strings.CutPrefix(sql, hidden); is {
+	if condition, ok := strings.CutPrefix(sql, hidden); ok {
 		out = append(out, "UPDATE big SET note = 'q' WHERE a BETWEEN 123 AND 123 AND "+condition,
 			"DELETE FROM big WHERE a BETWEEN 123 AND 123 AND "+condition+" RETURNING id")
 	}
-	if from, is := strings.CutPrefix(sql, "SELECT count(*) FROM "); is && !strings.Contains(sql, "GROUP BY") {
+	if from, ok := strings.CutPrefix(sql, "SELECT count(*) FROM "); ok && !strings.Contains(sql, "GROUP BY") {
 		out = append(out, "UPDATE aim SET note = 'f' FROM "+from, "DELETE FROM aim USING "+from+" RETURNING aim.id")
 	}
 	return append(out, "UPDATE aim SET note = 's' WHERE EXISTS ("+sql+")",
 		"UPDATE aim SET note = ARRAY("+sql+")::text", "DELETE FROM aim WHERE x = 9 OR EXISTS ("+sql+") RETURNING EXISTS ("+sql+")")
 }
 
-// A condition of a write tells of hidden rows what the same condition of a SELECT does: nothing, with a hardened plan
-// or without.
-func TestWritesAskAsReadsDo(t *testing.T) {
+// A condition of a write must reveal no more of hidden rows than the same condition of a SELECT does: nothing, with a
+// hardened plan or without.
+func TestConditionsOfWritesTellNothing(t *testing.T) {
 	tier.All(t)
 	for m, mode := range modesOf(instance.Auto, instance.Both) {
-		unhardened, asked := 0, 0
-		for k, f := range reachedBy {
-			if pgtest.Binaries().Major < f.least || !tier.IsPicked(m+k, 36) || strings.Contains(f.sql, "fcomp") {
+		unhardened, writeCount := 0, 0
+		for k, f := range reachCases {
+			if pgtest.Binaries().Major < f.minVersion || !tier.IsPicked(m+k, 36) || strings.Contains(f.sql, "fcomp") {
 				continue
 			}
 			var statements []string
 			for _, sql := range f.statements {
-				statements = append(statements, asWrites(sql)...)
+				statements = append(statements, writesWithSameCondition(sql)...)
 			}
 			if len(statements) == 0 {
 				continue
 			}
 			statements = append(statements, "SELECT id, x, note FROM aim ORDER BY id", "SELECT id, note FROM big ORDER BY id")
 			t.Run(fmt.Sprintf("%s, %s", f.name, mode.Name), func(t *testing.T) {
-				got, judged := askReached(t, mode, reachedDear+quietPolicy+f.policy, quietTable+f.sql, f.after, f.end, statements)
+				got, decisions := askTwins(t, mode, costlyRulePolicy+plainTablesPolicy+f.policy, plainTablesSQL+f.sql, f.afterSQL, f.twinSQL, statements)
 				for k, sql := range statements {
 					if got[0][k] != got[1][k] {
-						t.Errorf("%s {%s}\n   %s\n   %s", sql, judged[k], instance.OneLine(got[0][k]), instance.OneLine(got[1][k]))
+						t.Errorf("%s {%s}\n   %s\n   %s", sql, decisions[k], instance.OneLine(got[0][k]), instance.OneLine(got[1][k]))
 					}
-					if strings.HasSuffix(judged[k], "hardened: ") {
+					if strings.HasSuffix(decisions[k], "hardened: ") {
 						unhardened++
 					}
-					asked++
+					writeCount++
 				}
 			})
 		}
-		t.Logf("%s: %d writes, %d of them unhardened", mode.Name, asked, unhardened)
+		t.Logf("%s: %d writes, %d of them unhardened", mode.Name, writeCount, unhardened)
 	}
 }
 
-// A query in an owner's function, with the rights of the writer, fails where it comes to a hidden row that the first
-// twin has.
-const probing = `
+// probeFunctions are functions of the owner's with a query that runs with the writer's rights. The query fails if it
+// reaches the hidden row that the first twin has.
+const probeFunctions = `
 CREATE FUNCTION asks() RETURNS void LANGUAGE plpgsql AS $$ BEGIN IF row_security_active('public.big') THEN EXECUTE 'SELECT FROM public.big ` +
 	`WHERE a BETWEEN 123 AND 123 AND b = (SELECT 1 / min(s.n) FROM public.small s)'; END IF; END $$;
 CREATE FUNCTION probe(n int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM public.asks(); RETURN n; END $$;
@@ -92,8 +92,9 @@ CREATE EXTENSION cube; CREATE EXTENSION earthdistance;
 CREATE OR REPLACE FUNCTION earth() RETURNS float8 LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN PERFORM public.asks(); RETURN 6378168; END $$;
 `
 
-// byOwner are tables whose writes run some code of the owner's. Each has further DDL, and the statements that write it.
-var byOwner = []struct {
+// ownersCodeTables are tables whose writes run some code of the owner's. Each has further DDL, and the statements that
+// write it.
+var ownersCodeTables = []struct {
 	name, columns, sql string
 	policy             string // the section write of the table's policy
 	statements         []string
@@ -163,28 +164,28 @@ var byOwner = []struct {
 			"UPDATE T SET ls = (SELECT array_agg(n) FROM small) WHERE id = 1"}},
 }
 
-// A write that runs the owner's code gets a hardened plan, and tells nothing. A write that runs none is planned as a
-// read.
+// A write that runs the owner's code must get a hardened plan and reveal nothing. A write that runs none must be
+// planned like a read.
 func TestOwnersCodeInWritesTellsNothing(t *testing.T) {
 	tier.All(t)
-	schema, policy := probing, reachedDear
+	schema, policy := probeFunctions, costlyRulePolicy
 	var statements []string
-	add := func(name, columns, sql, write string, ask []string) {
+	addTable := func(name, columns, sql, write string, ask []string) {
 		schema += "CREATE TABLE " + name + " (id int PRIMARY KEY, owner text NOT NULL, x int, note text" + columns +
-			"); INSERT INTO " + name + " (id, owner, x, note) VALUES (1, 'me', 1, 'a'), (2, 'other', 2, 'b');" + tableNamed(sql, name) + ";"
+			"); INSERT INTO " + name + " (id, owner, x, note) VALUES (1, 'me', 1, 'a'), (2, 'other', 2, 'b');" + withTable(sql, name) + ";"
 		if write != "" {
 			write = ", " + write
 		}
 		policy += "  " + name + ": { rows: [ { own: { column: owner, is: user } } ], write: { commands: [update, delete]" + write + " } }\n"
 		for _, sql := range ask {
-			statements = append(statements, tableNamed(sql, name))
+			statements = append(statements, withTable(sql, name))
 		}
 	}
-	for _, c := range byOwner {
-		add(c.name, c.columns, c.sql, c.policy, c.statements)
+	for _, c := range ownersCodeTables {
+		addTable(c.name, c.columns, c.sql, c.policy, c.statements)
 	}
-	plain := len(statements)
-	add("nothing", ", at timestamptz",
+	firstPlain := len(statements)
+	addTable("nothing", ", at timestamptz",
 		"CREATE FUNCTION stamp() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.at = now(); RETURN NEW; END $$; "+
 			"CREATE TRIGGER s BEFORE UPDATE ON T FOR EACH ROW EXECUTE FUNCTION stamp(); CREATE TRIGGER t BEFORE "+
 			"INSERT ON T FOR EACH ROW EXECUTE FUNCTION fire(); CREATE TABLE part_of_T (id int PRIMARY KEY, t int "+
@@ -194,34 +195,34 @@ func TestOwnersCodeInWritesTellsNothing(t *testing.T) {
 			"UPDATE T SET (note, x) = (SELECT 'y', n FROM small WHERE n = 3) WHERE note ~ 'x' RETURNING id, 1 / x",
 			"DELETE FROM T WHERE id = 1 RETURNING note"})
 	for _, mode := range modesOf(instance.Auto, instance.Both) {
-		got, judged := askReached(t, mode, policy, schema, "", "", statements)
+		got, decisions := askTwins(t, mode, policy, schema, "", "", statements)
 		for k, sql := range statements {
 			if got[0][k] != got[1][k] {
-				t.Errorf("%s: %s {%s}\n   %s\n   %s", mode.Name, sql, judged[k], instance.OneLine(got[0][k]), instance.OneLine(got[1][k]))
+				t.Errorf("%s: %s {%s}\n   %s\n   %s", mode.Name, sql, decisions[k], instance.OneLine(got[0][k]), instance.OneLine(got[1][k]))
 			}
 			if strings.Contains(got[0][k], "ERROR 42") || strings.Contains(got[0][k], "ERROR 0A000") || strings.Contains(got[0][k], "ERROR XX000") {
 				t.Errorf("%s: %s is not asked: %s", mode.Name, sql, instance.OneLine(got[0][k]))
 			}
-			if unhardened := strings.HasSuffix(judged[k], "hardened: "); unhardened != (k >= plain) {
-				t.Errorf("%s: %s {%s}", mode.Name, sql, judged[k])
+			if unhardened := strings.HasSuffix(decisions[k], "hardened: "); unhardened != (k >= firstPlain) {
+				t.Errorf("%s: %s {%s}", mode.Name, sql, decisions[k])
 			}
 		}
 	}
 }
 
-// tableNamed puts the name of a table in the place of T.
-func tableNamed(sql, name string) string {
+// withTable replaces the name T in a statement by a table's name.
+func withTable(sql, name string) string {
 	return strings.NewReplacer(" T ", " "+name+" ", "of_T", "of_"+name).Replace(sql)
 }
 
-// PostgreSQL runs some functions of other roles by itself, to compare values or to convert them. They run in a hardened
-// plan as well, and see no signed text.
+// PostgreSQL calls some functions of other roles implicitly, to compare values or to convert them. Statements that need
+// them must get a hardened plan, and the functions must not see the signature.
 func TestImplicitComparisonsTellNothing(t *testing.T) {
 	tier.All(t)
-	const schema = probing + `CREATE TABLE q (id int PRIMARY KEY, owner text NOT NULL, g grade, gs grade[], s spans, c code);
+	const schema = probeFunctions + `CREATE TABLE q (id int PRIMARY KEY, owner text NOT NULL, g grade, gs grade[], s spans, c code);
 INSERT INTO q VALUES (1, 'me', 'low', '{low,high}', '[1,2]', 'c1'), (3, 'me', 'high', '{high,low}', '[1,3]', 'c2'), (2, 'other', 'low', '{low}', '[1,4]', 'c1');
 CREATE TABLE w (id int PRIMARY KEY, owner text NOT NULL, c code, b bigint); INSERT INTO w VALUES (1, 'me', 'c1', 1), (2, 'me', 'c1', 2);`
-	policy := reachedDear + "  q: { rows: [ { own: { column: owner, is: user } } ] }\n  w: { rows: [ { own: { " +
+	policy := costlyRulePolicy + "  q: { rows: [ { own: { column: owner, is: user } } ] }\n  w: { rows: [ { own: { " +
 		"column: owner, is: user } } ], write: { commands: [delete] } }\n"
 	statements := []string{
 		"SELECT id FROM q WHERE gs < '{high,high}'", "SELECT id FROM q ORDER BY gs", "SELECT DISTINCT gs FROM q",
@@ -232,13 +233,13 @@ CREATE TABLE w (id int PRIMARY KEY, owner text NOT NULL, c code, b bigint); INSE
 		"SELECT id FROM q LIMIT (SELECT c FROM w LIMIT 1)", "SELECT abs('c1'::code)", "DELETE FROM w WHERE b = c AND id = 2",
 	}
 	for _, mode := range modesOf(instance.Auto, instance.Both) {
-		got, judged := askReached(t, mode, policy, schema, "", "", statements)
+		got, decisions := askTwins(t, mode, policy, schema, "", "", statements)
 		for k, sql := range statements {
 			if got[0][k] != got[1][k] || strings.HasPrefix(got[0][k], "ERROR") {
-				t.Errorf("%s: %s {%s}\n   %s\n   %s", mode.Name, sql, judged[k], instance.OneLine(got[0][k]), instance.OneLine(got[1][k]))
+				t.Errorf("%s: %s {%s}\n   %s\n   %s", mode.Name, sql, decisions[k], instance.OneLine(got[0][k]), instance.OneLine(got[1][k]))
 			}
-			if strings.HasSuffix(judged[k], "hardened: ") || strings.HasPrefix(judged[k], "signed") {
-				t.Errorf("%s: %s {%s}", mode.Name, sql, judged[k])
+			if strings.HasSuffix(decisions[k], "hardened: ") || strings.HasPrefix(decisions[k], "signed") {
+				t.Errorf("%s: %s {%s}", mode.Name, sql, decisions[k])
 			}
 		}
 	}

@@ -62,8 +62,8 @@ tables:
     columns: { id: allow, quantity: allow, code: allow, share: allow, number: allow, label: allow }
 `
 
-// A column that is computed when it is read may fail on a hidden row, with the row's value in its error. So it is
-// computed for visible rows only, by whichever path.
+// A virtual column may fail when it is computed for a hidden row, with the row's value in the error. It must be
+// computed for visible rows only, by either path.
 func TestVirtualColumns(t *testing.T) {
 	tier.All(t)
 	instance.RequireServerVersion(t, 18)
@@ -76,9 +76,9 @@ func TestVirtualColumns(t *testing.T) {
 	for _, mode := range modesOf(instance.Both, instance.Auto, instance.SignedViews) {
 		one, two := database(""), database(virtualHidden)
 		proxies := []*instance.Proxy{instance.Start(t, mode, one, attributes), instance.Start(t, mode, two, attributes)}
-		first, second := proxies[0].Agent(t, "agent", one.Name), proxies[1].Agent(t, "agent", two.Name)
+		agentOne, agentTwo := proxies[0].Agent(t, "agent", one.Name), proxies[1].Agent(t, "agent", two.Name)
 		for sql := range strings.Lines(virtualStatements) {
-			want, got := instance.AskCopy(first, sql), instance.AskCopy(second, sql)
+			want, got := instance.AskCopy(agentOne, sql), instance.AskCopy(agentTwo, sql)
 			if want.Err != "" || got.SortedString() != want.SortedString() {
 				t.Errorf("%s: %s\nwithout failing rows:\n%s\nwith:\n%s", mode.Name, sql, instance.Truncate(want.SortedString()), instance.Truncate(got.SortedString()))
 			}

@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The twins differ in the hidden doc 1000, which the first has.
-const waitedFor = `CREATE EXTENSION pg_trgm;
+// The twins differ in the hidden doc 1000, which only the first twin has.
+const waitSchema = `CREATE EXTENSION pg_trgm;
 CREATE TABLE person (id int PRIMARY KEY, agreed text NOT NULL);
 INSERT INTO person SELECT g, CASE WHEN g < 3 THEN 'yes' ELSE 'no' END FROM generate_series(0, 4) g;
 CREATE TABLE doc (id int PRIMARY KEY, person int NOT NULL REFERENCES person, title text, body text, n int, owner text NOT NULL DEFAULT 'me', place int,
@@ -25,7 +25,7 @@ INSERT INTO part SELECT g, 1 + g % 300, 'w' || g % 9 FROM generate_series(1, 400
 CREATE TABLE plain (id int PRIMARY KEY, note text); INSERT INTO plain VALUES (1, 'a');
 `
 
-const waitedForHidden = "INSERT INTO doc (id, person, title, body, n, place) VALUES (1000, 3, 'title 7', 'a " +
+const hiddenDocRow = "INSERT INTO doc (id, person, title, body, n, place) VALUES (1000, 3, 'title 7', 'a " +
 	"lake', 7, 7); INSERT INTO part VALUES (1000, 1000, 'w1');"
 
 const waitingPolicy = `version: 1
@@ -37,8 +37,8 @@ tables:
   plain: { rows: [ open ], write: { commands: [update] } }
 `
 
-// Changes of the hidden row by another transaction that has not committed.
-var otherwise = []string{
+// concurrentChanges change the hidden row in another transaction that has not committed.
+var concurrentChanges = []string{
 	"SELECT FROM doc WHERE id = 1000 FOR UPDATE",
 	"SELECT FROM doc WHERE id = 1000 FOR KEY SHARE",
 	"UPDATE doc SET n = n + 1, body = 'a lake again' WHERE id = 1000",
@@ -69,21 +69,22 @@ var waitingWrites = []string{
 	"WITH q AS (SELECT id FROM doc WHERE n = 7 FOR UPDATE) UPDATE doc SET body = 'y' FROM q WHERE q.id = doc.id RETURNING doc.id",
 }
 
-// A row that is hidden keeps no write waiting, and no write waits for it.
+// Another transaction has locked or changed a hidden row. No write of an agent may wait for it, and the answers must be
+// as if the row did not exist.
 func TestNoWriteWaitsForHiddenRows(t *testing.T) {
 	tier.All(t)
 	for _, mode := range modesOf(instance.Auto, instance.Both) {
 		var got [2][]string
-		var asked []string
-		for i, hidden := range []string{waitedForHidden, ""} {
+		var askedStatements []string
+		for i, hidden := range []string{hiddenDocRow, ""} {
 			db := pgtest.Database(t)
-			instance.Exec(t, db, waitedFor+hidden+"ANALYZE;")
+			instance.Exec(t, db, waitSchema+hidden+"ANALYZE;")
 			d := instance.Database{Name: "pair", DB: db, Policy: waitingPolicy, SearchPath: []string{"public"}}
 			c := instance.Start(t, mode, d, map[string]string{"user": "me"}).Agent(t, "agent", "pair")
 			other := instance.ConnectSuperuser(t, db)
 			instance.Ask(c, "SET lock_timeout = '300ms'")
 			for _, level := range []string{"READ COMMITTED", "REPEATABLE READ"} {
-				for n, change := range otherwise {
+				for n, change := range concurrentChanges {
 					instance.Ask(other, "BEGIN")
 					if a := instance.Ask(other, change); a.Err != "" {
 						t.Fatal(change, a.Err)
@@ -93,27 +94,28 @@ func TestNoWriteWaitsForHiddenRows(t *testing.T) {
 							continue
 						}
 						if i == 0 {
-							asked = append(asked, level+": "+change+": "+write)
+							askedStatements = append(askedStatements, level+": "+change+": "+write)
 						}
-						got[i] = append(got[i], askApart(c, level, write))
+						got[i] = append(got[i], askInTransaction(c, level, write))
 					}
 					instance.Ask(other, "ROLLBACK")
 				}
 			}
 		}
-		for k := range asked {
+		for k := range askedStatements {
 			if got[0][k] != got[1][k] {
-				t.Errorf("%s: %s\n   %s\n   %s", mode.Name, asked[k], instance.OneLine(got[0][k]), instance.OneLine(got[1][k]))
+				t.Errorf("%s: %s\n   %s\n   %s", mode.Name, askedStatements[k], instance.OneLine(got[0][k]), instance.OneLine(got[1][k]))
 			}
 			if strings.Contains(got[0][k], "55P03") {
-				t.Errorf("%s: %s waits", mode.Name, asked[k])
+				t.Errorf("%s: %s waits", mode.Name, askedStatements[k])
 			}
 		}
 	}
 }
 
-// askApart asks in a transaction of its own. The transaction is committed, which runs deferred checks.
-func askApart(c *pgconn.PgConn, level, sql string) string {
+// askInTransaction sends a statement in a transaction of its own. It commits an UPDATE, which runs deferred checks, and
+// rolls others back.
+func askInTransaction(c *pgconn.PgConn, level, sql string) string {
 	instance.Ask(c, "BEGIN ISOLATION LEVEL "+level)
 	out := instance.Ask(c, sql).SortedString()
 	if strings.HasPrefix(sql, "UPDATE") {

@@ -13,7 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-const besideSchema = reached + `
+const besideSchema = reachedSchema + `
 CREATE EXTENSION pg_trgm;
 CREATE TABLE memo (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), owner text NOT NULL, title text NOT NULL, n int, body text,
   UNIQUE (owner, title), CHECK (n IS NULL OR n < 1000));
@@ -50,9 +50,9 @@ var besideRules = []string{
 	"{ own: { column: owner, is: user } }",
 }
 
-// besidePlaces are writes with reads beside them, what is stored and views, each with a condition that only the hidden
-// row comes to.
-var besidePlaces = []string{
+// besideStatements are writes with reads beside them, and reads of views and materialized views. Each has a condition
+// that only the hidden row reaches.
+var besideStatements = []string{
 	"WITH d AS (DELETE FROM big WHERE a BETWEEN 123 AND 123 AND {} RETURNING a, t) SELECT * FROM d",
 	"WITH u AS (UPDATE big SET note = 'u' WHERE a BETWEEN 123 AND 123 AND {} RETURNING a, t) SELECT count(*) FROM u",
 	"WITH u AS (UPDATE big SET note = t || ({})::text WHERE a BETWEEN 123 AND 123 RETURNING a) SELECT count(*) FROM u",
@@ -105,12 +105,12 @@ var besidePlaces = []string{
 		"FROM big) SELECT count(*), (SELECT count(*) FROM d) FROM q WHERE a BETWEEN 123 AND 123 AND e",
 }
 
-var besideFails = []string{
+var besideConditions = []string{
 	"1 / (a - 123) IS NULL", "t::int > 5", "to_date(t, 'YYYY-MM-DD') IS NULL", "t ~ repeat('(', a - 122)",
 	"m::bigint = 5", "i8 + 9223372036854775807 > 5", "b = 1 / (SELECT min(n) FROM small)", "(ARRAY[t]::text[])::int[] IS NULL", "t LIKE '%ecre%'",
 }
 
-// besideCopies are what is copied in.
+// besideCopies are COPY statements, each with the data to copy in.
 var besideCopies = [][2]string{
 	{"COPY memo (title, n) FROM STDIN", "theirs\t5\ncopied\t6\n"}, {"COPY memo (title, n) FROM STDIN", "mine\t5\n"}, {
 		"COPY memo (title, n) FROM STDIN", "c2\t5000\n"}, {"COPY memo (title, n) FROM STDIN", "c3\tx\n"},
@@ -119,19 +119,19 @@ var besideCopies = [][2]string{
 		"COPY mv (a) FROM STDIN", "5\n"}, {"COPY memo (title) FROM STDIN WHERE EXISTS (SELECT FROM big WHERE a = 123)", "w\n"},
 }
 
-// Statements that write with reads beside them, views, stored values, cursors and COPY tell twins of a hidden row
-// nothing. This holds whichever hint an agent puts in front, and they leave the same rows.
+// An agent sends writes with reads beside them, and uses views, materialized views, cursors and COPY, with a hint in
+// front or without. The twins must answer alike, and have the same visible rows afterwards.
 func TestWritesWithReadsTellNothing(t *testing.T) {
 	tier.All(t)
 	var statements []string
-	for p, place := range besidePlaces {
-		for f, fails := range besideFails {
+	for p, place := range besideStatements {
+		for f, condition := range besideConditions {
 			if !strings.Contains(place, "{}") {
 				statements = append(statements, place)
 				break
 			}
 			if tier.IsPicked(p+f, 6) {
-				statements = append(statements, strings.ReplaceAll(place, "{}", fails))
+				statements = append(statements, strings.ReplaceAll(place, "{}", condition))
 			}
 		}
 	}
@@ -155,10 +155,10 @@ func TestWritesWithReadsTellNothing(t *testing.T) {
 					for _, hint := range []string{"", predicate.UseIndexHint} {
 						c := proxy.Agent(t, "agent", "pair")
 						for _, sql := range statements {
-							got[i] = append(got[i], askBeside(c, hint+sql))
+							got[i] = append(got[i], askAndReset(c, hint+sql))
 						}
-						for _, in := range besideCopies {
-							tag, err := c.CopyFrom(t.Context(), strings.NewReader(in[1]), in[0])
+						for _, copyIn := range besideCopies {
+							tag, err := c.CopyFrom(t.Context(), strings.NewReader(copyIn[1]), copyIn[0])
 							got[i] = append(got[i], fmt.Sprint(tag, err))
 						}
 					}
@@ -166,12 +166,12 @@ func TestWritesWithReadsTellNothing(t *testing.T) {
 				answered := 0
 				for k := range got[0] {
 					n := k % (len(got[0]) / 2)
-					what := "a COPY"
+					statement := "a COPY"
 					if n < len(statements) {
-						what = statements[n]
+						statement = statements[n]
 					}
 					if got[0][k] != got[1][k] {
-						t.Errorf("%s\n   %s\n   %s", what, instance.OneLine(got[0][k]), instance.OneLine(got[1][k]))
+						t.Errorf("%s\n   %s\n   %s", statement, instance.OneLine(got[0][k]), instance.OneLine(got[1][k]))
 					}
 					if !strings.Contains(got[0][k], "ERROR") {
 						answered++
@@ -185,8 +185,8 @@ func TestWritesWithReadsTellNothing(t *testing.T) {
 	}
 }
 
-// askBeside asks a statement, and leaves nothing open behind it.
-func askBeside(c *pgconn.PgConn, sql string) string {
+// askAndReset sends a statement, and then ends its transaction and deallocates what it has prepared.
+func askAndReset(c *pgconn.PgConn, sql string) string {
 	if strings.Contains(sql, "COPY ") {
 		return instance.AskCopy(c, sql).SortedString()
 	}

@@ -1,4 +1,5 @@
-// Package authority makes certificates for tests: authorities, and what they sign. It has the standard library only.
+// Package authority makes certificates for tests: certificate authorities, and certificates that they sign. It imports
+// the standard library only.
 package authority
 
 import (
@@ -23,19 +24,20 @@ type Authority struct {
 	Key         *ecdsa.PrivateKey
 }
 
-// New makes an authority that another one has signed, or itself for nil.
-func New(t testing.TB, name string, by *Authority, until time.Time) *Authority {
+// New makes a certificate authority whose certificate by has signed; nil: it signs its own.
+func New(t testing.TB, name string, signer *Authority, until time.Time) *Authority {
 	t.Helper()
 	a := &Authority{&x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotAfter: until,
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}, newKey(t)}
-	if by == nil {
-		by = a
+	if signer == nil {
+		signer = a
 	}
-	a.Certificate = by.sign(t, a.Certificate, a.Key)
+	a.Certificate = signer.sign(t, a.Certificate, a.Key)
 	return a
 }
 
-// Issue makes a client's certificate of an hour with this Common Name, which edit may change before it is signed.
+// Issue makes a client's certificate with this Common Name, valid for an hour. The functions edit may change it before
+// it is signed.
 func (a *Authority) Issue(t testing.TB, name string, edit ...func(*x509.Certificate)) *tls.Certificate {
 	t.Helper()
 	template := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour),
@@ -48,13 +50,13 @@ func (a *Authority) Issue(t testing.TB, name string, edit ...func(*x509.Certific
 	return &tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: key, Leaf: leaf}
 }
 
-// ForServer makes of a client's certificate one of a server on this machine.
+// ForServer turns a client's certificate into one for a server on this machine.
 func ForServer(c *x509.Certificate) {
 	c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	c.DNSNames, c.IPAddresses = []string{"localhost"}, []net.IP{net.IPv4(127, 0, 0, 1)}
 }
 
-// Pool returns a pool with the authority alone.
+// Pool returns a pool with this authority only.
 func (a *Authority) Pool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.Certificate)

@@ -35,7 +35,7 @@ tables:
   events: { rows: [ { own: { column: owner, is: user } } ] }
 `
 
-// storm is what owners do again and again, each statement by itself. # is a number of the owner's own.
+// storm is a list of statements that owners execute again and again. # stands for the owner's number.
 type storm struct {
 	name  string
 	pause time.Duration // the pause of each owner between two steps
@@ -66,15 +66,15 @@ var storms = []storm{
 	}},
 }
 
-// seen is what agents have seen of a storm.
-type seen struct {
+// agentCounts counts what agents notice during a storm.
+type agentCounts struct {
 	mu                        sync.Mutex
 	statements, logins, steps int
 	refused                   map[string]int // how many requests were refused, by kind and SQLSTATE
-	took                      []time.Duration
+	lookupTimes               []time.Duration
 }
 
-func (s *seen) note(what string, took time.Duration, err error) {
+func (s *agentCounts) count(request string, took time.Duration, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -84,30 +84,30 @@ func (s *seen) note(what string, took time.Duration, err error) {
 		if errors.As(err, &pg) {
 			code = pg.Code
 		}
-		s.refused[what+" "+code]++
-	case what == "lookup":
-		s.took = append(s.took, took)
+		s.refused[request+" "+code]++
+	case request == "lookup":
+		s.lookupTimes = append(s.lookupTimes, took)
 	}
-	if what == "login" {
+	if request == "login" {
 		s.logins++
 	} else {
 		s.statements++
 	}
 }
 
-// at is a quantile of the lookups.
-func (s *seen) at(q float64) time.Duration {
-	if len(s.took) == 0 {
+// quantile returns the q-quantile of the times that lookups took.
+func (s *agentCounts) quantile(q float64) time.Duration {
+	if len(s.lookupTimes) == 0 {
 		return 0
 	}
-	slices.Sort(s.took)
-	return s.took[min(int(q*float64(len(s.took))), len(s.took)-1)]
+	slices.Sort(s.lookupTimes)
+	return s.lookupTimes[min(int(q*float64(len(s.lookupTimes))), len(s.lookupTimes)-1)]
 }
 
-func (s *seen) String() string {
+func (s *agentCounts) String() string {
 	var out []string
-	for _, what := range slices.Sorted(maps.Keys(s.refused)) {
-		out = append(out, fmt.Sprintf("%d × %s", s.refused[what], what))
+	for _, request := range slices.Sorted(maps.Keys(s.refused)) {
+		out = append(out, fmt.Sprintf("%d × %s", s.refused[request], request))
 	}
 	if len(out) == 0 {
 		return "none"
@@ -115,24 +115,24 @@ func (s *seen) String() string {
 	return strings.Join(out, ", ")
 }
 
-// during lets agents ask while two owners go through the steps of a storm, for so long.
-func during(t *testing.T, proxy *instance.Proxy, db *pgtest.DB, s storm, lasts time.Duration) *seen {
+// runStorm lets agents send statements while two owners execute the steps of a storm, for so long.
+func runStorm(t *testing.T, proxy *instance.Proxy, db *pgtest.DB, s storm, duration time.Duration) *agentCounts {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), lasts)
+	ctx, cancel := context.WithTimeout(t.Context(), duration)
 	defer cancel()
-	out := &seen{refused: map[string]int{}}
-	var all sync.WaitGroup
+	counts := &agentCounts{refused: map[string]int{}}
+	var running sync.WaitGroup
 	for owner := range 2 {
 		conn := instance.ConnectSuperuser(t, db)
-		all.Go(func() {
+		running.Go(func() {
 			for i := 0; ctx.Err() == nil && len(s.steps) > 0; i++ {
 				sql := strings.ReplaceAll(s.steps[i%len(s.steps)], "#", strconv.Itoa(owner+1))
 				if _, err := conn.Exec(context.WithoutCancel(ctx), sql).ReadAll(); err != nil {
 					t.Errorf("%s: %v", sql, err)
 				}
-				out.mu.Lock()
-				out.steps++
-				out.mu.Unlock()
+				counts.mu.Lock()
+				counts.steps++
+				counts.mu.Unlock()
 				time.Sleep(s.pause)
 			}
 		})
@@ -142,11 +142,11 @@ func during(t *testing.T, proxy *instance.Proxy, db *pgtest.DB, s storm, lasts t
 		if _, err := agent.Prepare(ctx, "one", "SELECT name FROM people WHERE id = $1", nil); err != nil {
 			t.Fatal(err)
 		}
-		all.Go(func() {
+		running.Go(func() {
 			for i := 0; ctx.Err() == nil; i++ {
-				began := time.Now()
+				start := time.Now()
 				r := agent.ExecPrepared(context.WithoutCancel(ctx), "one", [][]byte{[]byte(strconv.Itoa(1 + i%20000))}, nil, nil).Read()
-				out.note("lookup", time.Since(began), r.Err)
+				counts.count("lookup", time.Since(start), r.Err)
 				if agent.IsClosed() {
 					return
 				}
@@ -154,15 +154,15 @@ func during(t *testing.T, proxy *instance.Proxy, db *pgtest.DB, s storm, lasts t
 		})
 	}
 	agent := proxy.Agent(t, "agent", "app")
-	all.Go(func() {
+	running.Go(func() {
 		for ctx.Err() == nil && !agent.IsClosed() {
 			for _, sql := range []string{"BEGIN", "SELECT count(*) FROM people WHERE id < 100", "SELECT * FROM people WHERE id = 1", "COMMIT"} {
 				_, err := agent.Exec(context.WithoutCancel(ctx), sql).ReadAll()
-				what := "in a transaction"
+				request := "in a transaction"
 				if sql == "BEGIN" || sql == "COMMIT" {
-					what = sql
+					request = sql
 				}
-				out.note(what, 0, err)
+				counts.count(request, 0, err)
 				if err != nil {
 					_, _ = agent.Exec(context.WithoutCancel(ctx), "ROLLBACK").ReadAll()
 					break
@@ -170,22 +170,22 @@ func during(t *testing.T, proxy *instance.Proxy, db *pgtest.DB, s storm, lasts t
 			}
 		}
 	})
-	all.Go(func() {
+	running.Go(func() {
 		for ctx.Err() == nil {
 			c, err := pgconn.Connect(context.WithoutCancel(ctx), proxy.DSN("agent", "app"))
 			if err == nil {
 				_, err = c.Exec(context.WithoutCancel(ctx), "SELECT * FROM events LIMIT 1").ReadAll()
 				_ = c.Close(context.WithoutCancel(ctx))
 			}
-			out.note("login", 0, err)
+			counts.count("login", 0, err)
 			time.Sleep(20 * time.Millisecond)
 		}
 	})
-	all.Wait()
-	return out
+	running.Wait()
+	return counts
 }
 
-func served(t *testing.T) (*instance.Proxy, *pgtest.DB) {
+func startProxy(t *testing.T) (*instance.Proxy, *pgtest.DB) {
 	t.Helper()
 	db := pgtest.Database(t)
 	instance.Exec(t, db, schema)
@@ -193,55 +193,56 @@ func served(t *testing.T) (*instance.Proxy, *pgtest.DB) {
 	return instance.Start(t, instance.Auto, d, map[string]string{"user": "me"}), db
 }
 
-// TestStormsRefuseNobody: changes by owners of objects that no policy lists cause no refusal. Changes of listed tables
-// refuse transactions that have read before the change, and no others.
-func TestStormsRefuseNobody(t *testing.T) {
+// TestOwnersDDLRefusesNobody: two owners change objects while agents send statements. Changes of objects that no policy
+// lists must cause no refusal. Changes of listed tables may refuse only transactions that have read before the change.
+func TestOwnersDDLRefusesNobody(t *testing.T) {
 	tier.All(t)
-	proxy, db := served(t)
+	proxy, db := startProxy(t)
 	for _, s := range storms[1:] {
-		out := during(t, proxy, db, s, 8*time.Second)
-		t.Logf("%s: %d steps, %d statements, %d logins, refused: %s", s.name, out.steps, out.statements, out.logins, out)
-		for what := range out.refused {
-			if s.name == storms[1].name || what != "in a transaction 40001" {
-				t.Errorf("%s: refused: %s", s.name, out)
+		counts := runStorm(t, proxy, db, s, 8*time.Second)
+		t.Logf("%s: %d steps, %d statements, %d logins, refused: %s", s.name, counts.steps, counts.statements, counts.logins, counts)
+		for request := range counts.refused {
+			if s.name == storms[1].name || request != "in a transaction 40001" {
+				t.Errorf("%s: refused: %s", s.name, counts)
 				break
 			}
 		}
-		if out.steps < 4 || out.logins == 0 || len(out.took) == 0 {
-			t.Errorf("%s: %d steps, %d logins, %d lookups", s.name, out.steps, out.logins, len(out.took))
+		if counts.steps < 4 || counts.logins == 0 || len(counts.lookupTimes) == 0 {
+			t.Errorf("%s: %d steps, %d logins, %d lookups", s.name, counts.steps, counts.logins, len(counts.lookupTimes))
 		}
 	}
 }
 
-// TestAvailable is a measurement: AVAILABLE_SECONDS says how long each storm lasts, AVAILABLE_OUT where the table goes.
+// TestAvailable is a measurement. AVAILABLE_SECONDS says how long each storm lasts, AVAILABLE_OUT is the file for the
+// table.
 func TestAvailable(t *testing.T) {
 	seconds, _ := strconv.Atoi(os.Getenv("AVAILABLE_SECONDS"))
 	if seconds == 0 {
 		t.Skip("a measurement: make bench-available")
 	}
-	proxy, db := served(t)
+	proxy, db := startProxy(t)
 	var rows [][]string
 	for _, s := range storms {
 		fmt.Printf("available: %s, for %d s\n", s.name, seconds)
-		o := during(t, proxy, db, s, time.Duration(seconds)*time.Second)
+		counts := runStorm(t, proxy, db, s, time.Duration(seconds)*time.Second)
 		ms := func(d time.Duration) string { return fmt.Sprintf("%.2f", float64(d.Microseconds())/1000) }
-		rows = append(rows, []string{s.name, strconv.Itoa(o.steps), strconv.Itoa(o.statements), strconv.Itoa(o.logins),
-			ms(o.at(0.5)), ms(o.at(0.99)), o.String()})
+		rows = append(rows, []string{s.name, strconv.Itoa(counts.steps), strconv.Itoa(counts.statements), strconv.Itoa(counts.logins),
+			ms(counts.quantile(0.5)), ms(counts.quantile(0.99)), counts.String()})
 	}
 	writeTable(t, "available",
 		[]string{"meanwhile", "steps", "statements", "logins", "lookups, p50, ms", "p99, ms", "refused"}, rows)
 }
 
 // writeTable prints a table, and writes it into the file AVAILABLE_OUT, between two comments with its name.
-func writeTable(t *testing.T, name string, heads []string, rows [][]string) {
+func writeTable(t *testing.T, name string, headings []string, rows [][]string) {
 	t.Helper()
-	rules := make([]string, len(heads))
-	for i := range heads {
-		if rules[i] = "---"; isNumber(rows[0][i]) {
-			rules[i] = "---:"
+	alignments := make([]string, len(headings))
+	for i := range headings {
+		if alignments[i] = "---"; isNumber(rows[0][i]) {
+			alignments[i] = "---:"
 		}
 	}
-	lines := [][]string{heads, rules}
+	lines := [][]string{headings, alignments}
 	var out strings.Builder
 	for _, cells := range append(lines, rows...) {
 		out.WriteString("| " + strings.Join(cells, " | ") + " |\n")
@@ -256,9 +257,9 @@ func writeTable(t *testing.T, name string, heads []string, rows [][]string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, rest, found := strings.Cut(string(text), begin)
-	_, after, ended := strings.Cut(rest, end)
-	if !found || !ended {
+	before, fromBegin, hasBegin := strings.Cut(string(text), begin)
+	_, after, hasEnd := strings.Cut(fromBegin, end)
+	if !hasBegin || !hasEnd {
 		t.Fatalf("%s has no place for the table", file)
 	}
 	if err := os.WriteFile(file, []byte(before+begin+out.String()+end+after), 0o644); err != nil {

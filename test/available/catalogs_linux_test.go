@@ -12,9 +12,9 @@ import (
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
-// readings are queries of clients on the catalogs: of psql 15 for its commands, and of mappers as they reflect a
-// schema. # is the OID of a table, and @ its name.
-var readings = []struct {
+// catalogQueries are queries of clients on the catalogs: of psql 15 for its commands, and of object-relational mappers
+// that read a schema. # stands for the OID of a table, and @ for its name.
+var catalogQueries = []struct {
 	name string
 	sql  []string
 }{
@@ -89,34 +89,35 @@ WHERE tc.table_schema = 'public' ORDER BY 1, 2, 4`}},
 FROM pg_type AS t LEFT JOIN pg_range AS r ON t.oid = r.rngtypid`}},
 }
 
-// rounds is how often each is read. The least time counts: others' work on the machine only adds to it.
+// rounds is how often each query is measured. The least time counts, since other load on the machine can only add to
+// it.
 const rounds = 15
 
-// measureReadings is the server's processor time of these questions, asked directly and by an agent.
-func measureReadings(t *testing.T, db *pgtest.DB, proxy *instance.Proxy, table string) (rows [][]string) {
+// measureCatalogQueries measures the server's processor time for these queries, sent directly and by an agent.
+func measureCatalogQueries(t *testing.T, db *pgtest.DB, proxy *instance.Proxy, table string) (rows [][]string) {
 	t.Helper()
 	super := db.Connect(t, "postgres")
 	var oid uint32
 	if err := super.QueryRow(t.Context(), "SELECT $1::pg_catalog.text::pg_catalog.regclass::pg_catalog.oid", table).Scan(&oid); err != nil {
 		t.Fatal(err)
 	}
-	fill := strings.NewReplacer("#", fmt.Sprint(oid), "@", table)
+	placeholders := strings.NewReplacer("#", fmt.Sprint(oid), "@", table)
 	direct, agent := instance.ConnectSuperuser(t, db), proxy.Agent(t, "agent", "app")
-	for _, r := range readings {
-		ask := func(conn *pgconn.PgConn, who string) time.Duration {
-			least := time.Hour
+	for _, r := range catalogQueries {
+		measure := func(conn *pgconn.PgConn, condition string) time.Duration {
+			leastTime := time.Hour
 			for range rounds {
-				before := usedBy(t, super, who)
+				before := usedBy(t, super, condition)
 				for _, sql := range r.sql {
-					if _, err := conn.Exec(t.Context(), fill.Replace(sql)).ReadAll(); err != nil {
+					if _, err := conn.Exec(t.Context(), placeholders.Replace(sql)).ReadAll(); err != nil {
 						t.Fatalf("%s: %v", r.name, err)
 					}
 				}
-				least = min(least, usedBy(t, super, who)-before)
+				leastTime = min(leastTime, usedBy(t, super, condition)-before)
 			}
-			return least
+			return leastTime
 		}
-		one, other := ask(direct, fmt.Sprintf("pid = %d", direct.PID())), ask(agent, "usename = 'pgconsent_agent'")
+		one, other := measure(direct, fmt.Sprintf("pid = %d", direct.PID())), measure(agent, "usename = 'pgconsent_agent'")
 		rows = append(rows, []string{r.name, milliseconds(one), milliseconds(other), fmt.Sprintf("%.1f×", float64(other)/float64(one))})
 	}
 	return rows

@@ -30,11 +30,12 @@ FOR i IN 1..1000 LOOP
   EXECUTE format('CREATE INDEX ON more_%s (name)', i);
 END LOOP; END $$`
 
-// refresh is the time between two looks at a database that has not changed.
+// refresh is the interval of the catalog refreshes.
 const refresh = time.Second
 
-// TestLooks is a measurement: the server's processor time of what a proxy reads of the catalogs of a large database.
-func TestLooks(t *testing.T) {
+// TestCatalogRefreshes is a measurement: the server's processor time for the catalog refreshes of a proxy, of a
+// database with 1,000 tables.
+func TestCatalogRefreshes(t *testing.T) {
 	if os.Getenv("AVAILABLE_SECONDS") == "" {
 		t.Skip("a measurement: make bench-available")
 	}
@@ -46,43 +47,44 @@ func TestLooks(t *testing.T) {
 	d := instance.Database{Name: "app", DB: db, Policy: policy, SearchPath: []string{"public"}, Refresh: refresh}
 	super := db.Connect(t, "postgres")
 	proxy := instance.Start(t, instance.Auto, d, map[string]string{"user": "me"})
-	first := settled(t, super)
-	// The statement of an agent is decided by what was read.
+	firstRefresh := settledUse(t, super)
+	// This statement waits until the first refresh is complete.
 	if _, err := proxy.Agent(t, "agent", "app").Exec(t.Context(), "SELECT 1").ReadAll(); err != nil {
 		t.Fatal(err)
 	}
-	var unchanged, changed, later []time.Duration
+	var unchangedUse, changedUse, laterUse []time.Duration
 	for range 5 {
-		before := used(t, super)
+		usedBefore := usedByProxy(t, super)
 		time.Sleep(10 * refresh)
-		unchanged = append(unchanged, (used(t, super)-before)/10)
+		unchangedUse = append(unchangedUse, (usedByProxy(t, super)-usedBefore)/10)
 	}
 	for i := range 7 {
-		before := settled(t, super)
+		usedBefore := settledUse(t, super)
 		instance.Exec(t, db, fmt.Sprintf("CREATE INDEX people_more_%d ON people (name)", i))
-		looked := afterLook(t, super, before)
+		refreshed := usedAfterRefresh(t, super, usedBefore)
 		time.Sleep(8 * refresh) // the statistics of writes to the catalogs may cause one more refresh
-		if i >= 2 {             // at first PostgreSQL plans the queries of a refresh
-			changed = append(changed, looked-before)
-			later = append(later, max(0, used(t, super)-looked-8*median(unchanged)))
+		if i >= 2 {             // at first PostgreSQL must plan the refresh queries
+			changedUse = append(changedUse, refreshed-usedBefore)
+			laterUse = append(laterUse, max(0, usedByProxy(t, super)-refreshed-8*median(unchangedUse)))
 		}
 	}
 	writeTable(t, "looks", []string{"look at 1,000 tables", "server's processor time, ms"}, [][]string{
-		{"the first", milliseconds(first)}, {"after one change", milliseconds(median(changed))},
-		{"once more, some seconds after it", milliseconds(median(later))},
-		{"nothing has changed", milliseconds(median(unchanged))},
+		{"the first", milliseconds(firstRefresh)}, {"after one change", milliseconds(median(changedUse))},
+		{"once more, some seconds after it", milliseconds(median(laterUse))},
+		{"nothing has changed", milliseconds(median(unchangedUse))},
 	})
 	writeTable(t, "catalogs", []string{"question of a client", "directly, ms", "by an agent, ms", "ratio"},
-		measureReadings(t, db, proxy, "people"))
+		measureCatalogQueries(t, db, proxy, "people"))
 }
 
-// used is the processor time of the server processes of the proxy's own connections.
-func used(t *testing.T, conn *pgx.Conn) time.Duration {
+// usedByProxy returns the processor time of the server processes of the proxy's own connections.
+func usedByProxy(t *testing.T, conn *pgx.Conn) time.Duration {
 	t.Helper()
 	return usedBy(t, conn, "usename = 'pgconsent_control'")
 }
 
-// usedBy is the processor time of the server processes that a condition holds for: see proc(5), schedstat.
+// usedBy returns the processor time of the server processes for which a condition on pg_stat_activity holds. See
+// proc(5), schedstat.
 func usedBy(t *testing.T, conn *pgx.Conn, where string) time.Duration {
 	t.Helper()
 	rows, err := conn.Query(t.Context(), "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND "+where)
@@ -108,35 +110,35 @@ func usedBy(t *testing.T, conn *pgx.Conn, where string) time.Duration {
 	return sum
 }
 
-// afterLook is that time once it has grown by a look, and grows no more for a moment.
-func afterLook(t *testing.T, conn *pgx.Conn, before time.Duration) time.Duration {
+// usedAfterRefresh waits until that time has grown by a refresh and grows no more, and returns it.
+func usedAfterRefresh(t *testing.T, conn *pgx.Conn, usedBefore time.Duration) time.Duration {
 	t.Helper()
-	for last := before; ; {
+	for last := usedBefore; ; {
 		time.Sleep(refresh / 4)
-		now := used(t, conn)
-		if now == last && now-before > 5*time.Millisecond {
-			return now
+		used := usedByProxy(t, conn)
+		if used == last && used-usedBefore > 5*time.Millisecond {
+			return used
 		}
-		last = now
+		last = used
 	}
 }
 
-// settled is that time once it grows no more than looks that find nothing changed let it.
-func settled(t *testing.T, conn *pgx.Conn) time.Duration {
+// settledUse waits until that time grows only by refreshes that find no change, and returns it.
+func settledUse(t *testing.T, conn *pgx.Conn) time.Duration {
 	t.Helper()
-	for last := used(t, conn); ; {
+	for last := usedByProxy(t, conn); ; {
 		time.Sleep(2 * refresh)
-		now := used(t, conn)
-		if now-last < 20*time.Millisecond {
+		used := usedByProxy(t, conn)
+		if used-last < 20*time.Millisecond {
 			return last
 		}
-		last = now
+		last = used
 	}
 }
 
 func milliseconds(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d.Microseconds())/1000) }
 
-func median(of []time.Duration) time.Duration {
-	slices.Sort(of)
-	return of[len(of)/2]
+func median(durations []time.Duration) time.Duration {
+	slices.Sort(durations)
+	return durations[len(durations)/2]
 }

@@ -22,8 +22,8 @@ import (
 
 var processors = float64(runtime.NumCPU())
 
-// TestStarts is a measurement: how long serve and PostgreSQL take from their start to the first answer for an agent.
-// Together they get a share of one processor. It also counts the lookups that are refused afterwards.
+// TestStarts is a measurement: how long serve and PostgreSQL take from their start to the first answer for an agent,
+// when both together get a share of one processor. It also counts the lookups that are refused afterwards.
 func TestStarts(t *testing.T) {
 	seconds, _ := strconv.Atoi(os.Getenv("AVAILABLE_SECONDS"))
 	if seconds == 0 {
@@ -38,31 +38,31 @@ func TestStarts(t *testing.T) {
 	}
 	data := filepath.Join(dir, "demo")
 	fmt.Println("available: the demo is made")
-	first := demo(t, program, data, processors)
-	first.answers(t, time.Now(), 0)
-	first.end()
+	firstDemo := startDemo(t, program, data, processors)
+	firstDemo.awaitAnswer(t, time.Now(), 0)
+	firstDemo.end()
 	var rows [][]string
 	for _, share := range []float64{processors, 0.1} {
 		fmt.Printf("available: a start at %g of a processor, and %d s of lookups\n", share, seconds)
-		began := time.Now()
-		d := demo(t, program, data, share)
-		answered, lookups, failed := d.answers(t, began, time.Duration(seconds)*time.Second)
+		start := time.Now()
+		d := startDemo(t, program, data, share)
+		answerTime, lookups, refused := d.awaitAnswer(t, start, time.Duration(seconds)*time.Second)
 		d.end()
-		rows = append(rows, []string{fmt.Sprintf("%g", share), fmt.Sprintf("%.1f", answered.Seconds()),
-			strconv.Itoa(lookups), strconv.Itoa(failed)})
+		rows = append(rows, []string{fmt.Sprintf("%g", share), fmt.Sprintf("%.1f", answerTime.Seconds()),
+			strconv.Itoa(lookups), strconv.Itoa(refused)})
 	}
 	writeTable(t, "starts", []string{"processors", "first answer, s", "lookups", "refused"}, rows)
 }
 
-// running is a demo with the DSN of an agent.
-type running struct {
+// runningDemo is a demo's process, with the DSN of an agent.
+type runningDemo struct {
 	cmd     *exec.Cmd
 	dsn     string
-	release func() // ends the limit of its share of a processor
+	release func() // ends the limit of the demo's processor time
 }
 
-// demo starts one that has so much of one processor.
-func demo(t *testing.T, program, data string, share float64) *running {
+// startDemo starts a demo that gets so much of one processor.
+func startDemo(t *testing.T, program, data string, share float64) *runningDemo {
 	t.Helper()
 	address := func() string {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -72,7 +72,7 @@ func demo(t *testing.T, program, data string, share float64) *running {
 		defer l.Close()
 		return l.Addr().String()
 	}
-	d := &running{cmd: exec.Command(program, "demo", "--dir", data, "--listen", address(), "--http", address(), "--json")}
+	d := &runningDemo{cmd: exec.Command(program, "demo", "--dir", data, "--listen", address(), "--http", address(), "--json")}
 	out, err := d.cmd.StdoutPipe()
 	if err == nil {
 		err = d.cmd.Start()
@@ -83,32 +83,33 @@ func demo(t *testing.T, program, data string, share float64) *running {
 	ctx, release := context.WithCancel(context.Background())
 	d.release = release
 	if share < processors {
-		go hold(ctx, d.cmd.Process.Pid, share)
+		go throttle(ctx, d.cmd.Process.Pid, share)
 	}
 	t.Cleanup(d.end)
 	line, err := bufio.NewReader(out).ReadBytes('\n')
 	if err != nil {
 		t.Fatalf("the demo has not begun to serve: %v", err)
 	}
-	var said struct{ Agents map[string]string }
-	if err := json.Unmarshal(line, &said); err != nil {
+	var output struct{ Agents map[string]string }
+	if err := json.Unmarshal(line, &output); err != nil {
 		t.Fatalf("%v: %s", err, line)
 	}
-	d.dsn = said.Agents["chat"]
+	d.dsn = output.Agents["chat"]
 	return d
 }
 
-func (d *running) end() {
+func (d *runningDemo) end() {
 	if d.release(); d.cmd.ProcessState == nil {
 		_ = d.cmd.Process.Signal(syscall.SIGTERM)
 		_ = d.cmd.Wait()
 	}
 }
 
-// answers asks until there is an answer, and for so long after that.
-func (d *running) answers(t *testing.T, began time.Time, lasts time.Duration) (first time.Duration, lookups, failed int) {
+// awaitAnswer sends a lookup until it is answered. Then it sends lookups for so long, and counts them and the refused
+// ones.
+func (d *runningDemo) awaitAnswer(t *testing.T, start time.Time, duration time.Duration) (firstAnswer time.Duration, lookups, refused int) {
 	t.Helper()
-	ask := func() error {
+	lookUp := func() error {
 		c, err := pgconn.Connect(t.Context(), d.dsn)
 		if err != nil {
 			return err
@@ -117,16 +118,16 @@ func (d *running) answers(t *testing.T, began time.Time, lasts time.Duration) (f
 		_, err = c.Exec(t.Context(), "SELECT id FROM memories LIMIT 1").ReadAll()
 		return err
 	}
-	for ask() != nil {
+	for lookUp() != nil {
 		time.Sleep(20 * time.Millisecond)
 	}
-	first = time.Since(began)
-	for end := time.Now().Add(lasts); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+	firstAnswer = time.Since(start)
+	for end := time.Now().Add(duration); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		lookups++
-		if err := ask(); err != nil {
-			failed++
+		if err := lookUp(); err != nil {
+			refused++
 			t.Logf("refused: %v", err)
 		}
 	}
-	return first, lookups, failed
+	return firstAnswer, lookups, refused
 }

@@ -10,33 +10,33 @@ import (
 	"time"
 )
 
-// hold limits a process and its descendants to a share of one processor until ctx ends. It stops all of them while they
+// throttle limits a process and its descendants to a share of one processor until ctx ends. It stops them while they
 // have used more.
-func hold(ctx context.Context, pid int, share float64) {
-	const turn = 5 * time.Millisecond
-	began, before := time.Now(), time.Duration(0)
-	for ; ctx.Err() == nil; time.Sleep(turn) {
-		pids, used := tree(pid)
-		if before == 0 {
-			before = used
+func throttle(ctx context.Context, pid int, share float64) {
+	const interval = 5 * time.Millisecond
+	start, usedBefore := time.Now(), time.Duration(0)
+	for ; ctx.Err() == nil; time.Sleep(interval) {
+		pids, used := processTree(pid)
+		if usedBefore == 0 {
+			usedBefore = used
 		}
 		signal := syscall.SIGCONT
-		if used-before > time.Duration(share*float64(time.Since(began))) {
+		if used-usedBefore > time.Duration(share*float64(time.Since(start))) {
 			signal = syscall.SIGSTOP
 		}
 		for _, p := range pids {
 			_ = syscall.Kill(p, signal)
 		}
 	}
-	pids, _ := tree(pid)
+	pids, _ := processTree(pid)
 	for _, p := range pids {
 		_ = syscall.Kill(p, syscall.SIGCONT)
 	}
 }
 
-// tree returns a process with its descendants, and the processor time that they and their ended children have used: see
-// proc_pid_stat(5).
-func tree(root int) (pids []int, used time.Duration) {
+// processTree returns a process with its descendants, and the processor time that they and their ended children have
+// used. See proc_pid_stat(5).
+func processTree(root int) (pids []int, used time.Duration) {
 	const tick = 10 * time.Millisecond // sysconf(_SC_CLK_TCK) is 100 on Linux
 	parents, times := map[int]int{}, map[int]time.Duration{}
 	files, _ := filepath.Glob("/proc/[0-9]*/stat")

@@ -32,8 +32,8 @@ var GuestDSN = sync.OnceValues(func() (string, error) {
 	return fmt.Sprintf("postgres://demo_guest:guest-password@127.0.0.1:%d/postgres", pgtest.TCPPort()), err
 })
 
-// usedAddresses are the addresses that FreeAddress has returned: the kernel may offer one again as soon as its listener
-// is closed.
+// usedAddresses are the addresses that FreeAddress has returned. The kernel may offer an address again as soon as its
+// listener is closed.
 var usedAddresses sync.Map
 
 // FreeAddress returns an address of the loopback interface on which nobody listens, a new one each time.
@@ -80,7 +80,7 @@ func StartDemo(t testing.TB, name string) *demo.RunningDemo {
 }
 
 // removeDemo removes the demo's database and roles. Each migrate on the server grants rights to all roles, and a role
-// with rights cannot be dropped. So the databases of other tests revoke them first.
+// with rights cannot be dropped. So these rights are revoked first in the databases of other tests.
 func removeDemo(dsn string, w *world.World) error {
 	ctx := context.Background()
 	var err error

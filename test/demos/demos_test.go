@@ -9,9 +9,9 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// Rights that other tests' databases gave to the demo's roles, as whoever migrates does, do not keep it from being
-// taken away.
-func TestOthersRightsDoNotKeepADemo(t *testing.T) {
+// Other tests may run migrate on the same server, which grants rights in their databases to the demo's roles. The
+// demo's roles must be removable all the same.
+func TestDemoIsRemovedDespiteGrantedRights(t *testing.T) {
 	other := pgtest.Database(t)
 	conn := other.Connect(t, "postgres")
 	t.Run("demo", func(t *testing.T) {
@@ -23,9 +23,9 @@ func TestOthersRightsDoNotKeepADemo(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	var left int
+	var roleCount int
 	if err := conn.QueryRow(context.Background(),
-		`SELECT count(*) FROM pg_roles WHERE rolname LIKE 'pgconsent\_demo\_%'`).Scan(&left); err != nil || left != 0 {
-		t.Errorf("%d roles are left, %v", left, err)
+		`SELECT count(*) FROM pg_roles WHERE rolname LIKE 'pgconsent\_demo\_%'`).Scan(&roleCount); err != nil || roleCount != 0 {
+		t.Errorf("%d roles are left, %v", roleCount, err)
 	}
 }

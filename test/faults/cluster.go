@@ -16,15 +16,16 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// cluster is a server that can be killed, and started again at the same place.
+// cluster is a PostgreSQL server that can be killed, and started again in the same folder.
 type cluster struct {
 	t      testing.TB
 	config pgcluster.Config
-	now    *pgcluster.Cluster
+	server *pgcluster.Cluster
 	db     *pgtest.DB
 }
 
-// startCluster starts a server. What it has acknowledged it has written, though not to the disk: its kernel survives.
+// startCluster starts a server. It does not sync to disk: only the process is killed, not the kernel, so that what it
+// has written survives.
 func startCluster(t testing.TB) *cluster {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "faults")
@@ -38,9 +39,9 @@ func startCluster(t testing.TB) *cluster {
 	c := &cluster{t: t, config: pgcluster.Config{Dir: filepath.Join(dir, "postgres"), ListensOnTCP: true, NoSync: true,
 		Settings: map[string]string{"synchronous_commit": "on", "max_connections": "200", "shared_buffers": "32MB"}}}
 	c.start()
-	t.Cleanup(func() { _ = c.now.StopNow() })
-	c.config.Port = c.now.Port
-	c.db = &pgtest.DB{Name: "postgres", SocketDir: c.now.SocketDir, Port: c.now.Port}
+	t.Cleanup(func() { _ = c.server.StopNow() })
+	c.config.Port = c.server.Port
+	c.db = &pgtest.DB{Name: "postgres", SocketDir: c.server.SocketDir, Port: c.server.Port}
 	return c
 }
 
@@ -48,30 +49,33 @@ func (c *cluster) start() {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
 	defer cancel()
-	now, err := pgcluster.Start(ctx, c.config)
+	server, err := pgcluster.Start(ctx, c.config)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	c.now = now
+	c.server = server
 }
 
-func (c *cluster) socket() string { return fmt.Sprintf("%s/.s.PGSQL.%d", c.now.SocketDir, c.now.Port) }
+func (c *cluster) socket() string {
+	return fmt.Sprintf("%s/.s.PGSQL.%d", c.server.SocketDir, c.server.Port)
+}
 
-// restart kills the server, and starts it again. It recovers from its log.
+// restart kills the server and starts it again, whereupon it recovers from its WAL.
 func (c *cluster) restart() {
 	c.t.Helper()
-	if err := syscall.Kill(c.now.PID(), syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(c.server.PID(), syscall.SIGKILL); err != nil {
 		c.t.Fatal(err)
 	}
-	<-c.now.Exited()
-	if err := c.now.StopNow(); err != nil {
+	<-c.server.Exited()
+	if err := c.server.StopNow(); err != nil {
 		c.t.Fatal(err)
 	}
 	c.start()
 }
 
-// do has f ask the server as the superuser, past the proxies, and once more while the server recovers.
-func (c *cluster) do(f func(ctx context.Context, conn *pgx.Conn) error) {
+// withSuperuser runs f on a superuser's connection, past the proxies. If f fails because the server recovers, it tries
+// again.
+func (c *cluster) withSuperuser(f func(ctx context.Context, conn *pgx.Conn) error) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
 	defer cancel()
@@ -91,10 +95,10 @@ func (c *cluster) do(f func(ctx context.Context, conn *pgx.Conn) error) {
 	}
 }
 
-// processes are the process ids of the server for the sessions of a role.
+// processes returns the ids of the server processes for the sessions of a role.
 func (c *cluster) processes(role string) (pids []int) {
 	c.t.Helper()
-	c.do(func(ctx context.Context, conn *pgx.Conn) error {
+	c.withSuperuser(func(ctx context.Context, conn *pgx.Conn) error {
 		rows, err := conn.Query(ctx, "SELECT pid FROM pg_catalog.pg_stat_activity WHERE usename = $1 ORDER BY pid", role)
 		if err != nil {
 			return err

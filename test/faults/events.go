@@ -11,13 +11,14 @@ import (
 	"github.com/pgconsent/pgconsent/test/network"
 )
 
-// randomFault is what befalls one connection: one in so many ends, and as many are slow. what is for the report.
-func randomFault(random *rand.Rand, oneIn int) (f network.Fault, what string) {
+// randomFault draws the fault of one connection: one of oneIn connections ends, and as many are slow. The result what
+// is for the report.
+func randomFault(random *rand.Rand, oneIn int) (f network.Fault, kind string) {
 	switch random.IntN(oneIn) {
 	case 0:
 		f = network.Fault{CloseMode: network.CloseMode(1 + random.IntN(4)), In: network.Direction(random.IntN(2)),
 			ResetAfter: 300 * time.Millisecond}
-		f.After = random.Int64N(300 << random.IntN(7)) // during the login, or later
+		f.After = random.Int64N(300 << random.IntN(7)) // the first bytes are those of the login
 		return f, "cuts (" + f.CloseMode.String() + ")"
 	case 1:
 		piece := 1 << random.IntN(12)
@@ -26,8 +27,8 @@ func randomFault(random *rand.Rand, oneIn int) (f network.Fault, what string) {
 	return network.Fault{}, ""
 }
 
-// cause makes something happen to all.
-func (r *round) cause(event string, random *rand.Rand) {
+// causeEvent makes an event happen that affects all sessions.
+func (r *round) causeEvent(event string, random *rand.Rand) {
 	switch event {
 	case "cut clients", "cut server":
 		for _, m := range r.modes {
@@ -38,7 +39,7 @@ func (r *round) cause(event string, random *rand.Rand) {
 			}
 		}
 	case "terminate":
-		r.cluster.do(func(ctx context.Context, conn *pgx.Conn) error {
+		r.cluster.withSuperuser(func(ctx context.Context, conn *pgx.Conn) error {
 			_, err := conn.Exec(ctx, "SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity "+
 				"WHERE usename = 'pgconsent_agent' AND pid % 3 = $1", random.IntN(3))
 			return err
@@ -52,5 +53,5 @@ func (r *round) cause(event string, random *rand.Rand) {
 	case "restart":
 		r.cluster.restart()
 	}
-	r.note("times " + event)
+	r.count("times " + event)
 }

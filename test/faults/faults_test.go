@@ -13,14 +13,14 @@ import (
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
 var (
-	lasts = flag.Duration("for", 0, "run rounds for so long, with a line for each, instead of the short test")
-	seed  = flag.Uint64("seed", 0, "where to begin; 0: what the run says")
+	soakTime = flag.Duration("for", 0, "run rounds for so long, with a line for each, instead of the short test")
+	seed     = flag.Uint64("seed", 0, "where to begin; 0: what the run says")
 )
 
 var bothModes = []string{"session", "transaction"}
 
-// Whatever breaks around the proxy, no session gets an answer of another, and no acknowledged commit is lost. Nothing
-// of a session is left when it is over.
+// Agents work while connections, server processes or the server fail. No session may get an answer of another, and no
+// acknowledged commit may be lost. Nothing of a session may be left after its end.
 func TestFaults(t *testing.T) {
 	st := newStage(t, bothModes...)
 	sessions := tier.Count(15, 50, 1000)
@@ -33,7 +33,7 @@ func TestFaults(t *testing.T) {
 			st.t = t
 			r.run(t)
 			t.Log(r)
-			if n := r.done.Load(); n != int64(len(bothModes)*sessions) || r.seen["transactions acknowledged"] == 0 {
+			if n := r.doneSessions.Load(); n != int64(len(bothModes)*sessions) || r.counts["transactions acknowledged"] == 0 {
 				t.Errorf("%d sessions: the test proves little", n)
 			}
 		})
@@ -42,29 +42,29 @@ func TestFaults(t *testing.T) {
 
 // TestSoak runs rounds for as long as -for says.
 func TestSoak(t *testing.T) {
-	if *lasts == 0 {
+	if *soakTime == 0 {
 		t.Skip("a soak: make soak")
 	}
-	from := *seed
-	if from == 0 {
-		from = tier.Seed()
+	firstSeed := *seed
+	if firstSeed == 0 {
+		firstSeed = tier.Seed()
 	}
 	st := newStage(t, bothModes...)
-	fmt.Printf("soak: for %v from seed %d, in the modes %v\n", *lasts, from, bothModes)
-	all, began := map[string]int{}, time.Now()
+	fmt.Printf("soak: for %v from seed %d, in the modes %v\n", *soakTime, firstSeed, bothModes)
+	counts, start := map[string]int{}, time.Now()
 	sessions, steps, rounds := int64(0), int64(0), 0
-	for ; time.Since(began) < *lasts && !t.Failed(); rounds++ {
-		r := &round{stage: st, faultKind: faultKinds[rounds%len(faultKinds)], number: rounds, seed: from, sessions: tier.Count(150, 150, 150)}
+	for ; time.Since(start) < *soakTime && !t.Failed(); rounds++ {
+		r := &round{stage: st, faultKind: faultKinds[rounds%len(faultKinds)], number: rounds, seed: firstSeed, sessions: tier.Count(150, 150, 150)}
 		r.run(t)
-		fmt.Printf("%8s  round %d, %s: %s\n", time.Since(began).Round(time.Second), rounds, r.name, r)
-		for what, n := range r.seen {
-			all[what] += n
+		fmt.Printf("%8s  round %d, %s: %s\n", time.Since(start).Round(time.Second), rounds, r.name, r)
+		for kind, n := range r.counts {
+			counts[kind] += n
 		}
-		sessions += r.done.Load()
+		sessions += r.doneSessions.Load()
 		steps += r.steps.Load()
 	}
-	fmt.Printf("soak: %d rounds in %s: %d sessions, %d steps\n", rounds, time.Since(began).Round(time.Second), sessions, steps)
-	for _, line := range sorted(all) {
+	fmt.Printf("soak: %d rounds in %s: %d sessions, %d steps\n", rounds, time.Since(start).Round(time.Second), sessions, steps)
+	for _, line := range sortedCounts(counts) {
 		fmt.Println("  " + line)
 	}
 }

@@ -24,8 +24,8 @@ import (
 type faultKind struct {
 	name                               string
 	breaksClientSide, breaksServerSide bool     // faults break connections of clients, and connections to the server
-	events                             []string // events that concern all sessions, repeated
-	losesSessions                      bool     // sessions may be lost although their own connection to the proxy stays
+	events                             []string // events that affect all sessions; they are repeated in this order
+	losesSessions                      bool     // a session may be lost although its connection to the proxy has no fault
 	quick                              bool     // also in the quick run
 }
 
@@ -39,7 +39,7 @@ var faultKinds = []faultKind{
 		losesSessions: true, quick: true},
 }
 
-// outcome is what must have become of a transaction.
+// outcome is what is known about the commit of a transaction.
 type outcome int
 
 const (
@@ -48,13 +48,13 @@ const (
 	uncertain                   // the client asked for its commit, and got no answer
 )
 
-// transaction is one that a session has written in.
+// transaction is a transaction in which a session has written rows.
 type transaction struct {
 	rows int
 	outcome
 }
 
-// round is sessions that work while something breaks.
+// round is a number of sessions that work while faults occur.
 type round struct {
 	*stage
 	faultKind
@@ -62,27 +62,27 @@ type round struct {
 	seed     uint64
 	sessions int // the number of sessions in each mode
 
-	done, steps atomic.Int64
+	doneSessions, steps atomic.Int64
 
 	mu      sync.Mutex
-	written map[string]transaction // the transactions, by mark and part
-	seen    map[string]int         // how many sessions ended and faults occurred, by kind
+	written map[string]transaction // the transactions, by mark and number
+	counts  map[string]int         // how many sessions ended and faults occurred, by kind
 }
 
-func (s *session) expect(rows int, o outcome) {
+func (s *session) recordOutcome(rows int, o outcome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.written[fmt.Sprint(s.mark, " ", s.part)] = transaction{rows, o}
+	s.written[fmt.Sprint(s.mark, " ", s.transactionNumber)] = transaction{rows, o}
 }
 
-func (r *round) note(what string) {
+func (r *round) count(kind string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.seen[what]++
+	r.counts[kind]++
 }
 
-// noteEnd notes how a session ended early.
-func (r *round) noteEnd(what string, err error) {
+// countEnd notes how a session ended early.
+func (r *round) countEnd(kind string, err error) {
 	code := "connection lost"
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
@@ -90,11 +90,11 @@ func (r *round) noteEnd(what string, err error) {
 			code += " (" + pg.Message + ")"
 		}
 	}
-	r.note(what + " " + code)
+	r.count(kind + " " + code)
 }
 
-// explains tells whether the faults of the round explain an error of a statement in a session that goes on.
-func (r *round) explains(code string) bool {
+// isExplained tells whether the faults of the round explain an error of a statement in a session that goes on.
+func (r *round) isExplained(code string) bool {
 	return len(r.events) > 0 && slices.Contains([]string{"40001", "57P03", "08006"}, code)
 }
 
@@ -102,55 +102,55 @@ func (r *round) explains(code string) bool {
 func (r *round) run(t testing.TB) {
 	t.Helper()
 	r.written = map[string]transaction{}
-	r.awaitServed() // Resources that the first session creates exist before resources are counted.
-	r.written, r.seen = map[string]transaction{}, map[string]int{}
-	before := r.awaitRest(nil)
+	r.awaitServed() // Resources that the first session creates must exist before resources are counted.
+	r.written, r.counts = map[string]transaction{}, map[string]int{}
+	resourcesBefore := r.awaitRest(nil)
 	r.steps.Store(0)
-	var workers, others sync.WaitGroup
-	over := make(chan struct{})
-	for at, m := range r.modes {
+	var workers, helpers sync.WaitGroup
+	ended := make(chan struct{})
+	for index, m := range r.modes {
 		if r.breaksClientSide {
-			m.clientRelay.Plan(r.planner(uint64(2*at), 3))
+			m.clientRelay.Plan(r.planner(uint64(2*index), 3))
 		}
 		if r.breaksServerSide {
-			m.serverRelay.Plan(r.planner(uint64(2*at+1), 6))
+			m.serverRelay.Plan(r.planner(uint64(2*index+1), 6))
 		}
 		if !r.losesSessions {
-			others.Go(func() { r.witness(m, over) })
+			helpers.Go(func() { r.runWitness(m, ended) })
 		}
 		var next atomic.Int64
 		for range 5 {
 			workers.Go(func() {
 				for n := next.Add(1); n <= int64(r.sessions); n = next.Add(1) {
-					r.session(m, int(n))
+					r.playSession(m, int(n))
 				}
 			})
 		}
 	}
-	others.Go(func() { r.causeEvents(over) })
+	helpers.Go(func() { r.causeEvents(ended) })
 	workers.Wait()
-	close(over)
-	others.Wait()
+	close(ended)
+	helpers.Wait()
 	r.checkRows()
 	r.awaitServed()
-	r.awaitRest(&before)
+	r.awaitRest(&resourcesBefore)
 	r.checkLog()
 }
 
-// session plays one until it was let in.
-func (r *round) session(m *mode, n int) {
+// playSession runs a session, and tries again for as long as its login fails.
+func (r *round) playSession(m *mode, n int) {
 	mark := fmt.Sprintf("%s-%d-%d", m.name, r.number, n)
 	for end := time.Now().Add(tier.Patience); ; time.Sleep(10 * time.Millisecond) {
 		random := rand.New(rand.NewPCG(r.seed, uint64(r.number)<<32+uint64(n)))
 		answered, err := r.runSession(m, agents[random.IntN(len(agents))], mark, false, random)
 		r.steps.Add(int64(answered))
 		if err == nil || errors.Is(err, errConnectionEnded) {
-			if r.done.Add(1); err != nil {
-				r.noteEnd("sessions ended with", err)
+			if r.doneSessions.Add(1); err != nil {
+				r.countEnd("sessions ended with", err)
 			}
 			return
 		}
-		r.noteEnd("logins ended with", err)
+		r.countEnd("logins ended with", err)
 		if time.Now().After(end) {
 			r.t.Errorf("%s is not let in: %v", mark, err)
 			return
@@ -158,12 +158,12 @@ func (r *round) session(m *mode, n int) {
 	}
 }
 
-// witness is sessions that nothing befalls: each is answered all the time.
-func (r *round) witness(m *mode, over chan struct{}) {
+// runWitness runs sessions whose connections have no faults: each of their statements must be answered.
+func (r *round) runWitness(m *mode, ended chan struct{}) {
 	random := rand.New(rand.NewPCG(r.seed, uint64(r.number)<<32+1<<31))
 	for n := 0; ; n++ {
 		select {
-		case <-over:
+		case <-ended:
 			return
 		default:
 		}
@@ -174,43 +174,43 @@ func (r *round) witness(m *mode, over chan struct{}) {
 	}
 }
 
-// planner says what befalls connections: one in so many ends, and some are slow.
+// planner returns a function that draws the faults of connections: one of oneIn ends, and as many are slow.
 func (r *round) planner(stream uint64, oneIn int) func() network.Fault {
 	random := rand.New(rand.NewPCG(r.seed, uint64(r.number)<<32+1<<30+stream))
 	return func() network.Fault {
-		f, what := randomFault(random, oneIn)
-		if what != "" {
-			r.note(what)
+		f, kind := randomFault(random, oneIn)
+		if kind != "" {
+			r.count(kind)
 		}
 		return f
 	}
 }
 
-// causeEvents does what the kind of the round says, whenever some more sessions are done.
-func (r *round) causeEvents(over chan struct{}) {
+// causeEvents causes the events of the round, each after some more sessions are done.
+func (r *round) causeEvents(ended chan struct{}) {
 	if len(r.events) == 0 {
 		return
 	}
 	random := rand.New(rand.NewPCG(r.seed, uint64(r.number)<<32+1<<29))
-	all := r.sessions * len(r.modes)
+	allSessions := r.sessions * len(r.modes)
 	for i := 0; ; i++ {
-		due := int64((i + 1) * max(all/(2*len(r.events)+1), 1))
-		for r.done.Load() < due {
+		dueSessions := int64((i + 1) * max(allSessions/(2*len(r.events)+1), 1))
+		for r.doneSessions.Load() < dueSessions {
 			select {
-			case <-over:
+			case <-ended:
 				return
 			case <-time.After(time.Millisecond):
 			}
 		}
-		r.cause(r.events[i%len(r.events)], random)
+		r.causeEvent(r.events[i%len(r.events)], random)
 	}
 }
 
-// checkRows compares the rows that there are with what sessions were told.
+// checkRows compares the rows that are in the table with the outcomes of transactions that sessions know.
 func (r *round) checkRows() {
 	r.t.Helper()
 	found := map[string]int{}
-	r.cluster.do(func(ctx context.Context, conn *pgx.Conn) error {
+	r.cluster.withSuperuser(func(ctx context.Context, conn *pgx.Conn) error {
 		clear(found)
 		rows, err := conn.Query(ctx, "SELECT mark || ' ' || part, count(*) FROM marks GROUP BY 1")
 		if err != nil {
@@ -230,13 +230,13 @@ func (r *round) checkRows() {
 		case w.outcome == uncertain && n != 0 && n != w.rows:
 			r.t.Errorf("%s: %d rows of %d are there, of one transaction", key, n, w.rows)
 		}
-		r.seen[[]string{"transactions acknowledged", "transactions rolled back", "transactions that nobody knows of"}[r.written[key].outcome]]++
+		r.counts[[]string{"transactions acknowledged", "transactions rolled back", "transactions that nobody knows of"}[r.written[key].outcome]]++
 		delete(found, key)
 	}
 	if len(found) > 0 {
 		r.t.Errorf("rows that nobody wrote: %v", found)
 	}
-	r.cluster.do(func(ctx context.Context, conn *pgx.Conn) error {
+	r.cluster.withSuperuser(func(ctx context.Context, conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, "TRUNCATE marks")
 		return err
 	})
@@ -251,7 +251,7 @@ func (r *round) awaitServed() {
 		for i, a := range agents {
 			end := time.Now().Add(tier.Patience)
 			for attempt := 1; ; attempt++ {
-				// An attempt that fails may have committed rows: the next one has a mark of its own.
+				// An attempt that fails may have committed rows, so the next one gets another mark.
 				mark := fmt.Sprintf("%s-%d-served-%d-%d", m.name, r.number, i, attempt)
 				_, err := r.runSession(m, a, mark, true, rand.New(rand.NewPCG(r.seed, uint64(i))))
 				if err == nil {
@@ -264,23 +264,23 @@ func (r *round) awaitServed() {
 			}
 		}
 	}
-	r.cluster.do(func(ctx context.Context, conn *pgx.Conn) error {
+	r.cluster.withSuperuser(func(ctx context.Context, conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, "TRUNCATE marks")
 		return err
 	})
 }
 
 func (r *round) String() string {
-	out := []string{fmt.Sprintf("%d sessions, %d steps", r.done.Load(), r.steps.Load())}
+	out := []string{fmt.Sprintf("%d sessions, %d steps", r.doneSessions.Load(), r.steps.Load())}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return strings.Join(append(out, sorted(r.seen)...), ", ")
+	return strings.Join(append(out, sortedCounts(r.counts)...), ", ")
 }
 
-// sorted lists what was counted.
-func sorted(seen map[string]int) (out []string) {
-	for _, what := range slices.Sorted(maps.Keys(seen)) {
-		out = append(out, fmt.Sprintf("%d %s", seen[what], what))
+// sortedCounts returns the counts as texts, sorted by what was counted.
+func sortedCounts(counts map[string]int) (out []string) {
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		out = append(out, fmt.Sprintf("%d %s", counts[name], name))
 	}
 	return out
 }

@@ -18,26 +18,26 @@ import (
 // session is an agent's session. Its mark is in all rows that it writes, and no other session has it.
 type session struct {
 	*round
-	conn        *pgconn.PgConn
-	random      *rand.Rand
-	mark        string
-	user        int
-	actsForUser bool // its agent acts for others, and names the user
-	saysOnce    bool // it names the user once, for the whole session
-	canceled    bool // it has sent a cancel request, which may come late
-	part        int  // the number of the transaction that was written last
-	known       int  // how many rows of the session are committed
-	steps       int  // how many steps were answered
+	conn              *pgconn.PgConn
+	random            *rand.Rand
+	mark              string
+	user              int
+	actsForUser       bool // the agent acts for several users, and sets the user in the session
+	setsUserOnce      bool // the session sets the user once, not in each transaction
+	canceled          bool // the session has sent a cancel request, which may arrive late
+	transactionNumber int  // the number of the last transaction in which the session wrote
+	committedRows     int  // how many rows of the session are known to be committed
+	steps             int  // how many steps were answered
 }
 
 // answer has the rows, the command tags and the error of a statement.
 type answer struct {
-	rows []string // values divided by blanks
+	rows []string // one text for each row, with blanks between the values
 	tags []string
 	err  error
 }
 
-// errConnectionEnded means that the connection has ended: everything may be expected but an answer.
+// errConnectionEnded means that the connection has ended, so that no further answer comes.
 var errConnectionEnded = errors.New("the connection has ended")
 
 // runSession runs a session to its end, and returns how many of its steps were answered. It reaches the proxy through
@@ -62,8 +62,8 @@ func (r *round) runSession(m *mode, a agent, mark string, bypassRelay bool, rand
 		_ = conn.Close(ctx)
 	}()
 	if s.actsForUser && random.IntN(2) == 0 {
-		s.saysOnce = true
-		if err := s.run(fmt.Sprintf("SET pgconsent.\"user\" = %d", s.user)); err != nil {
+		s.setsUserOnce = true
+		if err := s.execute(fmt.Sprintf("SET pgconsent.\"user\" = %d", s.user)); err != nil {
 			return 0, err
 		}
 	}
@@ -80,35 +80,35 @@ func (r *round) runSession(m *mode, a agent, mark string, bypassRelay bool, rand
 func (s *session) step() error {
 	switch s.random.IntN(13) {
 	case 0:
-		return s.wants(s.runStatement("SELECT '"+s.mark+"' AS m"), s.mark)
+		return s.checkRowsOf(s.runStatement("SELECT '"+s.mark+"' AS m"), s.mark)
 	case 1:
-		return s.wants(s.askWith("SELECT $1::text || '/' || $2", s.mark, "x"), s.mark+"/x")
+		return s.checkRowsOf(s.queryParams("SELECT $1::text || '/' || $2", s.mark, "x"), s.mark+"/x")
 	case 2:
-		return s.prepared()
+		return s.executePrepared()
 	case 3, 4:
 		return s.write()
 	case 5:
 		return s.writeAtOnce()
 	case 6:
-		return s.copyIn()
+		return s.copyRows()
 	case 7:
-		return s.readOwn()
+		return s.readOwnRows()
 	case 8:
 		return s.readAll()
 	case 9:
-		return s.setting()
+		return s.checkSetting()
 	case 10:
-		return s.large()
+		return s.readLargeResult()
 	case 11:
-		return s.cursor()
+		return s.fetchFromCursor()
 	default:
-		return s.cancel()
+		return s.cancelStatement()
 	}
 }
 
-// within runs f in a transaction if the session has to say for whom it speaks, or if it likes.
-func (s *session) within(f func() error) error {
-	if s.actsForUser && !s.saysOnce || s.random.IntN(3) == 0 {
+// maybeInTransaction runs f in a transaction if the session must set its user there, and otherwise at random.
+func (s *session) maybeInTransaction(f func() error) error {
+	if s.actsForUser && !s.setsUserOnce || s.random.IntN(3) == 0 {
 		if err := s.begin(); err != nil {
 			return err
 		}
@@ -120,12 +120,12 @@ func (s *session) within(f func() error) error {
 	return f()
 }
 
-// begin begins a transaction in which the session speaks for its user.
+// begin begins a transaction, and sets the user in it if the session has to.
 func (s *session) begin() error {
-	if err := s.run("BEGIN"); err != nil || !s.actsForUser || s.saysOnce {
+	if err := s.execute("BEGIN"); err != nil || !s.actsForUser || s.setsUserOnce {
 		return err
 	}
-	return s.run(fmt.Sprintf("SET LOCAL pgconsent.\"user\" = %d", s.user))
+	return s.execute(fmt.Sprintf("SET LOCAL pgconsent.\"user\" = %d", s.user))
 }
 
 func (s *session) commit() error {
@@ -136,60 +136,60 @@ func (s *session) commit() error {
 	return a.err
 }
 
-func (s *session) prepared() error {
+func (s *session) executePrepared() error {
 	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
 	defer cancel()
 	name := fmt.Sprint("kept ", s.random.IntN(3))
 	if _, err := s.conn.Prepare(ctx, name, "SELECT '"+s.mark+"' || $1::text || '"+name+"'", nil); err != nil {
-		return s.failed("a Parse", err)
+		return s.sessionError("a Parse", err)
 	}
 	for range 1 + s.random.IntN(3) {
 		var a answer
 		r := s.conn.ExecPrepared(ctx, name, [][]byte{[]byte(s.mark)}, nil, nil).Read()
 		a.add(r)
-		a.err = s.failed("an Execute", r.Err)
-		if err := s.wants(a, s.mark+s.mark+name); err != nil {
+		a.err = s.sessionError("an Execute", r.Err)
+		if err := s.checkRowsOf(a, s.mark+s.mark+name); err != nil {
 			return err
 		}
 	}
-	return s.failed("a Close", s.conn.Deallocate(ctx, name))
+	return s.sessionError("a Close", s.conn.Deallocate(ctx, name))
 }
 
-// insert writes a row of the transaction at hand.
+// insert inserts a row with the number of the current transaction.
 func (s *session) insert() error {
 	if s.random.IntN(2) == 0 {
-		return s.run(fmt.Sprintf("INSERT INTO marks VALUES (%d, '%s', %d)", s.user, s.mark, s.part))
+		return s.execute(fmt.Sprintf("INSERT INTO marks VALUES (%d, '%s', %d)", s.user, s.mark, s.transactionNumber))
 	}
-	return s.askWith("INSERT INTO marks VALUES ($1::int, $2, $3::int)", fmt.Sprint(s.user), s.mark, fmt.Sprint(s.part)).err
+	return s.queryParams("INSERT INTO marks VALUES ($1::int, $2, $3::int)", fmt.Sprint(s.user), s.mark, fmt.Sprint(s.transactionNumber)).err
 }
 
-// write writes rows in a transaction that ends in one way or the other.
+// write inserts rows in a transaction, and commits it or rolls it back.
 func (s *session) write() error {
 	if err := s.begin(); err != nil {
 		return err
 	}
-	s.part++
+	s.transactionNumber++
 	rows := 1 + s.random.IntN(3)
 	for range rows {
 		if err := s.insert(); err != nil {
-			s.expect(rows, rolledBack) // It was not asked to commit.
+			s.recordOutcome(rows, rolledBack) // the session has not sent COMMIT
 			return err
 		}
 	}
 	if s.random.IntN(4) == 0 {
-		s.expect(rows, rolledBack)
-		return s.run("ROLLBACK")
+		s.recordOutcome(rows, rolledBack)
+		return s.execute("ROLLBACK")
 	}
-	return s.committed(rows, s.commit())
+	return s.recordCommit(rows, s.commit())
 }
 
 // writeAtOnce writes rows in a message that commits by itself.
 func (s *session) writeAtOnce() error {
-	if s.actsForUser && !s.saysOnce {
+	if s.actsForUser && !s.setsUserOnce {
 		return s.write()
 	}
-	s.part++
-	text := fmt.Sprintf("INSERT INTO marks VALUES (%d, '%s', %d)", s.user, s.mark, s.part)
+	s.transactionNumber++
+	text := fmt.Sprintf("INSERT INTO marks VALUES (%d, '%s', %d)", s.user, s.mark, s.transactionNumber)
 	rows := 1
 	switch s.random.IntN(3) {
 	case 0:
@@ -197,100 +197,101 @@ func (s *session) writeAtOnce() error {
 	case 1:
 		rows, text = 2, "BEGIN; "+text+"; "+text+"; COMMIT"
 	}
-	return s.committed(rows, s.run(text))
+	return s.recordCommit(rows, s.execute(text))
 }
 
-func (s *session) copyIn() error {
+func (s *session) copyRows() error {
 	if err := s.begin(); err != nil {
 		return err
 	}
-	s.part++
+	s.transactionNumber++
 	rows := 1 + s.random.IntN(200)
 	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
 	defer cancel()
-	line := fmt.Sprintf("%d\t%s\t%d\n", s.user, s.mark, s.part)
+	line := fmt.Sprintf("%d\t%s\t%d\n", s.user, s.mark, s.transactionNumber)
 	if _, err := s.conn.CopyFrom(ctx, bytes.NewReader(bytes.Repeat([]byte(line), rows)), "COPY marks FROM STDIN"); err != nil {
-		s.expect(rows, rolledBack)
-		return s.failed("COPY", err)
+		s.recordOutcome(rows, rolledBack)
+		return s.sessionError("COPY", err)
 	}
-	return s.committed(rows, s.commit())
+	return s.recordCommit(rows, s.commit())
 }
 
-// committed notes what became of a transaction that was asked to commit.
-func (s *session) committed(rows int, err error) error {
+// recordCommit records the outcome of a transaction for which COMMIT was sent.
+func (s *session) recordCommit(rows int, err error) error {
 	switch {
 	case err == nil:
-		s.known += rows
-		s.expect(rows, acknowledged)
+		s.committedRows += rows
+		s.recordOutcome(rows, acknowledged)
 	default:
-		s.expect(rows, uncertain)
+		s.recordOutcome(rows, uncertain)
 	}
 	return err
 }
 
-// readOwn reads what the session has written.
-func (s *session) readOwn() error {
-	return s.within(func() error {
-		return s.wants(s.askWith("SELECT count(*) FROM marks WHERE mark = $1", s.mark), fmt.Sprint(s.known))
+// readOwnRows reads what the session has written.
+func (s *session) readOwnRows() error {
+	return s.maybeInTransaction(func() error {
+		return s.checkRowsOf(s.queryParams("SELECT count(*) FROM marks WHERE mark = $1", s.mark), fmt.Sprint(s.committedRows))
 	})
 }
 
 // readAll reads all rows that the session may see: they are those of its user.
 func (s *session) readAll() error {
-	if s.actsForUser && !s.saysOnce {
-		if err := s.wants(s.runStatement("SELECT count(*) FROM marks"), "0"); err != nil {
+	if s.actsForUser && !s.setsUserOnce {
+		if err := s.checkRowsOf(s.runStatement("SELECT count(*) FROM marks"), "0"); err != nil {
 			return err
 		}
 	}
-	return s.within(func() error {
+	return s.maybeInTransaction(func() error {
 		a := s.runStatement("SELECT DISTINCT owner FROM marks")
 		if a.err == nil && len(a.rows) == 0 {
 			return nil
 		}
-		return s.wants(a, fmt.Sprint(s.user))
+		return s.checkRowsOf(a, fmt.Sprint(s.user))
 	})
 }
 
-// setting changes a setting, which stays as it is until the session changes it.
-func (s *session) setting() error {
-	if err := s.run("SET application_name = '" + s.mark + "'"); err != nil {
+// checkSetting changes a setting, which must keep the value until the session changes it again.
+func (s *session) checkSetting() error {
+	if err := s.execute("SET application_name = '" + s.mark + "'"); err != nil {
 		return err
 	}
 	for range 1 + s.random.IntN(3) {
-		if err := s.wants(s.runStatement("SHOW application_name"), s.mark); err != nil {
+		if err := s.checkRowsOf(s.runStatement("SHOW application_name"), s.mark); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// large reads some hundred kilobytes.
-func (s *session) large() error {
+// readLargeResult reads some hundred kilobytes.
+func (s *session) readLargeResult() error {
 	n := 1 + s.random.IntN(4000)
 	want := make([]string, n)
 	for i := range want {
 		want[i] = s.mark
 	}
-	return s.wants(s.runStatement(fmt.Sprintf("SELECT '%s' FROM generate_series(1, %d)", s.mark, n)), want...)
+	return s.checkRowsOf(s.runStatement(fmt.Sprintf("SELECT '%s' FROM generate_series(1, %d)", s.mark, n)), want...)
 }
 
-func (s *session) cursor() error {
+func (s *session) fetchFromCursor() error {
 	if err := s.begin(); err != nil {
 		return err
 	}
-	if err := s.run("DECLARE c CURSOR FOR SELECT '" + s.mark + "' || n FROM generate_series(1, 9) AS n"); err != nil {
+	if err := s.execute("DECLARE c CURSOR FOR SELECT '" + s.mark + "' || n FROM generate_series(1, 9) AS n"); err != nil {
 		return err
 	}
 	for n := range 4 {
-		if err := s.wants(s.runStatement("FETCH 1 FROM c"), fmt.Sprint(s.mark, n+1)); err != nil {
+		if err := s.checkRowsOf(s.runStatement("FETCH 1 FROM c"), fmt.Sprint(s.mark, n+1)); err != nil {
 			return err
 		}
 	}
 	return s.commit()
 }
 
-// cancel asks for something, and cancels it meanwhile. No statement of another session may be canceled.
-func (s *session) cancel() error {
+// cancelStatement sends a statement, and then a cancel request for it. No statement of another session may be
+// cancelled.
+func (s *session) cancelStatement() error {
 	s.canceled = true
 	after := time.Duration(s.random.IntN(3)) * time.Millisecond
 	var sending sync.WaitGroup
@@ -305,7 +306,7 @@ func (s *session) cancel() error {
 	if isCanceled(a.err) && !s.conn.IsClosed() {
 		return nil
 	}
-	return s.wants(a, s.mark)
+	return s.checkRowsOf(a, s.mark)
 }
 
 func isCanceled(err error) bool {
@@ -313,8 +314,8 @@ func isCanceled(err error) bool {
 	return errors.As(err, &pg) && pg.Code == "57014"
 }
 
-// run runs a text whose rows do not matter.
-func (s *session) run(text string) error { return s.runStatement(text).err }
+// execute executes a text whose rows do not matter.
+func (s *session) execute(text string) error { return s.runStatement(text).err }
 
 // runStatement sends a Query.
 func (s *session) runStatement(text string) (a answer) {
@@ -324,12 +325,12 @@ func (s *session) runStatement(text string) (a answer) {
 	for _, r := range results {
 		a.add(r)
 	}
-	a.err = s.failed(text, err)
+	a.err = s.sessionError(text, err)
 	return a
 }
 
-// askWith sends a statement with parameters.
-func (s *session) askWith(text string, args ...string) (a answer) {
+// queryParams sends a statement with parameters.
+func (s *session) queryParams(text string, args ...string) (a answer) {
 	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
 	defer cancel()
 	values := make([][]byte, len(args))
@@ -338,7 +339,7 @@ func (s *session) askWith(text string, args ...string) (a answer) {
 	}
 	r := s.conn.ExecParams(ctx, text, values, nil, nil, nil).Read()
 	a.add(r)
-	a.err = s.failed(text, r.Err)
+	a.err = s.sessionError(text, r.Err)
 	return a
 }
 
@@ -349,8 +350,9 @@ func (a *answer) add(r *pgconn.Result) {
 	a.tags = append(a.tags, r.CommandTag.String())
 }
 
-// wants compares an answer with what it must be. Also one that ends early holds nothing else.
-func (s *session) wants(a answer, want ...string) error {
+// checkRowsOf compares an answer with the rows that it must have. If it ends early, it must have the first of these
+// rows.
+func (s *session) checkRowsOf(a answer, want ...string) error {
 	if a.err != nil {
 		want = want[:min(len(a.rows), len(want))]
 	}
@@ -360,18 +362,18 @@ func (s *session) wants(a answer, want ...string) error {
 	return a.err
 }
 
-// failed tells an error that ends the session from one that no fault explains.
-func (s *session) failed(what string, err error) error {
+// sessionError returns err as one that ends the session. It fails the test if no fault explains the error.
+func (s *session) sessionError(message string, err error) error {
 	if err == nil {
 		return nil
 	}
 	var pg *pgconn.PgError
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		s.t.Errorf("%s: %s is not answered: %v", s.mark, what, err)
+		s.t.Errorf("%s: %s is not answered: %v", s.mark, message, err)
 	case !errors.As(err, &pg), isCanceled(err) && s.canceled:
-	case pg.Code == "XX000", pg.Severity != "FATAL" && !s.explains(pg.Code):
-		s.t.Errorf("%s: %s: %v; %s", s.mark, what, err, pg.Hint)
+	case pg.Code == "XX000", pg.Severity != "FATAL" && !s.isExplained(pg.Code):
+		s.t.Errorf("%s: %s: %v; %s", s.mark, message, err, pg.Hint)
 	}
 	return fmt.Errorf("%w: %w", errConnectionEnded, err)
 }

@@ -24,7 +24,7 @@ tables:
   marks: { rows: [ own: { column: owner, is: user } ], write: { commands: [insert, update, delete] } }
 `
 
-// agent is a login. One that actsForUser for others speaks for a user in each transaction or session.
+// agent is a login. A login that acts for others sets a user in each transaction or session.
 type agent struct {
 	name string
 	user int // the number of the user; 0: the login acts for others
@@ -32,17 +32,17 @@ type agent struct {
 
 var agents = []agent{{"one", 1}, {"two", 2}, {"backend", 0}}
 
-// poolSize is so small that sessions wait for each other.
+// poolSize is so small that sessions wait for one another.
 const poolSize = 3
 
-// stage is a server, and a proxy for each mode of pools before it, on networks that break.
+// stage is a server, with a proxy for each pool mode. The networks between them can fail.
 type stage struct {
 	t       testing.TB
 	cluster *cluster
 	modes   []*mode
 }
 
-// mode is a proxy whose sessions share connections, or do not.
+// mode is a proxy whose sessions have their own connections, or share those of a pool.
 type mode struct {
 	name                     string
 	pooled                   bool
@@ -50,7 +50,7 @@ type mode struct {
 	clientRelay, serverRelay *network.Relay
 }
 
-// newStage starts a server, and proxies in these modes of pools.
+// newStage starts a server, and a proxy for each of the pool modes.
 func newStage(t testing.TB, modes ...string) *stage {
 	t.Helper()
 	st := &stage{t: t, cluster: startCluster(t)}
@@ -82,7 +82,7 @@ func newStage(t testing.TB, modes ...string) *stage {
 	return st
 }
 
-// dsn is where clients of an agent reach the proxy: through the relay that causes faults, unless bypassRelay is set.
+// dsn returns the connection string of an agent: through the relay that causes faults, unless bypassRelay is set.
 func (m *mode) dsn(a agent, bypassRelay bool) string {
 	if bypassRelay {
 		return instance.DSNAt(m.proxy.Addr(), a.name, "app")
@@ -95,7 +95,8 @@ type resources struct {
 	goroutines, processes int
 	descriptors           []string // the targets of the open descriptors
 
-	// Connections of enforcement's own, which it has as many of as sessions have needed at once, up to a bound.
+	// The number of the proxy's own control connections. It opens as many as sessions have needed at once, up to a
+	// limit.
 	control int
 }
 
@@ -104,8 +105,8 @@ func (r resources) String() string {
 		r.goroutines, r.processes, r.control, r.descriptors)
 }
 
-// within tells whether there is no more than there was before.
-func (r resources) within(before resources) bool {
+// isWithin tells whether there is no more of anything than before.
+func (r resources) isWithin(before resources) bool {
 	return r.goroutines <= before.goroutines && r.processes <= before.processes &&
 		len(r.descriptors)-r.control <= len(before.descriptors)-before.control
 }
@@ -115,14 +116,14 @@ func (st *stage) countResources() (r resources) {
 		control: len(st.cluster.processes("pgconsent_control"))}
 	all, _ := os.ReadDir("/proc/self/fd")
 	for _, fd := range all {
-		of, _ := os.Readlink("/proc/self/fd/" + fd.Name())
-		r.descriptors = append(r.descriptors, of)
+		target, _ := os.Readlink("/proc/self/fd/" + fd.Name())
+		r.descriptors = append(r.descriptors, target)
 	}
 	return r
 }
 
-// countGoroutines is how many there are, except those in which the driver reads ahead on a connection of enforcement
-// whose write took long. Those end with the connection.
+// countGoroutines returns the number of goroutines. It leaves out those in which the driver reads ahead on a control
+// connection after a slow write: they end with the connection.
 func countGoroutines() (n int) {
 	for stack := range strings.SplitSeq(stacks(), "\n\n") {
 		if !strings.Contains(stack, "created by github.com/jackc/pgx/v5/pgconn/internal/bgreader.") {
@@ -137,37 +138,37 @@ func stacks() string {
 	return string(all[:runtime.Stack(all, true)])
 }
 
-// awaitRest waits until no session is open, ends the connections of pools, and returns what is left. Where it is known
-// what there was before, it waits until there is no more.
+// awaitRest waits until no session is open, ends the idle connections of pools, and returns the resources that are
+// left. With before, it also waits until there are no more resources than before.
 func (st *stage) awaitRest(before *resources) resources {
 	st.t.Helper()
 	for end := time.Now().Add(tier.Patience); ; time.Sleep(10 * time.Millisecond) {
-		left, idle := "", true
+		remaining, idle := "", true
 		for _, m := range st.modes {
 			m.clientRelay.Plan(nil)
 			m.serverRelay.Plan(nil)
-			used, kept := 0, 0
+			usedConnections, idleConnections := 0, 0
 			for _, p := range m.proxy.Server().Pools() {
-				used += p.Used + p.Waiting
-				kept += p.Idle
+				usedConnections += p.Used + p.Waiting
+				idleConnections += p.Idle
 			}
 			n := len(m.proxy.Server().Sessions())
-			if used == 0 && kept > 0 && n == 0 {
+			if usedConnections == 0 && idleConnections > 0 && n == 0 {
 				m.serverRelay.Break(network.Close)
 			}
-			idle = idle && used+kept+n+m.clientRelay.Open()+m.serverRelay.Open() == 0
-			left += fmt.Sprintf("%s: %d sessions, %d connections in use and %d idle, on the networks %d and %d; ",
-				m.name, n, used, kept, m.clientRelay.Open(), m.serverRelay.Open())
+			idle = idle && usedConnections+idleConnections+n+m.clientRelay.Open()+m.serverRelay.Open() == 0
+			remaining += fmt.Sprintf("%s: %d sessions, %d connections in use and %d idle, on the networks %d and %d; ",
+				m.name, n, usedConnections, idleConnections, m.clientRelay.Open(), m.serverRelay.Open())
 		}
-		now := resources{}
+		current := resources{}
 		if idle {
-			now = st.countResources()
-			if before == nil || now.within(*before) {
-				return now
+			current = st.countResources()
+			if before == nil || current.isWithin(*before) {
+				return current
 			}
 		}
 		if time.Now().After(end) {
-			st.t.Fatalf("left behind: %s\n%v\nbefore: %v\n%s", left, now, before, stacks())
+			st.t.Fatalf("left behind: %s\n%v\nbefore: %v\n%s", remaining, current, before, stacks())
 		}
 	}
 }

@@ -85,7 +85,8 @@ type Database struct {
 	// how sessions share connections at the first proxy that serves the database; nil: as PoolFor says
 	Pool *proxy.PoolSettings
 
-	// host:port at which the first proxy that serves the database reaches the server for agents; "": the server's socket
+	// host:port at which the first proxy that serves the database reaches the server for agents; "": the server's
+	// socket
 	Server string
 	Quiet  bool // do not show the errors that the first proxy logs; Proxy.Errors has them
 

@@ -16,10 +16,10 @@ const foundDir = "test/messages/testdata/found"
 
 // saveSequence writes a sequence as a file that Replay plays: the difference that it shows, then a line for each
 // message.
-func saveSequence(t testing.TB, s sequence, at policySetting, why string, seed uint64) {
+func saveSequence(t testing.TB, s sequence, setting policySetting, why string, seed uint64) {
 	t.Helper()
-	first, _, _ := strings.Cut(why, "\n")
-	text := fmt.Sprintf("%s, %s (seed %d).\n%s", first, at.name, seed, s)
+	firstLine, _, _ := strings.Cut(why, "\n")
+	text := fmt.Sprintf("%s, %s (seed %d).\n%s", firstLine, setting.name, seed, s)
 	sum := sha256.Sum256([]byte(text))
 	dir := instance.RepoPath(t, foundDir)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -38,8 +38,8 @@ func Replay(t *testing.T, settings []policySetting) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, at := range settings {
-		st := newDatabaseTrio(t, at)
+	for _, setting := range settings {
+		st := newDatabaseTrio(t, setting)
 		for _, file := range files {
 			text, err := os.ReadFile(file)
 			if err != nil {
@@ -51,7 +51,7 @@ func Replay(t *testing.T, settings []policySetting) {
 				t.Fatalf("%s: %v", file, err)
 			}
 			if why, got := st.compare(s); why != "" {
-				t.Errorf("%s, %s: %s\n%s", filepath.Base(file), at.name, why, transcriptDiff(got))
+				t.Errorf("%s, %s: %s\n%s", filepath.Base(file), setting.name, why, transcriptDiff(got))
 			}
 		}
 	}

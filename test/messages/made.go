@@ -9,31 +9,33 @@ import (
 type sequenceMaker struct {
 	*rand.Rand
 	sequence         sequence
-	paramKinds       map[string][]string // the kinds of the parameters of prepared statements, as far as they are known
+	paramKinds       map[string][]string // the kinds of the parameters of each prepared statement that has been parsed, by its name
 	withdrawsConsent bool                // the sequence may withdraw a consent
 }
 
-func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
+func pick[T any](r *rand.Rand, choices ...T) T { return choices[r.IntN(len(choices))] }
 
 func newSequence(seed uint64, n int) sequence {
 	m := &sequenceMaker{Rand: rand.New(rand.NewPCG(seed, 23)), paramKinds: map[string][]string{}}
 	m.withdrawsConsent = m.IntN(3) == 0
-	for end := 4 + m.IntN(n); len(m.sequence) < end; {
+	for length := 4 + m.IntN(n); len(m.sequence) < length; {
 		m.addNext()
 	}
 	if m.IntN(25) == 0 {
-		at := m.IntN(len(m.sequence) + 1)
-		m.sequence = append(m.sequence[:at:at], append(sequence{{Kind: terminateMessage}}, m.sequence[at:]...)...)
+		position := m.IntN(len(m.sequence) + 1)
+		m.sequence = append(m.sequence[:position:position], append(sequence{{Kind: terminateMessage}}, m.sequence[position:]...)...)
 	}
 	return m.sequence
 }
 
-func (m *sequenceMaker) add(more ...message) { m.sequence = append(m.sequence, more...) }
+func (m *sequenceMaker) add(messages ...message) {
+	m.sequence = append(m.sequence, messages...)
+}
 
 func (m *sequenceMaker) pickText() statementText {
-	lists := [][]statementText{readTexts, readTexts, readTexts, writeTexts, writeTexts, transactionTexts, transactionTexts, transactionTexts, settingTexts,
+	textLists := [][]statementText{readTexts, readTexts, readTexts, writeTexts, writeTexts, transactionTexts, transactionTexts, transactionTexts, settingTexts,
 		cursorTexts, cursorTexts, prepareTexts, copyToTexts, copyFromTexts, forbiddenTexts, forbiddenTexts}
-	return pick(m.Rand, pick(m.Rand, lists...)...)
+	return pick(m.Rand, pick(m.Rand, textLists...)...)
 }
 
 func (m *sequenceMaker) statementName() string {
@@ -62,7 +64,7 @@ func (m *sequenceMaker) addNext() {
 		m.addWholeExtended()
 	case n < 31:
 		m.addParse(m.statementName(), m.pickText())
-	case n < 32: // statements that EXECUTE may run
+	case n < 32: // prepare statements that an EXECUTE may run
 		m.addParse(pick(m.Rand, "x", "y"), pick(m.Rand, readTexts...))
 	case n < 35:
 		m.addBind(m.portalName(), m.statementName())
@@ -169,20 +171,20 @@ func (m *sequenceMaker) addWholeExtended() {
 		w = statementText{text: pick(m.Rand, multiStatementTexts...).text}
 	}
 	name, portal := m.statementName(), m.portalName()
-	seldom := func() bool { return m.IntN(15) == 0 }
-	if !seldom() {
+	isLeftOut := func() bool { return m.IntN(15) == 0 }
+	if !isLeftOut() {
 		m.addParse(name, w)
 	}
 	if m.IntN(4) == 0 {
 		m.add(message{Kind: describeMessage, Object: "S", Name: name})
 	}
-	if !seldom() {
+	if !isLeftOut() {
 		m.addBind(portal, name)
 	}
 	if m.IntN(3) == 0 {
 		m.add(message{Kind: describeMessage, Object: "P", Name: portal})
 	}
-	if !seldom() {
+	if !isLeftOut() {
 		m.add(message{Kind: executeMessage, Portal: portal, Rows: m.rowLimit()})
 	}
 	if strings.Contains(w.text, "FROM STDIN") {

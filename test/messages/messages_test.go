@@ -13,31 +13,32 @@ import (
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
 var (
-	sequences = flag.Int("sequences", 0, "play that many with a progress bar, instead of the short test")
-	seed      = flag.Uint64("seed", 0, "where to begin; 0: what the run says")
-	length    = flag.Int("length", 60, "about how many messages a sequence has at most, in the long run")
-	only      = flag.String("settings", "", "of these settings alone, divided by commas")
-	waits     = flag.Duration("patience", patience, "how long an answer may take")
-	saves     = flag.Bool("save", true, "save what the long run finds under testdata/found")
+	sequenceCount = flag.Int("sequences", 0, "play that many with a progress bar, instead of the short test")
+	seed          = flag.Uint64("seed", 0, "where to begin; 0: what the run says")
+	maxLength     = flag.Int("length", 60, "about how many messages a sequence has at most, in the long run")
+	settingNames  = flag.String("settings", "", "of these settings alone, divided by commas")
+	answerTimeout = flag.Duration("patience", patience, "how long an answer may take")
+	saveFound     = flag.Bool("save", true, "save what the long run finds under testdata/found")
 )
 
-// Whatever messages an agent sends, in any order, it gets what PostgreSQL answers, and learns nothing of hidden rows.
+// An agent sends random messages in any order. It must get the answers that PostgreSQL gives without hidden rows, and
+// learn nothing of those.
 func TestRandomMessages(t *testing.T) {
-	patience = *waits
+	patience = *answerTimeout
 	s := *seed
 	if s == 0 {
 		s = tier.Seed()
 	}
 	t.Logf("seed %d", s)
-	if *sequences > 0 {
-		var at []policySetting
-		for _, e := range allSettings {
-			if *only == "" || strings.Contains(","+*only+",", ","+e.name+",") {
-				at = append(at, e)
+	if *sequenceCount > 0 {
+		var chosen []policySetting
+		for _, setting := range allSettings {
+			if *settingNames == "" || strings.Contains(","+*settingNames+",", ","+setting.name+",") {
+				chosen = append(chosen, setting)
 			}
 		}
-		r := Run(t, Config{Sequences: *sequences, Seed: s, Length: *length, Settings: at, Save: *saves, Progress: os.Stderr})
-		t.Log(r, r.Seen)
+		r := Run(t, Config{Sequences: *sequenceCount, Seed: s, Length: *maxLength, Settings: chosen, Save: *saveFound, Progress: os.Stderr})
+		t.Log(r, r.AnswerCounts)
 		return
 	}
 	settings := allSettings
@@ -47,5 +48,5 @@ func TestRandomMessages(t *testing.T) {
 	t.Log(Run(t, Config{Sequences: tier.Count(10, 40, 10_000), Seed: s, Length: 40, Settings: settings}))
 }
 
-// Leaks that were found once stay closed.
+// Sequences of messages that once revealed hidden rows must not do so any more.
 func TestFoundMessages(t *testing.T) { Replay(t, allSettings[:2]) }

@@ -23,7 +23,7 @@ var patience = tier.Patience
 type serverMessage struct {
 	messageType    byte
 	raw            string // the bytes of the message
-	comparableText string // what of it PostgreSQL and the proxy must have in common; "": nothing
+	comparableText string // the part of the message in which PostgreSQL and the proxy must agree; "": none
 	waitsEnded     int    // the number of waits that ended with this message
 }
 
@@ -52,9 +52,11 @@ func (t transcript) String() string {
 	return b.String()
 }
 
-// waitEndMessages end a wait: they end a COPY and a group of messages, and ask for an answer that no other message has.
+// waitEndAnswers is the number of CloseComplete messages by which the end of a wait is recognized.
 const waitEndAnswers = 5
 
+// waitEndMessages end a wait. They end a COPY and a group of messages, and ask for a number of CloseComplete messages
+// that no other group gets.
 var waitEndMessages = func() (b []byte) {
 	list := sequence{{Kind: copyFailMessage, Text: "end"}, {Kind: syncMessage}}
 	for range waitEndAnswers {
@@ -75,7 +77,7 @@ type player struct {
 	isPostgres bool
 
 	mu         sync.Mutex
-	change     *sync.Cond
+	changed    *sync.Cond
 	answers    []serverMessage
 	waitsEnded int // the number of waits that have ended
 	ended      bool
@@ -83,51 +85,51 @@ type player struct {
 }
 
 func (p *player) read() {
-	closes := 0
+	closeCount := 0
 	for {
 		m, err := p.conn.Frontend.Receive()
 		p.mu.Lock()
 		if err != nil {
 			p.ended = true
-			p.change.Broadcast()
+			p.changed.Broadcast()
 			p.mu.Unlock()
 			return
 		}
 		a := p.addAnswer(m)
 		switch {
-		case a.messageType == 'Z' && closes == waitEndAnswers:
+		case a.messageType == 'Z' && closeCount == waitEndAnswers:
 			p.waitsEnded++
-			closes = 0
+			closeCount = 0
 		case a.messageType == 'Z':
-			closes = 0
+			closeCount = 0
 		case a.messageType == '3':
-			closes++
+			closeCount++
 		default:
-			closes = -1
+			closeCount = -1
 		}
 		a.waitsEnded = p.waitsEnded
 		p.answers = append(p.answers, a)
-		p.change.Broadcast()
+		p.changed.Broadcast()
 		p.mu.Unlock()
 	}
 }
 
-// waitUntil waits until a condition on the answers holds, or the connection ends. It returns false if neither happens
-// in time.
-func (p *player) waitUntil(done func() bool) bool {
+// waitUntil waits until a condition on the answers holds or the connection ends. It returns false if neither happens
+// within the time limit.
+func (p *player) waitUntil(holds func() bool) bool {
 	timer := time.AfterFunc(patience, func() {
 		p.mu.Lock()
 		p.timedOut = true
-		p.change.Broadcast()
+		p.changed.Broadcast()
 		p.mu.Unlock()
 	})
 	defer timer.Stop()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for !done() && !p.ended && !p.timedOut {
-		p.change.Wait()
+	for !holds() && !p.ended && !p.timedOut {
+		p.changed.Wait()
 	}
-	return done() || p.ended
+	return holds() || p.ended
 }
 
 // playOn plays a sequence on one of the databases.
@@ -140,7 +142,7 @@ func (st *databaseTrio) playOn(i int, s sequence) (out transcript) {
 	}
 	defer conn.Conn.Close()
 	p := &player{conn: conn, isPostgres: i == visibleOnly}
-	p.change = sync.NewCond(&p.mu)
+	p.changed = sync.NewCond(&p.mu)
 	done := make(chan struct{})
 	go func() { defer close(done); p.read() }()
 	out.failure = p.send(s, func() {
@@ -159,7 +161,7 @@ func (st *databaseTrio) playOn(i int, s sequence) (out transcript) {
 	return out
 }
 
-func (p *player) send(s sequence, change func()) (wrong string) {
+func (p *player) send(s sequence, withdraw func()) (failure string) {
 	var b []byte
 	waits := 0
 	write := func() {
@@ -167,7 +169,7 @@ func (p *player) send(s sequence, change func()) (wrong string) {
 		_, _ = p.conn.Conn.Write(b) // if this fails, the reading goroutine notes that the connection is closed
 		b = b[:0]
 	}
-	await := func() string {
+	awaitAnswers := func() string {
 		b = append(b, waitEndMessages...)
 		write()
 		waits++
@@ -181,17 +183,17 @@ func (p *player) send(s sequence, change func()) (wrong string) {
 		}
 		return ""
 	}
-	bound := false // whether the group has bound the unnamed portal
+	isBound := false // whether the group has bound the unnamed portal
 	for _, m := range append(s[:len(s):len(s)], message{Kind: waitStep}) {
 		switch m.Kind {
 		case bindMessage:
-			bound = bound || m.Portal == ""
+			isBound = isBound || m.Portal == ""
 		case syncMessage, queryMessage, functionCallMessage, waitStep, cancelStep, longQueryStep, withdrawStep:
-			bound = false
+			isBound = false
 		case executeMessage:
-			// If a Query has failed before, PostgreSQL may crash here, since it runs a portal that is no longer in its
-			// memory.
-			if m.Portal == "" && !bound {
+			// If a Query has failed before, PostgreSQL may crash here, because it runs a portal that is no longer in
+			// its memory.
+			if m.Portal == "" && !isBound {
 				m.Portal = "gone"
 			}
 		}
@@ -201,14 +203,14 @@ func (p *player) send(s sequence, change func()) (wrong string) {
 			time.Sleep(time.Millisecond)
 			continue
 		case waitStep, cancelStep, longQueryStep, withdrawStep:
-			if wrong := await(); wrong != "" {
-				return wrong
+			if failure := awaitAnswers(); failure != "" {
+				return failure
 			}
 		}
 		switch m.Kind {
 		case waitStep:
 		case withdrawStep:
-			change()
+			withdraw()
 		case cancelStep:
 			if err := p.sendCancel(); err != nil {
 				return "a cancel request: " + err.Error()
@@ -216,8 +218,8 @@ func (p *player) send(s sequence, change func()) (wrong string) {
 		case longQueryStep:
 			b, _ = message{Kind: queryMessage, Text: longQuery}.append(b, p.isPostgres)
 			write()
-			if wrong := p.cancelRunning(); wrong != "" {
-				return wrong
+			if failure := p.cancelRunning(); failure != "" {
+				return failure
 			}
 		case terminateMessage:
 			b, _ = m.append(b, p.isPostgres)
@@ -247,9 +249,9 @@ func (p *player) cancelRunning() string {
 	for end := time.Now().Add(patience); time.Now().Before(end); {
 		time.Sleep(30 * time.Millisecond)
 		p.mu.Lock()
-		over := ready() || p.ended
+		isOver := ready() || p.ended
 		p.mu.Unlock()
-		if over {
+		if isOver {
 			return ""
 		}
 		if err := p.sendCancel(); err != nil {
@@ -289,7 +291,7 @@ func (p *player) sendCancel() error {
 	return nil
 }
 
-// addAnswer notes a message of the server.
+// addAnswer converts a message of the server into a serverMessage, with the text that is compared.
 func (p *player) addAnswer(m pgproto3.BackendMessage) serverMessage {
 	a := serverMessage{}
 	switch m := m.(type) {

@@ -24,15 +24,15 @@ type Config struct {
 
 // Report has the numbers of sequences and messages, and of their results.
 type Report struct {
-	Sequences, Messages, Changes int
-	Seen                         map[string]int // the number of answers, by their first words
-	Unstable                     int            // sequences whose difference did not show again, since it depended on the times of messages
-	Differences                  int
+	Sequences, Messages, Withdrawals int
+	AnswerCounts                     map[string]int // the number of answers, by their first words
+	Unstable                         int            // sequences whose difference depended on timing and did not show again
+	Differences                      int
 }
 
 func (r Report) String() string {
 	return fmt.Sprintf("%d sequences of %d messages, %d with a withdrawal, %d not the same twice: %d differences",
-		r.Sequences, r.Messages, r.Changes, r.Unstable, r.Differences)
+		r.Sequences, r.Messages, r.Withdrawals, r.Unstable, r.Differences)
 }
 
 // sequencesPerSetting is how many sequences are played on one setting before the next one is started.
@@ -42,20 +42,20 @@ const sequencesPerSetting = 200
 func Run(t testing.TB, cfg Config) Report {
 	t.Helper()
 	r := &runner{Config: cfg, t: t, start: time.Now()}
-	r.Report.Seen = map[string]int{}
-	stages := make([]*databaseTrio, len(cfg.Settings))
+	r.Report.AnswerCounts = map[string]int{}
+	trios := make([]*databaseTrio, len(cfg.Settings))
 	for n := 0; n < cfg.Sequences && !r.isOver(); n++ {
-		at := n / sequencesPerSetting % len(stages)
+		index := n / sequencesPerSetting % len(trios)
 		if n < sequencesPerSetting { // a short run still uses every setting
-			at = n % len(stages)
+			index = n % len(trios)
 		}
-		if stages[at] == nil {
-			stages[at] = newDatabaseTrio(t, cfg.Settings[at])
+		if trios[index] == nil {
+			trios[index] = newDatabaseTrio(t, cfg.Settings[index])
 		}
-		r.trySequence(stages[at], cfg.Seed<<24+uint64(n))
+		r.trySequence(trios[index], cfg.Seed<<24+uint64(n))
 	}
 	r.printProgress(true)
-	for _, st := range stages {
+	for _, st := range trios {
 		if st == nil {
 			continue
 		}
@@ -87,12 +87,12 @@ func (r *runner) trySequence(st *databaseTrio, seed uint64) {
 	r.Report.Messages += len(s)
 	why, got := st.compare(s)
 	for _, a := range got[firstTwin].answers {
-		r.Report.Seen[answerKind(a.comparableText)]++
+		r.Report.AnswerCounts[answerKind(a.comparableText)]++
 	}
 	if got[firstTwin].answersBeforeWithdrawal >= 0 {
-		r.Report.Changes++
+		r.Report.Withdrawals++
 	}
-	for again := 0; why != "" && again < 2; again++ {
+	for attempt := 0; why != "" && attempt < 2; attempt++ {
 		if why, got = st.compare(s); why == "" {
 			r.Report.Unstable++
 		}
@@ -150,7 +150,8 @@ func (st *databaseTrio) compare(s sequence) (why string, got [databaseCount]tran
 		return "hidden rows were changed", got
 	case rows[firstTwin] != rows[secondTwin]:
 		return "other rows are left in the twins", got
-	case rows[firstTwin] != rows[visibleOnly] && !st.setting.onlyTwins && st.firstOwnCourse(s, got[firstTwin]) < 0 && firstBrokenAnswer(got[visibleOnly]) < 0:
+	case rows[firstTwin] != rows[visibleOnly] && !st.setting.onlyTwins &&
+		st.firstAllowedDifference(s, got[firstTwin]) < 0 && firstBrokenAnswer(got[visibleOnly]) < 0:
 		return "other rows are left than PostgreSQL itself leaves:\n" + rows[firstTwin] + "not\n" + rows[visibleOnly], got
 	}
 	return "", got
@@ -159,7 +160,8 @@ func (st *databaseTrio) compare(s sequence) (why string, got [databaseCount]tran
 // findFailure compares the transcripts, and returns what is wrong; "": nothing.
 func (st *databaseTrio) findFailure(s sequence, got [databaseCount]transcript) string {
 	for i, t := range got {
-		if t.failure != got[visibleOnly].failure && !st.setting.onlyTwins && st.firstOwnCourse(s, t) < 0 || t.failure == noAnswerFailure {
+		if t.failure != got[visibleOnly].failure && !st.setting.onlyTwins && st.firstAllowedDifference(s, t) < 0 ||
+			t.failure == noAnswerFailure {
 			return fmt.Sprintf("%s: %q, and PostgreSQL itself: %q", databaseNames[i], t.failure, got[visibleOnly].failure)
 		}
 		if i != visibleOnly && t.answersBeforeWithdrawal >= 0 {
@@ -172,12 +174,12 @@ func (st *databaseTrio) findFailure(s sequence, got [databaseCount]transcript) s
 	}
 	a, b := rawLines(got[firstTwin]), rawLines(got[secondTwin])
 	want, have := comparableLines(got[visibleOnly].answers), comparableLines(got[firstTwin].answers)
-	if cut := st.firstOwnCourse(s, got[firstTwin]); cut >= 0 { // from here on PostgreSQL answers differently, as it may
-		have = comparableLines(got[firstTwin].answers[:cut])
+	if allowedFrom := st.firstAllowedDifference(s, got[firstTwin]); allowedFrom >= 0 { // from here on PostgreSQL may answer differently
+		have = comparableLines(got[firstTwin].answers[:allowedFrom])
 		want = want[:min(len(want), len(have))]
 	}
-	if end := firstBrokenAnswer(got[visibleOnly]); end >= 0 {
-		want = want[:min(len(want), len(comparableLines(got[visibleOnly].answers[:end])))]
+	if brokenAt := firstBrokenAnswer(got[visibleOnly]); brokenAt >= 0 {
+		want = want[:min(len(want), len(comparableLines(got[visibleOnly].answers[:brokenAt])))]
 		have = have[:min(len(want), len(have))]
 	}
 	if s.has(terminateMessage) || got[visibleOnly].failure != "" { // when a session ends, the server may leave out messages that it has not sent yet
@@ -197,13 +199,13 @@ func (st *databaseTrio) findFailure(s sequence, got [databaseCount]transcript) s
 }
 
 // firstBrokenAnswer returns the number of the first answer that a bug of PostgreSQL spoils; -1: there is none.
-// PostgreSQL 18.4 answers an Execute with XX000, "unexpected state STARTED", if a Query behind an Execute ran to its
-// end without a Sync between them.
+// PostgreSQL 18.4 answers an Execute with XX000, "unexpected state STARTED", if a Query behind another Execute
+// completed without a Sync between them.
 func firstBrokenAnswer(t transcript) int {
 	return slices.IndexFunc(t.answers, func(a serverMessage) bool { return a.messageType == 'E' && strings.Contains(a.raw, "\x00CXX000\x00") })
 }
 
-// firstOwnCourse returns the number of the answer from which on a transcript may differ from PostgreSQL's; -1: there is
+// firstAllowedDifference returns the number of the answer from which on a transcript may differ from PostgreSQL's; -1: there is
 // none. That is the withdrawal of the consent, or one of these errors:
 // - rows that the session sees are outdated, since something has changed that decides who sees a row: a deleted row is
 // enough;
@@ -213,22 +215,23 @@ func firstBrokenAnswer(t transcript) int {
 // - the age of the rows in a portal is not known, if it was run to its end before;
 // - a Query follows an Execute without a Sync, where PostgreSQL 18 makes a transaction block of the messages;
 // - a portal or cursor does not exist, in a transaction that has failed: a Bind or Query that fails may leave one.
-func (st *databaseTrio) firstOwnCourse(s sequence, t transcript) int {
-	changes, failed := false, false
+func (st *databaseTrio) firstAllowedDifference(s sequence, t transcript) int {
+	mayChangeConsent, inFailedTransaction := false, false
 	for _, m := range s {
-		changes = changes || m.Kind == withdrawStep || strings.Contains(m.Text, "DELETE FROM item")
+		mayChangeConsent = mayChangeConsent || m.Kind == withdrawStep || strings.Contains(m.Text, "DELETE FROM item")
 	}
 	for i, a := range t.answers {
 		switch {
 		case i == t.answersBeforeWithdrawal:
 			return i
 		case a.messageType == 'Z':
-			failed = a.comparableText == "Z E"
+			inFailedTransaction = a.comparableText == "Z E"
 		case a.messageType != 'E':
-		case changes && strings.Contains(a.raw, "C40001\x00Mcould not serialize access: consent has changed"),
+		case mayChangeConsent && strings.Contains(a.raw, "C40001\x00Mcould not serialize access: consent has changed"),
 			strings.Contains(a.raw, "during COPY from stdin"), strings.Contains(a.raw, "a Query behind an Execute without a Sync"),
 			strings.Contains(a.raw, "C40001\x00Mcould not serialize access: it is not known"),
-			i > 0 && t.answers[i-1].messageType == 'G' && strings.Contains(a.raw, "C23505\x00"), failed && strings.Contains(a.raw, "C34000\x00"):
+			i > 0 && t.answers[i-1].messageType == 'G' && strings.Contains(a.raw, "C23505\x00"),
+			inFailedTransaction && strings.Contains(a.raw, "C34000\x00"):
 			return i
 		}
 	}
@@ -289,8 +292,8 @@ func transcriptDiff(got [databaseCount]transcript) string {
 }
 
 // printProgress prints a line every second.
-func (r *runner) printProgress(end bool) {
-	if r.Progress == nil || !end && time.Since(r.lastProgress) < time.Second {
+func (r *runner) printProgress(isLast bool) {
+	if r.Progress == nil || !isLast && time.Since(r.lastProgress) < time.Second {
 		return
 	}
 	r.lastProgress = time.Now()
@@ -298,7 +301,7 @@ func (r *runner) printProgress(end bool) {
 	bar := strings.Repeat("#", int(done*30)) + strings.Repeat(".", 30-int(min(done, 1)*30))
 	fmt.Fprintf(r.Progress, "\r[%s] %d/%d  %.0f/s  %d messages  %d differences ", bar, r.Report.Sequences,
 		r.Config.Sequences, float64(r.Report.Sequences)/time.Since(r.start).Seconds(), r.Report.Messages, r.Report.Differences)
-	if end {
+	if isLast {
 		fmt.Fprintln(r.Progress)
 	}
 }

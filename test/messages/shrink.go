@@ -2,8 +2,8 @@ package messages
 
 import "time"
 
-// shrinkSteps and shrinkTime limit the attempts to shrink one sequence: an answer that never comes takes the whole
-// timeout.
+// shrinkSteps and shrinkTime limit the attempts to shrink one sequence, since a missing answer is noticed only after
+// the whole timeout.
 const (
 	shrinkSteps = 250
 	shrinkTime  = 5 * time.Minute
@@ -11,12 +11,12 @@ const (
 
 // shrink removes messages for as long as the sequence still shows a difference.
 func (st *databaseTrio) shrink(s sequence, why string, got [databaseCount]transcript) (sequence, string, [databaseCount]transcript) {
-	steps, began := 0, time.Now()
+	steps, start := 0, time.Now()
 	for size := len(s) / 2; size >= 1; size /= 2 {
-		for at := 0; at+size <= len(s) && steps < shrinkSteps && time.Since(began) < shrinkTime; steps++ {
-			less := append(append(sequence{}, s[:at]...), s[at+size:]...)
-			if w, g := st.compare(less); w != "" {
-				s, why, got = less, w, g
+		for at := 0; at+size <= len(s) && steps < shrinkSteps && time.Since(start) < shrinkTime; steps++ {
+			shorter := append(append(sequence{}, s[:at]...), s[at+size:]...)
+			if w, g := st.compare(shorter); w != "" {
+				s, why, got = shorter, w, g
 			} else {
 				at++
 			}

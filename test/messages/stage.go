@@ -19,7 +19,7 @@ type policySetting struct {
 	name       string
 	mode       instance.Mode
 	policyYAML string
-	onlyTwins  bool // agents get less than PostgreSQL would answer, so that only the twins are compared
+	onlyTwins  bool // agents get fewer rows than PostgreSQL would return, so that only the twins are compared
 }
 
 var allSettings = []policySetting{
@@ -31,7 +31,8 @@ var allSettings = []policySetting{
 	{name: "limits", mode: instance.Both, policyYAML: "limits: { per: agent, result_rows: 3 }\n", onlyTwins: true},
 }
 
-// The databases on which a sequence is played: the twins behind a proxy, and one that PostgreSQL serves itself.
+// The databases on which a sequence is played: the twins behind a proxy, and a third with the visible rows only, which
+// PostgreSQL serves without a proxy.
 const (
 	firstTwin = iota
 	secondTwin
@@ -60,7 +61,7 @@ func newDatabaseTrio(t testing.TB, s policySetting) *databaseTrio {
 	policy := instance.ReadRepoFile(t, "test/messages/testdata/policy.yaml") + s.policyYAML
 	hidden := [databaseCount]string{instance.ReadRepoFile(t, "test/messages/testdata/hidden_one.sql"),
 		instance.ReadRepoFile(t, "test/messages/testdata/hidden_two.sql")}
-	var behind []instance.Database
+	var databases []instance.Database
 	var agents []instance.Agent
 	for i := range st.dbs {
 		st.dbs[i] = pgtest.Template(t, "messages", func(ctx context.Context, c *pgx.Conn) error {
@@ -70,7 +71,7 @@ func newDatabaseTrio(t testing.TB, s policySetting) *databaseTrio {
 		if i != visibleOnly {
 			d := instance.Database{Name: databaseNames[i], DB: st.dbs[i], Policy: policy, SearchPath: []string{"public"}}
 			instance.Install(t, d, s.mode)
-			behind = append(behind, d)
+			databases = append(databases, d)
 			agents = append(agents, instance.Agent{Name: databaseNames[i], Database: databaseNames[i], Attributes: map[string]string{"me": "me"}})
 		}
 		st.owners[i] = instance.ConnectSuperuser(t, st.dbs[i])
@@ -85,7 +86,7 @@ func newDatabaseTrio(t testing.TB, s policySetting) *databaseTrio {
 			st.queryAsOwner(i, fmt.Sprintf("ALTER ROLE %s IN DATABASE %s SET enable_%s = off", role, st.dbs[i].Name, scan))
 		}
 	}
-	st.proxy = instance.Serve(t, s.mode, behind, agents)
+	st.proxy = instance.Serve(t, s.mode, databases, agents)
 	for i := range st.dbs {
 		st.fill(i)
 		st.hiddenText[i] = st.queryAsOwner(i, hiddenRowsQuery)
@@ -105,7 +106,8 @@ const (
 	withdrawnMarker = "WITHDRAWN"
 )
 
-// fill gives a database its rows again. Its files are as after the creation; TRUNCATE would also change the catalogs.
+// fill replaces the rows of a database by the original ones. It deletes and vacuums, so that the files are as after the
+// creation. TRUNCATE would also change the catalogs.
 func (st *databaseTrio) fill(i int) {
 	st.t.Helper()
 	st.queryAsOwner(i, "DELETE FROM deed; DELETE FROM person; DELETE FROM item; DELETE FROM secret")

@@ -10,7 +10,8 @@ type statementText struct {
 	returnsRows  bool     // the statement returns rows
 }
 
-// policyRefusedText is a statement that fails where a statement fails that the policy refuses: in parse analysis.
+// policyRefusedText is sent to PostgreSQL in place of a statement that the policy refuses. It fails in the same phase,
+// in parse analysis.
 const policyRefusedText = `SELECT "refused"`
 
 // readTexts are queries, and statements that fail as queries do.

@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// suite is a package's tests, or some of them. The expressions are those of go test.
+// suite is the tests of a package that are run, or some of them. The fields run and skip are regular expressions as for
+// go test.
 type suite struct{ pkg, run, skip string }
 
 // fileTests are the tests of the harness that check some files.
@@ -20,7 +21,7 @@ type fileTests struct {
 	tests []packageTests
 }
 
-// packageTests are tests of one package; no names: all of them.
+// packageTests names tests of one package; without names it stands for all of them.
 type packageTests struct {
 	pkg   string
 	names []string
@@ -76,7 +77,7 @@ func readHarness(root string) (groups []fileTests, err error) {
 // the mutant the last time comes first, so that trying all mutants takes about an hour. For a machine-made mutant the
 // tests of its own package come before the harness, since they take seconds and the harness takes minutes. With quick,
 // the harness is left out for these.
-func suitesFor(m Mutant, groups []fileTests, seen map[string]TestName, quick bool) (list []suite) {
+func suitesFor(m Mutant, groups []fileTests, lastSeen map[string]TestName, quick bool) (list []suite) {
 	if m.Machine {
 		list = append(list, suite{pkg: "./" + path.Dir(m.File), run: "^Test",
 			skip: "TestLongStatements|TestHostileSizes|ConcurrentWriters|TestTriples|FromEachOther"})
@@ -84,8 +85,8 @@ func suitesFor(m Mutant, groups []fileTests, seen map[string]TestName, quick boo
 			return list
 		}
 	}
-	if by, ok := seen[m.Name]; ok && by.isInHarness(m, groups) {
-		list = append(list, packageTests{by.Pkg, []string{by.Test}}.testSuite())
+	if catcher, ok := lastSeen[m.Name]; ok && catcher.isInHarness(m, groups) {
+		list = append(list, packageTests{catcher.Pkg, []string{catcher.Test}}.testSuite())
 	}
 	for _, g := range groups {
 		if g.covers(m.File) {
@@ -114,7 +115,7 @@ func readLastSeen(root string) (map[string]TestName, error) {
 	if err != nil {
 		return nil, err
 	}
-	seen := map[string]TestName{}
+	lastSeen := map[string]TestName{}
 	for line := range strings.Lines(string(text)) {
 		fields := strings.Fields(line)
 		if len(fields) == 0 || fields[0] == "#" {
@@ -123,17 +124,17 @@ func readLastSeen(root string) (map[string]TestName, error) {
 		if len(fields) != 3 {
 			return nil, fmt.Errorf("seen.txt: %q is not a mutant, a package and a test", strings.TrimSpace(line))
 		}
-		seen[fields[0]] = TestName{fields[1], fields[2]}
+		lastSeen[fields[0]] = TestName{fields[1], fields[2]}
 	}
-	return seen, nil
+	return lastSeen, nil
 }
 
 // writeLastSeen writes seen.txt, sorted.
-func writeLastSeen(root string, seen map[string]TestName) error {
+func writeLastSeen(root string, lastSeen map[string]TestName) error {
 	var b strings.Builder
 	b.WriteString("# Which test saw a mutant last; make mutants writes it, and runs that test first.\n")
-	for _, name := range slices.Sorted(maps.Keys(seen)) {
-		fmt.Fprintf(&b, "%s %s %s\n", name, seen[name].Pkg, seen[name].Test)
+	for _, name := range slices.Sorted(maps.Keys(lastSeen)) {
+		fmt.Fprintf(&b, "%s %s %s\n", name, lastSeen[name].Pkg, lastSeen[name].Test)
 	}
 	return os.WriteFile(filepath.Join(root, "test/mutants/seen.txt"), []byte(b.String()), 0o644)
 }

@@ -42,7 +42,7 @@ func listPackages(ctx context.Context, root string) ([]packageImports, error) {
 	}
 }
 
-// lastPackages use nearly everything and take longest, so that they are tried last, in this order.
+// lastPackages import nearly everything and take longest, so they are tried last, in this order.
 var lastPackages = []string{"./test/", "./test/attacks", "./test/e2e", "./cmd/pgconsent"}
 
 func orderOf(pkg string) int {
@@ -60,16 +60,16 @@ func orderOf(pkg string) int {
 func testingPackages(all []packageImports, pkg string) []string {
 	const far = 1 << 20
 	distance := map[string]int{}
-	at := func(p packageImports) string { return "." + strings.TrimPrefix(p.ImportPath, p.Module.Path) }
+	pathOf := func(p packageImports) string { return "." + strings.TrimPrefix(p.ImportPath, p.Module.Path) }
 	byPath := map[string]string{}
 	for _, p := range all {
-		byPath[p.ImportPath], distance[at(p)] = at(p), far
+		byPath[p.ImportPath], distance[pathOf(p)] = pathOf(p), far
 	}
 	distance[pkg] = 0
-	nearest := func(of ...[]string) int {
+	nearest := func(imports ...[]string) int {
 		least := far
-		for _, path := range slices.Concat(of...) {
-			if to, ours := byPath[path]; ours {
+		for _, path := range slices.Concat(imports...) {
+			if to, inModule := byPath[path]; inModule {
 				least = min(least, distance[to]+1)
 			}
 		}
@@ -78,8 +78,8 @@ func testingPackages(all []packageImports, pkg string) []string {
 	for changed := true; changed; {
 		changed = false
 		for _, p := range all {
-			if d := nearest(p.Imports); d < distance[at(p)] {
-				distance[at(p)], changed = d, true
+			if d := nearest(p.Imports); d < distance[pathOf(p)] {
+				distance[pathOf(p)], changed = d, true
 			}
 		}
 	}
@@ -89,23 +89,23 @@ func testingPackages(all []packageImports, pkg string) []string {
 	}
 	var found []watcher
 	for _, p := range all {
-		// The tests of this package try mutants themselves.
-		if !p.hasTests() || at(p) == "./test/mutants" {
+		// The tests of this package run mutants themselves.
+		if !p.hasTests() || pathOf(p) == "./test/mutants" {
 			continue
 		}
-		if d := min(distance[at(p)], nearest(p.TestImports, p.XTestImports)); d < far {
-			found = append(found, watcher{at(p), d})
+		if d := min(distance[pathOf(p)], nearest(p.TestImports, p.XTestImports)); d < far {
+			found = append(found, watcher{pathOf(p), d})
 		}
 	}
 	slices.SortStableFunc(found, func(a, b watcher) int {
-		own := func(w watcher) int {
+		rankOf := func(w watcher) int {
 			if w.pkg == pkg {
 				return -1
 			}
 			return orderOf(w.pkg)
 		}
-		if own(a) != own(b) {
-			return own(a) - own(b)
+		if rankOf(a) != rankOf(b) {
+			return rankOf(a) - rankOf(b)
 		}
 		return a.distance - b.distance
 	})

@@ -27,11 +27,11 @@ func MachineMutants(root string, n int, seed uint64) ([]Mutant, error) {
 				strings.HasPrefix(base, "hint") || base == "fingerprint.go" || base == "doc.go" {
 				continue
 			}
-			made, err := mutantsOfFile(file, pkg+"/"+base)
+			fileMutants, err := mutantsOfFile(file, pkg+"/"+base)
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, made...)
+			all = append(all, fileMutants...)
 		}
 	}
 	r := rand.New(rand.NewPCG(seed, 3))
@@ -46,8 +46,8 @@ var flippedOperators = map[token.Token]string{
 
 // mutantsOfFile lists the possible changes in a file.
 func mutantsOfFile(path, name string) ([]Mutant, error) {
-	set := token.NewFileSet()
-	tree, err := parser.ParseFile(set, path, nil, parser.SkipObjectResolution)
+	fileSet := token.NewFileSet()
+	tree, err := parser.ParseFile(fileSet, path, nil, parser.SkipObjectResolution)
 	if err != nil {
 		return nil, err
 	}
@@ -57,12 +57,12 @@ func mutantsOfFile(path, name string) ([]Mutant, error) {
 	}
 	source := string(text)
 	var out []Mutant
-	at := func(p token.Pos) int { return set.Position(p).Offset }
-	add := func(from, to token.Pos, what, with string) {
-		old := source[at(from):at(to)]
+	offsetOf := func(p token.Pos) int { return fileSet.Position(p).Offset }
+	add := func(from, to token.Pos, kind, replacement string) {
+		old := source[offsetOf(from):offsetOf(to)]
 		out = append(out, Mutant{
-			Name: fmt.Sprintf("%s:%d %s", name, set.Position(from).Line, what), Why: strings.Join(strings.Fields(old), " ") + " → " + with,
-			File: name, Old: old, New: with, At: at(from), Machine: true,
+			Name: fmt.Sprintf("%s:%d %s", name, fileSet.Position(from).Line, kind), Why: strings.Join(strings.Fields(old), " ") + " → " + replacement,
+			File: name, Old: old, New: replacement, At: offsetOf(from), Machine: true,
 		})
 	}
 	ast.Inspect(tree, func(n ast.Node) bool {
@@ -70,11 +70,11 @@ func mutantsOfFile(path, name string) ([]Mutant, error) {
 		case *ast.GenDecl:
 			return n.Tok != token.IMPORT && n.Tok != token.TYPE
 		case *ast.BinaryExpr:
-			if with, ok := flippedOperators[n.Op]; ok && (n.Op != token.ADD || isNumber(n.X) || isNumber(n.Y)) {
-				add(n.OpPos, n.OpPos+token.Pos(len(n.Op.String())), "operator", with)
+			if replacement, ok := flippedOperators[n.Op]; ok && (n.Op != token.ADD || isNumber(n.X) || isNumber(n.Y)) {
+				add(n.OpPos, n.OpPos+token.Pos(len(n.Op.String())), "operator", replacement)
 			}
 		case *ast.IfStmt:
-			condition := source[at(n.Cond.Pos()):at(n.Cond.End())]
+			condition := source[offsetOf(n.Cond.Pos()):offsetOf(n.Cond.End())]
 			add(n.Cond.Pos(), n.Cond.End(), "condition turned over", "!("+condition+")")
 			add(n.Cond.Pos(), n.Cond.End(), "condition never", "false && ("+condition+")")
 		case *ast.UnaryExpr:

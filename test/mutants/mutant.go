@@ -11,7 +11,7 @@ import (
 // Mutant is one change of one file.
 type Mutant struct {
 	Name string
-	Why  string // the hole that it opens
+	Why  string // the hole that the mutant opens
 	File string // path from the root of the repository
 	Old  string
 	New  string

@@ -18,21 +18,21 @@ import (
 )
 
 var (
-	hand    = flag.Bool("hand", false, "try every mutant made by hand")
-	machine = flag.Int("machine", 0, "try so many made by machine")
-	skip    = flag.Int("skip", 0, "leave out so many of those made by machine")
-	only    = flag.String("only", "", "try those whose names begin with one of these, divided by commas")
-	quick   = flag.Bool("quick", false, "try those made by machine with their own packages' tests only")
-	planted = flag.Bool("planted", false, "try the planted faults that were not tried yet; -only chooses among them, too")
-	again   = flag.Bool("again", false, "try those as well that were tried before")
-	own     = flag.Bool("own", false, "try planted faults with the quick tests of their own packages only; -short: of any package")
-	limit   = flag.Duration("limit", 20*time.Minute, "how long one package's tests may take with a planted fault")
-	workers = flag.Int("workers", 2, "how many at once")
+	tryHand        = flag.Bool("hand", false, "try every mutant made by hand")
+	machineCount   = flag.Int("machine", 0, "try so many made by machine")
+	skipCount      = flag.Int("skip", 0, "leave out so many of those made by machine")
+	namePrefixes   = flag.String("only", "", "try those whose names begin with one of these, divided by commas")
+	ownTestsOnly   = flag.Bool("quick", false, "try those made by machine with their own packages' tests only")
+	tryPlanted     = flag.Bool("planted", false, "try the planted faults that were not tried yet; -only chooses among them, too")
+	retryPlanted   = flag.Bool("again", false, "try those as well that were tried before")
+	ownPackageOnly = flag.Bool("own", false, "try planted faults with the quick tests of their own packages only; -short: of any package")
+	packageLimit   = flag.Duration("limit", 20*time.Minute, "how long one package's tests may take with a planted fault")
+	workerCount    = flag.Int("workers", 2, "how many at once")
 )
 
 func root(t testing.TB) string { return instance.RepoPath(t, ".") }
 
-// Every mutant made by hand, and every planted fault, still fits the code.
+// Every mutant made by hand, and every planted fault, must still apply to the code.
 func TestMutantsApply(t *testing.T) {
 	list, err := HandMutants(root(t))
 	if err != nil {
@@ -62,16 +62,17 @@ func TestMutantsApply(t *testing.T) {
 	}
 }
 
-// Every test that the harness is made of is there, and every one that saw a mutant belongs to it.
-func TestHarnessIsThere(t *testing.T) {
+// Every test that harness.txt names must exist. Every test that seen.txt names must belong to the harness for its
+// mutant's file.
+func TestHarnessTestsExist(t *testing.T) {
 	groups, err := readHarness(root(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	there := map[string]string{}
+	testSources := map[string]string{}
 	for _, g := range groups {
 		for _, p := range g.tests {
-			if there[p.pkg] == "" {
+			if testSources[p.pkg] == "" {
 				files, err := filepath.Glob(filepath.Join(root(t), p.pkg, "*_test.go"))
 				if err != nil {
 					t.Fatal(err)
@@ -81,11 +82,11 @@ func TestHarnessIsThere(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					there[p.pkg] += string(text)
+					testSources[p.pkg] += string(text)
 				}
 			}
 			for _, name := range p.names {
-				if !strings.Contains(there[p.pkg], "\nfunc "+name+"(t *testing.T)") {
+				if !strings.Contains(testSources[p.pkg], "\nfunc "+name+"(t *testing.T)") {
 					t.Errorf("%s has no test %s", p.pkg, name)
 				}
 			}
@@ -95,24 +96,24 @@ func TestHarnessIsThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen, err := readLastSeen(root(t))
+	lastSeen, err := readLastSeen(root(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, m := range list {
-		by, ok := seen[m.Name]
-		if ok && !by.isInHarness(m, groups) {
-			t.Errorf("%s was seen by %s of %s, which is not of the harness about %s", m.Name, by.Test, by.Pkg, m.File)
+		catcher, ok := lastSeen[m.Name]
+		if ok && !catcher.isInHarness(m, groups) {
+			t.Errorf("%s was seen by %s of %s, which is not of the harness about %s", m.Name, catcher.Test, catcher.Pkg, m.File)
 		}
-		delete(seen, m.Name)
+		delete(lastSeen, m.Name)
 	}
-	for name := range seen {
+	for name := range lastSeen {
 		t.Errorf("seen.txt: there is no mutant %s", name)
 	}
 }
 
-// Every planted fault has its line in planted.txt, and every test that saw one is there.
-func TestPlantedAreListed(t *testing.T) {
+// Every planted fault must have a line in planted.txt, and every test that is named there must exist.
+func TestPlantedFaultsAreListed(t *testing.T) {
 	faults, err := PlantedFaults(root(t))
 	if err != nil {
 		t.Fatal(err)
@@ -149,10 +150,10 @@ func TestPlantedAreListed(t *testing.T) {
 	}
 }
 
-// The harness sees five holes, always the same: all of them are for make mutants.
+// The harness must catch five mutants, always the same ones. make mutants tries all of them.
 func TestFiveMutants(t *testing.T) {
 	tier.Nightly(t)
-	if *hand || *machine > 0 || *only != "" {
+	if *tryHand || *machineCount > 0 || *namePrefixes != "" {
 		return // TestMutants runs
 	}
 	list, err := HandMutants(root(t))
@@ -163,45 +164,46 @@ func TestFiveMutants(t *testing.T) {
 	for i := range 5 {
 		five = append(five, list[i*len(list)/5])
 	}
-	for _, m := range try(t, five) {
+	for _, m := range tryMutants(t, five) {
 		t.Errorf("%s survived: %s", m.Name, m.Why)
 	}
 }
 
-// All of them, by command.
+// TestMutants tries all mutants that the flags choose.
 func TestMutants(t *testing.T) {
-	if *hand || *only != "" {
+	if *tryHand || *namePrefixes != "" {
 		list, err := HandMutants(root(t))
 		if err != nil {
 			t.Fatal(err)
 		}
 		var chosen []Mutant
 		for _, m := range list {
-			for _, prefix := range strings.Split(*only, ",") {
+			for _, prefix := range strings.Split(*namePrefixes, ",") {
 				if strings.HasPrefix(m.Name, prefix) {
 					chosen = append(chosen, m)
 					break
 				}
 			}
 		}
-		for _, m := range try(t, chosen) {
+		for _, m := range tryMutants(t, chosen) {
 			t.Errorf("%s survived: %s", m.Name, m.Why)
 		}
 	}
-	if *machine > 0 {
-		list, err := MachineMutants(root(t), *machine+*skip, tier.Seed())
+	if *machineCount > 0 {
+		list, err := MachineMutants(root(t), *machineCount+*skipCount, tier.Seed())
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range try(t, list[min(*skip, len(list)):]) {
+		for _, m := range tryMutants(t, list[min(*skipCount, len(list)):]) {
 			t.Logf("survivor: %s: %s", m.Name, m.Why)
 		}
 	}
 }
 
-// Which tests see the planted faults, by command; planted.txt has each answer as soon as it is known.
+// TestPlanted finds out which test catches each planted fault that the flags choose. It writes each result to
+// planted.txt at once.
 func TestPlanted(t *testing.T) {
-	if !*planted {
+	if !*tryPlanted {
 		t.Skip("by command only: -args -planted")
 	}
 	faults, err := PlantedFaults(root(t))
@@ -216,20 +218,20 @@ func TestPlanted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &faultRun{root: root(t), packages: packages, limit: *limit, ownPackageOnly: *own, shortOnly: tier.Quick(),
+	w := &faultRun{root: root(t), packages: packages, limit: *packageLimit, ownPackageOnly: *ownPackageOnly, shortOnly: tier.Quick(),
 		dir: t.TempDir(), soundBinaries: map[string]*soundBinary{}}
 	var (
 		wait  sync.WaitGroup
 		mu    sync.Mutex
 		queue = make(chan Mutant)
 	)
-	for range *workers {
+	for range *workerCount {
 		wait.Go(func() {
 			for m := range queue {
 				start := time.Now()
-				s, noise, err := w.findTest(t.Context(), m)
+				s, unrelated, err := w.findTest(t.Context(), m)
 				mu.Lock()
-				for _, n := range noise {
+				for _, n := range unrelated {
 					fmt.Fprintf(os.Stderr, "%s: %s of %s fails without the fault, too\n", m.Name, n.Test, n.Pkg)
 				}
 				if err != nil {
@@ -248,13 +250,13 @@ func TestPlanted(t *testing.T) {
 		})
 	}
 	for _, m := range faults {
-		chosen := slices.ContainsFunc(strings.Split(*only, ","), func(prefix string) bool {
+		isChosen := slices.ContainsFunc(strings.Split(*namePrefixes, ","), func(prefix string) bool {
 			return strings.HasPrefix(m.Name, prefix)
 		})
 		mu.Lock()
-		tried := sightings[m.Name].Target != ""
+		isTried := sightings[m.Name].Target != ""
 		mu.Unlock()
-		if chosen && (*again || !tried) {
+		if isChosen && (*retryPlanted || !isTried) {
 			queue <- m
 		}
 	}
@@ -268,8 +270,8 @@ func TestPlanted(t *testing.T) {
 		counts[targetTest], counts[targetTestAll], counts[targetNone], counts[""])
 }
 
-// try runs mutants side by side and returns those that survived.
-func try(t *testing.T, list []Mutant) (survivors []Mutant) {
+// tryMutants tries mutants in parallel and returns those that survived.
+func tryMutants(t *testing.T, list []Mutant) (survivors []Mutant) {
 	t.Helper()
 	var (
 		wait   sync.WaitGroup
@@ -281,26 +283,26 @@ func try(t *testing.T, list []Mutant) (survivors []Mutant) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen, err := readLastSeen(root(t))
+	lastSeen, err := readLastSeen(root(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	start := time.Now()
-	for range *workers {
+	for range *workerCount {
 		wait.Add(1)
 		go func() {
 			defer wait.Done()
 			for m := range queue {
 				mu.Lock()
-				list := suitesFor(m, groups, seen, *quick)
+				list := suitesFor(m, groups, lastSeen, *ownTestsOnly)
 				mu.Unlock()
-				outcome, by, how, err := TryMutant(context.Background(), root(t), m, list)
+				outcome, catcher, detail, err := TryMutant(context.Background(), root(t), m, list)
 				mu.Lock()
 				counts[outcome]++
-				if *hand || *only != "" { // only if asked for: make test writes nothing into the tree
-					if by.isInHarness(m, groups) && !m.Machine && seen[m.Name] != by {
-						seen[m.Name] = by
-						if err := writeLastSeen(root(t), seen); err != nil {
+				if *tryHand || *namePrefixes != "" { // make test writes nothing into the source tree
+					if catcher.isInHarness(m, groups) && !m.Machine && lastSeen[m.Name] != catcher {
+						lastSeen[m.Name] = catcher
+						if err := writeLastSeen(root(t), lastSeen); err != nil {
 							t.Error(err)
 						}
 					}
@@ -311,7 +313,7 @@ func try(t *testing.T, list []Mutant) (survivors []Mutant) {
 				if outcome == Survived {
 					survivors = append(survivors, m)
 				}
-				fmt.Fprintf(os.Stderr, "%s: %s  %s  (%d caught, %d survived, %d do not compile of %d; %s)\n", m.Name, outcome, how,
+				fmt.Fprintf(os.Stderr, "%s: %s  %s  (%d caught, %d survived, %d do not compile of %d; %s)\n", m.Name, outcome, detail,
 					counts[Caught], counts[Survived], counts[Broken], len(list), time.Since(start).Round(time.Second))
 				mu.Unlock()
 			}

@@ -22,36 +22,37 @@ type Outcome int
 const (
 	Survived Outcome = iota
 	Caught
-	Broken // the mutant does not compile, and so is none
+	Broken // the mutant does not compile, so the result says nothing
 )
 
 func (o Outcome) String() string { return [...]string{"survived", "caught", "does not compile"}[o] }
 
-// suiteTimeout limits a suite. A mutant that makes a statement run for ever is caught by it, and a busy machine must
-// not reach it.
+// suiteTimeout limits the time of a suite. It catches a mutant that makes a statement run for ever. It is so long that
+// no suite exceeds it on a busy machine.
 const suiteTimeout = 45 * time.Minute
 
 // rapidPackages are the packages whose properties are tested with rapid. For mutants it tries ten times as many cases
 // as usual, so that catching a mutant does not depend on luck. It writes no files for failures.
 var rapidPackages = []string{"./internal/enforce/predicate", "./internal/registry/consent"}
 
-// TryMutant builds the suites with the mutant and runs them until one fails; by is the test that failed.
-func TryMutant(ctx context.Context, root string, m Mutant, list []suite) (o Outcome, by TestName, how string, err error) {
+// TryMutant builds the suites with the mutant and runs them until a test fails. The result by is that test, and how is
+// its first line of output.
+func TryMutant(ctx context.Context, root string, m Mutant, list []suite) (o Outcome, failed TestName, detail string, err error) {
 	dir, err := os.MkdirTemp("", "mutant")
 	if err != nil {
-		return Broken, by, "", err
+		return Broken, failed, "", err
 	}
 	defer os.RemoveAll(dir)
 	overlay, err := m.overlay(root, dir)
 	if err != nil {
-		return Broken, by, "", err
+		return Broken, failed, "", err
 	}
 	for i, s := range list {
 		binary := filepath.Join(dir, fmt.Sprintf("suite%d", i))
 		build := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-o", binary, s.pkg)
 		build.Dir = root
 		if out, err := build.CombinedOutput(); err != nil {
-			return Broken, by, string(out), ctx.Err()
+			return Broken, failed, string(out), ctx.Err()
 		}
 		run := exec.CommandContext(ctx, binary, "-test.run", s.run, "-test.skip", s.skip, "-test.failfast", "-test.timeout", suiteTimeout.String())
 		if slices.Contains(rapidPackages, s.pkg) {
@@ -65,13 +66,14 @@ func TryMutant(ctx context.Context, root string, m Mutant, list []suite) (o Outc
 			return Caught, TestName{s.pkg, failedTest(string(out))}, s.pkg + ": " + firstFailureLine(string(out)), ctx.Err()
 		}
 		if err != nil {
-			return Broken, by, "", err
+			return Broken, failed, "", err
 		}
 	}
-	return Survived, by, "", nil
+	return Survived, failed, "", nil
 }
 
-// overlay writes the changed file into dir, and a JSON file for the compiler's flag -overlay, whose path it returns.
+// overlay writes the changed file into dir, and a JSON file for the compiler's flag -overlay. It returns the path of
+// the JSON file.
 func (m Mutant) overlay(root, dir string) (string, error) {
 	text, err := m.Apply(root)
 	if err != nil {

@@ -47,7 +47,7 @@ const unnamedTest = "TestMain"
 // own package and the end-to-end tests without -short, as "make test-all" does, unless -short is given. noise are the
 // tests that also fail without the fault, and prove nothing. The sighting has no target if packages were left out that
 // might have caught the fault.
-func (w *faultRun) findTest(ctx context.Context, m Mutant) (s Sighting, noise []TestName, err error) {
+func (w *faultRun) findTest(ctx context.Context, m Mutant) (s Sighting, unrelated []TestName, err error) {
 	dir, err := os.MkdirTemp(w.dir, "fault")
 	if err != nil {
 		return s, nil, err
@@ -69,32 +69,32 @@ func (w *faultRun) findTest(ctx context.Context, m Mutant) (s Sighting, noise []
 	}
 	defer server.Stop()
 	f := triedFault{overlay: overlay, binary: filepath.Join(dir, "suite"), folder: folder}
-	own := "./" + path.Dir(m.File)
-	all := testingPackages(w.packages, own)
+	ownPackage := "./" + path.Dir(m.File)
+	testPackages := testingPackages(w.packages, ownPackage)
 	if w.ownPackageOnly {
-		all = slices.DeleteFunc(all, func(pkg string) bool { return pkg != own })
+		testPackages = slices.DeleteFunc(testPackages, func(pkg string) bool { return pkg != ownPackage })
 	}
 	for _, target := range []string{targetTest, targetTestAll} {
-		for _, pkg := range all {
-			if target == targetTestAll && pkg != own && pkg != "./test/e2e" {
+		for _, pkg := range testPackages {
+			if target == targetTestAll && pkg != ownPackage && pkg != "./test/e2e" {
 				continue
 			}
-			test, others, err := w.runWithFault(ctx, pkg, f, target == targetTest)
-			for _, o := range others {
-				noise = append(noise, TestName{pkg, o})
+			test, alsoFailing, err := w.runWithFault(ctx, pkg, f, target == targetTest)
+			for _, o := range alsoFailing {
+				unrelated = append(unrelated, TestName{pkg, o})
 			}
 			if err != nil {
-				return s, noise, err
+				return s, unrelated, err
 			}
 			if test != "" {
-				return Sighting{target, TestName{pkg, test}}, noise, nil
+				return Sighting{target, TestName{pkg, test}}, unrelated, nil
 			}
 		}
 		if w.ownPackageOnly || w.shortOnly {
-			return s, noise, nil
+			return s, unrelated, nil
 		}
 	}
-	return Sighting{Target: targetNone}, noise, nil
+	return Sighting{Target: targetNone}, unrelated, nil
 }
 
 // triedFault has the paths for a planted fault that is being tried.
@@ -106,7 +106,7 @@ type triedFault struct {
 
 // runWithFault runs a package's tests with a fault. It returns the first test that fails with the fault and passes
 // without it.
-func (w *faultRun) runWithFault(ctx context.Context, pkg string, f triedFault, short bool) (test string, noise []string, err error) {
+func (w *faultRun) runWithFault(ctx context.Context, pkg string, f triedFault, short bool) (test string, unrelated []string, err error) {
 	if err := w.build(ctx, pkg, f.binary, "-overlay", f.overlay); err != nil {
 		return "", nil, err
 	}
@@ -114,21 +114,21 @@ func (w *faultRun) runWithFault(ctx context.Context, pkg string, f triedFault, s
 	env := append(os.Environ(), strings.TrimSpace("GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+f.overlay),
 		pgtest.ClusterVariable+"="+f.folder)
 	for {
-		failing, err := w.run(ctx, pkg, f.binary, env, short, ".", noise)
+		failing, err := w.run(ctx, pkg, f.binary, env, short, ".", unrelated)
 		if failing == "" || err != nil {
-			return "", noise, err
+			return "", unrelated, err
 		}
 		passes, err := w.passesWithoutFault(ctx, pkg, failing, short)
 		if err != nil {
-			return "", noise, err
+			return "", unrelated, err
 		}
 		if passes {
-			return failing, noise, nil
+			return failing, unrelated, nil
 		}
-		if failing == unnamedTest || slices.Contains(noise, failing) { // this test cannot be left out of the next run
-			return "", noise, fmt.Errorf("the tests of %s fail without the fault, too: %s", pkg, failing)
+		if failing == unnamedTest || slices.Contains(unrelated, failing) { // this test cannot be left out of the next run
+			return "", unrelated, fmt.Errorf("the tests of %s fail without the fault, too: %s", pkg, failing)
 		}
-		noise = append(noise, failing)
+		unrelated = append(unrelated, failing)
 	}
 }
 
@@ -145,27 +145,27 @@ func (w *faultRun) build(ctx context.Context, pkg, binary string, flags ...strin
 // passesWithoutFault tells whether a test passes without any fault.
 func (w *faultRun) passesWithoutFault(ctx context.Context, pkg, test string, short bool) (bool, error) {
 	w.mu.Lock()
-	one := w.soundBinaries[pkg]
-	if one == nil {
-		one = &soundBinary{binary: filepath.Join(w.dir, strings.ReplaceAll(strings.TrimPrefix(pkg, "./"), "/", "_")+".test")}
-		w.soundBinaries[pkg] = one
+	sound := w.soundBinaries[pkg]
+	if sound == nil {
+		sound = &soundBinary{binary: filepath.Join(w.dir, strings.ReplaceAll(strings.TrimPrefix(pkg, "./"), "/", "_")+".test")}
+		w.soundBinaries[pkg] = sound
 	}
 	w.mu.Unlock()
-	if one.once.Do(func() { one.err = w.build(ctx, pkg, one.binary) }); one.err != nil {
-		return false, one.err
+	if sound.once.Do(func() { sound.err = w.build(ctx, pkg, sound.binary) }); sound.err != nil {
+		return false, sound.err
 	}
-	only := "^" + test + "$"
+	pattern := "^" + test + "$"
 	if test == unnamedTest {
-		only = "."
+		pattern = "."
 	}
-	failing, err := w.run(ctx, pkg, one.binary, os.Environ(), short, only, nil)
+	failing, err := w.run(ctx, pkg, sound.binary, os.Environ(), short, pattern, nil)
 	return failing == "", err
 }
 
 // run returns the first test that fails; "": all pass.
-func (w *faultRun) run(ctx context.Context, pkg, binary string, env []string, short bool, only string,
+func (w *faultRun) run(ctx context.Context, pkg, binary string, env []string, short bool, pattern string,
 	skip []string) (string, error) {
-	run := exec.CommandContext(ctx, binary, "-test.run", only, "-test.failfast", "-test.timeout", w.limit.String())
+	run := exec.CommandContext(ctx, binary, "-test.run", pattern, "-test.failfast", "-test.timeout", w.limit.String())
 	if short {
 		run.Args = append(run.Args, "-test.short")
 	}
@@ -203,8 +203,8 @@ func failingTest(out string) string {
 		name, _, _ = strings.Cut(name, "/")
 		return name
 	}
-	for _, form := range []*regexp.Regexp{runningTestPattern, tracedTestPattern} {
-		if found := form.FindStringSubmatch(out); found != nil {
+	for _, pattern := range []*regexp.Regexp{runningTestPattern, tracedTestPattern} {
+		if found := pattern.FindStringSubmatch(out); found != nil {
 			return found[1]
 		}
 	}

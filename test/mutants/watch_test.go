@@ -5,7 +5,9 @@ import (
 	"testing"
 )
 
-func TestWatchersNearestFirst(t *testing.T) {
+// A fault is tried on the package that has it, then on its importers, nearest first, and on the largest packages last.
+// Packages without tests, and this one, are left out.
+func TestTestingPackagesNearestFirst(t *testing.T) {
 	const module = "example.org/m"
 	pkg := func(path string, tested bool, imported, byTests []string) packageImports {
 		p := packageImports{ImportPath: module + path, Imports: imported, XTestImports: byTests}
@@ -15,7 +17,7 @@ func TestWatchersNearestFirst(t *testing.T) {
 		}
 		return p
 	}
-	of := func(paths ...string) []string {
+	inModule := func(paths ...string) []string {
 		for i := range paths {
 			paths[i] = module + paths[i]
 		}
@@ -23,15 +25,15 @@ func TestWatchersNearestFirst(t *testing.T) {
 	}
 	all := []packageImports{
 		pkg("/apart", true, nil, nil),
-		pkg("/cmd/pgconsent", true, of("/base"), nil),
-		pkg("/test/e2e", true, of("/far"), nil),
-		pkg("/far", true, of("/near"), nil),
-		pkg("/base", true, nil, of("/far")),
-		pkg("/near", false, of("/base"), nil),
-		pkg("/tester", true, nil, of("/near")),
-		pkg("/test/mutants", true, of("/base"), nil),
-		pkg("/test/oracle", true, of("/base"), nil),
-		pkg("/test/attacks", true, of("/base"), nil),
+		pkg("/cmd/pgconsent", true, inModule("/base"), nil),
+		pkg("/test/e2e", true, inModule("/far"), nil),
+		pkg("/far", true, inModule("/near"), nil),
+		pkg("/base", true, nil, inModule("/far")),
+		pkg("/near", false, inModule("/base"), nil),
+		pkg("/tester", true, nil, inModule("/near")),
+		pkg("/test/mutants", true, inModule("/base"), nil),
+		pkg("/test/oracle", true, inModule("/base"), nil),
+		pkg("/test/attacks", true, inModule("/base"), nil),
 	}
 	want := []string{"./base", "./far", "./tester", "./test/oracle", "./test/attacks", "./test/e2e", "./cmd/pgconsent"}
 	if got := testingPackages(all, "./base"); !slices.Equal(got, want) {
@@ -43,7 +45,8 @@ func TestWatchersNearestFirst(t *testing.T) {
 	}
 }
 
-func TestFailingNamesTheTest(t *testing.T) {
+// The name of the failed test is read from the output of a test binary, after a failure, a timeout or a panic.
+func TestFailedTestIsFoundInOutput(t *testing.T) {
 	for out, want := range map[string]string{
 		"--- FAIL: TestA (0.00s)\n    a_test.go:7: no\nFAIL\n":                                             "TestA",
 		"--- FAIL: TestA/one_more (0.00s)\npanic: no\n":                                                    "TestA",

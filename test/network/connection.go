@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// connection is one that passes through a relay. Two goroutines run it, one for each direction.
+// connection is a connection that passes through a relay. Two goroutines run it, one for each direction.
 type connection struct {
 	from [2]net.Conn   // the connections from which bytes come, by direction
 	done chan struct{} // closed at the end
 
-	mu       sync.Mutex
-	fault    Fault
-	passed   [2]int64
-	dropping [2]bool // what arrives is thrown away
-	ended    bool
-	later    *time.Timer // ends the connection later; nil: never
+	mu         sync.Mutex
+	fault      Fault
+	passed     [2]int64
+	dropping   [2]bool // what arrives in this direction is discarded
+	isEnded    bool
+	resetTimer *time.Timer // ends the connection later; nil: never
 }
 
 func newConnection(client, server net.Conn) *connection {
@@ -29,7 +29,7 @@ func newConnection(client, server net.Conn) *connection {
 // run relays until both directions have ended.
 func (c *connection) run(f Fault) {
 	var directions sync.WaitGroup
-	c.begin(f)
+	c.setFault(f)
 	for d := range c.from {
 		directions.Go(func() { c.relay(Direction(d)) })
 	}
@@ -37,8 +37,8 @@ func (c *connection) run(f Fault) {
 	c.end(Close, ToServer)
 }
 
-// begin gives the connection a fault, from now on.
-func (c *connection) begin(f Fault) {
+// setFault gives the connection a fault, whose byte counts start now.
+func (c *connection) setFault(f Fault) {
 	c.mu.Lock()
 	c.fault, c.passed = f, [2]int64{}
 	c.mu.Unlock()
@@ -47,7 +47,7 @@ func (c *connection) begin(f Fault) {
 	}
 }
 
-func (c *connection) counts() [2]int64 {
+func (c *connection) passedBytes() [2]int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.passed
@@ -57,15 +57,15 @@ func (c *connection) relay(d Direction) {
 	from, to := c.from[d], c.from[1-d]
 	buffer := make([]byte, 64<<10)
 	for {
-		n, err := from.Read(buffer[:c.pieceOf(buffer)])
+		n, err := from.Read(buffer[:c.maxRead(buffer)])
 		if n > 0 {
-			now, ends, pause := c.admit(d, n)
-			if _, failed := to.Write(buffer[:now]); failed != nil {
+			passing, closeMode, pause := c.admit(d, n)
+			if _, writeErr := to.Write(buffer[:passing]); writeErr != nil {
 				c.end(Reset, d)
 				return
 			}
-			if ends != Never {
-				c.end(ends, d)
+			if closeMode != Never {
+				c.end(closeMode, d)
 			}
 			c.wait(pause)
 		}
@@ -84,7 +84,7 @@ func (c *connection) relay(d Direction) {
 	}
 }
 
-func (c *connection) pieceOf(buffer []byte) int {
+func (c *connection) maxRead(buffer []byte) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.fault.MaxBytesAtOnce > 0 {
@@ -93,18 +93,18 @@ func (c *connection) pieceOf(buffer []byte) int {
 	return len(buffer)
 }
 
-// admit says how many of n bytes pass, and how the connection ends behind them.
-func (c *connection) admit(d Direction, n int) (now int, ends CloseMode, pause time.Duration) {
+// admit returns how many of n bytes may pass, how the connection ends behind them, and how long to wait.
+func (c *connection) admit(d Direction, n int) (passing int, closeMode CloseMode, pause time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.dropping[d] {
 		return 0, Never, 0
 	}
 	if c.fault.CloseMode != Never && c.fault.In == d && c.passed[d]+int64(n) >= c.fault.After {
-		n, ends = int(c.fault.After-c.passed[d]), c.fault.CloseMode
+		n, closeMode = int(c.fault.After-c.passed[d]), c.fault.CloseMode
 	}
 	c.passed[d] += int64(n)
-	return n, ends, c.fault.Pause
+	return n, closeMode, c.fault.Pause
 }
 
 func (c *connection) isDropping(d Direction) bool {
@@ -113,7 +113,7 @@ func (c *connection) isDropping(d Direction) bool {
 	return c.dropping[d]
 }
 
-// wait pauses, or returns early at the end.
+// wait pauses, and returns early if the connection ends.
 func (c *connection) wait(pause time.Duration) {
 	if pause <= 0 {
 		return
@@ -126,31 +126,31 @@ func (c *connection) wait(pause time.Duration) {
 	}
 }
 
-// end ends the connection; d is the direction of a half close.
-func (c *connection) end(w CloseMode, d Direction) {
+// end ends the connection; d is the direction that a half close ends.
+func (c *connection) end(mode CloseMode, d Direction) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ended {
+	if c.isEnded {
 		return
 	}
-	switch w {
+	switch mode {
 	case Never:
 	case Swallow:
 		c.dropping = [2]bool{true, true}
 		if after := c.fault.ResetAfter; after > 0 {
-			c.later = time.AfterFunc(after, func() { c.end(Reset, d) })
+			c.resetTimer = time.AfterFunc(after, func() { c.end(Reset, d) })
 		}
 	case HalfClose:
 		c.dropping[d] = true
 		closeWrite(c.from[1-d])
 	case Close, Reset:
-		c.ended = true
-		if c.later != nil {
-			c.later.Stop()
+		c.isEnded = true
+		if c.resetTimer != nil {
+			c.resetTimer.Stop()
 		}
 		close(c.done)
 		for _, side := range c.from {
-			if tcp, ok := side.(*net.TCPConn); ok && w == Reset {
+			if tcp, ok := side.(*net.TCPConn); ok && mode == Reset {
 				_ = tcp.SetLinger(0)
 			}
 			side.Close()

@@ -1,4 +1,4 @@
-// Package network is a network between two programs that a test can break. It accepts connections and passes what is
-// sent on to a server, until a [Fault] says otherwise. Tests put it between clients and a proxy, and between a proxy
-// and its server, so that both have real sockets.
+// Package network simulates a network between two programs, with faults. A [Relay] accepts connections and passes the
+// bytes on to a server, until a [Fault] ends or slows the connection. Tests put relays between clients and a proxy, and
+// between a proxy and its server, so that both have real sockets.
 package network

@@ -5,23 +5,23 @@ import (
 	"time"
 )
 
-// CloseMode is how a connection ends.
+// CloseMode says how a connection ends.
 type CloseMode int
 
 // The ways in which connections end.
 const (
-	Never     CloseMode = iota // it ends when one of the two programs ends it
-	Close                      // as when the other program has ended: what arrived can still be read
+	Never     CloseMode = iota // the connection ends when one of the two programs closes it
+	Close                      // as if the other program had ended: bytes that have arrived can still be read
 	Reset                      // the two programs get an error, and lose what they have not read
 	HalfClose                  // the receiver reads an end, and can still send
-	Swallow                    // nothing arrives any more, and nobody is told
+	Swallow                    // no more bytes arrive, and neither program is notified
 )
 
 func (w CloseMode) String() string {
 	return [...]string{"never", "close", "reset", "half close", "swallow"}[w]
 }
 
-// Direction is where bytes go.
+// Direction is the direction in which bytes go.
 type Direction int
 
 // The directions of a connection.
@@ -32,16 +32,16 @@ const (
 
 func (d Direction) String() string { return [...]string{"to the server", "to the client"}[d] }
 
-// Fault is what befalls a connection. The zero value is none.
+// Fault says when and how a connection ends, or how it is slowed. The zero value is no fault.
 type Fault struct {
 	CloseMode CloseMode
 	In        Direction
-	After     int64 // how many bytes pass in this direction before the connection ends
+	After     int64 // how many bytes pass in the direction In before the connection ends
 
-	ResetAfter time.Duration // Swallow becomes Reset after so long; 0: never
+	ResetAfter time.Duration // after this time, Swallow becomes Reset; 0: never
 
 	MaxBytesAtOnce int           // how many bytes pass at once at most, in both directions; 0: any number
-	Pause          time.Duration // the pause after each piece
+	Pause          time.Duration // the pause after each write
 }
 
 func (f Fault) String() string {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Relay accepts connections and passes them on.
+// Relay accepts connections and passes their bytes on to a server.
 type Relay struct {
 	listener        net.Listener
 	network, target string
@@ -18,7 +18,7 @@ type Relay struct {
 	last [2]int64 // how many bytes have passed on the connection that ended last
 }
 
-// New relays to a server, at an address as for [net.Dial], until the test ends.
+// New starts a relay to a server, whose network and address are as for [net.Dial]. It ends with the test.
 func New(t testing.TB, network, target string) *Relay {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -35,32 +35,31 @@ func New(t testing.TB, network, target string) *Relay {
 	return r
 }
 
-// Address is host:port, where clients connect.
+// Address returns host:port, where clients connect to the relay.
 func (r *Relay) Address() string { return r.listener.Addr().String() }
 
-// Plan has f called for each connection from now on, to say what befalls it. It is called by one goroutine. Nil: no
-// faults.
+// Plan sets a function that returns the fault of each new connection. One goroutine calls it. Nil means no faults.
 func (r *Relay) Plan(f func() Fault) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.plan = f
 }
 
-// Next is the fault of the next connection. Those behind it have none.
+// Next sets the fault of the next connection. Later connections have none.
 func (r *Relay) Next(f Fault) {
 	next := &f
-	r.Plan(func() (now Fault) {
+	r.Plan(func() (fault Fault) {
 		if next != nil {
-			now, next = *next, nil
+			fault, next = *next, nil
 		}
-		return now
+		return fault
 	})
 }
 
 // SetFaultOfOpen gives every open connection a fault. The fault's times and byte counts start now.
 func (r *Relay) SetFaultOfOpen(f Fault) {
 	for _, c := range r.connections() {
-		c.begin(f)
+		c.setFault(f)
 	}
 }
 
@@ -74,25 +73,25 @@ func (r *Relay) Break(w CloseMode) {
 	}
 }
 
-// Open is how many connections there are.
+// Open returns the number of open connections.
 func (r *Relay) Open() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.open)
 }
 
-// Last is how many bytes have passed in each direction on the connection that ended last.
+// Last returns how many bytes have passed in each direction on the connection that ended last.
 func (r *Relay) Last() [2]int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.last
 }
 
-// SoFar is how many bytes have passed in each direction on the connection that is open, since it began or
-// SetFaultOfOpen was called. If there are several, it is any of them.
+// SoFar returns how many bytes have passed in each direction on the open connection, since it began or SetFaultOfOpen
+// was called. If several are open, it is any of them.
 func (r *Relay) SoFar() (passed [2]int64) {
 	for _, c := range r.connections() {
-		passed = c.counts()
+		passed = c.passedBytes()
 	}
 	return passed
 }
@@ -129,7 +128,7 @@ func (r *Relay) accept() {
 			c.run(fault)
 			r.mu.Lock()
 			delete(r.open, c)
-			r.last = c.counts()
+			r.last = c.passedBytes()
 			r.mu.Unlock()
 		})
 	}

@@ -19,8 +19,7 @@ const (
 	inheritedStorage           // an inheritance child stores some of the rows
 )
 
-// generatedExpressions are the expressions of stored generated columns, by kind of column. No value makes one of them
-// fail.
+// generatedExpressions are the expressions of stored generated columns, by kind of column. They fail for no value.
 var generatedExpressions = map[string]string{
 	"text": "upper(%s)", "digits": "left(%s, 2)", "int": "coalesce(%s, 0) %% 7", "num": "round(%s, 1)",
 	"bool": "NOT %s", "json": "%s -> 'k'", "arr": "array_remove(%s, 'a')",

@@ -160,15 +160,15 @@ func (s *schema) tablesWithRows() []*table {
 func (s *schema) newData(r *rand.Rand, caller map[string]string) data {
 	d := data{}
 	for _, t := range s.tablesWithRows() {
-		taken := map[string]bool{}
+		takenKeys := map[string]bool{}
 		rows := rowsPerTable
 		if t == s.registry {
 			rows *= 2
 		}
 		for n := range rows {
 			row := s.newRow(r, t, n)
-			if !taken[t.keyText(row)] {
-				taken[t.keyText(row)] = true
+			if !takenKeys[t.keyText(row)] {
+				takenKeys[t.keyText(row)] = true
 				d[t] = append(d[t], row)
 			}
 		}
@@ -210,13 +210,13 @@ func (s *schema) visibleText(d data, caller map[string]string) string {
 			if d.isVisible(t, row, caller) {
 				var values []string
 				for _, c := range t.shownColumns() {
-					v, known := row[c.name]
-					v, known = c.shownValue(v, known && d.isConsented(c, row, caller))
-					values = append(values, fmt.Sprint(v, known))
+					v, isSet := row[c.name]
+					v, isSet = c.shownValue(v, isSet && d.isConsented(c, row, caller))
+					values = append(values, fmt.Sprint(v, isSet))
 				}
 				for _, c := range t.columns {
-					if v, known := row[c.name]; c.isByKeyOnly {
-						values = append(values, fmt.Sprint(v, known))
+					if v, isSet := row[c.name]; c.isByKeyOnly {
+						values = append(values, fmt.Sprint(v, isSet))
 					}
 				}
 				rows = append(rows, strings.Join(values, " "))
@@ -244,28 +244,28 @@ func (s *schema) newTwin(r *rand.Rand, d data, caller map[string]string) data {
 		if s.registry != nil && r.IntN(3) == 0 {
 			t = s.registry
 		}
-		before := slices.Clone(out[t])
-		switch i := r.IntN(len(before) + 1); {
-		case i == len(before) || r.IntN(4) == 0:
-			fresh := s.newRow(r, t, r.IntN(rowsPerTable+8))
-			if slices.ContainsFunc(before, func(o row) bool { return t.keyText(o) == t.keyText(fresh) }) {
+		oldRows := slices.Clone(out[t])
+		switch i := r.IntN(len(oldRows) + 1); {
+		case i == len(oldRows) || r.IntN(4) == 0:
+			newRow := s.newRow(r, t, r.IntN(rowsPerTable+8))
+			if slices.ContainsFunc(oldRows, func(o row) bool { return t.keyText(o) == t.keyText(newRow) }) {
 				continue
 			}
-			out[t] = append(slices.Clone(before), fresh)
+			out[t] = append(slices.Clone(oldRows), newRow)
 		case r.IntN(3) == 0:
-			out[t] = slices.Delete(slices.Clone(before), i, i+1)
+			out[t] = slices.Delete(slices.Clone(oldRows), i, i+1)
 		default:
-			changed := maps.Clone(before[i])
+			changed := maps.Clone(oldRows[i])
 			for name, value := range s.newRow(r, t, r.IntN(rowsPerTable)) {
 				if c := t.column(name); c.isReadByRule && !slices.ContainsFunc(t.key(), func(k column) bool { return k.name == name }) {
 					changed[name] = value
 				}
 			}
-			out[t] = slices.Clone(before)
+			out[t] = slices.Clone(oldRows)
 			out[t][i] = changed
 		}
 		if s.visibleText(out, caller) != want {
-			out[t] = before
+			out[t] = oldRows
 		}
 	}
 	s.changeHiddenPayload(r, out, caller)
@@ -298,14 +298,14 @@ func (s *schema) hiddenRows(d data, caller map[string]string) map[*table][]bool 
 
 // loadSQL returns the SQL that replaces the content of a database. Visible rows come first, so that they have the same
 // physical places in a twin.
-func (s *schema) loadSQL(d data, caller map[string]string, narrow bool) string {
+func (s *schema) loadSQL(d data, caller map[string]string, dropsHidden bool) string {
 	var b strings.Builder
-	if !narrow {
+	if !dropsHidden {
 		b.WriteString(s.loadRegistry(d))
 	}
 	hidden := s.hiddenRows(d, caller)
 	changes := ""
-	if s.hasMaterialized && !narrow {
+	if s.hasMaterialized && !dropsHidden {
 		d, changes = s.contentBeforeChanges(s.Rand, d, caller)
 	}
 	var all []string
@@ -314,13 +314,13 @@ func (s *schema) loadSQL(d data, caller map[string]string, narrow bool) string {
 	}
 	fmt.Fprintf(&b, "TRUNCATE %s;\n", strings.Join(all, ", "))
 	for _, t := range s.tables {
-		for _, last := range []bool{false, true} {
+		for _, hiddenRows := range []bool{false, true} {
 			for i, row := range d[t] {
-				if last != (i >= len(hidden[t]) || hidden[t][i]) {
+				if hiddenRows != (i >= len(hidden[t]) || hidden[t][i]) {
 					continue
 				}
 				columns := t.columns
-				if narrow {
+				if dropsHidden {
 					columns = t.shownColumns()
 				}
 				values := make([]string, len(columns))
@@ -331,7 +331,7 @@ func (s *schema) loadSQL(d data, caller map[string]string, narrow bool) string {
 						continue
 					}
 					v, ok := row[c.name]
-					if narrow {
+					if dropsHidden {
 						v, ok = c.shownValue(v, ok)
 					}
 					if ok {

@@ -30,37 +30,37 @@ func (s *schema) addDerivedTables(r *rand.Rand) {
 		if target.keyCount > 1 {
 			continue
 		}
-		m := &derivation{fromOwnTable: target == t, inheritsRules: target != t && r.IntN(3) == 0}
+		derivation := &derivation{fromOwnTable: target == t, inheritsRules: target != t && r.IntN(3) == 0}
 		if target == t || r.IntN(3) == 0 {
-			m.exception = &rule{kind: "status", column: t.addRuleColumn("state", "code"), sharedWord: pick(r, "granted", "revoked", "Granted")}
+			derivation.exception = &rule{kind: "status", column: t.addRuleColumn("state", "code"), sharedWord: pick(r, "granted", "revoked", "Granted")}
 		}
-		again := slices.ContainsFunc(target.rule.partsOfKind("derived"), func(d *rule) bool { return d.derivation.fromOwnTable })
-		if target != t && !again && r.IntN(3) == 0 {
-			m.sourceRule = &rule{kind: "status", column: target.addRuleColumn("state", "code"), sharedWord: pick(r, "granted", "revoked")}
+		isSelfDerived := slices.ContainsFunc(target.rule.partsOfKind("derived"), func(d *rule) bool { return d.derivation.fromOwnTable })
+		if target != t && !isSelfDerived && r.IntN(3) == 0 {
+			derivation.sourceRule = &rule{kind: "status", column: target.addRuleColumn("state", "code"), sharedWord: pick(r, "granted", "revoked")}
 		}
-		made := &rule{kind: "derived", targetTable: target, targetColumn: target.columns[0].name, derivation: m}
+		derivedRule := &rule{kind: "derived", targetTable: target, targetColumn: target.columns[0].name, derivation: derivation}
 		switch n := r.IntN(3); {
 		case n == 0 && target.columns[0].kind == "code":
-			m.byList, made.column = true, t.addRuleColumn("made from "+target.name, "arr")
+			derivation.byList, derivedRule.column = true, t.addRuleColumn("made from "+target.name, "arr")
 		case n == 1 && t.keyCount == 1 && t.linkTable() == nil:
-			made.column, made.linkTable = t.columns[0].name, s.newLink(t, target)
+			derivedRule.column, derivedRule.linkTable = t.columns[0].name, s.newLink(t, target)
 		default:
-			made.column = t.addRuleColumn("ref "+target.name, target.columns[0].kind)
+			derivedRule.column = t.addRuleColumn("ref "+target.name, target.columns[0].kind)
 		}
-		switch rest := t.rule; {
-		case rest.kind == "open":
-			t.rule = &rule{kind: "rows", parts: []*rule{made}}
+		switch oldRule := t.rule; {
+		case oldRule.kind == "open":
+			t.rule = &rule{kind: "rows", parts: []*rule{derivedRule}}
 		case target == t || r.IntN(3) > 0:
-			t.rule = &rule{kind: "rows", parts: []*rule{made, rest}}
+			t.rule = &rule{kind: "rows", parts: []*rule{derivedRule, oldRule}}
 		default:
-			t.rule = &rule{kind: pick(r, "any", "all"), parts: []*rule{made, rest}}
+			t.rule = &rule{kind: pick(r, "any", "all"), parts: []*rule{derivedRule, oldRule}}
 		}
 	}
 }
 
 // possibleSources returns the tables from whose rows others may be made: agents do not write these tables.
-func (s *schema) possibleSources(of []*table) (out []*table) {
-	for _, t := range of {
+func (s *schema) possibleSources(tables []*table) (out []*table) {
+	for _, t := range tables {
 		if t.keyCount == 1 && t.rule != nil && t.writeCommands == nil && !t.countsHiddenRows && !strings.HasPrefix(t.name, "link") {
 			out = append(out, t)
 		}
@@ -101,18 +101,18 @@ func (r *rule) derivedYAML() string {
 
 // isDerivationVisible is the model of the block derived: every source of the row exists and is visible as the block
 // requires. The argument before has the keys of the rows of this table that led here, to detect circles.
-func (d data) isDerivationVisible(r *rule, at row, caller map[string]string, before []string) bool {
+func (d data) isDerivationVisible(r *rule, at row, caller map[string]string, keysBefore []string) bool {
 	m := r.derivation
 	if m.exception != nil && d.judge(m.exception, at, caller) == rowShown {
 		return true
 	}
-	if before == nil && m.fromOwnTable {
-		before = []string{at[r.targetColumn]}
+	if keysBefore == nil && m.fromOwnTable {
+		keysBefore = []string{at[r.targetColumn]}
 	}
 	var keys []string
-	value, known := at[r.column]
+	value, isSet := at[r.column]
 	switch {
-	case !known:
+	case !isSet:
 		return false
 	case m.byList:
 		keys = elements(value)
@@ -127,7 +127,7 @@ func (d data) isDerivationVisible(r *rule, at row, caller map[string]string, bef
 	}
 	for _, key := range keys {
 		i := slices.IndexFunc(d[r.targetTable], func(source row) bool { return source[r.targetColumn] == key })
-		if i < 0 || m.fromOwnTable && slices.Contains(before, key) {
+		if i < 0 || m.fromOwnTable && slices.Contains(keysBefore, key) {
 			return false
 		}
 		source := d[r.targetTable][i]
@@ -139,7 +139,7 @@ func (d data) isDerivationVisible(r *rule, at row, caller map[string]string, bef
 		}
 		var path []string
 		if m.fromOwnTable {
-			path = append(slices.Clone(before), key)
+			path = append(slices.Clone(keysBefore), key)
 		}
 		if !m.inheritsRules && !d.sourceShows(r.targetTable.rule, source, caller, path) {
 			return false
@@ -149,19 +149,19 @@ func (d data) isDerivationVisible(r *rule, at row, caller map[string]string, bef
 }
 
 // sourceShows tells whether a source is visible, whoever owns the row.
-func (d data) sourceShows(r *rule, at row, caller map[string]string, before []string) bool {
+func (d data) sourceShows(r *rule, at row, caller map[string]string, keysBefore []string) bool {
 	switch r.kind {
 	case "rows":
-		return !slices.ContainsFunc(r.parts, func(part *rule) bool { return !d.sourceShows(part, at, caller, before) })
+		return !slices.ContainsFunc(r.parts, func(part *rule) bool { return !d.sourceShows(part, at, caller, keysBefore) })
 	case "own", "tenant":
 		return true
 	case "visible":
-		value, known := at[r.column]
+		value, isSet := at[r.column]
 		return slices.ContainsFunc(d[r.targetTable], func(target row) bool {
-			return known && target[r.targetColumn] == value && d.sourceShows(r.targetTable.rule, target, caller, nil)
+			return isSet && target[r.targetColumn] == value && d.sourceShows(r.targetTable.rule, target, caller, nil)
 		})
 	case "derived":
-		return d.isDerivationVisible(r, at, caller, before)
+		return d.isDerivationVisible(r, at, caller, keysBefore)
 	}
 	return d.judge(r, at, caller) == rowShown
 }

@@ -70,9 +70,9 @@ func Replay(t *testing.T, modes ...instance.Mode) {
 				st := newDatabaseTrio(t, mode, d.script)
 				st.caller = d.caller
 				st.load(d.loads[0], d.loads[1], d.loads[2])
-				for _, before := range []string{"", "ANALYZE"} {
+				for _, setup := range []string{"", "ANALYZE"} {
 					for _, w := range st.writers {
-						instance.Ask(w, before)
+						instance.Ask(w, setup)
 					}
 					if found := st.compare(d.testCase, &Report{}); found != nil {
 						t.Errorf("mode %s: %s\n%s\none:\n%s\ntwo:\n%s", mode.Name, found.reason, strings.Join(d.testCase.messages, "\n"), found.answers[0], found.answers[1])

@@ -21,7 +21,7 @@ AND n.nspname !~ '^pg_' AND n.nspname <> 'pgconsent_catalog'
 
 // findUnsealedLeaks reads, as the agents' role and without a seal, everything that the role may read. It must get no
 // row of the application's tables, and nothing in which the two databases differ.
-func (st *databaseTrio) findUnsealedLeaks() (wrong []string) {
+func (st *databaseTrio) findUnsealedLeaks() (leaks []string) {
 	for _, query := range instance.Ask(st.writers[0], readableRelationsQuery).Results[0].Rows {
 		var got [2]string
 		for i := range st.dbs {
@@ -30,21 +30,21 @@ func (st *databaseTrio) findUnsealedLeaks() (wrong []string) {
 			instance.Ask(st.writers[i], "RESET ROLE")
 			got[i] = hideDatabaseName(a, st.dbs[i].Name).SortedString()
 			if i == 0 && a.Err == "" && len(a.Results[0].Rows) > 0 {
-				wrong = append(wrong, fmt.Sprintf("%s, as the agents' role and without a seal: %d rows", query, len(a.Results[0].Rows)))
+				leaks = append(leaks, fmt.Sprintf("%s, as the agents' role and without a seal: %d rows", query, len(a.Results[0].Rows)))
 			}
 		}
 		if got[0] != got[1] {
-			wrong = append(wrong, fmt.Sprintf(
+			leaks = append(leaks, fmt.Sprintf(
 				"%s, as the agents' role and without a seal, tells the databases apart:\n%s\n%s", query, instance.Truncate(got[0]), instance.Truncate(got[1])))
 		}
 	}
-	return wrong
+	return leaks
 }
 
 // findEmptyLookupTableLeaks hides the rows of one lookup table after the other, by a row policy for the reader role.
 // Then the caller may see fewer rows but no others, since an empty lookup table gives no consent. It works below the
 // proxy, with a seal of the caller, and rolls everything back.
-func (st *databaseTrio) findEmptyLookupTableLeaks(s *schema, d data) (wrong []string) {
+func (st *databaseTrio) findEmptyLookupTableLeaks(s *schema, d data) (leaks []string) {
 	c := st.writers[0]
 	ring, err := seal.LoadKeyring(context.Background(), st.dbs[0].Connect(st.t, "postgres"))
 	if err != nil {
@@ -52,8 +52,8 @@ func (st *databaseTrio) findEmptyLookupTableLeaks(s *schema, d data) (wrong []st
 	}
 	value := ring.NewestKey().Seal(seal.Claims{PID: c.PID(), Expires: time.Now().Add(seal.SealLifetime), Profile: "p",
 		Attributes: s.credentials()[st.caller]})
-	var failed string
-	all := func(before string) map[string][]string {
+	var failure string
+	readAll := func(before string) map[string][]string {
 		out := map[string][]string{}
 		instance.Ask(c, "BEGIN; "+before+"; SET LOCAL ROLE pgconsent_agent; SELECT set_config('pgconsent.seal', "+catalog.QuoteLiteral(value)+", true)")
 		for _, t := range s.tables {
@@ -62,7 +62,7 @@ func (st *databaseTrio) findEmptyLookupTableLeaks(s *schema, d data) (wrong []st
 			}
 			a := instance.Ask(c, "SELECT x::text FROM "+t.sql()+" AS x")
 			if a.Err != "" {
-				failed = t.sql() + ": " + a.Code + " " + a.Message
+				failure = t.sql() + ": " + a.Code + " " + a.Message
 				break
 			}
 			out[t.name] = a.Results[0].Rows
@@ -70,39 +70,39 @@ func (st *databaseTrio) findEmptyLookupTableLeaks(s *schema, d data) (wrong []st
 		instance.Ask(c, "ROLLBACK")
 		return out
 	}
-	before := all("SELECT 1")
-	seenRows := 0
+	before := readAll("SELECT 1")
+	visibleCount := 0
 	for _, rows := range before {
-		seenRows += len(rows)
+		visibleCount += len(rows)
 	}
-	expected := 0
+	expectedCount := 0
 	for t, rows := range s.visibleOnly(d, s.callers[st.caller]) {
 		if !t.hasHiddenColumns() && !s.isExceptedByContract(t, s.callers[st.caller]) { // otherwise the role reads a view, or nothing
-			expected += len(rows)
+			expectedCount += len(rows)
 		}
 	}
-	if seenRows == 0 && expected > 0 {
-		return []string{"the agents' role sees nothing with a seal: the check of emptied lookup tables proves nothing. " + failed}
+	if visibleCount == 0 && expectedCount > 0 {
+		return []string{"the agents' role sees nothing with a seal: the check of emptied lookup tables proves nothing. " + failure}
 	}
 	for _, t := range s.tables {
 		if a := instance.Ask(c, "SELECT 1 FROM pg_policies WHERE policyname = 'pgconsent_reader' AND tablename = "+
 			catalog.QuoteLiteral(t.name)); len(a.Results[0].Rows) == 0 {
 			continue
 		}
-		for table, rows := range all("CREATE POLICY emptied ON " + t.sql() + " AS RESTRICTIVE FOR SELECT TO pgconsent_reader USING (false)") {
+		for table, rows := range readAll("CREATE POLICY emptied ON " + t.sql() + " AS RESTRICTIVE FOR SELECT TO pgconsent_reader USING (false)") {
 			for _, row := range rows {
 				if !slices.Contains(before[table], row) {
-					wrong = append(wrong, fmt.Sprintf("with nothing of %s to be seen by predicates, %s shows %q", t.name, table, row))
+					leaks = append(leaks, fmt.Sprintf("with nothing of %s to be seen by predicates, %s shows %q", t.name, table, row))
 				}
 			}
 		}
 	}
-	return wrong
+	return leaks
 }
 
 // compareCallNotations calls functions of one argument as f(x) and as (x).f. A function that is refused in one notation
 // must not be answered in the other.
-func (st *databaseTrio) compareCallNotations(v *serverVocabulary) (wrong []string) {
+func (st *databaseTrio) compareCallNotations(v *serverVocabulary) (problems []string) {
 	arguments := map[string]string{"oid": "('pg_class'::regclass::oid)", "regclass": "('pg_class'::regclass)",
 		"text": "('a'::text)", "name": "('a'::name)", "integer": "(1)", "jsonb": "('{}'::jsonb)"}
 	for _, f := range v.functions {
@@ -110,13 +110,13 @@ func (st *databaseTrio) compareCallNotations(v *serverVocabulary) (wrong []strin
 			continue
 		}
 		x := arguments[f.args[0]]
-		called := st.sendToOne(0, testCase{messages: []string{"SELECT " + f.name + x}})[0]
-		if !called.Refused() {
+		callAnswer := st.sendToOne(0, testCase{messages: []string{"SELECT " + f.name + x}})[0]
+		if !callAnswer.Refused() {
 			continue
 		}
 		if a := st.sendToOne(0, testCase{messages: []string{"SELECT " + x + "." + f.name}})[0]; a.Err == "" {
-			wrong = append(wrong, fmt.Sprintf("%s%s is refused and %s.%s is answered", f.name, x, x, f.name))
+			problems = append(problems, fmt.Sprintf("%s%s is refused and %s.%s is answered", f.name, x, x, f.name))
 		}
 	}
-	return wrong
+	return problems
 }

@@ -37,33 +37,33 @@ func (s *schema) visibleColumnCondition(r *rand.Rand, alias string, columns []co
 
 // addView adds a view that the policy lists.
 func (s *schema) addView(r *rand.Rand, t *table, name string) {
-	var shown []column
+	var shownColumns []column
 	for _, c := range t.shownColumns() {
-		shown = append(shown, column{name: c.name, kind: c.kind, mask: c.mask})
+		shownColumns = append(shownColumns, column{name: c.name, kind: c.kind, mask: c.mask})
 	}
-	v := &table{name: name, keyCount: t.keyCount, columns: shown, rule: &rule{kind: "open"}}
+	v := &table{name: name, keyCount: t.keyCount, columns: shownColumns, rule: &rule{kind: "open"}}
 	var names []string
-	for _, c := range shown {
+	for _, c := range shownColumns {
 		names = append(names, "t."+c.sql())
 	}
 	list, from := strings.Join(names, ", "), " FROM "+t.sql()+" t"
-	where := " WHERE " + s.visibleColumnCondition(r, "t", shown)
+	where := " WHERE " + s.visibleColumnCondition(r, "t", shownColumns)
 	query := "SELECT " + list + from + where
 	switch r.IntN(7) {
 	case 0:
-		query = "SELECT " + list + ", upper(t." + shown[0].sql() + "::text) || '!' AS said" + from + pick(r, "", where)
+		query = "SELECT " + list + ", upper(t." + shownColumns[0].sql() + "::text) || '!' AS said" + from + pick(r, "", where)
 		v.columns = append(v.columns, column{name: "said", kind: "text"})
 	case 1:
 		if t.countsHiddenRows { // a view cannot contain an aggregate whose groups the policy limits
 			break
 		}
-		by := pick(r, shown...)
-		if by.kind == "json" {
-			by = shown[0]
+		groupColumn := pick(r, shownColumns...)
+		if groupColumn.kind == "json" {
+			groupColumn = shownColumns[0]
 		}
 		query = fmt.Sprintf("SELECT t.%s AS by, count(*)::int AS n, string_agg(t.%s::text, ',' ORDER BY t.%[2]s) "+
-			"AS which%s%s GROUP BY 1", by.sql(), shown[0].sql(), from, pick(r, "", where))
-		v.columns, v.keyCount = []column{{name: "by", kind: by.kind}, {name: "n", kind: "int"}, {name: "which", kind: "text"}}, 1
+			"AS which%s%s GROUP BY 1", groupColumn.sql(), shownColumns[0].sql(), from, pick(r, "", where))
+		v.columns, v.keyCount = []column{{name: "by", kind: groupColumn.kind}, {name: "n", kind: "int"}, {name: "which", kind: "text"}}, 1
 	case 2:
 		other := pick(r, s.tables...)
 		if other.rule == nil {
@@ -74,16 +74,16 @@ func (s *schema) addView(r *rand.Rand, t *table, name string) {
 		if c := t.column("ref " + other.name); c != nil && !c.isHidden {
 			on = fmt.Sprintf("o.%s = t.%s", key.sql(), c.sql())
 		}
-		var more []string
+		var otherColumns []string
 		for _, c := range other.key() {
-			more = append(more, "o."+c.sql()+" AS "+catalog.QuoteIdent("o "+c.name))
+			otherColumns = append(otherColumns, "o."+c.sql()+" AS "+catalog.QuoteIdent("o "+c.name))
 		}
-		query = fmt.Sprintf("SELECT %s, %s%s %s public.%s o ON %s", strings.Join(more, ", "), list, from, pick(r, "JOIN", "LEFT JOIN"), other.sql(), on)
+		query = fmt.Sprintf("SELECT %s, %s%s %s public.%s o ON %s", strings.Join(otherColumns, ", "), list, from, pick(r, "JOIN", "LEFT JOIN"), other.sql(), on)
 		v.columns = nil
 		for _, c := range other.key() {
 			v.columns = append(v.columns, column{name: "o " + c.name, kind: c.kind})
 		}
-		v.columns, v.keyCount = append(v.columns, shown...), other.keyCount+t.keyCount
+		v.columns, v.keyCount = append(v.columns, shownColumns...), other.keyCount+t.keyCount
 	case 3:
 		query = "SELECT " + list + ", row_number() OVER (ORDER BY t." + strings.Join(keyNames(t), ", t.") + ")::int AS place" + from + pick(r, "", where)
 		v.columns = append(v.columns, column{name: "place", kind: "int"})
@@ -106,9 +106,9 @@ func keyNames(t *table) []string {
 
 // addFunction adds a function that the policy lists.
 func (s *schema) addFunction(r *rand.Rand, t *table, name string) {
-	shown := t.shownColumns()
-	from := fmt.Sprintf(" FROM public.%s t WHERE %s", t.sql(), s.visibleColumnCondition(r, "t", shown))
-	key := "t." + shown[0].sql()
+	shownColumns := t.shownColumns()
+	from := fmt.Sprintf(" FROM public.%s t WHERE %s", t.sql(), s.visibleColumnCondition(r, "t", shownColumns))
+	key := "t." + shownColumns[0].sql()
 	switch r.IntN(4) {
 	case 0:
 		s.extraDDL += fmt.Sprintf("CREATE FUNCTION %s() RETURNS integer LANGUAGE sql STABLE AS $tell$ SELECT count(*)::int%s $tell$;\n", name, from)

@@ -25,9 +25,9 @@ func (s *schema) materializeConsents(r *rand.Rand) {
 			}
 			if t.writeCommands == nil {
 				c.isMaterialized, s.hasMaterialized = true, true
-				for _, reached := range []*table{t, c.targetTable, c.linkTable} {
-					if reached != nil {
-						reached.plainOnly = true
+				for _, affected := range []*table{t, c.targetTable, c.linkTable} {
+					if affected != nil {
+						affected.plainOnly = true
 					}
 				}
 			}
@@ -39,9 +39,9 @@ func (s *schema) materializeConsents(r *rand.Rand) {
 var expiryTimes = []string{"", "infinity", "2099-01-01 00:00:00+00", startTime.Add(-time.Hour).Format(timeLayout), "-infinity"}
 
 // hasEnded tells whether an agreement has expired.
-func hasEnded(until string, known bool) bool {
+func hasEnded(until string, isSet bool) bool {
 	at, err := time.Parse(timeLayout, until)
-	return known && until != "infinity" && (err != nil || !at.After(startTime))
+	return isSet && until != "infinity" && (err != nil || !at.After(startTime))
 }
 
 // materializePoint is the place in a load at which the materialized answers are computed. Triggers must notice the
@@ -51,11 +51,11 @@ const materializePoint = "COMMIT;\n"
 // contentBeforeChanges returns data with other hidden rows, and the SQL that turns them into d: materialized answers
 // must follow such changes. Visible rows stay as they are, so that they have the same physical places in a twin.
 func (s *schema) contentBeforeChanges(r *rand.Rand, d data, caller map[string]string) (data, string) {
-	first := data{}
+	earlier := data{}
 	var changes strings.Builder
 	for _, t := range s.tables {
-		first[t] = slices.Clone(d[t])
-		for i, row := range first[t] {
+		earlier[t] = slices.Clone(d[t])
+		for i, row := range earlier[t] {
 			var set []string
 			if d.isVisible(t, row, caller) || r.IntN(2) == 0 {
 				continue
@@ -65,11 +65,11 @@ func (s *schema) contentBeforeChanges(r *rand.Rand, d data, caller map[string]st
 				if !c.isReadByRule || slices.ContainsFunc(t.key(), func(k column) bool { return k.name == name }) {
 					continue
 				}
-				now, known := row[name]
-				if first[t][i] = first[t][i].withColumn(name, value); !known {
+				laterValue, isSet := row[name]
+				if earlier[t][i] = earlier[t][i].withColumn(name, value); !isSet {
 					set = append(set, c.sql()+" = NULL")
 				} else {
-					set = append(set, c.sql()+" = "+catalog.QuoteLiteral(now))
+					set = append(set, c.sql()+" = "+catalog.QuoteLiteral(laterValue))
 				}
 			}
 			if slices.Sort(set); len(set) > 0 {
@@ -80,14 +80,14 @@ func (s *schema) contentBeforeChanges(r *rand.Rand, d data, caller map[string]st
 			continue
 		}
 		for range 3 { // links that are removed again
-			if extra := s.newRow(r, t, 0); !slices.ContainsFunc(first[t],
-				func(o row) bool { return t.keyText(o) == t.keyText(extra) }) && !d.isVisible(t, extra, caller) {
-				first[t] = append(first[t], extra)
-				fmt.Fprintf(&changes, "DELETE FROM %s WHERE %s;\n", t.sql(), t.rowCondition(extra))
+			if link := s.newRow(r, t, 0); !slices.ContainsFunc(earlier[t],
+				func(o row) bool { return t.keyText(o) == t.keyText(link) }) && !d.isVisible(t, link, caller) {
+				earlier[t] = append(earlier[t], link)
+				fmt.Fprintf(&changes, "DELETE FROM %s WHERE %s;\n", t.sql(), t.rowCondition(link))
 			}
 		}
 	}
-	return first, changes.String()
+	return earlier, changes.String()
 }
 
 // withColumn returns a copy in which one column has another value.
@@ -121,17 +121,17 @@ func (st *databaseTrio) fillMaterialized(i int) {
 }
 
 // findWrongMaterialized reports materialized answers that are not used after they were computed, or that are wrong.
-func (st *databaseTrio) findWrongMaterialized() (wrong []string) {
+func (st *databaseTrio) findWrongMaterialized() (problems []string) {
 	for i, fills := range st.materializedFills {
 		for _, f := range fills {
 			if a := instance.Ask(st.writers[i], "SELECT k.ready FROM pgconsent.materialized AS k WHERE k.name = "+
 				catalog.QuoteLiteral(f.Name)); a.Err != "" || len(a.Results[0].Rows) != 1 || a.Results[0].Rows[0] != "t" {
-				wrong = append(wrong, "what is kept of "+f.Relation+" does not count: "+a.SortedString())
+				problems = append(problems, "what is kept of "+f.Relation+" does not count: "+a.SortedString())
 			}
 			if a := instance.Ask(st.writers[i], f.CountWrong); a.Err != "" || a.Results[0].Rows[0] != "0" {
-				wrong = append(wrong, "what is kept of "+f.Relation+" is not what it should be: "+a.SortedString())
+				problems = append(problems, "what is kept of "+f.Relation+" is not what it should be: "+a.SortedString())
 			}
 		}
 	}
-	return wrong
+	return problems
 }

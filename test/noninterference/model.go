@@ -30,7 +30,7 @@ func (d data) isVisible(t *table, r row, caller map[string]string) bool {
 }
 
 func (d data) judge(r *rule, at row, caller map[string]string) verdict {
-	value, known := at[r.column]
+	value, isSet := at[r.column]
 	switch r.kind {
 	case "open":
 		return rowShown
@@ -59,7 +59,7 @@ func (d data) judge(r *rule, at row, caller map[string]string) verdict {
 		}
 		return rowUnknown
 	}
-	if !known {
+	if !isSet {
 		return map[bool]verdict{true: rowShown, false: rowUnknown}[r.kind == "tenant" && r.sharedBy == "null"]
 	}
 	switch r.kind {
@@ -76,8 +76,8 @@ func (d data) judge(r *rule, at row, caller map[string]string) verdict {
 			}
 			for _, a := range r.attributes {
 				if strings.HasPrefix(caller[a], "{") {
-					for _, mine := range elements(caller[a]) {
-						if granted == mine {
+					for _, own := range elements(caller[a]) {
+						if granted == own {
 							return rowShown
 						}
 					}
@@ -91,9 +91,9 @@ func (d data) judge(r *rule, at row, caller map[string]string) verdict {
 }
 
 func (d data) pointsToVisible(r *rule, at row, caller map[string]string) bool {
-	value, known := at[r.column]
+	value, isSet := at[r.column]
 	for _, target := range d[r.targetTable] {
-		if known && target[r.targetColumn] == value && d.isVisible(r.targetTable, target, caller) {
+		if isSet && target[r.targetColumn] == value && d.isVisible(r.targetTable, target, caller) {
 			return true
 		}
 	}
@@ -101,9 +101,9 @@ func (d data) pointsToVisible(r *rule, at row, caller map[string]string) bool {
 }
 
 func (d data) isShared(r *rule, at row) bool {
-	value, known := at[r.column]
+	value, isSet := at[r.column]
 	for _, target := range d[r.targetTable] {
-		if state, stated := target["state"]; known && target[r.targetColumn] == value && stated && state == r.sharedWord {
+		if state, hasState := target["state"]; isSet && target[r.targetColumn] == value && hasState && state == r.sharedWord {
 			return true
 		}
 	}
@@ -111,25 +111,25 @@ func (d data) isShared(r *rule, at row) bool {
 }
 
 func (d data) allConsent(r *rule, at row) bool {
-	value, known := at[r.column]
-	if !known {
+	value, isSet := at[r.column]
+	if !isSet {
 		return false
 	}
-	consented := func(subject string) bool {
+	hasConsented := func(subject string) bool {
 		for _, target := range d[r.targetTable] {
 			if target[r.targetColumn] == subject {
-				state, known := target["state"]
-				until, ends := target["until"]
-				return known && state == r.sharedWord && !(r.hasExpiry && hasEnded(until, ends))
+				state, isSet := target["state"]
+				until, expires := target["until"]
+				return isSet && state == r.sharedWord && !(r.hasExpiry && hasEnded(until, expires))
 			}
 		}
 		return false
 	}
 	if r.linkTable == nil {
-		return consented(value)
+		return hasConsented(value)
 	}
 	for _, link := range d[r.linkTable] {
-		if link["item"] == value && !consented(link["subject"]) {
+		if link["item"] == value && !hasConsented(link["subject"]) {
 			return false
 		}
 	}

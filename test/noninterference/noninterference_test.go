@@ -15,19 +15,20 @@ import (
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
 var (
-	cases = flag.Int("cases", 0, "run that many cases with a progress bar, instead of the short test")
-	seed  = flag.Uint64("seed", 0, "where to begin; 0: what the run says")
-	save  = flag.Bool("save", true, "save what the long run finds under testdata/found")
+	caseCount = flag.Int("cases", 0, "run that many cases with a progress bar, instead of the short test")
+	seed      = flag.Uint64("seed", 0, "where to begin; 0: what the run says")
+	save      = flag.Bool("save", true, "save what the long run finds under testdata/found")
 )
 
-// Databases that differ in hidden rows only give a caller one transcript, whatever it sends.
+// A random caller sends random statements to two databases that differ in hidden rows only. It must get the same
+// answers from both.
 func TestNoninterference(t *testing.T) {
 	modes := instance.Modes(instance.Both, instance.SignedViews)
-	if *cases > 0 {
-		t.Log(Run(t, Config{Cases: *cases, Seed: from(t), Modes: modes, Save: *save, Progress: os.Stderr}))
+	if *caseCount > 0 {
+		t.Log(Run(t, Config{Cases: *caseCount, Seed: firstSeed(t), Modes: modes, Save: *save, Progress: os.Stderr}))
 		return
 	}
-	cfg := Config{Cases: tier.Count(40, 240, 10_000), Seed: from(t), Modes: modes}
+	cfg := Config{Cases: tier.Count(40, 240, 10_000), Seed: firstSeed(t), Modes: modes}
 	if tier.Quick() {
 		cfg.PerTable = 1 // so that each mode has its turn
 	}
@@ -38,13 +39,13 @@ func TestNoninterference(t *testing.T) {
 	}
 }
 
-// Values that no row rule hides do not distinguish a pair either: columns that a contract leaves out, and those that
-// exist by key.
+// The same for two databases that differ in values that no row rule hides: those of columns that a contract does not
+// allow, and of columns that show by key only.
 func TestValues(t *testing.T) {
 	tier.All(t)
-	cfg := Config{Cases: tier.Count(60, 120, 10_000), Seed: from(t), Modes: instance.Modes(instance.Both, instance.SignedViews)}
-	if *cases > 0 {
-		cfg.Cases, cfg.Save, cfg.Progress = *cases, *save, os.Stderr
+	cfg := Config{Cases: tier.Count(60, 120, 10_000), Seed: firstSeed(t), Modes: instance.Modes(instance.Both, instance.SignedViews)}
+	if *caseCount > 0 {
+		cfg.Cases, cfg.Save, cfg.Progress = *caseCount, *save, os.Stderr
 	}
 	r := Values(t, cfg)
 	t.Log(r)
@@ -53,8 +54,8 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// from is where the cases begin.
-func from(t *testing.T) uint64 {
+// firstSeed returns the seed of the first case.
+func firstSeed(t *testing.T) uint64 {
 	s := *seed
 	if s == 0 {
 		s = tier.Seed()
@@ -63,9 +64,10 @@ func from(t *testing.T) uint64 {
 	return s
 }
 
-// Among the schemas there are all that more can add.
+// The generator must be able to make every block of a policy, and every kind of object: 150 schemas together must
+// contain each.
 func TestEveryBlockIsMade(t *testing.T) {
-	missing := []string{"shared: {", "\" numbered", "\" marked", "\" coded", "materialize: true", "expires: until",
+	missingBlocks := []string{"shared: {", "\" numbered", "\" marked", "\" coded", "materialize: true", "expires: until",
 		"derived: { from: {", "derived: { from: [", "sources:", "unless:", "where:", "inherit: everything",
 		"    consent: {", "until: {", "mask: hash", "source: query", "contracts:", "aggregate:", "by_key", "sql:", "generalise:", "limits:", "registry:",
 		"views:", "functions:", "GENERATED ALWAYS", " CHECK (", "PARTITION OF", "INHERITS", "FOREIGN KEY",
@@ -74,12 +76,12 @@ func TestEveryBlockIsMade(t *testing.T) {
 	for seed := range uint64(150) {
 		s := newSchema(seed, false)
 		text := s.ddl() + s.policy()
-		missing = slices.DeleteFunc(missing, func(block string) bool { return strings.Contains(text, block) })
+		missingBlocks = slices.DeleteFunc(missingBlocks, func(block string) bool { return strings.Contains(text, block) })
 	}
-	if len(missing) > 0 {
-		t.Errorf("150 schemas have no %q", missing)
+	if len(missingBlocks) > 0 {
+		t.Errorf("150 schemas have no %q", missingBlocks)
 	}
 }
 
-// Leaks that were found once stay closed.
+// Cases that once revealed hidden rows must not do so any more.
 func TestFound(t *testing.T) { Replay(t, instance.Both, instance.SignedViews) }

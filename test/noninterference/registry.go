@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// registryQuestion is what a rule asks the consent registry about the subjects of a row. They are in a column with one
-// id, or with a list of ids.
+// registryQuestion is what a rule asks the consent registry about the subjects of a row. A column of the row has one
+// subject's id, or a list of ids.
 type registryQuestion struct {
 	subjectsAreList             bool
 	category                    string
@@ -35,12 +35,12 @@ func newRegistryTable() *table {
 }
 
 // addRegistryRules makes the consent registry decide about the rows of some tables.
-func (s *schema) addRegistryRules(r *rand.Rand, wide bool) {
-	if !wide && r.IntN(3) > 0 {
+func (s *schema) addRegistryRules(r *rand.Rand, everyKind bool) {
+	if !everyKind && r.IntN(3) > 0 {
 		return
 	}
 	s.registry = newRegistryTable()
-	if wide {
+	if everyKind {
 		for _, name := range []string{"drafts", "calls"} {
 			t := s.tableNamed(name)
 			t.rule = s.newRegistryRule(r, t, true)
@@ -60,30 +60,30 @@ func (s *schema) addRegistryRules(r *rand.Rand, wide bool) {
 }
 
 // newRegistryRule draws what the rule of t asks the registry. With lists, the subjects may be in a list.
-func (s *schema) newRegistryRule(r *rand.Rand, t *table, lists bool) *rule {
-	a := registryQuestion{subjectsAreList: r.IntN(3) == 0 && lists, rowScope: r.IntN(2) == 0 &&
+func (s *schema) newRegistryRule(r *rand.Rand, t *table, allowLists bool) *rule {
+	question := registryQuestion{subjectsAreList: r.IntN(3) == 0 && allowLists, rowScope: r.IntN(2) == 0 &&
 		t.keyCount == 1, contextScopes: r.IntN(2) == 0, sinceColumn: r.IntN(2) == 0, subjectTable: t, registryTable: s.registry}
-	out := &rule{kind: "registry", column: "who", sharedWord: t.columns[0].name, registryQuestion: &a}
-	if a.subjectsAreList {
+	out := &rule{kind: "registry", column: "who", sharedWord: t.columns[0].name, registryQuestion: &question}
+	if question.subjectsAreList {
 		out.column = "heard"
 		t.addRuleColumn("heard", "arr")
 	}
 	t.addRuleColumn(out.column, "code")
 	if r.IntN(2) == 0 {
-		a.category = pick(r, "ESSENTIAL", "BEHAVIORAL", "ESSENTIAL/x")
+		question.category = pick(r, "ESSENTIAL", "BEHAVIORAL", "ESSENTIAL/x")
 	}
 	if r.IntN(3) == 0 {
-		a.purpose = "care"
+		question.purpose = "care"
 	}
 	if r.IntN(2) == 0 {
-		a.grantees = []string{"team", "groups"}[r.IntN(2):]
+		question.grantees = []string{"team", "groups"}[r.IntN(2):]
 	}
 	if r.IntN(6) == 0 {
-		a.streams = pick(r, "TEMPORARY", "PARTNERED")
+		question.streams = pick(r, "TEMPORARY", "PARTNERED")
 	}
-	if a.sinceColumn {
+	if question.sinceColumn {
 		t.addRuleColumn("since", "time")
-		a.countdownDays = pick(r, 0, 30, 90)
+		question.countdownDays = pick(r, 0, 30, 90)
 	}
 	return out
 }
@@ -139,7 +139,7 @@ const timeLayout = "2006-01-02 15:04:05+00"
 
 var startTime = time.Now().UTC().Truncate(time.Second)
 
-// daysAgo returns the time n and a half days ago, so that no full day ends while a test runs.
+// daysAgo returns the time n and a half days ago, so that no full day ends during a test.
 func daysAgo(n int) string {
 	return startTime.Add(-time.Duration(n)*24*time.Hour - 12*time.Hour).Format(timeLayout)
 }
@@ -158,8 +158,8 @@ func (s *schema) newRegistryRecord(r *rand.Rand) row {
 		"categories": pick(r, "{ESSENTIAL}", "{ESSENTIAL,BEHAVIORAL}", "{BEHAVIORAL}", "{ESSENTIAL/x}", "{}",
 			"{ESSENTIAL,BEHAVIORAL,IMPROVEMENT}"), "purposes": pick(r, "{}", "{care}", "{care,sale}", "{care}"),
 	}
-	maybe := func(column string, of int, values ...string) {
-		if r.IntN(of) == 0 {
+	maybe := func(column string, oneIn int, values ...string) {
+		if r.IntN(oneIn) == 0 {
 			out[column] = pick(r, values...)
 		}
 	}
@@ -177,11 +177,11 @@ func (s *schema) newRegistryRecord(r *rand.Rand) row {
 	return out
 }
 
-// registryShows is the model of a registry rule. Everybody in the column has a record that consents to what the rule
-// asks, and no record that refuses it.
+// registryShows is the model of a registry rule. Each subject in the column must have a record that consents to what
+// the rule asks, and no record that refuses it.
 func (d data) registryShows(r *rule, at row, caller map[string]string) bool {
-	value, known := at[r.column]
-	if !known {
+	value, isSet := at[r.column]
+	if !isSet {
 		return false
 	}
 	subjects := []string{value}
@@ -197,24 +197,25 @@ func (d data) registryShows(r *rule, at row, caller map[string]string) bool {
 }
 
 func (d data) subjectConsents(r *rule, at row, caller map[string]string, subject string) bool {
-	a, t := r.registryQuestion, r.registryQuestion.subjectTable
-	mine := func(attribute string) []string {
+	question, t := r.registryQuestion, r.registryQuestion.subjectTable
+	callerValues := func(attribute string) []string {
 		if strings.HasPrefix(caller[attribute], "{") {
 			return elements(caller[attribute])
 		}
 		return []string{caller[attribute]}
 	}
-	about := func(record row) bool {
-		to := record["grantee"] == "*"
-		for _, attribute := range a.grantees {
-			to = to || slices.Contains(mine(attribute), record["grantee"])
+	isAbout := func(record row) bool {
+		isForCaller := record["grantee"] == "*"
+		for _, attribute := range question.grantees {
+			isForCaller = isForCaller || slices.Contains(callerValues(attribute), record["grantee"])
 		}
 		scope := record["scope"]
 		context, isContext := strings.CutPrefix(scope, "ctx:")
-		return to && record["subject"] == subject && (scope == "*" || scope == "table:"+t.name || a.rowScope && scope == "row:"+t.name+":"+at[r.sharedWord] ||
-			a.contextScopes && isContext && slices.Contains(mine("groups"), context))
+		return isForCaller && record["subject"] == subject && (scope == "*" || scope == "table:"+t.name ||
+			question.rowScope && scope == "row:"+t.name+":"+at[r.sharedWord] ||
+			question.contextScopes && isContext && slices.Contains(callerValues("groups"), context))
 	}
-	said := func(record row, column string) (time.Time, bool) {
+	timeOf := func(record row, column string) (time.Time, bool) {
 		v, ok := record[column]
 		at, _ := time.Parse(timeLayout, v)
 		return at, ok
@@ -223,49 +224,53 @@ func (d data) subjectConsents(r *rule, at row, caller map[string]string, subject
 		top, _, _ := strings.Cut(word, "/")
 		return slices.Contains(elements(list), word) || slices.Contains(elements(list), top)
 	}
-	for _, yes := range d[a.registryTable] {
-		if !about(yes) || yes["state"] != "given" {
+	for _, consent := range d[question.registryTable] {
+		if !isAbout(consent) || consent["state"] != "given" {
 			continue
 		}
-		if expires, ok := said(yes, "expires_at"); ok && !expires.After(startTime) {
+		if expires, ok := timeOf(consent, "expires_at"); ok && !expires.After(startTime) {
 			continue
 		}
-		since, dated := said(at, "since")
-		began, counting := said(yes, "decay_from")
-		decaying := a.sinceColumn && a.countdownDays > 0 && counting && dated && since.Before(began)
-		stream, streamed := yes["stream"]
+		since, hasSince := timeOf(at, "since")
+		decayStart, hasDecay := timeOf(consent, "decay_from")
+		decaying := question.sinceColumn && question.countdownDays > 0 && hasDecay && hasSince && since.Before(decayStart)
+		stream, hasStream := consent["stream"]
 		switch {
-		case a.streams != "" && stream == a.streams, a.streams == "" && (!streamed || stream == "TEMPORARY" || stream == "PARTNERED"):
+		case question.streams != "" && stream == question.streams,
+			question.streams == "" && (!hasStream || stream == "TEMPORARY" || stream == "PARTNERED"):
 		case stream == "ANONYMOUS" && decaying:
 		default:
 			continue
 		}
-		listed := yes["categories"]
-		if a.sinceColumn && a.countdownDays > 0 && stream == "ANONYMOUS" {
-			listed = yes["decay_categories"]
+		categories := consent["categories"]
+		if question.sinceColumn && question.countdownDays > 0 && stream == "ANONYMOUS" {
+			categories = consent["decay_categories"]
 		}
-		if a.category != "" && !covers(listed, a.category) || a.purpose != "" && !covers(yes["purposes"], a.purpose) {
+		if question.category != "" && !covers(categories, question.category) ||
+			question.purpose != "" && !covers(consent["purposes"], question.purpose) {
 			continue
 		}
-		if a.sinceColumn {
-			if void, ok := said(yes, "void_before"); ok && (!dated || since.Before(void)) {
+		if question.sinceColumn {
+			if voidBefore, ok := timeOf(consent, "void_before"); ok && (!hasSince || since.Before(voidBefore)) {
 				continue
 			}
-			if counting && (!dated || since.Before(began) && !(decaying && startTime.Sub(began) < time.Duration(a.countdownDays)*24*time.Hour)) {
+			if hasDecay && (!hasSince ||
+				since.Before(decayStart) && !(decaying && startTime.Sub(decayStart) < time.Duration(question.countdownDays)*24*time.Hour)) {
 				continue
 			}
 			days := 0
-			_, _ = fmt.Sscan(yes["decayed_days"], &days)
-			if before, ok := said(yes, "decayed_before"); ok && (!dated || since.Before(before) && !(a.countdownDays > 0 && days < a.countdownDays)) {
+			_, _ = fmt.Sscan(consent["decayed_days"], &days)
+			if before, ok := timeOf(consent, "decayed_before"); ok && (!hasSince ||
+				since.Before(before) && !(question.countdownDays > 0 && days < question.countdownDays)) {
 				continue
 			}
 		}
-		if !slices.ContainsFunc(d[a.registryTable], func(no row) bool {
+		if !slices.ContainsFunc(d[question.registryTable], func(refusal row) bool {
 			var first, second int
-			_, _ = fmt.Sscan(no["number"], &first)
-			_, _ = fmt.Sscan(yes["number"], &second)
-			return about(no) && slices.Contains([]string{"refused", "withdrawn", "revoked"}, no["state"]) &&
-				!(no["grantee"] == "*" && no["scope"] == "*" && first < second)
+			_, _ = fmt.Sscan(refusal["number"], &first)
+			_, _ = fmt.Sscan(consent["number"], &second)
+			return isAbout(refusal) && slices.Contains([]string{"refused", "withdrawn", "revoked"}, refusal["state"]) &&
+				!(refusal["grantee"] == "*" && refusal["scope"] == "*" && first < second)
 		}) {
 			return true
 		}

@@ -28,13 +28,13 @@ type Config struct {
 
 // Report has the numbers of cases by their results.
 type Report struct {
-	Cases, Refused, Failed, Answered, Open, Unstable int
-	Differences                                      int
+	Cases, Refused, Failed, Answered, OrderUndefined, Unstable int
+	Differences                                                int
 }
 
 func (r Report) String() string {
 	return fmt.Sprintf("%d cases: %d answered, %d refused, %d failed alike, %d open by SQL, %d not the same "+
-		"twice; %d differences", r.Cases, r.Answered, r.Refused, r.Failed, r.Open, r.Unstable, r.Differences)
+		"twice; %d differences", r.Cases, r.Answered, r.Refused, r.Failed, r.OrderUndefined, r.Unstable, r.Differences)
 }
 
 // Run makes schemas, data and statements until it has tried enough cases.
@@ -70,10 +70,10 @@ func (r *runner) isDone() bool {
 
 func (r *runner) runSchema(seed uint64, mode instance.Mode) {
 	s := newSchema(seed, r.Wide)
-	text := databaseScript{ddl: s.ddl(), policy: s.policy(), dropColumns: s.dropHiddenColumnsSQL(), callers: s.credentials()}
+	script := databaseScript{ddl: s.ddl(), policy: s.policy(), dropColumns: s.dropHiddenColumnsSQL(), callers: s.credentials()}
 	scope := &instance.Scope{TB: r.t}
 	defer scope.End()
-	st := newDatabaseTrio(scope, mode, text)
+	st := newDatabaseTrio(scope, mode, script)
 	st.countsHiddenRows = s.countsHiddenRows
 	defer st.reconnectAgents()
 	rng := rand.New(rand.NewPCG(seed, 11))
@@ -91,36 +91,37 @@ func (r *runner) runSchema(seed uint64, mode instance.Mode) {
 			}
 		}
 		if round == 0 && mode.RowSecurity == rls.Enforce {
-			r.reportLeaks(st.findUnsealedLeaks(), text, seed)
-			r.reportLeaks(st.findEmptyLookupTableLeaks(s, one), text, seed)
+			r.reportLeaks(st.findUnsealedLeaks(), script, seed)
+			r.reportLeaks(st.findEmptyLookupTableLeaks(s, one), script, seed)
 		}
-		r.reportLeaks(st.findWrongMaterialized(), text, seed)
+		r.reportLeaks(st.findWrongMaterialized(), script, seed)
 		if !r.notationsCompared {
 			r.notationsCompared = true
-			r.reportLeaks(st.compareCallNotations(r.catalog), text, seed)
+			r.reportLeaks(st.compareCallNotations(r.catalog), script, seed)
 		}
 		for _, t := range s.readableTables() { // first the keys of all rows that are visible
-			r.tryCase(st, testCase{messages: []string{"SELECT * FROM " + t.sql()}}, text, loads, seed)
+			r.tryCase(st, testCase{messages: []string{"SELECT * FROM " + t.sql()}}, script, loads, seed)
 			for _, c := range t.columns[t.keyCount:] {
 				if c.kind == "int" && !c.isHidden { // the simplest queries
-					r.tryCase(st, testCase{messages: []string{fmt.Sprintf("SELECT count(*) FROM %s WHERE %s > %d", t.sql(), c.sql(), rng.IntN(20))}}, text, loads, seed)
+					sql := fmt.Sprintf("SELECT count(*) FROM %s WHERE %s > %d", t.sql(), c.sql(), rng.IntN(20))
+					r.tryCase(st, testCase{messages: []string{sql}}, script, loads, seed)
 				}
 			}
 		}
 		for _, call := range s.functionCalls {
-			r.tryCase(st, testCase{messages: []string{"SELECT " + call}}, text, loads, seed)
+			r.tryCase(st, testCase{messages: []string{"SELECT " + call}}, script, loads, seed)
 		}
 		for _, t := range s.tables { // then which rows may be written
 			for _, c := range append(t.unconditionalWrites(), t.fetchByKeyCases()...) {
-				r.tryCase(st, c, text, loads, seed)
+				r.tryCase(st, c, script, loads, seed)
 			}
 		}
 		for _, relation := range append([]string{"pg_class"}, pickSome(rng, r.catalog.relations, 6)...) {
-			r.tryCase(st, testCase{messages: []string{"SELECT * FROM " + relation}}, text, loads, seed)
+			r.tryCase(st, testCase{messages: []string{"SELECT * FROM " + relation}}, script, loads, seed)
 		}
 		w := &statementWriter{Rand: rng, schema: s, vocabulary: r.catalog}
 		for range r.PerData {
-			r.tryCase(st, w.nextCase(), text, loads, seed)
+			r.tryCase(st, w.nextCase(), script, loads, seed)
 			if r.Report.Cases >= r.Config.Cases || r.isDone() {
 				return
 			}
@@ -140,26 +141,26 @@ func pickSome(r *rand.Rand, list []string, n int) []string {
 	return out
 }
 
-func (r *runner) tryCase(st *databaseTrio, c testCase, text databaseScript, loads [3]string, seed uint64) {
+func (r *runner) tryCase(st *databaseTrio, c testCase, script databaseScript, loads [3]string, seed uint64) {
 	if r.isDone() {
 		return
 	}
-	if r.Report.Cases++; r.Report.Cases == 1 { // the time before the first case does not count
+	if r.Report.Cases++; r.Report.Cases == 1 { // the setup before the first case does not count
 		r.start = time.Now()
 	}
 	if d := st.compare(c, &r.Report); d != nil {
 		r.Report.Differences++
-		d.script, d.loads, d.seed = text, loads, seed
+		d.script, d.loads, d.seed = script, loads, seed
 		r.reportDifference(st, d)
 	}
 	r.printProgress(false)
 }
 
 // reportLeaks reports what the database has shown below the proxy.
-func (r *runner) reportLeaks(wrong []string, text databaseScript, seed uint64) {
-	for _, w := range wrong {
+func (r *runner) reportLeaks(leaks []string, script databaseScript, seed uint64) {
+	for _, leak := range leaks {
 		r.Report.Differences++
-		r.t.Errorf("seed %d: %s\npolicy:\n%s", seed, w, text.policy)
+		r.t.Errorf("seed %d: %s\npolicy:\n%s", seed, leak, script.policy)
 	}
 }
 
@@ -188,8 +189,8 @@ func (st *databaseTrio) compare(c testCase, count *Report) *difference {
 		return st.keepRowDifference(d)
 	}
 	if got[0].String() != got[1].String() {
-		// The case runs again on new connections: where one database answers it differently the second time, a
-		// difference says nothing.
+		// The case runs again on new connections. If a database does not give the same answer again, a difference
+		// proves nothing.
 		st.reconnectAgents()
 		again := st.sendToBoth(c)
 		if again[0].String() != got[0].String() || again[1].String() != got[1].String() {
@@ -198,7 +199,7 @@ func (st *databaseTrio) compare(c testCase, count *Report) *difference {
 			return nil
 		}
 		if i := firstDifference(got); i >= 0 && st.isOrderUndefined(c, i, got[0][i], got[1][i]) {
-			count.Open++
+			count.OrderUndefined++
 			return nil
 		}
 		d.reason = "two databases that differ in hidden rows only are told apart"
@@ -247,18 +248,18 @@ func (st *databaseTrio) compareWithVisible(d *difference) *difference {
 	}
 	c := d.testCase
 	c.extended = false
-	alone := send(st.visibleOnlyConn, c)
-	for i := range alone {
+	visibleAnswers := send(st.visibleOnlyConn, c)
+	for i := range visibleAnswers {
 		if i >= len(d.answers[0]) || readsCatalog(c.messages[i]) {
 			return nil
 		}
-		want := hideDatabaseName(alone[i], st.visibleOnlyDB.Name)
+		want := hideDatabaseName(visibleAnswers[i], st.visibleOnlyDB.Name)
 		if want.Err != "" {
 			return nil
 		}
 		if answerOutcome(want) != answerOutcome(d.answers[0][i]) && !st.possibleOutcomes(c, i)[answerOutcome(d.answers[0][i])] {
 			// Functions that describe the session answer the superuser differently.
-			if again := send(st.visibleOnlyConn, c); i < len(again) && answerOutcome(again[i]) != answerOutcome(alone[i]) {
+			if again := send(st.visibleOnlyConn, c); i < len(again) && answerOutcome(again[i]) != answerOutcome(visibleAnswers[i]) {
 				return nil
 			}
 			d.reason, d.want = "the answer is not that of the visible rows alone", want.SortedString()
@@ -306,8 +307,8 @@ func (r *runner) reportDifference(st *databaseTrio, d *difference) {
 }
 
 // printProgress prints a line every second.
-func (r *runner) printProgress(end bool) {
-	if r.Progress == nil || !end && time.Since(r.lastProgress) < time.Second {
+func (r *runner) printProgress(isLast bool) {
+	if r.Progress == nil || !isLast && time.Since(r.lastProgress) < time.Second {
 		return
 	}
 	r.lastProgress = time.Now()
@@ -317,7 +318,7 @@ func (r *runner) printProgress(end bool) {
 	fmt.Fprintf(r.Progress, "\r[%s] %d/%d  %.0f/s  %d differences  %.0f%% refused  %.0f%% answered ",
 		bar, r.Report.Cases, r.Config.Cases, float64(r.Report.Cases)/seconds, r.Report.Differences,
 		100*float64(r.Report.Refused)/float64(max(r.Report.Cases, 1)), 100*float64(r.Report.Answered)/float64(max(r.Report.Cases, 1)))
-	if end {
+	if isLast {
 		fmt.Fprintln(r.Progress)
 	}
 }

@@ -128,7 +128,7 @@ type schema struct {
 	views             []*table // views that the policy lists
 	materializedViews []*table // materialized views
 	functions         []string // functions that the policy lists
-	functionCalls     []string // functionCalls of these functions
+	functionCalls     []string // calls of these functions, as expressions
 	extraDDL          string   // DDL of everything else
 }
 
@@ -144,17 +144,17 @@ var (
 func pick[T any](r *rand.Rand, list ...T) T { return list[r.IntN(len(list))] }
 
 // newSchema makes a schema of two to five tables. A wide schema has ten, and every kind of rule.
-func newSchema(seed uint64, wide bool) *schema {
+func newSchema(seed uint64, everyKind bool) *schema {
 	s := &schema{Rand: rand.New(rand.NewPCG(seed, 7))}
 	names := slices.Clone(tableNames)
 	s.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	n := 2 + s.IntN(4)
-	if wide {
+	if everyKind {
 		n = len(allRuleKinds)
 	}
 	for i := range n {
 		t := s.tableNamed(names[i])
-		if wide {
+		if everyKind {
 			t.rule = s.newRuleOfKind(allRuleKinds[i], t, 1)
 		} else {
 			t.rule = s.newRule(t, 2)
@@ -162,9 +162,9 @@ func newSchema(seed uint64, wide bool) *schema {
 		s.tables = append(s.tables, t)
 	}
 	for i, t := range s.tables {
-		if t.rule != nil && t.linkTable() == nil && (s.IntN(3) == 0 || wide && i%2 == 0) {
+		if t.rule != nil && t.linkTable() == nil && (s.IntN(3) == 0 || everyKind && i%2 == 0) {
 			t.writeCommands = []string{"insert", "update", "delete"}[:1+s.IntN(3)]
-			if wide {
+			if everyKind {
 				t.writeCommands = []string{"insert", "update", "delete"}
 			}
 		}
@@ -176,7 +176,7 @@ func newSchema(seed uint64, wide bool) *schema {
 			}
 		}
 	}
-	if !wide {
+	if !everyKind {
 		s.addFeatures(rand.New(rand.NewPCG(seed, 23)))
 	}
 	for range 2 {
@@ -184,8 +184,8 @@ func newSchema(seed uint64, wide bool) *schema {
 			"member": fmt.Sprint(1 + s.IntN(3)), "team": pick(s.Rand, teamNames...), "groups": "{" + pick(s.Rand, teamNames...) + ",x}",
 		})
 	}
-	s.addRegistryRules(rand.New(rand.NewPCG(seed, 31)), wide)
-	if !wide {
+	s.addRegistryRules(rand.New(rand.NewPCG(seed, 31)), everyKind)
+	if !everyKind {
 		s.addCategories(rand.New(rand.NewPCG(seed, 67)))
 		s.addDerivedTables(rand.New(rand.NewPCG(seed, 61)))
 		s.materializeConsents(rand.New(rand.NewPCG(seed, 59)))
@@ -325,9 +325,9 @@ func (s *schema) newRuleOfKind(kind string, t *table, depth int) *rule {
 			r.linkTable.rule = &rule{kind: "visible", column: "subject", targetTable: r.targetTable, targetColumn: r.targetColumn}
 		}
 	case "not":
-		own := []*rule{{kind: "status", column: t.addRuleColumn("state", "code"), sharedWord: "revoked"},
+		candidates := []*rule{{kind: "status", column: t.addRuleColumn("state", "code"), sharedWord: "revoked"},
 			{kind: "tenant", column: t.addRuleColumn("tenant", "code"), attributes: []string{"team"}}}
-		r.parts = []*rule{pick(s.Rand, own...)}
+		r.parts = []*rule{pick(s.Rand, candidates...)}
 	case "all", "any":
 		for range 2 {
 			r.parts = append(r.parts, s.newRule(t, depth-1))
@@ -365,11 +365,11 @@ func (s *schema) ddl() string {
 		for _, c := range t.key() {
 			keys = append(keys, c.sql())
 		}
-		by := ""
+		partitionBy := ""
 		if t.storage == partitionedStorage {
-			by = " PARTITION BY HASH (" + keys[0] + ")"
+			partitionBy = " PARTITION BY HASH (" + keys[0] + ")"
 		}
-		fmt.Fprintf(&b, "CREATE TABLE %s (%s, PRIMARY KEY (%s))%s;\n%s", t.sql(), strings.Join(parts, ", "), strings.Join(keys, ", "), by, t.partsDDL())
+		fmt.Fprintf(&b, "CREATE TABLE %s (%s, PRIMARY KEY (%s))%s;\n%s", t.sql(), strings.Join(parts, ", "), strings.Join(keys, ", "), partitionBy, t.partsDDL())
 		if t.rule == nil && s.IntN(2) == 0 { // some owners let everybody read a table
 			fmt.Fprintf(&b, "GRANT SELECT ON %s TO PUBLIC;\n", t.sql())
 		}
@@ -468,26 +468,26 @@ func (r *rule) yaml() string {
 		}
 		return fmt.Sprintf("{ tenant: { column: %q, is: %s%s } }", r.column, r.attributes[0], shared)
 	case "grant":
-		all := ""
+		wildcard := ""
 		if r.sharedWord != "" {
-			all = fmt.Sprintf(", all: %q", r.sharedWord)
+			wildcard = fmt.Sprintf(", all: %q", r.sharedWord)
 		}
-		return fmt.Sprintf("{ grant: { column: %q, to: [%s]%s } }", r.column, strings.Join(r.attributes, ", "), all)
+		return fmt.Sprintf("{ grant: { column: %q, to: [%s]%s } }", r.column, strings.Join(r.attributes, ", "), wildcard)
 	case "visible":
 		return fmt.Sprintf("{ visible: { %q: { %q: %q } } }", r.targetTable.name, r.targetColumn, r.column)
 	case "consent":
-		every := fmt.Sprintf("%q: { %q: %q }", r.targetTable.name, r.targetColumn, r.column)
+		links := fmt.Sprintf("%q: { %q: %q }", r.targetTable.name, r.targetColumn, r.column)
 		if r.linkTable != nil {
-			every = fmt.Sprintf("%q: { item: %q }, %q: { %q: subject }", r.linkTable.name, r.column, r.targetTable.name, r.targetColumn)
+			links = fmt.Sprintf("%q: { item: %q }, %q: { %q: subject }", r.linkTable.name, r.column, r.targetTable.name, r.targetColumn)
 		}
-		more := ""
+		options := ""
 		if r.hasExpiry {
-			more += ", expires: until"
+			options += ", expires: until"
 		}
 		if r.isMaterialized {
-			more += ", materialize: true"
+			options += ", materialize: true"
 		}
-		return fmt.Sprintf("{ consent: { every: [ %s ], status: state, is: %q%s } }", every, r.sharedWord, more)
+		return fmt.Sprintf("{ consent: { every: [ %s ], status: state, is: %q%s } }", links, r.sharedWord, options)
 	}
 	var parts []string
 	for _, part := range r.parts {

@@ -44,20 +44,22 @@ func (s *schema) addRuleDomains(r *rand.Rand) {
 	if r.IntN(3) > 0 {
 		return
 	}
-	plain := map[*table]bool{} // the tables whose key must have no domain
+	needPlainKey := map[*table]bool{} // the tables whose key may not have a domain as its type
 	for _, t := range s.tables {
-		plain[t] = plain[t] || t.plainOnly || t.countsHiddenRows || t.consentRule != nil || len(t.rule.partsOfKind("registry")) > 0 ||
+		needPlainKey[t] = needPlainKey[t] || t.plainOnly || t.countsHiddenRows || t.consentRule != nil ||
+			len(t.rule.partsOfKind("registry")) > 0 ||
 			slices.ContainsFunc(t.columns, func(c column) bool { return c.isByKeyOnly })
 		for _, d := range t.rule.partsOfKind("derived") {
 			if d.derivation.fromOwnTable || d.derivation.byList {
-				plain[d.targetTable] = true
+				needPlainKey[d.targetTable] = true
 			}
 		}
 	}
 	for _, t := range s.tables {
 		for i := range t.columns {
 			c := &t.columns[i]
-			if ruleDomains[c.kind] == nil || i < t.keyCount && plain[t] || i >= t.keyCount && !c.isReadByRule || c.name == "who" || t.plainOnly || r.IntN(2) == 0 {
+			if ruleDomains[c.kind] == nil || i < t.keyCount && needPlainKey[t] ||
+				i >= t.keyCount && !c.isReadByRule || c.name == "who" || t.plainOnly || r.IntN(2) == 0 {
 				continue
 			}
 			c.domain = pick(r, ruleDomains[c.kind]...)
@@ -67,7 +69,7 @@ func (s *schema) addRuleDomains(r *rand.Rand) {
 
 var domainByKind = map[string]string{"text": "saying", "int": "tally"}
 
-// sqlRules are rules in SQL, each with its meaning for the model.
+// sqlRules are rules in SQL, each with the result that the model computes for it.
 var sqlRules = []struct {
 	sql   string
 	needs [][2]string // the columns that the rule reads, with their kinds
@@ -134,14 +136,14 @@ func (s *schema) addFeatures(r *rand.Rand) {
 				t.rule = &rule{kind: pick(r, "any", "all"), parts: []*rule{t.rule, part}}
 			}
 		}
-		masked := t.writeCommands == nil && r.IntN(2) == 0
+		mayMask := t.writeCommands == nil && r.IntN(2) == 0
 		for i := t.keyCount; i < len(t.columns); i++ {
 			c := &t.columns[i]
 			switch forms := maskYAML[c.kind]; {
 			case c.isReadByRule:
 			case c.isHidden:
 				c.isByKeyOnly = r.IntN(2) == 0
-			case masked && forms != nil && r.IntN(2) == 0:
+			case mayMask && forms != nil && r.IntN(2) == 0:
 				c.mask = pick(r, forms...)
 			case domainByKind[c.kind] != "" && r.IntN(4) == 0:
 				c.domain = domainByKind[c.kind]
@@ -165,12 +167,12 @@ func (s *schema) hideWritableColumns(r *rand.Rand) {
 		if t.writeCommands == nil || strings.HasPrefix(t.name, "link") || r.IntN(3) > 0 {
 			continue
 		}
-		left := false // a column is left that agents may change
+		hasWritable := false // a column that agents may change is left
 		for i := t.keyCount; i < len(t.columns); i++ {
 			switch c := &t.columns[i]; {
 			case !c.isUnmasked() || c.domain != "":
-			case !left:
-				left = true
+			case !hasWritable:
+				hasWritable = true
 			case r.IntN(3) == 0:
 				c.isHidden = true
 			case maskYAML[c.kind] != nil && r.IntN(4) == 0:
@@ -194,8 +196,8 @@ func (s *schema) pickRecordTable(r *rand.Rand, t *table) *table {
 	return pick(r, list...)
 }
 
-// addTeamLookup makes team an attribute that is looked up in a table. The table gives each caller the team that the
-// caller has anyway.
+// addTeamLookup makes team an attribute that is looked up in a table. The table has for each caller the team that the
+// caller has in the model.
 func (s *schema) addTeamLookup() string {
 	var b strings.Builder
 	b.WriteString("CREATE TABLE who (member bigint PRIMARY KEY, team text);\n")
@@ -225,19 +227,19 @@ func (s *schema) teamContractYAML() string {
 
 // isExceptedByContract tells whether the contract forbids a caller to read a table.
 func (s *schema) isExceptedByContract(t *table, caller map[string]string) bool {
-	first := slices.IndexFunc(s.tables, func(t *table) bool { return t.rule != nil })
-	return s.hasTeamContract && caller["team"] == "green" && first >= 0 && t == s.tables[first]
+	firstListed := slices.IndexFunc(s.tables, func(t *table) bool { return t.rule != nil })
+	return s.hasTeamContract && caller["team"] == "green" && firstListed >= 0 && t == s.tables[firstListed]
 }
 
 // credentials returns the attributes with which the callers log in.
 func (s *schema) credentials() []map[string]string {
 	var out []map[string]string
 	for _, caller := range s.callers {
-		given := maps.Clone(caller)
+		loginAttributes := maps.Clone(caller)
 		if s.hasLiveTeam {
-			delete(given, "team")
+			delete(loginAttributes, "team")
 		}
-		out = append(out, given)
+		out = append(out, loginAttributes)
 	}
 	return out
 }
@@ -253,11 +255,11 @@ func hashValue(v string) string {
 
 // setHashKeySQL returns the SQL that stores hashKey in a database, where migrate would store a random key.
 func setHashKeySQL() string {
-	pad := func(with byte) string {
+	pad := func(mask byte) string {
 		out := make([]byte, sha256.BlockSize)
 		copy(out, hashKey)
 		for i := range out {
-			out[i] ^= with
+			out[i] ^= mask
 		}
 		return hex.EncodeToString(out)
 	}
@@ -315,11 +317,11 @@ func (c column) otherHiddenValue(r *rand.Rand, v string) string {
 	case strings.Contains(c.mask, "month"):
 		return fmt.Sprintf("%s%02d 05:30:00+00", v[:8], 1+r.IntN(28))
 	}
-	seen, ok := c.shownValue(v, true)
+	masked, ok := c.shownValue(v, true)
 	if !ok {
 		return pick(r, "[]", "1", `"`+instance.Marker+`"`)
 	}
-	return strings.TrimSuffix(seen, "}") + pick(r, "}", `, "`+instance.Marker+`": 0}`, `, "l": ["`+instance.Marker+`"]}`, `, "z": {"n": 1}}`)
+	return strings.TrimSuffix(masked, "}") + pick(r, "}", `, "`+instance.Marker+`": 0}`, `, "l": ["`+instance.Marker+`"]}`, `, "z": {"n": 1}}`)
 }
 
 // fetchByKeyCases returns statements that read columns which show by key only. They have the keys of visible and hidden

@@ -12,7 +12,7 @@ const shrinkSteps = 400
 // shrink removes tokens from the messages for as long as the answers still differ.
 func (st *databaseTrio) shrink(d *difference) {
 	steps := 0
-	shows := func(c testCase) *difference {
+	tryCase := func(c testCase) *difference {
 		steps++
 		if steps > shrinkSteps {
 			return nil
@@ -23,7 +23,7 @@ func (st *databaseTrio) shrink(d *difference) {
 		if len(d.testCase.messages) > 1 { // first try to remove the whole message
 			c := d.testCase
 			c.messages = append(append([]string{}, d.testCase.messages[:m]...), d.testCase.messages[m+1:]...)
-			if smaller := shows(c); smaller != nil {
+			if smaller := tryCase(c); smaller != nil {
 				d.testCase, d.answers, d.want, d.reason = c, smaller.answers, smaller.want, smaller.reason
 				continue
 			}
@@ -31,16 +31,16 @@ func (st *databaseTrio) shrink(d *difference) {
 		tokens := splitTokens(d.testCase.messages[m])
 		for size := len(tokens) / 2; size >= 1; size /= 2 {
 			for at := 0; at+size <= len(tokens); {
-				rest := append(append([]string{}, tokens[:at]...), tokens[at+size:]...)
+				remaining := append(append([]string{}, tokens[:at]...), tokens[at+size:]...)
 				c := d.testCase
 				c.messages = append([]string{}, d.testCase.messages...)
-				c.messages[m] = strings.Join(rest, " ")
+				c.messages[m] = strings.Join(remaining, " ")
 				smaller := (*difference)(nil)
-				if len(rest) > 0 {
-					smaller = shows(c)
+				if len(remaining) > 0 {
+					smaller = tryCase(c)
 				}
 				if smaller != nil {
-					d.testCase, d.answers, d.want, d.reason, tokens = c, smaller.answers, smaller.want, smaller.reason, rest
+					d.testCase, d.answers, d.want, d.reason, tokens = c, smaller.answers, smaller.want, smaller.reason, remaining
 				} else {
 					at++
 				}

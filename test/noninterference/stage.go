@@ -23,7 +23,7 @@ type databaseScript struct {
 	callers     []map[string]string
 }
 
-// databaseTrio has two databases behind a proxy that differ in hidden rows only. Its third database has the visible
+// databaseTrio has two databases behind a proxy that differ in hidden rows only. The third database has the visible
 // rows only, and is asked directly.
 type databaseTrio struct {
 	t                 testing.TB
@@ -37,7 +37,7 @@ type databaseTrio struct {
 	materializedFills [2][]migrations.Fill
 	visibleLoad       string // SQL that loads the visible rows
 	caller            int
-	countsHiddenRows  bool // aggregates for agents count other rows than the visible ones
+	countsHiddenRows  bool // agents' aggregates also count hidden rows, so that their answers are not those of the visible rows
 }
 
 // databaseNames are the names of the first two databases. They have one length, and are removed from answers before
@@ -47,7 +47,7 @@ var databaseNames = [2]string{"one", "two"}
 func newDatabaseTrio(t testing.TB, mode instance.Mode, s databaseScript) *databaseTrio {
 	t.Helper()
 	st := &databaseTrio{t: t, mode: mode}
-	var behind []instance.Database
+	var databases []instance.Database
 	var agents []instance.Agent
 	// The databases are copies of one database, so that their objects have the same OIDs.
 	database := func() *pgtest.DB {
@@ -58,8 +58,8 @@ func newDatabaseTrio(t testing.TB, mode instance.Mode, s databaseScript) *databa
 	}
 	for i := range st.dbs {
 		st.dbs[i] = database()
-		behind = append(behind, instance.Database{Name: databaseNames[i], DB: st.dbs[i], Policy: s.policy, SearchPath: []string{"public"}})
-		st.materializedFills[i] = instance.Migrate(t, behind[i], mode).Plan.Fills()
+		databases = append(databases, instance.Database{Name: databaseNames[i], DB: st.dbs[i], Policy: s.policy, SearchPath: []string{"public"}})
+		st.materializedFills[i] = instance.Migrate(t, databases[i], mode).Plan.Fills()
 		instance.Exec(t, st.dbs[i], setHashKeySQL())
 		for n, attributes := range s.callers {
 			agents = append(agents, instance.Agent{Name: fmt.Sprintf("%s%d", databaseNames[i], n), Database: databaseNames[i], Attributes: attributes})
@@ -67,7 +67,7 @@ func newDatabaseTrio(t testing.TB, mode instance.Mode, s databaseScript) *databa
 	}
 	st.visibleOnlyDB = database()
 	instance.Exec(t, st.visibleOnlyDB, s.dropColumns)
-	st.proxy = instance.Serve(t, mode, behind, agents)
+	st.proxy = instance.Serve(t, mode, databases, agents)
 	st.visibleOnlyConn = instance.ConnectSuperuser(t, st.visibleOnlyDB)
 	for i, db := range []*pgtest.DB{st.dbs[0], st.dbs[1], st.visibleOnlyDB} {
 		st.writers[i] = instance.ConnectSuperuser(t, db)
@@ -76,10 +76,10 @@ func newDatabaseTrio(t testing.TB, mode instance.Mode, s databaseScript) *databa
 }
 
 // load fills the three databases.
-func (st *databaseTrio) load(one, two, alone string) {
+func (st *databaseTrio) load(one, two, visibleSQL string) {
 	st.t.Helper()
-	st.visibleLoad = alone
-	for i, sql := range []string{one, two, alone} {
+	st.visibleLoad = visibleSQL
+	for i, sql := range []string{one, two, visibleSQL} {
 		for n, part := range strings.SplitN(sql, materializePoint, 2) {
 			if n > 0 {
 				st.fillMaterialized(i)
@@ -192,12 +192,12 @@ var plannerSettings = []string{
 	"SET enable_sort = off; SET enable_material = off", "SET join_collapse_limit = 1; SET from_collapse_limit = 1",
 }
 
-// possibleOutcomes returns the outcomes that PostgreSQL has for the i-th message on the visible rows alone, under all
-// of these plans.
+// possibleOutcomes returns the outcomes that PostgreSQL has for the i-th message on the visible rows alone, under
+// various planner settings, table sizes and statistics.
 func (st *databaseTrio) possibleOutcomes(c testCase, i int) map[string]bool {
 	out := map[string]bool{}
 	c.extended = false
-	ask := func() {
+	addOutcome := func() {
 		if got := send(st.visibleOnlyConn, c); i < len(got) {
 			out[answerOutcome(hideDatabaseName(got[i], st.visibleOnlyDB.Name))] = true
 		}
@@ -206,17 +206,17 @@ func (st *databaseTrio) possibleOutcomes(c testCase, i int) map[string]bool {
 		if set != "" {
 			instance.Ask(st.visibleOnlyConn, set)
 		}
-		ask()
+		addOutcome()
 	}
 	instance.Ask(st.visibleOnlyConn, "RESET ALL")
-	st.withTableSizes(ask)
+	st.withTableSizes(addOutcome)
 	// The statistics of ANALYZE, which also count hidden values, say how many rows the planner expects.
-	for _, known := range []string{"ANALYZE", "DELETE FROM pg_statistic WHERE starelid >= 16384"} {
-		if a := instance.Ask(st.visibleOnlyConn, known); a.Err != "" {
+	for _, statistics := range []string{"ANALYZE", "DELETE FROM pg_statistic WHERE starelid >= 16384"} {
+		if a := instance.Ask(st.visibleOnlyConn, statistics); a.Err != "" {
 			st.t.Fatal(a.Err)
 		}
-		ask()
-		st.withTableSizes(ask)
+		addOutcome()
+		st.withTableSizes(addOutcome)
 	}
 	for _, shuffled := range cursorOrders(c) {
 		if got := send(st.visibleOnlyConn, shuffled); i < len(got) && got[i].Err == "" {
@@ -248,7 +248,7 @@ func cursorOrders(c testCase) (out []testCase) {
 // withTableSizes calls a function while the planner takes the tables with the visible rows for larger or smaller than
 // they are. The size decides which side of a join is read first and whether the other side is read at all. The real
 // size depends on hidden rows.
-func (st *databaseTrio) withTableSizes(ask func()) {
+func (st *databaseTrio) withTableSizes(callback func()) {
 	const tables = "oid >= 16384 AND relkind = 'r' AND relnamespace = 'public'::regnamespace"
 	run := func(sql string) instance.Answer {
 		a := instance.Ask(st.visibleOnlyConn, sql)
@@ -272,16 +272,16 @@ func (st *databaseTrio) withTableSizes(ask func()) {
 		strings.Join(sizes, ", ") + ") AS s (oid, pages, tuples) WHERE s.oid = c.oid")
 	for _, oid := range list {
 		for _, larger := range []string{"=", "<>"} {
-			// PostgreSQL takes an empty file for ten pages until VACUUM or ANALYZE looks at it, and for no page after
-			// that.
+			// PostgreSQL assumes ten pages for an empty file until VACUUM or ANALYZE processes the table, and no page
+			// after that.
 			run("UPDATE pg_class SET relpages = sign(pg_relation_size(oid)), reltuples = CASE WHEN NOT oid " + larger + oid +
 				" THEN 0 WHEN pg_relation_size(oid) = 0 THEN -1 ELSE 1e6 END WHERE " + tables)
-			ask()
+			callback()
 		}
 	}
 	for _, tuples := range []string{"-1", "1", "4", "15", "60", "250", "1000"} { // a table that is joined with itself has one size
 		run("UPDATE pg_class SET relpages = sign(pg_relation_size(oid)), reltuples = " + tuples + " WHERE " + tables)
-		ask()
+		callback()
 	}
 }
 
@@ -299,25 +299,26 @@ func (st *databaseTrio) isOrderUndefined(c testCase, i int, a, b instance.Answer
 		code, _, _ := strings.Cut(o, " ")
 		codes[code] = true
 	}
-	// SQL does not say which visible value fails first. The proxy's replacement for a message tells only its code.
-	known := st.visibleLoad + strings.Join(c.messages, " ")
-	explained := func(x instance.Answer) bool {
+	// SQL does not define which visible value fails first. If the proxy replaces an error's message, only the code is
+	// comparable.
+	visibleTexts := st.visibleLoad + strings.Join(c.messages, " ")
+	isExplained := func(x instance.Answer) bool {
 		if possible[answerOutcome(x)] {
 			return true
 		}
 		parts := strings.Split(x.Message, `"`)
 		for i := 1; i < len(parts); i += 2 {
-			if !strings.Contains(known, parts[i]) {
+			if !strings.Contains(visibleTexts, parts[i]) {
 				return false
 			}
 		}
 		return x.Err != "" && codes[x.Code]
 	}
-	// SQL does not say either whether a failing value or the row beyond a limit comes first.
+	// Nor does SQL define whether a failing value comes before the row that exceeds a limit.
 	if a.Err != "" && b.Err != "" && (a.Code == limitExceededCode || b.Code == limitExceededCode) {
-		return (a.Code == limitExceededCode || explained(a)) && (b.Code == limitExceededCode || explained(b))
+		return (a.Code == limitExceededCode || isExplained(a)) && (b.Code == limitExceededCode || isExplained(b))
 	}
-	return explained(a) && explained(b)
+	return isExplained(a) && isExplained(b)
 }
 
 // limitExceededCode is the SQLSTATE of an error by which a limit ends a result.

@@ -64,7 +64,7 @@ func (w *statementWriter) fromClause(depth int) ([]fromItem, string) {
 			continue
 		}
 		join := pick(w.Rand, "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "CROSS JOIN", ",")
-		both := append([]fromItem{it}, items...)
+		joinedItems := append([]fromItem{it}, items...)
 		switch join {
 		case "CROSS JOIN", ",":
 			fmt.Fprintf(&b, " CROSS JOIN %s", text)
@@ -72,7 +72,7 @@ func (w *statementWriter) fromClause(depth int) ([]fromItem, string) {
 			k := pick(w.Rand, "text", "int")
 			fmt.Fprintf(&b, " FULL JOIN %s ON %s = %s", text, w.expression(items[:1], k, 0), w.expression([]fromItem{it}, k, 0))
 		default:
-			fmt.Fprintf(&b, " %s %s ON %s", join, text, w.expression(both, "bool", depth))
+			fmt.Fprintf(&b, " %s %s ON %s", join, text, w.expression(joinedItems, "bool", depth))
 		}
 		items = append(items, it)
 	}
@@ -92,36 +92,37 @@ func (w *statementWriter) query(depth int) string {
 	if w.IntN(4) > 0 {
 		where = " WHERE " + w.expression(items, "bool", depth)
 	}
-	any := func() string { return w.expression(items, pick(w.Rand, kinds...), depth) }
-	system := func() string {
+	anyExpression := func() string { return w.expression(items, pick(w.Rand, kinds...), depth) }
+	systemColumn := func() string {
 		return quoted(items[0].alias) + "." + pick(w.Rand, "ctid", "xmin", "xmax", "tableoid", "cmin", "oid")
 	}
 	switch w.IntN(9) {
 	case 0:
 		return fmt.Sprintf("SELECT count(*), %s FROM %s%s", w.aggregateCall(items, depth), from, where)
 	case 1:
-		by := any()
+		by := anyExpression()
 		return fmt.Sprintf("SELECT %s AS g, count(*), %s FROM %s%s GROUP BY %s%s", by, w.aggregateCall(items, depth),
 			from, where, pick(w.Rand, "1", "g", "ROLLUP (1)", "1"), pick(w.Rand, "", " HAVING "+w.aggregateCall(items, depth)+" IS NOT NULL"))
 	case 2:
-		return fmt.Sprintf("SELECT DISTINCT %s, %s FROM %s%s", any(), any(), from, where)
+		return fmt.Sprintf("SELECT DISTINCT %s, %s FROM %s%s", anyExpression(), anyExpression(), from, where)
 	case 3:
 		return fmt.Sprintf("SELECT %s, row_number() OVER (ORDER BY %s), count(*) OVER (PARTITION BY %s) FROM %s%s "+
-			"ORDER BY %s LIMIT %d", any(), w.totalOrder(items...), any(), from, where, w.totalOrder(items...), 1+w.IntN(8))
+			"ORDER BY %s LIMIT %d", anyExpression(), w.totalOrder(items...), anyExpression(), from, where, w.totalOrder(items...), 1+w.IntN(8))
 	case 4:
 		return fmt.Sprintf("SELECT %s FROM %s%s",
 			pick(w.Rand, "*", quoted(items[0].alias)+".*", quoted(items[0].alias),
 				"to_jsonb("+quoted(items[0].alias)+")", "("+quoted(items[0].alias)+").*"), from, where)
 	case 5:
 		if w.IntN(4) == 0 {
-			return fmt.Sprintf("SELECT %s FROM %s%s", system(), from, where)
+			return fmt.Sprintf("SELECT %s FROM %s%s", systemColumn(), from, where)
 		}
 		return fmt.Sprintf("SELECT %s FROM %s%s", w.functionCall(items, depth), from, where)
 	case 6:
-		return fmt.Sprintf("SELECT %s FROM %s%s ORDER BY %s, %s OFFSET %d%s", any(), from, where,
-			any(), w.totalOrder(items...), w.IntN(4), pick(w.Rand, "", " LIMIT 5", " FETCH FIRST 3 ROWS ONLY", " FOR UPDATE", " FOR SHARE SKIP LOCKED"))
+		return fmt.Sprintf("SELECT %s FROM %s%s ORDER BY %s, %s OFFSET %d%s", anyExpression(), from, where,
+			anyExpression(), w.totalOrder(items...), w.IntN(4),
+			pick(w.Rand, "", " LIMIT 5", " FETCH FIRST 3 ROWS ONLY", " FOR UPDATE", " FOR SHARE SKIP LOCKED"))
 	}
-	return fmt.Sprintf("SELECT %s AS a, %s AS b FROM %s%s", any(), any(), from, where)
+	return fmt.Sprintf("SELECT %s AS a, %s AS b FROM %s%s", anyExpression(), anyExpression(), from, where)
 }
 
 func (w *statementWriter) aggregateCall(items []fromItem, depth int) string {
@@ -134,7 +135,7 @@ func (w *statementWriter) aggregateCall(items []fromItem, depth int) string {
 			e+")::text))[1:2]", "percentile_disc(0.5) WITHIN GROUP (ORDER BY "+w.expression(items, "int", depth-1)+")") + filter
 }
 
-// nextCase writes a case. In some cases the expressions may fail on visible values, in others not.
+// nextCase writes a random case: one statement or a few.
 func (w *statementWriter) nextCase() testCase {
 	w.aliasCount, w.ctes, w.cteTableName = 0, nil, ""
 	w.chooseTables()

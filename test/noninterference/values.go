@@ -32,10 +32,10 @@ func Values(t testing.TB, cfg Config) Report {
 
 func (r *runner) runValues(seed uint64, mode instance.Mode) {
 	s := newContractSchema(seed)
-	text := databaseScript{ddl: s.ddl(), policy: s.policy(), callers: s.callers}
+	script := databaseScript{ddl: s.ddl(), policy: s.policy(), callers: s.callers}
 	scope := &instance.Scope{TB: r.t}
 	defer scope.End()
-	st := newDatabaseTrio(scope, mode, text)
+	st := newDatabaseTrio(scope, mode, script)
 	st.countsHiddenRows = true // a column by key does not exist for other statements, so that the visible rows alone answer differently
 	defer st.reconnectAgents()
 	rng := rand.New(rand.NewPCG(seed, 41))
@@ -54,7 +54,7 @@ func (r *runner) runValues(seed uint64, mode instance.Mode) {
 		if w.IntN(3) == 0 {
 			c = w.nextCase()
 		}
-		r.tryCase(st, c, text, loads, seed)
+		r.tryCase(st, c, script, loads, seed)
 		if r.Report.Cases >= r.Config.Cases || r.isDone() {
 			break
 		}
@@ -145,11 +145,11 @@ func (s *schema) changeBarredValues(r *rand.Rand, d data) data {
 				if !c.isBarredByContract && !(c.isByKeyOnly && n >= rowsPerTable/2) || r.IntN(4) == 0 {
 					continue
 				}
-				v, known := failingValue(r, c)
+				v, isSet := failingValue(r, c)
 				if r.IntN(2) == 0 {
-					v, known = safeValue(r, t.columns[i], n)
+					v, isSet = safeValue(r, t.columns[i], n)
 				}
-				if delete(row, c.name); known {
+				if delete(row, c.name); isSet {
 					row[c.name] = v
 				}
 			}
@@ -275,7 +275,7 @@ func (w *statementWriter) columnAtPlace() testCase {
 	var out strings.Builder
 	for i := range len(sql) {
 		name, ok := names[sql[i]]
-		if alone := (i == 0 || !isLetter(sql[i-1])) && (i+1 == len(sql) || !isLetter(sql[i+1])); ok && alone {
+		if isWord := (i == 0 || !isLetter(sql[i-1])) && (i+1 == len(sql) || !isLetter(sql[i+1])); ok && isWord {
 			out.WriteString(name)
 		} else {
 			out.WriteByte(sql[i])
@@ -292,12 +292,12 @@ func isLetter(b byte) bool {
 	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b == '"' || b == '_' || b == '\''
 }
 
-// keyCondition returns a condition on the key of t. Most fix the key, some nearly do.
+// keyCondition returns a condition on the key of t. Many compare the key with a value; others do not determine the key.
 func (w *statementWriter) keyCondition(t, x *table) string {
 	key := t.columns[0]
 	k := pick(w.Rand, key.sql(), key.sql(), t.sql()+"."+key.sql())
 	value := func() string { return "'" + keyValue(key.kind, w.IntN(rowsPerTable/2)) + "'" }
-	more := x.sql() + "." + x.columns[0].sql() + " IS NOT NULL"
+	otherCondition := x.sql() + "." + x.columns[0].sql() + " IS NOT NULL"
 	return pick(w.Rand,
 		k+" = "+value(), value()+" = "+k, k+" IN ("+value()+", "+value()+")", k+" = ANY (ARRAY["+value()+"])", k+
 			" = "+value()+" AND true", "true AND ("+k+" = "+value()+" AND true)",
@@ -305,5 +305,5 @@ func (w *statementWriter) keyCondition(t, x *table) string {
 			" <> "+value(), k+" >= "+value(), "("+k+" = "+value()+") IS NOT NULL", k+" NOT IN ("+value()+")",
 		k+" <> ALL (ARRAY["+value()+"])", "("+k+", true) = ("+value()+", true)", k+" IS DISTINCT FROM "+
 			value(), "CASE WHEN "+k+" = "+value()+" THEN true ELSE true END", k+" = "+k, k+" BETWEEN "+value()+" AND "+value(),
-		"coalesce("+k+" = "+value()+", true) OR "+more, k+" = (SELECT "+value()+")", k+"::text > "+value())
+		"coalesce("+k+" = "+value()+", true) OR "+otherCondition, k+" = (SELECT "+value()+")", k+"::text > "+value())
 }

@@ -48,7 +48,7 @@ tables:
     write: { commands: [update, delete], columns: [body], accept: [values] } }
 `
 
-// Writes of what a search finds, with the values of their parameters.
+// foundWrites are writes to rows that a search finds, with the values of their parameters.
 var foundWrites = []struct {
 	sql  string
 	args []string
@@ -85,17 +85,17 @@ var foundWrites = []struct {
 	{sql: "DELETE FROM doc WHERE body ~ $1 RETURNING id", args: []string{"riv(?=ers)"}},
 }
 
-// The rows that a write finds by a search are those of a copy without the invisible rows, and so are the rows
-// afterwards.
+// An agent updates and deletes rows that a search finds. The answers, and the rows afterwards, must be those of a copy
+// without the hidden rows.
 func TestWritesOfSearchResults(t *testing.T) {
-	database := func(more string) *pgtest.DB {
+	database := func(moreSQL string) *pgtest.DB {
 		db := pgtest.Database(t)
-		instance.Exec(t, db, foundSchema+more)
+		instance.Exec(t, db, foundSchema+moreSQL)
 		return db
 	}
 	const state = "SELECT id, title, body, meta, n, found, changed = now() FROM doc ORDER BY id; SELECT id, doc " +
 		"FROM part ORDER BY id; SELECT id, body FROM narrow ORDER BY id"
-	ask := func(c *pgconn.PgConn, sql string, args []string) string {
+	sendWrite := func(c *pgconn.PgConn, sql string, args []string) string {
 		instance.Ask(c, "BEGIN")
 		defer instance.Ask(c, "ROLLBACK")
 		var answer string
@@ -125,19 +125,19 @@ func TestWritesOfSearchResults(t *testing.T) {
 		c := instance.Start(t, mode, d, map[string]string{"user": "me"}).Agent(t, "agent", "found")
 		byKey, sensitive := 0, 0
 		for _, w := range foundWrites {
-			got, want := ask(c, w.sql, w.args), ask(filtered, w.sql, w.args)
+			got, want := sendWrite(c, w.sql, w.args), sendWrite(filtered, w.sql, w.args)
 			if got != want {
 				t.Errorf("%s: %s %v\n%s\nfiltered copy:\n%s", mode.Name, w.sql, w.args, instance.Truncate(got), instance.Truncate(want))
 			}
-			if ask(unfiltered, w.sql, w.args) != want {
+			if sendWrite(unfiltered, w.sql, w.args) != want {
 				sensitive++
 			}
 			if result, refused := rewriter.Rewrite(w.sql, w.args != nil); refused == nil && len(result.SearchedByKey) > 0 {
 				byKey++
 			}
 		}
-		if wanted := len(foundWrites) - 2; mode.Name == instance.Auto.Name && byKey < wanted {
-			t.Errorf("%d of %d are found by key", byKey, wanted)
+		if wantByKey := len(foundWrites) - 2; mode.Name == instance.Auto.Name && byKey < wantByKey {
+			t.Errorf("%d of %d are found by key", byKey, wantByKey)
 		}
 		if sensitive*3 < len(foundWrites)*2 {
 			t.Errorf("%d of %d are sensitive", sensitive, len(foundWrites))
@@ -154,8 +154,9 @@ func sortedRows(rows [][][]byte) []string {
 	return out
 }
 
-// Rows that another transaction changes meanwhile are checked again in their new version, by the client's own
-// condition. The keys that were found stay the same, as the rows of a snapshot do.
+// Another transaction changes rows while an agent's write waits for them. PostgreSQL checks the agent's condition again
+// on the new version of each row. The result must be that of a filtered copy. Only rows whose keys the search has found
+// in its snapshot may be written.
 func TestWritesOfConcurrentlyChangedRows(t *testing.T) {
 	tier.All(t)
 	const write = "UPDATE doc SET n = n + 1000 WHERE found @@ 'lake'::tsquery AND length(body) / 2 > 1 RETURNING id, n, body"
@@ -166,10 +167,10 @@ func TestWritesOfConcurrentlyChangedRows(t *testing.T) {
 		"by what is asked beside it":  "UPDATE doc SET body = 'lake', title = NULL WHERE id = 7; UPDATE doc SET body = 'a lake of lakes' WHERE id = 42",
 		"and gone":                    "DELETE FROM doc WHERE id IN (7, 42)",
 	}
-	run := func(what, change string, filter string, agent bool) string {
+	runWrite := func(label, change string, filter string, agent bool) string {
 		db := pgtest.Database(t)
 		instance.Exec(t, db, foundSchema+filter)
-		other, watch := instance.Connect(t, db.DSN("postgres", "")), instance.Connect(t, db.DSN("postgres", ""))
+		other, monitor := instance.Connect(t, db.DSN("postgres", "")), instance.Connect(t, db.DSN("postgres", ""))
 		c := instance.Connect(t, db.DSN("postgres", ""))
 		if agent {
 			d := instance.Database{Name: "found", DB: db, Policy: foundPolicy, SearchPath: []string{"public"}}
@@ -179,26 +180,26 @@ func TestWritesOfConcurrentlyChangedRows(t *testing.T) {
 			t.Fatal(a.Err)
 		}
 		if a := instance.Ask(other, change); a.Err != "" {
-			t.Fatal(what, a.Err)
+			t.Fatal(label, a.Err)
 		}
 		done := make(chan string, 1)
 		go func() { done <- instance.Ask(c, write).SortedString() }()
-		for end := time.Now().Add(tier.Patience); len(done) == 0 && time.Now().Before(end); { // until it waits, or is done
-			if strings.Contains(instance.Ask(watch,
+		for end := time.Now().Add(tier.Patience); len(done) == 0 && time.Now().Before(end); { // until it waits for a lock, or is done
+			if strings.Contains(instance.Ask(monitor,
 				"SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()").SortedString(), "\n1") {
 				break
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
 		instance.Ask(other, "COMMIT")
-		return <-done + "\n" + instance.Ask(watch, "SELECT id, n, body FROM doc WHERE person < 3 ORDER BY id").String()
+		return <-done + "\n" + instance.Ask(monitor, "SELECT id, n, body FROM doc WHERE person < 3 ORDER BY id").String()
 	}
-	for what, change := range changes {
-		if got, want := run(what, change, "", true), run(what, change, foundFilter, false); got != want {
-			t.Errorf("%s:\n%s\nfiltered copy:\n%s", what, instance.Truncate(got), instance.Truncate(want))
+	for label, change := range changes {
+		if got, want := runWrite(label, change, "", true), runWrite(label, change, foundFilter, false); got != want {
+			t.Errorf("%s:\n%s\nfiltered copy:\n%s", label, instance.Truncate(got), instance.Truncate(want))
 		}
 	}
-	if got := run("theirs who do not consent", "UPDATE doc SET person = 3 WHERE id = 7",
+	if got := runWrite("theirs who do not consent", "UPDATE doc SET person = 3 WHERE id = 7",
 		"", true); strings.Contains(got, "\n7\t1007\t") || !strings.Contains(got, "\n42\t1042\t") {
 		t.Errorf("a row that became somebody's who does not consent: %s", got)
 	}

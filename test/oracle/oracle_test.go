@@ -14,17 +14,17 @@ func TestMain(m *testing.M) { pgtest.Main(m) }
 
 var schemas = flag.String("schemas", "", "hold these schemas alone against their copies, divided by commas")
 
-// quickly are the schemas of the quick run: those with most statements.
-var quickly = []string{"works", "clinic"}
+// quickSchemas are the schemas of the quick run, those with most statements.
+var quickSchemas = []string{"works", "clinic"}
 
-// The answer to an agent's statement is PostgreSQL's on a copy without the invisible rows, in every mode.
+// The answer to an agent's statement must be PostgreSQL's answer on a copy without the hidden rows, in every mode.
 func TestAnswersEqualThoseOfAFilteredCopy(t *testing.T) {
 	options := Options{Modes: instance.Modes(instance.Both, instance.SignedViews, instance.InjectedOnly)}
 	switch {
 	case *schemas != "":
 		options.Schemas = strings.Split(*schemas, ",")
 	case tier.Quick():
-		options.Schemas, options.EveryNth, options.EveryNthInOtherModes, options.OneOtherMode = quickly, 4, 3, true
+		options.Schemas, options.EveryNth, options.EveryNthInOtherModes, options.OneOtherMode = quickSchemas, 4, 3, true
 	case !tier.IsNightly():
 		options.EveryNth, options.EveryNthInOtherModes, options.OneOtherMode = 8, 3, true
 	}
@@ -44,24 +44,24 @@ func TestAnswersEqualThoseOfAFilteredCopy(t *testing.T) {
 	}
 }
 
-// Every shape fits a table of some schema, and every table of the bindings has shapes.
+// Every shape must fit a table of some schema, and every table of bindings.txt must have shapes.
 func TestShapesFit(t *testing.T) {
-	fits, tables := map[string]bool{}, map[string]int{}
+	fittingShapes, tables := map[string]bool{}, map[string]int{}
 	for _, s := range Schemas {
 		for _, q := range s.shapeStatements(t) {
-			where, of, _ := strings.Cut(q.Source, ", ")
-			fits[where] = true
-			tables[of]++
+			shapeSource, table, _ := strings.Cut(q.Source, ", ")
+			fittingShapes[shapeSource] = true
+			tables[table]++
 		}
 	}
 	for _, shape := range readStatements(t, "test/oracle/testdata/shapes.sql") {
-		if !fits[shape.Source] {
+		if !fittingShapes[shape.Source] {
 			t.Errorf("%s: %s is written for no table", shape.Source, shape.SQL)
 		}
 	}
 	for _, b := range readPlaceholderValues(t) {
-		if of := b.values["T"] + " of " + b.schema; tables[of] == 0 {
-			t.Errorf("nothing is written for %s", of)
+		if table := b.values["T"] + " of " + b.schema; tables[table] == 0 {
+			t.Errorf("nothing is written for %s", table)
 		}
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
-// Searches by pgvector's types, operators and indexes are answered as on a copy without the invisible rows that has no
-// index of the approximate kinds.
+// An agent searches with pgvector's types, operators and indexes. The answers must be those of a copy without the
+// hidden rows, which has no approximate index.
 func TestVectorsAreSearchedAsOnAFilteredCopy(t *testing.T) {
 	NeedsPgvector(t)
 	var r Report

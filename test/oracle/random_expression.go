@@ -18,8 +18,8 @@ type statementAuthor struct {
 	*rand.Rand
 	model          *statementModel
 	params         []authorParam
-	extended       bool // the statement may have parameters
-	plainStyle     bool // write as people do: fewer casts, whole rows and deeply nested conditions, which have forms of their own
+	extended       bool // the statement may have parameters, because the extended protocol sends it
+	plainStyle     bool // write statements as people do: with few casts, whole rows and deeply nested conditions
 	oddPercent     int  // the share of expressions that are not leak-safe, in percent
 	negatedPercent int  // the share of negated searches, in percent
 	aliasCount     int  // number of the aliases that were given so far
@@ -39,7 +39,7 @@ type authorParam struct {
 type authorItem struct {
 	alias         string
 	columns       []modelColumn
-	uniqueColumns []string // columns whose values together differ in all rows
+	uniqueColumns []string // the row differs from all other rows in these columns taken together
 	table         *modelTable
 }
 
@@ -47,7 +47,7 @@ type authorItem struct {
 type authorScope struct {
 	items        []*authorItem
 	parent       *authorScope
-	textSearches []string // text search queries that FROM contains as well
+	textSearches []string // text search queries that fromClause must add to FROM
 }
 
 func (a *statementAuthor) chance(percent int) bool { return a.IntN(100) < percent }
@@ -60,11 +60,11 @@ func stringLiteral(value string) string {
 
 // pickColumn picks a column of one of these kinds that is in scope.
 func (a *statementAuthor) pickColumn(s *authorScope, kinds ...kind) (string, modelColumn, bool) {
-	type found struct {
+	type candidate struct {
 		sql string
 		c   modelColumn
 	}
-	var all []found
+	var candidates []candidate
 	for s := s; s != nil; s = s.parent {
 		if s.parent != nil && len(s.items) > 0 && a.chance(15) {
 			continue // sometimes take a column of the outer query
@@ -72,18 +72,18 @@ func (a *statementAuthor) pickColumn(s *authorScope, kinds ...kind) (string, mod
 		for _, i := range s.items {
 			for _, c := range i.columns {
 				if len(kinds) == 0 || slices.Contains(kinds, c.kind) {
-					all = append(all, found{i.alias + "." + c.name, c})
+					candidates = append(candidates, candidate{i.alias + "." + c.name, c})
 				}
 			}
 		}
-		if len(all) > 0 {
+		if len(candidates) > 0 {
 			break
 		}
 	}
-	if len(all) == 0 {
+	if len(candidates) == 0 {
 		return "", modelColumn{}, false
 	}
-	f := pickOne(a, all...)
+	f := pickOne(a, candidates...)
 	return f.sql, f.c, true
 }
 
@@ -125,16 +125,16 @@ func (a *statementAuthor) valueOf(c modelColumn) string {
 }
 
 // writeConstant writes a value as a constant, or as a parameter that may be bound to this value or to others.
-func (a *statementAuthor) writeConstant(v string, c modelColumn, others func() (string, bool)) string {
+func (a *statementAuthor) writeConstant(v string, c modelColumn, otherValue func() (string, bool)) string {
 	if a.extended && a.chance(55) {
 		for i, p := range a.params {
 			if p.typ == c.typ && a.chance(25) || p.kind == c.kind && a.chance(6) {
-				return a.newParam(i, c)
+				return a.paramReference(i, c)
 			}
 		}
 		p := authorParam{typ: c.typ, kind: c.kind, values: []*string{&v}}
 		for range 3 {
-			o, ok := others()
+			o, ok := otherValue()
 			switch {
 			case a.chance(12):
 				p.values = append(p.values, nil)
@@ -147,14 +147,14 @@ func (a *statementAuthor) writeConstant(v string, c modelColumn, others func() (
 		if a.chance(6) {
 			p.values[0] = nil
 		}
-		switch near := declaredTypes[c.kind]; {
+		switch declarable := declaredTypes[c.kind]; {
 		case a.chance(25) && c.oid != 0 && c.oid < firstNormalOID:
 			p.oid = c.oid
-		case a.chance(25) && len(near) > 0:
-			p.oid = pickOne(a, near...)
+		case a.chance(25) && len(declarable) > 0:
+			p.oid = pickOne(a, declarable...)
 		}
 		a.params = append(a.params, p)
-		return a.newParam(len(a.params)-1, c)
+		return a.paramReference(len(a.params)-1, c)
 	}
 	switch {
 	case (c.kind == kindInt || c.kind == kindNumeric) && !strings.ContainsAny(v, "-Nn") && (a.plainStyle || a.chance(60)):
@@ -180,7 +180,7 @@ var declaredTypes = map[kind][]uint32{
 		pgtype.TextArrayOID, pgtype.VarcharArrayOID}, kindInts: {pgtype.Int4ArrayOID, pgtype.Int8ArrayOID},
 }
 
-func (a *statementAuthor) newParam(i int, c modelColumn) string {
+func (a *statementAuthor) paramReference(i int, c modelColumn) string {
 	if a.chance(60) && !a.plainStyle || a.chance(20) {
 		return fmt.Sprintf("$%d::%s", i+1, c.typ)
 	}
@@ -219,7 +219,7 @@ func (a *statementAuthor) likePattern(c modelColumn) string {
 	return pickOne(a, "%"+f+"%", "%"+f+"%", f+"%", "%"+f, f, "%", "_%", "", "%"+a.textFragment(c)+"%"+f+"%")
 }
 
-func (a *statementAuthor) computedColumn(c modelColumn) string {
+func (a *statementAuthor) regexPattern(c modelColumn) string {
 	f := a.textFragment(c)
 	if f == "" {
 		return pickOne(a, "^$", ".", "^", "x*")
@@ -443,7 +443,7 @@ func (a *statementAuthor) operatorSearch(s *authorScope) string {
 	if !ok {
 		return a.comparison(s)
 	}
-	plain := x
+	columnSQL := x
 	not := a.chance(a.negatedPercent)
 	switch c.kind {
 	case kindTSVector:
@@ -478,8 +478,9 @@ func (a *statementAuthor) operatorSearch(s *authorScope) string {
 		if a.chance(25) {
 			if v, ok := a.sampleValue(c); ok {
 				element := strings.Trim(strings.Split(strings.Trim(v, "{}"), ",")[0], `"`)
-				of := modelColumn{typ: strings.TrimSuffix(c.typ, "[]"), kind: kindOther}
-				return a.writeConstant(element, of, func() (string, bool) { return element, true }) + pickOne(a, " = ANY ", " <> ALL ", " = ANY ") + "(" + x + ")"
+				elementColumn := modelColumn{typ: strings.TrimSuffix(c.typ, "[]"), kind: kindOther}
+				return a.writeConstant(element, elementColumn, func() (string, bool) { return element, true }) +
+					pickOne(a, " = ANY ", " <> ALL ", " = ANY ") + "(" + x + ")"
 			}
 		}
 		v := a.valueOf(c)
@@ -498,15 +499,15 @@ func (a *statementAuthor) operatorSearch(s *authorScope) string {
 		x = "coalesce(" + x + ", '')"
 	case n < 16:
 		x = "lower(" + x + ")"
-	case n < 20 && plain == x && !a.plainStyle:
+	case n < 20 && columnSQL == x && !a.plainStyle:
 		x += "::text"
 	}
 	text := textColumn
 	if c.equalValuesDiffer {
-		x = "(" + plain + ")::text COLLATE \"C\""
+		x = "(" + columnSQL + ")::text COLLATE \"C\""
 	}
 	like := func() (string, bool) { return a.likePattern(c), true }
-	match := func() (string, bool) { return a.computedColumn(c), true }
+	match := func() (string, bool) { return a.regexPattern(c), true }
 	switch a.IntN(9) {
 	case 0, 1:
 		p, _ := like()

@@ -43,7 +43,7 @@ type modelColumn struct {
 	typ               string // the SQL name of the base type
 	oid               uint32
 	kind              kind
-	equalValuesDiffer bool     // equal values may look different, so that it is undefined which of them stands for a group
+	equalValuesDiffer bool     // equal values may have different texts: SQL does not say which of them represents a group
 	samples           []string // visible values, as text
 }
 
@@ -54,9 +54,9 @@ type modelTable struct {
 	columns          []modelColumn
 	key              []string
 	links            []modelLink
-	vectorColumns    []string // columns of which an index stores a text search vector, with NULL taken for an empty text
+	vectorColumns    []string // columns that have an index on a text search vector, computed with NULL as an empty text
 	isBaseTable      bool
-	hasUnusedColumns bool     // the table has columns that statements do not use, so that whole rows are not read
+	hasUnusedColumns bool     // some columns are hidden, or differ on the copy: statements use neither these nor whole rows
 	updatableColumns []string // columns that an UPDATE may set
 	insertedColumns  []string // columns that an INSERT may name
 	allowsDelete     bool
@@ -127,9 +127,10 @@ func newStatementModel(t testing.TB, s Schema, filtered *pgtest.DB, pol *policy.
 	}
 	names := map[string]int{}
 	add := func(r *catalog.Relation, visible *catalog.Relation, narrowing *policy.VisibleColumns, write *policy.Write) {
-		mt := &modelTable{relation: r.Name, name: r.Name.SQL(), key: r.PrimaryKey, isBaseTable: r.Kind == catalog.Table || r.Kind == catalog.PartitionedTable}
+		table := &modelTable{relation: r.Name, name: r.Name.SQL(), key: r.PrimaryKey,
+			isBaseTable: r.Kind == catalog.Table || r.Kind == catalog.PartitionedTable}
 		if names[r.Name.Name]++; slices.Contains(s.SearchPath, r.Name.Schema) && names[r.Name.Name] == 1 {
-			mt.name = catalog.QuoteIdent(r.Name.Name)
+			table.name = catalog.QuoteIdent(r.Name.Name)
 		}
 		rows, err := conn.Query(ctx, `SELECT a.attname, format_type(b.oid, CASE WHEN b.oid = a.atttypid THEN a.atttypmod ELSE -1 END), b.oid, b.typname,
 			b.typcategory::text, coalesce(e.typname, ''), b.typname IN ('citext', 'interval') OR coalesce(NOT c.collisdeterministic, false)
@@ -141,37 +142,37 @@ func newStatementModel(t testing.TB, s Schema, filtered *pgtest.DB, pol *policy.
 		}
 		var name, typ, base, category, element string
 		var oid uint32
-		var loose bool
-		if _, err := pgx.ForEachRow(rows, []any{&name, &typ, &oid, &base, &category, &element, &loose}, func() error {
+		var equalDiffer bool
+		if _, err := pgx.ForEachRow(rows, []any{&name, &typ, &oid, &base, &category, &element, &equalDiffer}, func() error {
 			if differsOnCopy(narrowing, name) {
-				mt.hasUnusedColumns = true
+				table.hasUnusedColumns = true
 			} else if visible.Column(name) != nil {
-				mt.columns = append(mt.columns,
-					modelColumn{name: catalog.QuoteIdent(name), typ: typ, oid: oid, kind: kindOf(base, category, element), equalValuesDiffer: loose})
+				table.columns = append(table.columns,
+					modelColumn{name: catalog.QuoteIdent(name), typ: typ, oid: oid, kind: kindOf(base, category, element), equalValuesDiffer: equalDiffer})
 			}
 			return nil
 		}); err != nil {
 			t.Fatal(err)
 		}
-		mt.hasUnusedColumns = mt.hasUnusedColumns || narrowing != nil && narrowing.ByKey != nil
-		if len(mt.columns) == 0 {
+		table.hasUnusedColumns = table.hasUnusedColumns || narrowing != nil && narrowing.ByKey != nil
+		if len(table.columns) == 0 {
 			return
 		}
-		for i := range mt.key {
-			mt.key[i] = catalog.QuoteIdent(strings.Trim(mt.key[i], `"`))
-			if !slices.ContainsFunc(mt.columns, func(c modelColumn) bool { return c.name == mt.key[i] }) {
-				mt.key = nil
+		for i := range table.key {
+			table.key[i] = catalog.QuoteIdent(strings.Trim(table.key[i], `"`))
+			if !slices.ContainsFunc(table.columns, func(c modelColumn) bool { return c.name == table.key[i] }) {
+				table.key = nil
 				break
 			}
 		}
-		for i := range mt.columns {
-			c := &mt.columns[i]
+		for i := range table.columns {
+			c := &table.columns[i]
 			if rows, err := conn.Query(ctx,
 				fmt.Sprintf("SELECT left(x, 400) FROM (SELECT DISTINCT %s::text AS x FROM %s) s WHERE x IS NOT "+
-					"NULL ORDER BY md5(x) LIMIT %d", c.name, mt.name, maxSamples)); err == nil {
+					"NULL ORDER BY md5(x) LIMIT %d", c.name, table.name, maxSamples)); err == nil {
 				c.samples, err = pgx.CollectRows(rows, pgx.RowTo[string])
 				if err != nil { // the copy lacks functions that this view calls
-					t.Logf("%s is left out: %v", mt.name, err)
+					t.Logf("%s is left out: %v", table.name, err)
 					return
 				}
 			}
@@ -182,22 +183,22 @@ func newStatementModel(t testing.TB, s Schema, filtered *pgtest.DB, pol *policy.
 			}
 		}
 		for _, k := range r.ForeignKeys {
-			mt.links = append(mt.links, modelLink{k.Target, quoteAll(k.Columns), quoteAll(k.TargetColumns)})
+			table.links = append(table.links, modelLink{k.Target, quoteAll(k.Columns), quoteAll(k.TargetColumns)})
 		}
-		if write != nil && mt.key != nil {
-			mt.allowsDelete = write.Delete
+		if write != nil && table.key != nil {
+			table.allowsDelete = write.Delete
 			if write.Update {
-				mt.updatableColumns = quoteAll(write.Updatable)
+				table.updatableColumns = quoteAll(write.Updatable)
 			}
 			if write.Insert {
 				for _, name := range write.Insertable {
 					if !slices.ContainsFunc(write.Stamps, func(s policy.Stamp) bool { return s.Column == name }) {
-						mt.insertedColumns = append(mt.insertedColumns, catalog.QuoteIdent(name))
+						table.insertedColumns = append(table.insertedColumns, catalog.QuoteIdent(name))
 					}
 				}
 			}
 		}
-		m.tables = append(m.tables, mt)
+		m.tables = append(m.tables, table)
 	}
 	for _, table := range pol.Tables() {
 		if table.Aggregate == nil && table.Observed == nil {

@@ -116,7 +116,7 @@ func (a *statementAuthor) addFromItem(s, outer *authorScope, depth int, lateral 
 		return q.alias + as
 	}
 	t := pickOne(a, a.model.tables...)
-	for range 3 { // prefer tables that can be joined, or that have something to search
+	for range 3 { // prefer tables that can be joined and have a key
 		if (len(t.links) > 0 || len(s.items) == 0) && (t.isBaseTable && len(t.key) > 0) {
 			break
 		}
@@ -126,8 +126,8 @@ func (a *statementAuthor) addFromItem(s, outer *authorScope, depth int, lateral 
 		t = pickOne(a, a.model.tables...)
 	}
 	if len(s.items) > 0 && s.items[0].table != nil && a.chance(65) {
-		if near := a.joinedTables(s.items); len(near) > 0 {
-			t = pickOne(a, near...)
+		if joined := a.joinedTables(s.items); len(joined) > 0 {
+			t = pickOne(a, joined...)
 		}
 	}
 	s.items = append(s.items, &authorItem{alias: alias, columns: t.columns, uniqueColumns: t.key, table: t})
@@ -146,13 +146,13 @@ func (a *statementAuthor) joinedTables(items []*authorItem) []*modelTable {
 			if i.table == nil {
 				continue
 			}
-			to := func(from, into *modelTable) bool {
-				return slices.ContainsFunc(from.links, func(l modelLink) bool { return l.target == into.relation })
+			refersTo := func(from, target *modelTable) bool {
+				return slices.ContainsFunc(from.links, func(l modelLink) bool { return l.target == target.relation })
 			}
 			if a.plainStyle && !t.isBaseTable {
 				continue
 			}
-			if to(t, i.table) || to(i.table, t) || t == i.table && a.chance(15) {
+			if refersTo(t, i.table) || refersTo(i.table, t) || t == i.table && a.chance(15) {
 				out = append(out, t)
 			}
 		}
@@ -166,14 +166,14 @@ func (a *statementAuthor) outputColumn(s *authorScope, depth int) (string, model
 	if !ok {
 		return "1", modelColumn{typ: "integer", kind: kindInt, samples: []string{"1"}}
 	}
-	truth := modelColumn{typ: "boolean", oid: 16, kind: kindBool}
+	boolColumn := modelColumn{typ: "boolean", oid: 16, kind: kindBool}
 	text := modelColumn{typ: "text", oid: 25, kind: kindText, samples: c.samples}
 	if a.plainStyle && a.chance(70) {
 		return x, c
 	}
 	switch n := a.IntN(100); {
 	case n < 10:
-		return a.condition(s, min(depth, 1)), truth
+		return a.condition(s, min(depth, 1)), boolColumn
 	case n < 14:
 		return "CASE WHEN " + a.simpleCondition(s, 0) + " THEN " + x + " END", c
 	case n < 18:
@@ -195,7 +195,7 @@ func (a *statementAuthor) outputColumn(s *authorScope, depth int) (string, model
 		if i.table != nil && i.table.hasUnusedColumns {
 			break
 		}
-		return pickOne(a, i.alias+" IS NULL", "("+i.alias+" IS NOT NULL)", "("+i.alias+")::text IS NULL"), truth
+		return pickOne(a, i.alias+" IS NULL", "("+i.alias+" IS NOT NULL)", "("+i.alias+")::text IS NULL"), boolColumn
 	case n < 32:
 		switch c.kind {
 		case kindText:
@@ -371,7 +371,7 @@ func (a *statementAuthor) aggregateCall(s *authorScope, depth int) (string, mode
 
 // groupedQuery returns a query with GROUP BY.
 func (a *statementAuthor) groupedQuery(s *authorScope, from, where string, depth int) (string, []modelColumn) {
-	own := &authorScope{items: s.items}
+	innerScope := &authorScope{items: s.items}
 	var outputs, keys []string
 	var columns []modelColumn
 	add := func(x string, c modelColumn) {
@@ -392,7 +392,7 @@ func (a *statementAuthor) groupedQuery(s *authorScope, from, where string, depth
 		}
 	default:
 		for range a.IntN(3) {
-			x, c, ok := a.pickColumn(own)
+			x, c, ok := a.pickColumn(innerScope)
 			if !ok {
 				continue
 			}
@@ -400,7 +400,7 @@ func (a *statementAuthor) groupedQuery(s *authorScope, from, where string, depth
 			case a.chance(20) && c.kind == kindTime:
 				x, c = "date_trunc('month', "+x+")", modelColumn{typ: c.typ, kind: kindTime}
 			case a.chance(15):
-				x, c = "("+a.simpleCondition(own, 0)+")", modelColumn{typ: "boolean", oid: 16, kind: kindBool}
+				x, c = "("+a.simpleCondition(innerScope, 0)+")", modelColumn{typ: "boolean", oid: 16, kind: kindBool}
 			case !hasTotalOrder(c):
 				x, c = "("+x+")::text COLLATE \"C\"", modelColumn{typ: "text", oid: 25, kind: kindText, samples: c.samples}
 			case a.chance(12) && c.kind == kindText:
@@ -418,26 +418,26 @@ func (a *statementAuthor) groupedQuery(s *authorScope, from, where string, depth
 	}
 	sql := "SELECT " + strings.Join(outputs, ", ") + " FROM " + from + where
 	if len(keys) > 0 {
-		by := strings.Join(keys, ", ")
+		groupBy := strings.Join(keys, ", ")
 		if !byKey && a.chance(25) {
-			by = pickOne(a, "ROLLUP ("+by+")", "CUBE ("+by+")", "GROUPING SETS (("+by+"), ())",
-				"GROUPING SETS (("+keys[0]+"), ("+by+"))", "DISTINCT ROLLUP ("+by+")")
+			groupBy = pickOne(a, "ROLLUP ("+groupBy+")", "CUBE ("+groupBy+")", "GROUPING SETS (("+groupBy+"), ())",
+				"GROUPING SETS (("+keys[0]+"), ("+groupBy+"))", "DISTINCT ROLLUP ("+groupBy+")")
 		} else if !byKey && a.chance(20) {
-			by = "1"
+			groupBy = "1"
 			for n := 2; n <= len(keys); n++ {
-				by += fmt.Sprintf(", %d", n)
+				groupBy += fmt.Sprintf(", %d", n)
 			}
 		}
-		sql += " GROUP BY " + by
+		sql += " GROUP BY " + groupBy
 	}
 	if a.chance(25) {
-		x := a.condition(own, 0)
+		x := a.condition(innerScope, 0)
 		switch {
 		case a.chance(50):
 			sql += " HAVING " + pickOne(a, "bool_or", "bool_and") + "(" + x + ")"
 		case a.chance(30) && byKey:
-			only := &authorScope{items: []*authorItem{i}}
-			sql += " HAVING " + a.simpleCondition(only, 0)
+			itemScope := &authorScope{items: []*authorItem{i}}
+			sql += " HAVING " + a.simpleCondition(itemScope, 0)
 		default:
 			sql += " HAVING count(*) " + pickOne(a, "> 1", "= 1", "< 20", "> 0")
 		}
@@ -447,16 +447,16 @@ func (a *statementAuthor) groupedQuery(s *authorScope, from, where string, depth
 
 // windowQuery returns a query with a window function whose result does not depend on the order of equal rows.
 func (a *statementAuthor) windowQuery(s *authorScope, from, where string) (string, []modelColumn) {
-	own := &authorScope{items: s.items}
-	x, c, ok := a.pickColumn(own)
+	innerScope := &authorScope{items: s.items}
+	x, c, ok := a.pickColumn(innerScope)
 	if !ok {
 		return "SELECT 1 AS one FROM " + from + where, []modelColumn{{name: "one", typ: "integer", kind: kindInt}}
 	}
-	y, d, _ := a.pickColumn(own, kindInt, kindText, kindDate, kindTime, kindEnum, kindUUID)
+	y, d, _ := a.pickColumn(innerScope, kindInt, kindText, kindDate, kindTime, kindEnum, kindUUID)
 	if y == "" || d.equalValuesDiffer {
 		y = "1"
 	}
-	p, pc, ok := a.pickColumn(own)
+	p, pc, ok := a.pickColumn(innerScope)
 	part := ""
 	if ok && a.chance(60) && hasTotalOrder(pc) {
 		part = "PARTITION BY " + p + " "
@@ -478,7 +478,7 @@ func (a *statementAuthor) windowQuery(s *authorScope, from, where string) (strin
 		call = pickOne(a, "row_number()", "lag("+x+")", "lead("+x+", 2)", "first_value("+x+")", "ntile(3)", "count(*)")
 	}
 	if call == "count(*)" && a.chance(40) {
-		call += " FILTER (WHERE " + a.simpleCondition(own, 0) + ")"
+		call += " FILTER (WHERE " + a.simpleCondition(innerScope, 0) + ")"
 	}
 	c.name = a.outputName(nil, c)
 	columns := []modelColumn{c, {name: "w", typ: "bigint", kind: kindOther}}
@@ -528,7 +528,7 @@ func (a *statementAuthor) setOperation(outer *authorScope, depth int) (string, [
 type randomCase struct {
 	sql             string
 	params          []authorParam
-	sendMode        string // simple, extended, prepared, cursor, execute, copy or write
+	sendMode        string // how it is sent: simple, extended, prepared, cursor, execute, copy or write
 	isOrdered       bool
 	queryAfterWrite string // for a write: a query of the rows afterwards
 }
@@ -553,7 +553,7 @@ func (a *statementAuthor) newCase() randomCase {
 	if a.plainStyle {
 		depth = pickOne(a, 0, 0, 1, 1, 2)
 	}
-	with := ""
+	withClause := ""
 	if a.chance(14) {
 		recursive := ""
 		for n := range 1 + a.IntN(2) {
@@ -566,19 +566,19 @@ func (a *statementAuthor) newCase() randomCase {
 					name = fmt.Sprintf("w%d", n+1)
 				}
 			}
-			if with != "" {
-				with += ", "
+			if withClause != "" {
+				withClause += ", "
 			}
-			with += name + " AS " + pickOne(a, "", "MATERIALIZED ", "NOT MATERIALIZED ") + "(" + sql + ")"
+			withClause += name + " AS " + pickOne(a, "", "MATERIALIZED ", "NOT MATERIALIZED ") + "(" + sql + ")"
 			a.queryItems = append(a.queryItems, &authorItem{alias: name, columns: columns})
 		}
 		if a.chance(15) {
 			recursive = "RECURSIVE "
 			if tree := a.recursiveQuery(); tree != "" {
-				with += ", " + tree
+				withClause += ", " + tree
 			}
 		}
-		with = "WITH " + recursive + with + " "
+		withClause = "WITH " + recursive + withClause + " "
 	}
 	sql, columns := a.query(nil, depth, false)
 	limited := a.withLimit(sql, columns)
@@ -586,7 +586,7 @@ func (a *statementAuthor) newCase() randomCase {
 		c.isOrdered = limited != sql
 		sql = limited
 	}
-	c.sql, c.params = renumberParams(with+sql, a.params)
+	c.sql, c.params = renumberParams(withClause+sql, a.params)
 	return c
 }
 
@@ -594,7 +594,7 @@ var literalOrParamPattern = regexp.MustCompile(`'(?:[^']|'')*'|"(?:[^"]|"")*"|\$
 
 // renumberParams removes the parameters that the text does not use.
 func renumberParams(sql string, params []authorParam) (string, []authorParam) {
-	var kept []authorParam
+	var usedParams []authorParam
 	numbers := map[string]string{}
 	sql = literalOrParamPattern.ReplaceAllStringFunc(sql, func(token string) string {
 		old, err := strconv.Atoi(token[1:])
@@ -602,12 +602,12 @@ func renumberParams(sql string, params []authorParam) (string, []authorParam) {
 			return token
 		}
 		if numbers[token] == "" {
-			kept = append(kept, params[old-1])
-			numbers[token] = fmt.Sprintf("$%d", len(kept))
+			usedParams = append(usedParams, params[old-1])
+			numbers[token] = fmt.Sprintf("$%d", len(usedParams))
 		}
 		return numbers[token]
 	})
-	return sql, kept
+	return sql, usedParams
 }
 
 // recursiveQuery returns a query that follows a foreign key from a table to itself.

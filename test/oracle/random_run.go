@@ -49,16 +49,16 @@ func (r *RandomReport) String() string {
 		"%d fail on both sides, and %d with another error; %d open by SQL, %d writes not comparable, %d too slow; %d differences",
 		r.Cases, r.Answered, r.DependsOnHidden, r.Empty, r.Refused, r.Failed, r.FailedOtherwise, r.OrderUndefined, r.RefusedByConstraint, r.Slow, r.Differences)
 	for _, counts := range []struct {
-		what string
-		of   map[string]int
+		title   string
+		numbers map[string]int
 	}{{"sent", r.BySendMode}, {"forms", r.ByRewriteForm}, {"row security and hardened plans", r.RefusalReasons}, {"refused", r.Refusals}, {"fail", r.Failures}} {
-		names := slices.SortedFunc(maps.Keys(counts.of), func(x, y string) int { return counts.of[y] - counts.of[x] })
-		text += "\n  " + counts.what + ":"
+		names := slices.SortedFunc(maps.Keys(counts.numbers), func(x, y string) int { return counts.numbers[y] - counts.numbers[x] })
+		text += "\n  " + counts.title + ":"
 		for i, name := range names {
 			if i == 24 {
 				break
 			}
-			text += fmt.Sprintf(" %s %d;", name, counts.of[name])
+			text += fmt.Sprintf(" %s %d;", name, counts.numbers[name])
 		}
 	}
 	for why, sql := range r.ShortestRefused {
@@ -105,25 +105,25 @@ func Random(t testing.TB, cfg RandomConfig) *RandomReport {
 	scope := &instance.Scope{TB: t}
 	defer scope.End()
 	s := cfg.Schema
-	behind := s.BehindProxy(scope)
+	served := s.BehindProxy(scope)
 	filtered, unfiltered := s.Filtered(scope), s.Database(scope)
-	for _, db := range []*pgtest.DB{behind.DB, filtered, unfiltered} {
+	for _, db := range []*pgtest.DB{served.DB, filtered, unfiltered} {
 		instance.Ask(instance.ConnectSuperuser(scope, db), "CREATE EXTENSION IF NOT EXISTS pg_trgm SCHEMA "+catalog.QuoteIdent(s.SearchPath[0]))
 	}
-	m := newStatementModel(scope, s, filtered, instance.Compile(scope, behind, cfg.Mode).Policy)
-	m.addIndexesAndSizes(scope, behind.DB, s.SearchPath)
-	migrated := instance.Migrate(scope, behind, cfg.Mode)
+	m := newStatementModel(scope, s, filtered, instance.Compile(scope, served, cfg.Mode).Policy)
+	m.addIndexesAndSizes(scope, served.DB, s.SearchPath)
+	migrated := instance.Migrate(scope, served, cfg.Mode)
 	if cfg.AsLargeTables {
 		// The planner and the rewriter estimate the rows of a table from its present number of pages. They multiply it
 		// by the rows for each page that ANALYZE has found.
-		instance.Exec(scope, behind.DB,
+		instance.Exec(scope, served.DB,
 			"ANALYZE; UPDATE pg_class SET reltuples = reltuples * 300 WHERE relkind IN ('r', 'm', 'p') AND "+
 				"relnamespace::regnamespace::text !~ '^(pg_|information)' AND reltuples > 0")
 	}
 	r := &randomRun{RandomConfig: cfg, RandomReport: &RandomReport{
 		ByRewriteForm: map[string]int{}, BySendMode: map[string]int{}, Refusals: map[string]int{}, RefusalReasons: map[string]int{},
 		Failures: map[string]int{}, ShortestRefused: map[string]string{}}, t: scope}
-	r.proxy = instance.Serve(scope, cfg.Mode, []instance.Database{behind}, []instance.Agent{{Name: "agent", Database: s.Name, Attributes: s.Attributes}})
+	r.proxy = instance.Serve(scope, cfg.Mode, []instance.Database{served}, []instance.Agent{{Name: "agent", Database: s.Name, Attributes: s.Attributes}})
 	r.connect()
 	r.filtered, r.unfiltered = instance.ConnectSuperuser(scope, filtered), instance.ConnectSuperuser(scope, unfiltered)
 	for _, c := range []*pgconn.PgConn{r.filtered, r.unfiltered} {
@@ -133,7 +133,7 @@ func Random(t testing.TB, cfg RandomConfig) *RandomReport {
 	for _, t := range migrated.Policy.Tables() {
 		tables = append(tables, t.Relation)
 	}
-	sizes, err := pgcatalog.Sizes(context.Background(), behind.DB.Connect(scope, "postgres"), tables)
+	sizes, err := pgcatalog.Sizes(context.Background(), served.DB.Connect(scope, "postgres"), tables)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func Random(t testing.TB, cfg RandomConfig) *RandomReport {
 		r.printProgress(false)
 	}
 	r.printProgress(true)
-	if found, _ := r.proxy.Tap().MarkerHits(); len(found) > 0 {
+	if markers, _ := r.proxy.Tap().MarkerHits(); len(markers) > 0 {
 		r.Differences++
 		r.proxy.Tap().RequireNoMarker(t)
 	}
@@ -183,7 +183,7 @@ func sendCase(c *pgconn.PgConn, k randomCase) instance.Answer {
 		a = instance.AskPrepared(c, k.sql, types, values(0), values(1), values(2), values(3))
 	case "cursor":
 		a = sendInOrder(c, "BEGIN", "DECLARE c CURSOR FOR "+k.sql, "FETCH 3 FROM c", "FETCH ALL FROM c")
-		if len(a.Results) > 3 { // SQL does not say in which order these rows come
+		if len(a.Results) > 3 { // SQL does not say which rows the first FETCH returns
 			a.Results[3].Rows = append(a.Results[3].Rows, a.Results[2].Rows...)
 			a.Results = a.Results[3:]
 			a.Results[0].Tag = ""
@@ -328,10 +328,11 @@ func (r *randomRun) tryCase(k randomCase, want instance.Answer) {
 	}
 	if r.Differences <= 8 {
 		number := r.RandomReport.Cases
-		small := r.shrink(k)
+		shrunk := r.shrink(k)
 		r.t.Errorf("%s, %s, seed %d, case %d: the answer is not that of the visible rows alone\n%s\nshrunk "+
-			"to\n%s\nagent:\n%s\nfiltered copy:\n%s\nas\n%s", r.Schema.Name, r.Mode.Name, r.Seed, number, k, small,
-			instance.Truncate(small.comparableText(r.sendToProxy(small))), instance.Truncate(small.comparableText(sendCase(r.filtered, small))), r.rewrittenText(small))
+			"to\n%s\nagent:\n%s\nfiltered copy:\n%s\nas\n%s", r.Schema.Name, r.Mode.Name, r.Seed, number, k, shrunk,
+			instance.Truncate(shrunk.comparableText(r.sendToProxy(shrunk))),
+			instance.Truncate(shrunk.comparableText(sendCase(r.filtered, shrunk))), r.rewrittenText(shrunk))
 	}
 }
 
@@ -344,12 +345,12 @@ func (r *randomRun) countRefusal(k randomCase, got instance.Answer) {
 }
 
 // keepShortest keeps the shortest statement for each message.
-func (r *RandomReport) keepShortest(what, sql string) {
+func (r *RandomReport) keepShortest(message, sql string) {
 	if r.ShortestRefused == nil {
 		r.ShortestRefused = map[string]string{}
 	}
-	if old, ok := r.ShortestRefused[what]; !ok || len(sql) < len(old) {
-		r.ShortestRefused[what] = sql
+	if old, ok := r.ShortestRefused[message]; !ok || len(sql) < len(old) {
+		r.ShortestRefused[message] = sql
 	}
 }
 
@@ -391,20 +392,20 @@ var otherPlanSettings = []string{"enable_hashagg = off", "enable_sort = off", "e
 	"enable_indexscan = off; SET enable_bitmapscan = off", "from_collapse_limit = 1; SET join_collapse_limit = 1",
 	"enable_material = off; SET enable_memoize = off"}
 
-// isOrderUndefined tells whether PostgreSQL might give an answer by another plan. It might if one of the plans gives
-// it. It might, too, if the answers of the plans differ in rows or in whether there is an error.
+// isOrderUndefined tells whether several answers are right: the proxy does not answer the same twice, or PostgreSQL
+// answers differently under another plan.
 func (r *randomRun) isOrderUndefined(k randomCase, got instance.Answer) bool {
 	if again := r.sendToProxy(k); k.comparableText(again) != k.comparableText(got) {
-		return true // the copy does not answer the same twice
+		return true // the proxy does not answer the same twice
 	}
-	first := k.comparableText(sendCase(r.filtered, k))
+	firstAnswer := k.comparableText(sendCase(r.filtered, k))
 	for _, plan := range otherPlanSettings {
 		instance.Ask(r.filtered, "SET "+plan)
 		a := sendCase(r.filtered, k)
 		for _, part := range strings.Split(plan, "; SET ") {
 			instance.Ask(r.filtered, "RESET "+strings.Fields(part)[0])
 		}
-		if a.Code != queryCanceledCode && k.comparableText(a) != first {
+		if a.Code != queryCanceledCode && k.comparableText(a) != firstAnswer {
 			return true
 		}
 	}
@@ -443,11 +444,11 @@ func (r *randomRun) shrink(k randomCase) randomCase {
 	}
 	for size := len(tokens) / 2; size >= 1; size /= 2 {
 		for at := 0; at+size <= len(tokens); {
-			rest := slices.Concat(tokens[:at], tokens[at+size:])
-			smaller := k // an ordered query must stay ordered
-			smaller.sql = strings.Join(rest, " ")
+			remaining := slices.Concat(tokens[:at], tokens[at+size:])
+			smaller := k // isOrdered stays set, so that an ordered query remains comparable
+			smaller.sql = strings.Join(remaining, " ")
 			if differs(smaller) {
-				k, tokens = smaller, rest
+				k, tokens = smaller, remaining
 			} else {
 				at++
 			}
@@ -496,11 +497,11 @@ func (r *randomRun) countForms(k randomCase) {
 	if result.HardenedReason != "" {
 		r.RefusalReasons["hardened: "+withoutNames(result.HardenedReason)]++
 	}
-	for name, is := range map[string]bool{"hint use_hash": result.UseHash, "hint use_index": result.UseIndex,
+	for name, isUsed := range map[string]bool{"hint use_hash": result.UseHash, "hint use_index": result.UseIndex,
 		"hint estimate_rows": len(result.EstimateRows) > 0, "hardened plan": result.HardenedReason != "", "formed parameters": result.ExpectsForms,
 		"grouped cells": strings.Contains(result.Text, "pgconsent_cells"), "guard": strings.Contains(result.Text,
 			"CASE WHEN") && !strings.Contains(k.sql, "CASE WHEN")} {
-		if is {
+		if isUsed {
 			r.ByRewriteForm[name]++
 		}
 	}
@@ -514,8 +515,8 @@ func withoutNames(message string) string {
 	return m[:min(len(m), 110)]
 }
 
-func (r *randomRun) printProgress(end bool) {
-	if r.Progress == nil || !end && time.Since(r.lastProgress) < 15*time.Second {
+func (r *randomRun) printProgress(isLast bool) {
+	if r.Progress == nil || !isLast && time.Since(r.lastProgress) < 15*time.Second {
 		return
 	}
 	r.lastProgress = time.Now()

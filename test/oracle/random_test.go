@@ -11,21 +11,22 @@ import (
 )
 
 var (
-	cases = flag.Int("cases", 0, "make up that many statements, with a line of progress, instead of the short test")
-	seed  = flag.Uint64("seed", 0, "where to begin; 0: what the run says")
+	caseCount = flag.Int("cases", 0, "make up that many statements, with a line of progress, instead of the short test")
+	seed      = flag.Uint64("seed", 0, "where to begin; 0: what the run says")
 )
 
-// searchable are the schemas that statements are made up for, those whose tables have most that is searched first. In
-// the others little is answered (a contract wants a phase), or their policy wants no more indexes.
-var searchable = []string{"surety", "cortex", "tryst", "campus", "orbit", "lodge", "payroll", "bazaar", "crm",
+// randomSchemas are the schemas for which random statements are made: those whose tables have most columns that can be
+// searched. In the others little is answered, because a contract demands a phase, or their policy allows no more
+// indexes.
+var randomSchemas = []string{"surety", "cortex", "tryst", "campus", "orbit", "lodge", "payroll", "bazaar", "crm",
 	"recall", "grid", "scribe", "clinic", "hospital", "ward", "kin", "estate", "alms", "aloft", "docket", "fleet"}
 
-// A random statement, sent in whatever way, is answered as on a copy without the invisible rows. It may take the signed
-// path, find rows by the keys of a search, or run under row security.
+// A random statement, sent in a random form of the protocol, must be answered as on a copy without the hidden rows. It
+// may take the signed path, find rows by the keys of a search, or run under row security.
 func TestRandomAnswersEqualThoseOfAFilteredCopy(t *testing.T) {
 	tier.All(t)
 	total := &RandomReport{}
-	names := searchable
+	names := randomSchemas
 	if *schemas != "" {
 		names = strings.Split(*schemas, ",")
 	}
@@ -34,16 +35,16 @@ func TestRandomAnswersEqualThoseOfAFilteredCopy(t *testing.T) {
 		s = tier.Seed()
 	}
 	t.Logf("seed %d", s)
-	if *cases > 0 {
-		const round = 1000
+	if *caseCount > 0 {
+		const casesPerRound = 1000
 		modes := []instance.Mode{instance.Auto, instance.Both, instance.SignedViews, instance.Auto, instance.InjectedOnly}
-		for turn, done := 0, 0; done < *cases; turn++ {
-			mode, schema := modes[turn%len(modes)], schemaNamed(t, names[turn%len(names)])
-			n := min(round, *cases-done)
+		for roundNumber, done := 0, 0; done < *caseCount; roundNumber++ {
+			mode, schema := modes[roundNumber%len(modes)], schemaNamed(t, names[roundNumber%len(names)])
+			n := min(casesPerRound, *caseCount-done)
 			if mode == instance.InjectedOnly {
 				n = min(n, 200)
 			}
-			r := Random(t, RandomConfig{Schema: schema, Mode: mode, AsLargeTables: turn%len(modes) != 3, Cases: n, Seed: s, Progress: os.Stderr})
+			r := Random(t, RandomConfig{Schema: schema, Mode: mode, AsLargeTables: roundNumber%len(modes) != 3, Cases: n, Seed: s, Progress: os.Stderr})
 			t.Logf("%s, %s, seed %d: %s", schema.Name, mode.Name, s, r)
 			total.Add(r)
 			done, s = done+n, s+1

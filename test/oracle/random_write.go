@@ -8,27 +8,27 @@ import (
 
 // newWrite makes a statement that changes the rows which a condition finds, or inserts rows of a query, and a query of
 // the rows afterwards.
-func (a *statementAuthor) newWrite() (sql, after string) {
-	var may []*modelTable
+func (a *statementAuthor) newWrite() (sql, queryAfterWrite string) {
+	var writableTables []*modelTable
 	for _, t := range a.model.tables {
 		if t.allowsDelete || len(t.updatableColumns) > 0 || len(t.insertedColumns) > 0 {
-			may = append(may, t)
+			writableTables = append(writableTables, t)
 		}
 	}
-	if len(may) == 0 {
+	if len(writableTables) == 0 {
 		return "", ""
 	}
-	t := pickOne(a, may...)
-	after = "SELECT count(*) AS n FROM " + t.name
-	// the value may be random
+	t := pickOne(a, writableTables...)
+	queryAfterWrite = "SELECT count(*) AS n FROM " + t.name
+	// The query after the write reads the key only if an INSERT sets it: otherwise the key may be random.
 	if len(t.key) > 0 && !slices.ContainsFunc(t.key, func(k string) bool { return len(t.insertedColumns) > 0 && !slices.Contains(t.insertedColumns, k) }) {
-		after = "SELECT " + strings.Join(t.key, ", ") + " FROM " + t.name
+		queryAfterWrite = "SELECT " + strings.Join(t.key, ", ") + " FROM " + t.name
 	}
 	sql = a.writeStatement(t)
-	if strings.HasPrefix(sql, "DELETE") { // a DELETE may cascade through hidden rows, where the policy accepts references
-		after = "SELECT 1 AS one"
+	if strings.HasPrefix(sql, "DELETE") { // where the policy accepts references, a DELETE may cascade over hidden rows
+		queryAfterWrite = "SELECT 1 AS one"
 	}
-	return sql, after
+	return sql, queryAfterWrite
 }
 
 // writeStatement returns an INSERT, UPDATE, DELETE or MERGE on a table.
@@ -50,17 +50,17 @@ func (a *statementAuthor) writeStatement(t *modelTable) string {
 	if a.chance(25) {
 		from, inner := a.fromClause(nil, 1, 0)
 		if link := a.joinCondition(s, inner); link != "" && inner.items[0].alias != "x" {
-			whole := &authorScope{items: append(slices.Clone(s.items), inner.items...)}
+			bothScope := &authorScope{items: append(slices.Clone(s.items), inner.items...)}
 			if len(t.updatableColumns) == 0 || t.allowsDelete && a.chance(50) {
 				return "DELETE FROM " + t.name + " AS x USING " + from + " WHERE " + link + " AND " +
-					a.condition(whole, 1) + " RETURNING " + strings.Join(returned, ", ")
+					a.condition(bothScope, 1) + " RETURNING " + strings.Join(returned, ", ")
 			}
 			c, ok := a.assignment(t)
 			if !ok {
 				return ""
 			}
 			return "UPDATE " + t.name + " AS x SET " + c + " FROM " + from + " WHERE " + link + " AND " +
-				a.condition(whole, 1) + " RETURNING " + strings.Join(returned, ", ")
+				a.condition(bothScope, 1) + " RETURNING " + strings.Join(returned, ", ")
 		}
 	}
 	where := " WHERE " + a.condition(s, 1+a.IntN(2))

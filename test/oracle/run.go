@@ -69,7 +69,7 @@ func Run(t testing.TB, o Options) Report {
 // runAndCleanUp runs a part of a test, and closes at its end what the part has opened. A server does not have enough
 // connections for all schemas at once.
 func runAndCleanUp(t testing.TB, name string, part func(testing.TB)) {
-	if test, is := t.(*testing.T); is {
+	if test, ok := t.(*testing.T); ok {
 		test.Run(name, func(t *testing.T) { part(t) })
 		return
 	}
@@ -82,13 +82,13 @@ func (s Schema) runCorpus(t testing.TB, o Options, total *Report) {
 	if o.WholeRelations {
 		corpus = s.wholeRelationQueries(t)
 	}
-	truth := newReferenceAnswers(t, s)
+	reference := newReferenceAnswers(t, s)
 	for i, mode := range o.Modes {
 		corpus := corpus
 		if i > 0 {
 			corpus = everyNth(corpus, o.EveryNthInOtherModes)
 		}
-		r := s.compareMode(t, mode, truth, corpus, o.Quick)
+		r := s.compareMode(t, mode, reference, corpus, o.Quick)
 		t.Logf("%s, %s: %s", s.Name, mode.Name, r)
 		if i == 0 {
 			total.add(r)
@@ -114,13 +114,13 @@ func everyNth(corpus []Statement, n int) []Statement {
 	if n <= 1 {
 		return corpus
 	}
-	var some []Statement
+	var chosen []Statement
 	for i, q := range corpus {
 		if i%n == 0 || !q.MustBeAnswered || !readPattern.MatchString(q.SQL) || writePattern.MatchString(q.SQL) {
-			some = append(some, q)
+			chosen = append(chosen, q)
 		}
 	}
-	return some
+	return chosen
 }
 
 // referenceAnswers asks the filtered copy for the right answer to each statement, once. It also asks the unfiltered
@@ -171,7 +171,8 @@ func ReferenceAnswers(t testing.TB, s Schema) func(sql string) (want instance.An
 	}
 }
 
-// sendInTransaction sends a statement, with the data of a COPY as part of the answer, and leaves no transaction open.
+// sendInTransaction sends a statement, and rolls back a transaction that it leaves open. The data of a COPY is part of
+// the answer.
 func sendInTransaction(c *pgconn.PgConn, sql string) instance.Answer {
 	a := instance.AskCopy(c, sql)
 	if c.TxStatus() != 'I' && !c.IsClosed() {
@@ -180,7 +181,7 @@ func sendInTransaction(c *pgconn.PgConn, sql string) instance.Answer {
 	return a
 }
 
-func (s Schema) compareMode(t testing.TB, mode instance.Mode, truth *referenceAnswers, corpus []Statement, quick bool) Report {
+func (s Schema) compareMode(t testing.TB, mode instance.Mode, reference *referenceAnswers, corpus []Statement, quick bool) Report {
 	t.Helper()
 	proxy := instance.Start(t, mode, s.BehindProxy(t), s.Attributes)
 	agent := proxy.Agent(t, "agent", s.Name)
@@ -193,7 +194,7 @@ func (s Schema) compareMode(t testing.TB, mode instance.Mode, truth *referenceAn
 		if q.MustBeAnswered {
 			r.MustBeAnswered++
 		}
-		e := truth.answerTo(q.SQL)
+		e := reference.answerTo(q.SQL)
 		got := sendInTransaction(agent, q.SQL)
 		if agent.IsClosed() {
 			t.Errorf("%s, %s: the session ended: %s", q.Source, mode.Name, got.Err)

@@ -9,15 +9,16 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// What is read from a materialised view, by itself, through a view or by a function, is shown only by the snapshot of
-// its own statement. Other tables of the same database may be read for longer.
+// A materialized view may be older than a consent. So an agent may read one, directly, through a view or by a function,
+// only in a statement whose snapshot is new. Transactions and cursors with older snapshots must be refused; other
+// tables may be read in them.
 func TestMaterialisedViewsAndOlderSnapshots(t *testing.T) {
 	tier.All(t)
 	s := schemaNamed(t, "crm")
-	behind := s.BehindProxy(t)
-	instance.Exec(t, behind.DB, "CREATE VIEW busy AS SELECT account, sum(tickets) AS n FROM account_month GROUP BY account")
-	behind.Policy = strings.Replace(behind.Policy, "views:\n", "views:\n  busy: {}\n", 1)
-	proxy := instance.Start(t, instance.Auto, behind, s.Attributes)
+	served := s.BehindProxy(t)
+	instance.Exec(t, served.DB, "CREATE VIEW busy AS SELECT account, sum(tickets) AS n FROM account_month GROUP BY account")
+	served.Policy = strings.Replace(served.Policy, "views:\n", "views:\n  busy: {}\n", 1)
+	proxy := instance.Start(t, instance.Auto, served, s.Attributes)
 	ctx := context.Background()
 	const repeatable = "BEGIN ISOLATION LEVEL REPEATABLE READ"
 	for _, c := range []struct {
@@ -59,8 +60,9 @@ func TestMaterialisedViewsAndOlderSnapshots(t *testing.T) {
 	}
 }
 
-// A write to an inheritance child is not noticed. So its parent, and a table whose rule reads the parent, to any depth,
-// is shown only by the snapshot of its own statement. Other tables may be read for longer.
+// A write to an inheritance child is not noticed. So an agent may read its parent, and tables whose rules read the
+// parent, only in a statement whose snapshot is new. Cursors and transactions with older snapshots must be refused;
+// other tables may be read in them.
 func TestChildrenAndOlderSnapshots(t *testing.T) {
 	tier.All(t)
 	s := schemaNamed(t, "surety")
@@ -74,12 +76,12 @@ func TestChildrenAndOlderSnapshots(t *testing.T) {
 		refused  bool
 	}{
 		{cursor(`SELECT ref FROM "Claim"`), false},
-		{cursor("SELECT * FROM payment"), false}, // visible with its claim
+		{cursor("SELECT * FROM payment"), false}, // a row is visible if its claim is
 		{cursor("SELECT * FROM timeline"), false},
 		{cursor("SELECT name FROM person"), false}, // a child with another rule than its parent
 		{cursor("SELECT name FROM party"), true},
-		{cursor(`SELECT role FROM "ClaimParty"`), true}, // visible with its party
-		{cursor("SELECT plate FROM vehicle"), true},     // visible with the policy of a party
+		{cursor(`SELECT role FROM "ClaimParty"`), true}, // a row is visible if its party is
+		{cursor("SELECT plate FROM vehicle"), true},     // a row is visible if the policy of a party is
 		{cursor(`SELECT ref FROM "Claim" WHERE "policyNo" IN (SELECT number FROM policy)`), true},
 		{cursor("SELECT * FROM find_documents('damage')"), true}, // a function whose reads are not known
 		{[]string{repeatable, "SELECT count(*) FROM task", `UPDATE "Claim" SET "desc" = "desc" WHERE "claimId" = 16`, "COMMIT"}, false},

@@ -14,7 +14,7 @@ import (
 type Statement struct {
 	SQL             string
 	MustBeAnswered  bool // the statement must be answered, not refused
-	OnlyRowSecurity bool // the statement calls a function that reads tables, which only row security filters
+	OnlyRowSecurity bool // the statement calls a function that reads tables; only row security filters those reads
 	Source          string
 }
 
@@ -50,10 +50,10 @@ func (s Schema) Statements(t testing.TB) []Statement {
 func readStatements(t testing.TB, file string) []Statement {
 	t.Helper()
 	var (
-		out             []Statement
-		sql             strings.Builder
-		must, drop, rls bool
-		start           int
+		out                                           []Statement
+		sql                                           strings.Builder
+		mustBeAnswered, needsVector, needsRowSecurity bool
+		start                                         int
 	)
 	n := 0
 	for line := range strings.Lines(instance.ReadRepoFile(t, file)) {
@@ -63,13 +63,13 @@ func readStatements(t testing.TB, file string) []Statement {
 			if comment, ok := strings.CutPrefix(line, "--"); ok {
 				switch comment = strings.TrimSpace(comment); comment {
 				case "must be answered":
-					must = true
+					mustBeAnswered = true
 				case "may be refused":
-					must = false
+					mustBeAnswered = false
 				case "needs: vector":
-					drop = true
+					needsVector = true
 				case "needs: row security":
-					rls = true
+					needsRowSecurity = true
 				}
 				continue
 			}
@@ -82,11 +82,11 @@ func readStatements(t testing.TB, file string) []Statement {
 		}
 		sql.WriteString(line)
 		if strings.HasSuffix(line, ";") {
-			if !drop {
-				out = append(out, Statement{SQL: strings.TrimSuffix(sql.String(), ";"), MustBeAnswered: must, OnlyRowSecurity: rls,
+			if !needsVector {
+				out = append(out, Statement{SQL: strings.TrimSuffix(sql.String(), ";"), MustBeAnswered: mustBeAnswered, OnlyRowSecurity: needsRowSecurity,
 					Source: fmt.Sprintf("%s:%d", file, start)})
 			}
-			drop, rls = false, false
+			needsVector, needsRowSecurity = false, false
 			sql.Reset()
 		}
 	}
@@ -151,8 +151,8 @@ func (b placeholderValues) expandShape(shape string) string {
 		if name == "T" || name == "U" || name == "N" || name == "Q" || name == "on" {
 			return value
 		}
-		bare := strings.Contains(m, ".")
-		if bare {
+		hasAlias := strings.Contains(m, ".")
+		if hasAlias {
 			alias = parts[2]
 		}
 		if alias == "raw" {

@@ -37,15 +37,15 @@ func (s Schema) wholeRelationQueries(t testing.TB) []Statement {
 // each table it gives their number and a hash.
 func (s Schema) HiddenRows(t testing.TB, db *pgtest.DB) string {
 	t.Helper()
-	tells := "test/attacks/testdata/" + s.Name + "_hidden.sql"
-	if _, err := os.Stat(instance.RepoPath(t, tells)); err != nil {
+	queryFile := "test/attacks/testdata/" + s.Name + "_hidden.sql"
+	if _, err := os.Stat(instance.RepoPath(t, queryFile)); err != nil {
 		return ""
 	}
 	c := instance.ConnectSuperuser(t, db)
 	if a := instance.Ask(c, s.readFile(t, "visible.sql")); a.Err != "" {
 		t.Fatal(a.Err)
 	}
-	a := instance.Ask(c, instance.ReadRepoFile(t, tells))
+	a := instance.Ask(c, instance.ReadRepoFile(t, queryFile))
 	if a.Err != "" {
 		t.Fatal(a.Err)
 	}

@@ -13,15 +13,15 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// bitmapRules hide a reading with its member.
+// bitmapRules show a reading if its member is visible.
 const bitmapRules = `version: 1
 tables:
   members: { rows: [ { status: { column: consent, is: granted } } ] }
   readings: { rows: [ { visible: { members: { id: member } } } ] }
 `
 
-// bitmaps are queries that PostgreSQL answers by bitmaps where it may. They use several indexes, lists, ranges of rows
-// that lie anywhere in the table, and BRIN and GIN indexes, which have no other scans.
+// bitmaps are queries for which PostgreSQL prefers bitmap scans. They use several indexes, lists, ranges of rows that
+// are scattered over the table, and BRIN and GIN indexes, which have no other scans.
 var bitmaps = []struct{ name, sql string }{
 	{"two indexes", "SELECT id, value FROM readings WHERE device = 417 AND sensor = 233"},
 	{"two ranges", "SELECT count(*) FROM readings WHERE device BETWEEN 100 AND 119 AND sensor BETWEEN 50 AND 63"},
@@ -42,17 +42,17 @@ var bitmaps = []struct{ name, sql string }{
 	{"few of all, and a quotient", "SELECT id FROM readings WHERE amount = 3 AND value > 1420 AND value / nullif(amount, 0) > 10"},
 }
 
-// multiples are the first n multiples of a number, in a list.
-func multiples(n, of int) string {
+// multiples returns a list of the first n multiples of a number.
+func multiples(n, factor int) string {
 	var out []string
 	for i := range n {
-		out = append(out, strconv.Itoa((i+1)*of))
+		out = append(out, strconv.Itoa((i+1)*factor))
 	}
 	return strings.Join(out, ", ")
 }
 
-// TestBitmaps is a measurement: what each setting of a hardened plan makes of statements that live of bitmaps.
-// PLANS_ROWS says how many readings there are, PLANS_OUT where the table goes.
+// TestBitmaps is a measurement: how each setting of a hardened plan slows queries that need bitmap scans. PLANS_ROWS is
+// the number of readings, PLANS_OUT the file for the table.
 func TestBitmaps(t *testing.T) {
 	rows, _ := strconv.Atoi(os.Getenv("PLANS_ROWS"))
 	if rows == 0 {
@@ -67,7 +67,7 @@ func TestBitmaps(t *testing.T) {
 	}
 	w := migrate(t, super, bitmapRules)
 	agent := db.Connect(t, migrations.DefaultAgentRole)
-	sessions(t, agent, agent)
+	configureSessions(t, agent, agent)
 	columns := [][]string{verdict.HardenedPlanStatements[:1], verdict.HardenedPlanStatements[1:2], verdict.HardenedPlanStatements}
 	var table strings.Builder
 	table.WriteString("| query | path | auto, ms | policies first | no bitmaps | all three |\n|---|---|---:|---:|---:|---:|\n")
@@ -77,17 +77,17 @@ func TestBitmaps(t *testing.T) {
 		if len(res.SearchedByKey) > 0 {
 			path += ", by key"
 		}
-		planned(t, agent, res)
+		usePlanSettings(t, agent, res)
 		reseal()
-		want, base := count(t, agent, text), cpu(t, agent, text, reseal)
+		want, base := digestRows(t, agent, text), cpu(t, agent, text, reseal)
 		fmt.Fprintf(&table, "| %s | %s | %.3g", c.name, path, base)
 		for _, settings := range columns {
-			planned(t, agent, res)
+			usePlanSettings(t, agent, res)
 			for _, setting := range settings {
 				exec(t, agent, strings.Replace(setting, "SET LOCAL", "SET", 1))
 			}
 			reseal()
-			if got := count(t, agent, text); got != want {
+			if got := digestRows(t, agent, text); got != want {
 				t.Errorf("%s: %q, else %q\n%s", c.name, got, want, text)
 			}
 			fmt.Fprintf(&table, " | %.2f×", cpu(t, agent, text, reseal)/base)
@@ -97,7 +97,7 @@ func TestBitmaps(t *testing.T) {
 	}
 	fmt.Print(table.String())
 	if out := os.Getenv("PLANS_OUT"); out != "" {
-		write(t, out, "<!-- bitmaps: written by make bench-plans -->\n",
+		writeTable(t, out, "<!-- bitmaps: written by make bench-plans -->\n",
 			fmt.Sprintf("%d readings, PostgreSQL %s, load average %s:\n\n", rows, pgtest.Binaries().Version, load()), table.String())
 	}
 }

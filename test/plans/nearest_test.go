@@ -17,13 +17,14 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// vectorRules show all chunks, which are shared, or those of one member.
+// vectorRules is a policy for chunks; RULE is replaced by the rule of its rows.
 const vectorRules = `version: 1
 attributes: { member: { type: bigint, source: credential } }
 tables: { chunks: { rows: [ RULE ] } }
 `
 
-// vectorData are chunks around a thousand topics: of members 1 to 3 are 10 %, 1 % and 0.01 %, and the rest is of many.
+// vectorData has chunks around a thousand topics. Of these, 10 % belong to member 1, 1 % to member 2 and 0.01 % to
+// member 3. The rest belongs to many members.
 const vectorData = `CREATE EXTENSION vector;
 CREATE TABLE chunks (id bigint PRIMARY KEY, member bigint NOT NULL, state text NOT NULL, kind text NOT NULL, emb vector(%[2]d) NOT NULL);
 SELECT setseed(0.42);
@@ -37,7 +38,8 @@ SET maintenance_work_mem = '2GB';
 CREATE INDEX ON chunks USING hnsw (emb vector_l2_ops);
 VACUUM ANALYZE chunks`
 
-// TestNearest is a measurement: VECTORS_ROWS says how many chunks, PLANS_OUT where the table goes.
+// TestNearest is a measurement of nearest-neighbour searches. VECTORS_ROWS is the number of chunks, PLANS_OUT the file
+// for the table.
 func TestNearest(t *testing.T) {
 	rows, _ := strconv.Atoi(os.Getenv("VECTORS_ROWS"))
 	if rows == 0 {
@@ -69,7 +71,7 @@ func TestNearest(t *testing.T) {
 	}
 	var points []string
 	for i := range 20 {
-		points = append(points, texts(t, super, fmt.Sprintf("SELECT emb::text FROM chunks WHERE id = %d", 1+(i*7919+13)%rows))[0])
+		points = append(points, firstColumn(t, super, fmt.Sprintf("SELECT emb::text FROM chunks WHERE id = %d", 1+(i*7919+13)%rows))[0])
 	}
 	for _, part := range []struct{ share, rule, hand, member string }{
 		{"100 %", "status: { column: state, is: shared }", "state = 'shared'", "1"},
@@ -77,44 +79,44 @@ func TestNearest(t *testing.T) {
 		{"1 %", "own: { column: member, is: member }", "member = 2", "2"},
 		{"0.01 %", "own: { column: member, is: member }", "member = 3", "3"},
 	} {
-		about, rule := map[string]string{"member": part.member}, " WHERE "+part.hand
+		attributes, rule := map[string]string{"member": part.member}, " WHERE "+part.hand
 		exactRules := strings.Replace(vectorRules, "RULE", "{ "+part.rule+" }", 1)
 		truth := make([][]string, len(points))
 		for i, p := range points {
-			truth[i] = texts(t, super, fmt.Sprintf("SELECT id FROM (SELECT * FROM chunks%s OFFSET 0) AS c ORDER BY emb <-> '%s' LIMIT 10", rule, p))
+			truth[i] = firstColumn(t, super, fmt.Sprintf("SELECT id FROM (SELECT * FROM chunks%s OFFSET 0) AS c ORDER BY emb <-> '%s' LIMIT 10", rule, p))
 		}
 		const search, limit = "SELECT id FROM chunks", " ORDER BY emb <-> '%s' LIMIT 10"
-		recall := func(conn *pgx.Conn, write func(sql string) string, between func(), where string) float64 {
-			found, wanted := 0, 0
+		recall := func(conn *pgx.Conn, write func(sql string) string, reseal func(), where string) float64 {
+			foundCount, wantCount := 0, 0
 			for i, p := range points {
-				between()
-				got := texts(t, conn, write(search+where+fmt.Sprintf(limit, p)))
+				reseal()
+				got := firstColumn(t, conn, write(search+where+fmt.Sprintf(limit, p)))
 				if len(got) != len(truth[i]) {
 					t.Errorf("%s: %d rows of %d", part.share, len(got), len(truth[i]))
 				}
-				wanted += len(truth[i])
+				wantCount += len(truth[i])
 				for _, id := range got {
 					if slices.Contains(truth[i], id) {
-						found++
+						foundCount++
 					}
 				}
 			}
-			return float64(found) / float64(wanted)
+			return float64(foundCount) / float64(wantCount)
 		}
-		first := fmt.Sprintf(limit, points[0])
-		plain := func(sql string) string { return sql }
-		base := cpu(t, hand, search+rule+first, nil)
-		cells := []string{part.share, fmt.Sprintf("%.3g", base), fmt.Sprintf("%.3f", recall(hand, plain, func() {}, rule))}
+		firstOrder := fmt.Sprintf(limit, points[0])
+		unchanged := func(sql string) string { return sql }
+		base := cpu(t, hand, search+rule+firstOrder, nil)
+		cells := []string{part.share, fmt.Sprintf("%.3g", base), fmt.Sprintf("%.3f", recall(hand, unchanged, func() {}, rule))}
 		for _, rules := range []string{strings.Replace(exactRules, "rows:", "approximate: accept, rows:", 1), exactRules} {
 			w := migrate(t, super, rules)
-			w.about = about
+			w.attributes = attributes
 			write := func(sql string) string { out, _ := w.text(t, rewrite.AutoMode, true, sql); return out }
 			seal := func() { w.reseal(t, agent) }
-			cells = append(cells, fmt.Sprintf("%.2f×", cpu(t, agent, write(search+first), seal)/base), fmt.Sprintf("%.3f", recall(agent, write, seal, "")))
+			cells = append(cells, fmt.Sprintf("%.2f×", cpu(t, agent, write(search+firstOrder), seal)/base), fmt.Sprintf("%.3f", recall(agent, write, seal, "")))
 			if rules == exactRules {
 				const kind = " kind = 'k7'"
-				hand := cpu(t, hand, search+rule+" AND"+kind+first, nil)
-				cells = append(cells, fmt.Sprintf("%.3g", hand), fmt.Sprintf("%.2f×", cpu(t, agent, write(search+" WHERE"+kind+first), seal)/hand))
+				hand := cpu(t, hand, search+rule+" AND"+kind+firstOrder, nil)
+				cells = append(cells, fmt.Sprintf("%.3g", hand), fmt.Sprintf("%.2f×", cpu(t, agent, write(search+" WHERE"+kind+firstOrder), seal)/hand))
 			}
 		}
 		fmt.Fprintf(&table, "| %s |\n", strings.Join(cells, " | "))
@@ -122,14 +124,14 @@ func TestNearest(t *testing.T) {
 	}
 	fmt.Print(table.String())
 	if out := os.Getenv("PLANS_OUT"); out != "" {
-		write(t, out, "<!-- vectors: written by make bench-plans -->\n",
+		writeTable(t, out, "<!-- vectors: written by make bench-plans -->\n",
 			fmt.Sprintf("%d chunks of %d dimensions, top 10, PostgreSQL %s, load average %s:\n\n", rows, dimensions,
 				pgtest.Binaries().Version, load()), table.String())
 	}
 }
 
-// texts is the first column of a query's rows.
-func texts(t *testing.T, conn *pgx.Conn, sql string) []string {
+// firstColumn returns the first column of a query's rows.
+func firstColumn(t *testing.T, conn *pgx.Conn, sql string) []string {
 	t.Helper()
 	results, err := conn.PgConn().Exec(context.Background(), sql).ReadAll()
 	if err != nil {

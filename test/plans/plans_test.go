@@ -44,7 +44,7 @@ const (
 	settings = "SET jit = off; SET max_parallel_workers_per_gather = 0; SET search_path = public; "
 )
 
-// classes of queries: as an agent writes them, and by hand.
+// classes are the compared queries: as an agent writes them, and with the rules written by hand.
 var classes = []struct{ name, sql, hand string }{
 	{"point by id", "SELECT title FROM memories WHERE id = 4242", "SELECT title FROM memories m WHERE id = 4242 AND " + consents},
 	{"latest 20", "SELECT id, title FROM memories ORDER BY occurred_at DESC LIMIT 20",
@@ -70,7 +70,7 @@ var classes = []struct{ name, sql, hand string }{
 			"p.person_id WHERE p.person_id = 99 AND q.consent_status = 'granted' AND " + consents},
 }
 
-// TestPlans is a measurement: PLANS_ROWS says how many memories, PLANS_OUT where the table goes.
+// TestPlans is a measurement. PLANS_ROWS is the number of memories, PLANS_OUT the file for the table.
 func TestPlans(t *testing.T) {
 	rows, _ := strconv.Atoi(os.Getenv("PLANS_ROWS"))
 	if rows == 0 {
@@ -82,23 +82,23 @@ func TestPlans(t *testing.T) {
 	w := migrate(t, super, rules)
 	hand := db.Connect(t, "postgres")
 	agent := db.Connect(t, migrations.DefaultAgentRole)
-	sessions(t, hand, agent)
+	configureSessions(t, hand, agent)
 	var table strings.Builder
 	table.WriteString("| query | by hand, ms | row security | with its hint | auto | path | both | " +
 		"prepared: by hand, ms | auto | both |\n|---|---:|---:|---:|---:|---|---:|---:|---:|---:|\n")
 	for _, c := range classes {
 		began := time.Now()
-		plain, _ := w.text(t, rewrite.RowSecurityMode, false, c.sql)
+		unhinted, _ := w.text(t, rewrite.RowSecurityMode, false, c.sql)
 		hinted, hintedRes := w.text(t, rewrite.RowSecurityMode, true, c.sql)
 		auto, signedRes := w.text(t, rewrite.AutoMode, true, c.sql)
-		both, _ := w.text(t, rewrite.InjectedMode, true, c.sql)
+		injected, _ := w.text(t, rewrite.InjectedMode, true, c.sql)
 		w.reseal(t, agent)
-		planned(t, agent, signedRes)
+		usePlanSettings(t, agent, signedRes)
 		base := cpu(t, hand, c.hand, nil)
-		want := count(t, hand, c.hand)
+		want := digestRows(t, hand, c.hand)
 		cell := func(sql string) string {
 			w.reseal(t, agent)
-			if got := count(t, agent, sql); got != want {
+			if got := digestRows(t, agent, sql); got != want {
 				t.Errorf("%s: %q, by hand %q\n%s", c.name, got, want, sql)
 			}
 			return fmt.Sprintf("%.2f×", cpu(t, agent, sql, func() { w.reseal(t, agent) })/base)
@@ -108,32 +108,34 @@ func TestPlans(t *testing.T) {
 		if !hintedRes.UseHash {
 			hint = "none given"
 		}
-		handPrepared := prepared(t, hand, c.hand, nil)
-		cellPrepared := func(sql string) string {
-			return fmt.Sprintf("%.2f×", prepared(t, agent, sql, func() { w.reseal(t, agent) })/handPrepared)
+		handPrepared := preparedCPU(t, hand, c.hand, nil)
+		preparedCell := func(sql string) string {
+			return fmt.Sprintf("%.2f×", preparedCPU(t, agent, sql, func() { w.reseal(t, agent) })/handPrepared)
 		}
 		fmt.Fprintf(&table, "| %s | %.3g | %s | %s | %s | %s | %s | %.3g | %s | %s |\n",
-			c.name, base, cell(plain), hint, cell(auto), path, cell(both), handPrepared, cellPrepared(auto), cellPrepared(both))
+			c.name, base, cell(unhinted), hint, cell(auto), path, cell(injected), handPrepared, preparedCell(auto), preparedCell(injected))
 		fmt.Printf("plans: %-16s %s\n", c.name, time.Since(began).Round(time.Second))
 	}
 	fmt.Print(table.String())
 	hardened := hardenedPlans(t, w, agent)
 	fmt.Print(hardened)
-	kept, filled := materializedPlans(t, super, hand, agent)
-	fmt.Print(kept)
-	bought := shopPlans(t, rows)
-	fmt.Print(bought)
+	materialized, filled := materializedPlans(t, super, hand, agent)
+	fmt.Print(materialized)
+	shop := shopPlans(t, rows)
+	fmt.Print(shop)
 	if out := os.Getenv("PLANS_OUT"); out != "" {
-		write(t, out, "<!-- table: written by make bench-plans -->\n", caption(rows), table.String())
-		write(t, out, "<!-- hardened: written by make bench-plans -->\n",
+		writeTable(t, out, "<!-- table: written by make bench-plans -->\n", caption(rows), table.String())
+		writeTable(t, out, "<!-- hardened: written by make bench-plans -->\n",
 			fmt.Sprintf("%d memories, PostgreSQL %s:\n\n", rows, pgtest.Binaries().Version), hardened)
-		write(t, out, "<!-- materialized: written by make bench-plans -->\n", fmt.Sprintf("%d memories; filling in took %s:\n\n", rows, filled), kept)
-		write(t, out, "<!-- a shop: written by make bench-plans -->\n", fmt.Sprintf("%d orders, load average %s:\n\n", rows/2, load()), bought)
+		writeTable(t, out, "<!-- materialized: written by make bench-plans -->\n",
+			fmt.Sprintf("%d memories; filling in took %s:\n\n", rows, filled), materialized)
+		writeTable(t, out, "<!-- a shop: written by make bench-plans -->\n", fmt.Sprintf("%d orders, load average %s:\n\n", rows/2, load()), shop)
 	}
 }
 
-// sessions gives both the memory of an agent's session, and the agent's the rest of what an agent's has.
-func sessions(t *testing.T, hand, agent *pgx.Conn) {
+// configureSessions gives both connections the memory settings of an agent's session, and the agent's connection also
+// the join limits.
+func configureSessions(t *testing.T, hand, agent *pgx.Conn) {
 	t.Helper()
 	for _, conn := range []*pgx.Conn{hand, agent} {
 		exec(t, conn, settings+fmt.Sprintf("SET work_mem = '%dMB'; SET hash_mem_multiplier = %d", rewrite.WorkMemMB,
@@ -142,8 +144,8 @@ func sessions(t *testing.T, hand, agent *pgx.Conn) {
 	exec(t, agent, fmt.Sprintf("SET from_collapse_limit = %d; SET join_collapse_limit = %[1]d", rewrite.JoinLimit))
 }
 
-// hardenedPlans measures what the settings of a hardened plan cost in front of a text. It also measures how they change
-// the plan under row security, which all statements with such a plan take.
+// hardenedPlans measures two costs of a hardened plan under row security: that of the SET statements in front of a
+// statement, and that of the plan which they cause.
 func hardenedPlans(t *testing.T, w *world, agent *pgx.Conn) string {
 	t.Helper()
 	var table strings.Builder
@@ -154,18 +156,19 @@ func hardenedPlans(t *testing.T, w *world, agent *pgx.Conn) string {
 			"SELECT count(*) FROM memories WHERE owner_id IN (17, 18, 19) AND occurred_at > '2020-01-01'", ""}) {
 		sql, _ := w.text(t, rewrite.RowSecurityMode, true, c.sql)
 		exec(t, agent, "RESET cpu_operator_cost; RESET enable_bitmapscan; RESET plan_cache_mode")
-		plain, plainPrepared := cpu(t, agent, sql, reseal), prepared(t, agent, sql, reseal)
-		with := cpu(t, agent, verdict.WithHardenedPlan(sql), reseal)
+		plain, plainPrepared := cpu(t, agent, sql, reseal), preparedCPU(t, agent, sql, reseal)
+		hardened := cpu(t, agent, verdict.WithHardenedPlan(sql), reseal)
 		exec(t, agent, strings.ReplaceAll(verdict.HardenedPlanPrefix, "SET LOCAL", "SET"))
-		withPrepared := prepared(t, agent, sql, reseal)
-		fmt.Fprintf(&table, "| %s | %.3g | %.2f× | %.3g | %.2f× |\n", c.name, plain, with/plain, plainPrepared, withPrepared/plainPrepared)
+		hardenedPrepared := preparedCPU(t, agent, sql, reseal)
+		fmt.Fprintf(&table, "| %s | %.3g | %.2f× | %.3g | %.2f× |\n", c.name, plain, hardened/plain, plainPrepared, hardenedPrepared/plainPrepared)
 		fmt.Printf("plans: %s hardened\n", c.name)
 	}
 	exec(t, agent, "RESET cpu_operator_cost; RESET enable_bitmapscan; RESET plan_cache_mode")
 	return table.String()
 }
 
-// materializedPlans measures the queries with materialized consent for memories, and says how long filling it in took.
+// materializedPlans measures the queries with materialized consent for memories, and how long it takes to compute the
+// answers.
 func materializedPlans(t *testing.T, super, hand, agent *pgx.Conn) (string, time.Duration) {
 	t.Helper()
 	w := migrate(t, super, strings.Replace(rules, "is: granted } } ] }\n  people", "is: granted, materialize: true } } ] }\n  people", 1))
@@ -186,19 +189,19 @@ func materializedPlans(t *testing.T, super, hand, agent *pgx.Conn) (string, time
 	for _, c := range classes {
 		rows, _ := w.text(t, rewrite.RowSecurityMode, true, c.sql)
 		auto, res := w.text(t, rewrite.AutoMode, true, c.sql)
-		want := count(t, hand, c.hand)
-		base, basePrepared := cpu(t, hand, c.hand, nil), prepared(t, hand, c.hand, nil)
-		var once, often []string
+		want := digestRows(t, hand, c.hand)
+		base, basePrepared := cpu(t, hand, c.hand, nil), preparedCPU(t, hand, c.hand, nil)
+		var onceCells, preparedCells []string
 		for _, sql := range []string{rows, auto} {
 			w.reseal(t, agent)
-			if got := count(t, agent, sql); got != want {
+			if got := digestRows(t, agent, sql); got != want {
 				t.Errorf("%s, kept: %q, by hand %q\n%s", c.name, got, want, sql)
 			}
-			once = append(once, fmt.Sprintf("%.2f×", cpu(t, agent, sql, func() { w.reseal(t, agent) })/base))
-			often = append(often, fmt.Sprintf("%.2f×", prepared(t, agent, sql, func() { w.reseal(t, agent) })/basePrepared))
+			onceCells = append(onceCells, fmt.Sprintf("%.2f×", cpu(t, agent, sql, func() { w.reseal(t, agent) })/base))
+			preparedCells = append(preparedCells, fmt.Sprintf("%.2f×", preparedCPU(t, agent, sql, func() { w.reseal(t, agent) })/basePrepared))
 		}
-		fmt.Fprintf(&table, "| %s | %.3g | %s | %s | %.3g | %s |\n", c.name, base, strings.Join(once, " | "),
-			pathOf(res), basePrepared, strings.Join(often, " | "))
+		fmt.Fprintf(&table, "| %s | %.3g | %s | %s | %.3g | %s |\n", c.name, base, strings.Join(onceCells, " | "),
+			pathOf(res), basePrepared, strings.Join(preparedCells, " | "))
 		fmt.Printf("plans: %-16s kept\n", c.name)
 	}
 	return table.String(), filled
@@ -211,17 +214,18 @@ func pathOf(r *rewrite.Result) string {
 	return string(r.Path)
 }
 
-// world is the migrated database.
+// world is a migrated database.
 type world struct {
-	snap  *catalog.Snapshot
-	pol   *policy.Policy
-	plan  *rls.Plan
-	sizes catalog.Sizes
-	key   seal.Key
-	about map[string]string // the attributes of the agent
+	snap       *catalog.Snapshot
+	pol        *policy.Policy
+	plan       *rls.Plan
+	sizes      catalog.Sizes
+	key        seal.Key
+	attributes map[string]string // the attributes of the agent
 }
 
-// text is what goes out for an agent's statement, hinted if the proxy knows how large the tables are.
+// text returns the statement that the proxy would send for an agent's statement. With hinted, it knows how large the
+// tables are, and so may add hints.
 func (w *world) text(t *testing.T, mode rewrite.Mode, hinted bool, sql string) (string, *rewrite.Result) {
 	t.Helper()
 	r := rewrite.New(w.snap, w.pol, mode)
@@ -238,7 +242,7 @@ func (w *world) text(t *testing.T, mode rewrite.Mode, hinted bool, sql string) (
 	return res.Text, res
 }
 
-// fill makes the data. A memory of 800 bytes has two or three participants, and there are a tenth as many people as
+// fill inserts the data. A memory of 800 bytes has two or three participants, and there are a tenth as many people as
 // memories. Of 100 people, 8 are pending and 2 have revoked.
 func fill(t *testing.T, conn *pgx.Conn, rows int) {
 	t.Helper()
@@ -300,26 +304,26 @@ func migrate(t *testing.T, conn *pgx.Conn, rules string) *world {
 func (w *world) reseal(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
 	value := w.key.Seal(seal.Claims{Nonce: 1, PID: conn.PgConn().PID(), Expires: time.Now().Add(seal.SealLifetime),
-		Profile: "p", Attributes: w.about})
+		Profile: "p", Attributes: w.attributes})
 	if _, err := conn.Exec(context.Background(), "SELECT set_config('pgconsent.seal', $1, false)", pgx.QueryExecModeExec, value); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// cpu is the least CPU time of the server's process that a query took, in milliseconds. A short one runs several times
-// for each figure: the process may answer before its time is booked.
-func cpu(t *testing.T, conn *pgx.Conn, sql string, between func()) float64 {
+// cpu returns the least CPU time of the server's process for a query, in milliseconds. A short query runs several times
+// for each figure, because the process may answer before its time is accounted.
+func cpu(t *testing.T, conn *pgx.Conn, sql string, reseal func()) float64 {
 	t.Helper()
-	return least(t, conn, func() { exec(t, conn, sql) }, between)
+	return leastTime(t, conn, func() { exec(t, conn, sql) }, reseal)
 }
 
-// prepared is the same of a statement that was prepared and has run often enough for the server to have settled on a
-// plan.
-func prepared(t *testing.T, conn *pgx.Conn, sql string, between func()) float64 {
+// preparedCPU returns the same for a prepared statement, after enough executions for the server to choose between
+// generic and custom plans.
+func preparedCPU(t *testing.T, conn *pgx.Conn, sql string, reseal func()) float64 {
 	t.Helper()
 	ctx := context.Background()
-	if between != nil {
-		between()
+	if reseal != nil {
+		reseal()
 	}
 	if _, err := conn.PgConn().Prepare(ctx, "measured", sql, nil); err != nil {
 		t.Fatalf("%.300s: %v", sql, err)
@@ -333,23 +337,23 @@ func prepared(t *testing.T, conn *pgx.Conn, sql string, between func()) float64 
 	for range 3 {
 		run()
 	}
-	return least(t, conn, run, between)
+	return leastTime(t, conn, run, reseal)
 }
 
-func least(t *testing.T, conn *pgx.Conn, run func(), between func()) float64 {
+func leastTime(t *testing.T, conn *pgx.Conn, run func(), reseal func()) float64 {
 	t.Helper()
 	const shortest = 20 // the shortest measurement, in milliseconds
 	var times []float64
 	runs := 1
 	for began := time.Now(); len(times) < 3 || len(times) < 40 && time.Since(began) < 2*time.Second; {
-		if between != nil {
-			between()
+		if reseal != nil {
+			reseal()
 		}
-		before := spent(t, conn)
+		before := serverTime(t, conn)
 		for range runs {
 			run()
 		}
-		took := spent(t, conn) - before
+		took := serverTime(t, conn) - before
 		if took < shortest && runs < 1<<12 {
 			runs *= 2
 			continue
@@ -362,7 +366,7 @@ func least(t *testing.T, conn *pgx.Conn, run func(), between func()) float64 {
 	return slices.Min(times)
 }
 
-func spent(t *testing.T, conn *pgx.Conn) float64 {
+func serverTime(t *testing.T, conn *pgx.Conn) float64 {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", conn.PgConn().PID()))
 	if err != nil {
@@ -375,8 +379,8 @@ func spent(t *testing.T, conn *pgx.Conn) float64 {
 	return ns / 1e6
 }
 
-// count is a digest of the answer's rows, whatever their order.
-func count(t *testing.T, conn *pgx.Conn, sql string) string {
+// digestRows returns the number of a query's rows and a digest of them that does not depend on their order.
+func digestRows(t *testing.T, conn *pgx.Conn, sql string) string {
 	t.Helper()
 	results, err := conn.PgConn().Exec(context.Background(), sql).ReadAll()
 	if err != nil {
@@ -417,8 +421,8 @@ func load() string {
 	return strings.Fields(string(text) + " ?")[0]
 }
 
-// write puts a table between the marks of a page, under what it is of.
-func write(t *testing.T, page, begin, of, table string) {
+// writeTable replaces the text between two marks of a page by a caption and a table.
+func writeTable(t *testing.T, page, begin, heading, table string) {
 	t.Helper()
 	const end = "<!-- end of table -->\n"
 	text, err := os.ReadFile(page)
@@ -430,13 +434,13 @@ func write(t *testing.T, page, begin, of, table string) {
 	if !ok || !ok2 {
 		t.Fatalf("%s has no table", page)
 	}
-	if err := os.WriteFile(page, []byte(before+begin+of+table+"\n"+end+after), 0o644); err != nil {
+	if err := os.WriteFile(page, []byte(before+begin+heading+table+"\n"+end+after), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// planned has a connection plan as the proxy has this statement planned.
-func planned(t *testing.T, agent *pgx.Conn, res *rewrite.Result) {
+// usePlanSettings sets the planner settings that the proxy would use for this statement.
+func usePlanSettings(t *testing.T, agent *pgx.Conn, res *rewrite.Result) {
 	t.Helper()
 	exec(t, agent, "RESET cpu_operator_cost; RESET enable_bitmapscan; RESET plan_cache_mode")
 	if res.HardenedReason != "" {

@@ -12,8 +12,8 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// shopRules hide a tenant's orders with the customer, items with the order, and tickets but for whoever has them and
-// their groups.
+// shopRules show an order if its customer is visible, and an item if its order is. A ticket is visible to its assignee
+// and to the groups in its acl.
 const shopRules = `version: 1
 attributes:
   tenant: { type: bigint, source: credential }
@@ -28,13 +28,13 @@ tables:
     { any: [ { own: { column: assignee_id, is: user } }, { grant: { column: acl, to: [groups], all: "*" } } ] } ] }
 `
 
-// byHand are the rules as a query has them: ORDERS of the row o, CUSTOMERS of c, TICKETS of t.
+// byHand writes the rules into a query: ORDERS for the row o, CUSTOMERS for c, TICKETS for t.
 var byHand = strings.NewReplacer(
 	"ORDERS", "o.tenant_id = 3 AND EXISTS (SELECT 1 FROM customers k WHERE k.id = o.customer_id AND k.tenant_id = 3 AND k.consent = 'granted')",
 	"CUSTOMERS", "c.tenant_id = 3 AND c.consent = 'granted'",
 	"TICKETS", "t.tenant_id = 3 AND (t.assignee_id = 33 OR t.acl && '{g1,g2,g3,*}')")
 
-var shop = []struct{ name, sql, hand string }{
+var shopQueries = []struct{ name, sql, hand string }{
 	{"order by id", "SELECT total FROM orders WHERE id = 4243", "SELECT total FROM orders o WHERE id = 4243 AND ORDERS"},
 	{"a customer's latest", "SELECT id, total FROM orders WHERE customer_id = 78 ORDER BY placed_at DESC LIMIT 10",
 		"SELECT id, total FROM orders o WHERE customer_id = 78 AND ORDERS ORDER BY placed_at DESC LIMIT 10"},
@@ -77,7 +77,7 @@ var shop = []struct{ name, sql, hand string }{
 		"SELECT id FROM tickets t WHERE to_tsvector('simple', title) @@ to_tsquery('simple', 'w17 & w23') AND TICKETS"},
 }
 
-// shopPlans measures what everyday queries of a shop cost through enforcement: auto.
+// shopPlans measures what everyday queries of a shop cost in the mode auto.
 func shopPlans(t *testing.T, rows int) string {
 	t.Helper()
 	db := pgtest.Database(t)
@@ -88,22 +88,22 @@ func shopPlans(t *testing.T, rows int) string {
 		}
 	}
 	w := migrate(t, super, shopRules)
-	w.about = map[string]string{"tenant": "3", "user": "33", "groups": "{g1,g2,g3}"}
+	w.attributes = map[string]string{"tenant": "3", "user": "33", "groups": "{g1,g2,g3}"}
 	hand, agent := db.Connect(t, "postgres"), db.Connect(t, migrations.DefaultAgentRole)
-	sessions(t, hand, agent)
+	configureSessions(t, hand, agent)
 	var table strings.Builder
 	table.WriteString("| query | by hand, ms | auto, ms | | path |\n|---|---:|---:|---:|---|\n")
-	for _, c := range shop {
+	for _, c := range shopQueries {
 		began := time.Now()
 		text, res := w.text(t, rewrite.AutoMode, true, c.sql)
-		planned(t, agent, res)
-		by := byHand.Replace(c.hand)
+		usePlanSettings(t, agent, res)
+		handText := byHand.Replace(c.hand)
 		w.reseal(t, agent)
-		if got, want := count(t, agent, text), count(t, hand, by); got != want {
+		if got, want := digestRows(t, agent, text), digestRows(t, hand, handText); got != want {
 			t.Errorf("%s: %q, by hand %q\n%s", c.name, got, want, text)
 		}
-		base, ours := cpu(t, hand, by, nil), cpu(t, agent, text, func() { w.reseal(t, agent) })
-		fmt.Fprintf(&table, "| %s | %.3g | %.3g | %.2f× | %s |\n", c.name, base, ours, ours/base, pathOf(res))
+		base, agentTime := cpu(t, hand, handText, nil), cpu(t, agent, text, func() { w.reseal(t, agent) })
+		fmt.Fprintf(&table, "| %s | %.3g | %.3g | %.2f× | %s |\n", c.name, base, agentTime, agentTime/base, pathOf(res))
 		fmt.Printf("plans: %-20s %s\n", c.name, time.Since(began).Round(time.Second))
 	}
 	return table.String()

@@ -12,7 +12,7 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// starRules hide a sale with its customer and with its store: two tables that the rule of one reads.
+// starRules show a sale if its customer and its store are visible, so that its rule reads two tables.
 const starRules = `version: 1
 attributes: { tenant: { type: integer, source: credential } }
 tables:
@@ -24,7 +24,7 @@ tables:
   returns: { rows: [ { visible: { customers: { id: customer } } }, { visible: { stores: { id: store } } } ] }
 `
 
-// starByHand are the rules as a query has them: SALES of the row f, RETURNS of r.
+// starByHand writes the rules into a query: SALES for the row f, RETURNS for r.
 var starByHand = strings.NewReplacer("SALES", starRule("f"), "RETURNS", starRule("r"))
 
 func starRule(row string) string {
@@ -32,8 +32,9 @@ func starRule(row string) string {
 		"EXISTS (SELECT 1 FROM stores y WHERE y.id = " + row + ".store AND y.tenant = 1)"
 }
 
-// star are queries with the rules in their WHERE: without " AND SALES" and its like they are the agent's.
-var star = []struct{ name, sql string }{
+// starQueries has queries with placeholders for the rules in their WHERE clauses. Without " AND SALES" and the like
+// they are what an agent writes.
+var starQueries = []struct{ name, sql string }{
 	{"count and sum", "SELECT count(*), sum(f.qty) FROM sales f WHERE true AND SALES"},
 	{"by brand", "SELECT i.brand, sum(f.qty * f.price) FROM sales f JOIN items i ON i.id = f.item WHERE true AND SALES GROUP BY 1 ORDER BY 2 DESC"},
 	{"by brand of a year and category", "SELECT i.brand, sum(f.qty * f.price) FROM sales f JOIN items i ON i.id = f.item JOIN dates d ON d.id = f.day " +
@@ -54,7 +55,7 @@ var star = []struct{ name, sql string }{
 	{"by day between", "SELECT to_char(f.made, 'IYYY-IW'), count(*) FROM sales f WHERE f.made BETWEEN now() - interval '30 days' AND now() AND SALES GROUP BY 1"},
 }
 
-// TestStar is a measurement: PLANS_ROWS says how many sales there are, PLANS_OUT where the table goes.
+// TestStar is a measurement. PLANS_ROWS is the number of sales, PLANS_OUT the file for the table.
 func TestStar(t *testing.T) {
 	rows, _ := strconv.Atoi(os.Getenv("PLANS_ROWS"))
 	if rows == 0 {
@@ -62,17 +63,17 @@ func TestStar(t *testing.T) {
 	}
 	tables := "| query | by hand, ms | auto | path | by hand, ms | auto | path |\n|---|---:|---:|---|---:|---:|---|\n"
 	small, large := starPlans(t, 30_000), starPlans(t, rows)
-	for i, c := range star {
+	for i, c := range starQueries {
 		tables += "| " + c.name + small[i] + large[i] + " |\n"
 	}
 	fmt.Print(tables)
 	if out := os.Getenv("PLANS_OUT"); out != "" {
-		write(t, out, "<!-- a star: written by make bench-plans -->\n",
+		writeTable(t, out, "<!-- a star: written by make bench-plans -->\n",
 			fmt.Sprintf("30000 sales, and %d, load average %s:\n\n", rows, load()), tables)
 	}
 }
 
-// starPlans are the cells of the table for so many sales.
+// starPlans measures the queries with so many sales, and returns the cells of the table.
 func starPlans(t *testing.T, sales int) (cells []string) {
 	t.Helper()
 	db := pgtest.Database(t)
@@ -83,20 +84,20 @@ func starPlans(t *testing.T, sales int) (cells []string) {
 		}
 	}
 	w := migrate(t, super, starRules)
-	w.about = map[string]string{"tenant": "1"}
+	w.attributes = map[string]string{"tenant": "1"}
 	hand, agent := db.Connect(t, "postgres"), db.Connect(t, migrations.DefaultAgentRole)
-	sessions(t, hand, agent)
-	ours := strings.NewReplacer(" AND SALES", "", " AND RETURNS", "", " AND s.tenant = 1", "", " AND c.consent = 'yes'", "")
-	for _, c := range star {
-		text, res := w.text(t, rewrite.AutoMode, true, ours.Replace(c.sql))
-		planned(t, agent, res)
-		by := starByHand.Replace(c.sql)
+	configureSessions(t, hand, agent)
+	withoutRules := strings.NewReplacer(" AND SALES", "", " AND RETURNS", "", " AND s.tenant = 1", "", " AND c.consent = 'yes'", "")
+	for _, c := range starQueries {
+		text, res := w.text(t, rewrite.AutoMode, true, withoutRules.Replace(c.sql))
+		usePlanSettings(t, agent, res)
+		handText := starByHand.Replace(c.sql)
 		w.reseal(t, agent)
-		if got, want := count(t, agent, text), count(t, hand, by); got != want && !strings.Contains(c.sql, "now()") {
+		if got, want := digestRows(t, agent, text), digestRows(t, hand, handText); got != want && !strings.Contains(c.sql, "now()") {
 			t.Errorf("%s: %q, by hand %q\n%s", c.name, got, want, text)
 		}
-		base, took := cpu(t, hand, by, nil), cpu(t, agent, text, func() { w.reseal(t, agent) })
-		cells = append(cells, fmt.Sprintf(" | %.3g | %.2f× | %s", base, took/base, pathOf(res)))
+		base, agentTime := cpu(t, hand, handText, nil), cpu(t, agent, text, func() { w.reseal(t, agent) })
+		cells = append(cells, fmt.Sprintf(" | %.3g | %.2f× | %s", base, agentTime/base, pathOf(res)))
 		fmt.Printf("plans: %d sales, %s\n", sales, c.name)
 	}
 	return cells

@@ -13,9 +13,9 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Check is rapid.Check with the seed and the number of cases of this run. Flags of rapid (-rapid.seed, -rapid.checks,
-// -rapid.nofailfile) take precedence. Tests that call it must not run in parallel, since these flags belong to the
-// whole process.
+// Check calls rapid.Check with the seed and the number of cases of this run. Flags of rapid (-rapid.seed,
+// -rapid.checks, -rapid.nofailfile) take precedence. Tests that call it must not run in parallel, since these flags
+// belong to the whole process.
 func Check(t *testing.T, property func(*rapid.T)) {
 	t.Helper()
 	CheckMore(t, 1, property)
@@ -37,7 +37,7 @@ func CheckMore(t *testing.T, times int, property func(*rapid.T)) {
 	rapid.Check(t, property)
 }
 
-// givenFlags are the flags that the command line sets.
+// givenFlags returns the names of the flags that the command line sets.
 var givenFlags = sync.OnceValue(func() map[string]bool {
 	names := map[string]bool{}
 	flag.Visit(func(f *flag.Flag) { names[f.Name] = true })

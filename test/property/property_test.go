@@ -10,11 +10,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-const fails = "PROPERTY_TEST_FAILS"
+const failVariable = "PROPERTY_TEST_FAILS"
 
-// TestFails fails where TestAFailureLeavesNothing runs it.
+// TestFails fails only when TestAFailureIsRepeatableAndLeavesNoFile runs it.
 func TestFails(t *testing.T) {
-	if os.Getenv(fails) == "" {
+	if os.Getenv(failVariable) == "" {
 		return
 	}
 	Check(t, func(t *rapid.T) {
@@ -24,30 +24,30 @@ func TestFails(t *testing.T) {
 	})
 }
 
-// A property that does not hold fails its test in the same case each time, and leaves no file.
-func TestAFailureLeavesNothing(t *testing.T) {
+// A property that does not hold must fail its test with the same case each time, and leave no file.
+func TestAFailureIsRepeatableAndLeavesNoFile(t *testing.T) {
 	binary, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var said [2]string
-	for i := range said {
+	var outputs [2]string
+	for i := range outputs {
 		cmd := exec.Command(binary, "-test.run", "^TestFails$")
-		cmd.Dir, cmd.Env = t.TempDir(), append(os.Environ(), fails+"=1")
+		cmd.Dir, cmd.Env = t.TempDir(), append(os.Environ(), failVariable+"=1")
 		out, err := cmd.CombinedOutput()
 		if err == nil || !strings.Contains(string(out), "[rapid] failed after") {
 			t.Fatalf("%v: %s", err, out)
 		}
-		left, err := os.ReadDir(cmd.Dir)
+		files, err := os.ReadDir(cmd.Dir)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, file := range left {
+		for _, file := range files {
 			t.Errorf("%s is left", file.Name())
 		}
-		said[i] = regexp.MustCompile(`\(?[0-9.]+[mµn]?s\)?`).ReplaceAllString(string(out), "")
+		outputs[i] = regexp.MustCompile(`\(?[0-9.]+[mµn]?s\)?`).ReplaceAllString(string(out), "")
 	}
-	if said[0] != said[1] {
-		t.Errorf("two runs of one seed:\n%s\n%s", said[0], said[1])
+	if outputs[0] != outputs[1] {
+		t.Errorf("two runs of one seed:\n%s\n%s", outputs[0], outputs[1])
 	}
 }

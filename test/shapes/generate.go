@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// operandTexts are expressions over x, a row of the oracle's table of tasks, by their kinds.
+// operandTexts are expressions over x, a row of table task, by their kinds.
 var operandTexts = map[string][]string{
 	"int": {"x.place", "-x.place", "(x.place)", "x.place::int", "CAST(x.place AS bigint)", "coalesce(x.place, 0)",
 		"(SELECT max(y.place) FROM task y)", "CASE WHEN x.done THEN 1 ELSE 2 END", "(ARRAY[x.place, 2])[1]",
@@ -22,7 +22,7 @@ var operandTexts = map[string][]string{
 		"x.place NOT IN (SELECT y.place FROM task y WHERE y.place > 20)"},
 }
 
-// binaryOperators are expressions with two operands.
+// binaryOperators are expressions with up to two operands.
 var binaryOperators = []struct{ kind, left, right, text string }{
 	{"int", "int", "int", "{a} + {b}"}, {"int", "int", "int", "{a} - {b}"}, {"int", "int", "int", "{a} * {b}"}, {
 		"int", "int", "int", "{a} / nullif({b}, 0)"}, {"int", "int", "int", "{a} % (abs({b}) + 1)"}, {"int", "int", "int", "- {a} - {b}"},
@@ -65,7 +65,7 @@ var binaryOperators = []struct{ kind, left, right, text string }{
 		"bool", "int", "int", "(x.due, x.due) OVERLAPS (timestamp '2024-01-01', x.due)"},
 }
 
-// expressionPlaces are the places where an expression may be: {e} takes any kind, {t} a text, {c} a condition.
+// expressionPlaces are statements with placeholders for an expression: {e} takes any kind, {t} a text, {c} a condition.
 var expressionPlaces = []string{
 	"SELECT x.id, {e} FROM task x",
 	"SELECT x.id, {e} AS \"select\" FROM public.task AS x",
@@ -104,7 +104,7 @@ var expressionPlaces = []string{
 	"SELECT grouping({e}), count(*) FROM task x GROUP BY ROLLUP ({e})",
 }
 
-// rewritings change the look of an expression and not its meaning.
+// rewritings change the text of an expression, but not its meaning.
 var rewritings = []func(string) string{
 	func(s string) string { return s },
 	func(s string) string { return "(" + s + ")" },
@@ -116,24 +116,24 @@ var rewritings = []func(string) string{
 	func(s string) string { return strings.ReplaceAll(s, "x.", "\"x\".") },
 }
 
-// aliasNames are further names for x.
+// aliasNames are other aliases for x.
 var aliasNames = []string{"x", "\"Ünï x\"", "\"select\"", "value", "\"a\"\"b\"", "U&\"\\0078y\"", "_x$1", "X"}
 
-// operatorStatements makes n statements for every operator at every place, with the operands and rewritings in turn.
+// operatorStatements makes n statements for every operator at every place. It takes operands and rewritings in turn.
 func operatorStatements(n int) []string {
 	var out []string
-	turn := 0
+	nextIndex := 0
 	next := func(kind string) string {
 		list := operandTexts[kind]
-		turn += 7
-		return list[turn%len(list)]
+		nextIndex += 7
+		return list[nextIndex%len(list)]
 	}
 	for _, place := range expressionPlaces {
 		for o, operator := range binaryOperators {
 			for i := range n {
-				turn += o + 3*i
+				nextIndex += o + 3*i
 				e := strings.NewReplacer("{a}", next(operator.left), "{b}", next(operator.right)).Replace(operator.text)
-				e = rewritings[(o+turn+i)%len(rewritings)](e)
+				e = rewritings[(o+nextIndex+i)%len(rewritings)](e)
 				text, condition := "("+e+")::text", e
 				if operator.kind != "bool" {
 					condition = "(" + e + ") IS NOT NULL"
@@ -149,15 +149,15 @@ func operatorStatements(n int) []string {
 	return out
 }
 
-// withAlias gives x another name.
+// withAlias replaces the alias x in a statement.
 func withAlias(sql, alias string) string {
 	sql = strings.NewReplacer("\"x\".", alias+".", "x /**/ .", alias+" /**/ .", " x.", " "+alias+".", "(x.",
 		"("+alias+".", "\tx.", "\t"+alias+".", "-x.", "-"+alias+".", "+x.", "+"+alias+".", " x /", " "+alias+" /").Replace(sql)
-	for _, after := range []string{"task x", "task AS x", "task) x", "task /**/ x"} {
-		sql = strings.ReplaceAll(sql, after+" ", strings.TrimSuffix(after, "x")+alias+" ")
-		sql = strings.ReplaceAll(sql, after+",", strings.TrimSuffix(after, "x")+alias+",")
-		sql = strings.ReplaceAll(sql, after+")", strings.TrimSuffix(after, "x")+alias+")")
-		if strings.HasSuffix(sql, after) {
+	for _, item := range []string{"task x", "task AS x", "task) x", "task /**/ x"} {
+		sql = strings.ReplaceAll(sql, item+" ", strings.TrimSuffix(item, "x")+alias+" ")
+		sql = strings.ReplaceAll(sql, item+",", strings.TrimSuffix(item, "x")+alias+",")
+		sql = strings.ReplaceAll(sql, item+")", strings.TrimSuffix(item, "x")+alias+")")
+		if strings.HasSuffix(sql, item) {
 			sql = strings.TrimSuffix(sql, "x") + alias
 		}
 	}

@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-func works(t testing.TB) oracle.Schema {
+func worksSchema(t testing.TB) oracle.Schema {
 	t.Helper()
 	for _, s := range oracle.Schemas {
 		if s.Name == "works" {
@@ -25,16 +25,16 @@ func works(t testing.TB) oracle.Schema {
 	return oracle.Schema{}
 }
 
-// every is all statements: thousands.
-func every() []string { return append(operatorStatements(2), literalSpellings()...) }
+// allStatements returns all statements: thousands.
+func allStatements() []string { return append(operatorStatements(2), literalSpellings()...) }
 
-// The rewriter replaces names and leaves every other byte as it is, in every mode. Each statement is tried in one mode,
-// and in the nightly run in all.
-func TestTextIsUntouched(t *testing.T) {
+// The rewriter must replace names only, and leave every other byte as it is, in every mode. Each statement is tried in
+// one mode, and in the nightly run in all.
+func TestOnlyNamesAreReplaced(t *testing.T) {
 	tier.All(t)
-	s := works(t)
+	s := worksSchema(t)
 	m := instance.Compile(t, s.BehindProxy(t), instance.SignedViews)
-	all := every()
+	all := allStatements()
 	if len(all) < 5000 {
 		t.Errorf("%d statements", len(all))
 	}
@@ -42,31 +42,32 @@ func TestTextIsUntouched(t *testing.T) {
 		rewrite.AlwaysSignedMode}
 	for n, mode := range modes {
 		r := rewrite.New(m.Snapshot, m.Policy, mode)
-		answered, tried := 0, 0
+		answeredCount, triedCount := 0, 0
 		for i, sql := range all {
 			if !tier.IsPicked(i+n, len(modes)) {
 				continue
 			}
-			tried++
+			triedCount++
 			result, refused := r.Rewrite(sql, false)
 			if refused != nil {
 				continue
 			}
-			answered++
-			untouched(t, sql, result)
+			answeredCount++
+			checkOnlyNamesReplaced(t, sql, result)
 			if t.Failed() {
 				return
 			}
 		}
-		t.Logf("mode %d: %d of %d statements are answered", mode, answered, tried)
-		if answered*10 < tried*7 {
-			t.Errorf("mode %d: only %d of %d statements are answered", mode, answered, tried)
+		t.Logf("mode %d: %d of %d statements are answered", mode, answeredCount, triedCount)
+		if answeredCount*10 < triedCount*7 {
+			t.Errorf("mode %d: only %d of %d statements are answered", mode, answeredCount, triedCount)
 		}
 	}
 }
 
-// untouched compares the stretches that were copied, and asks that whole names only were replaced.
-func untouched(t *testing.T, sql string, result *rewrite.Result) {
+// checkOnlyNamesReplaced compares the parts of the statement that were copied. It fails the test unless what was not
+// copied is a whole name.
+func checkOnlyNamesReplaced(t *testing.T, sql string, result *rewrite.Result) {
 	t.Helper()
 	before, after := []rune(sql), []rune(result.Text)
 	copied := make([]bool, len(before))
@@ -77,7 +78,8 @@ func untouched(t *testing.T, sql string, result *rewrite.Result) {
 		}
 		if from := result.Position(i+1) - 1; j > i {
 			for k := i; k <= j; k++ {
-				// The last character of an insertion stands before what is copied, the first one behind it.
+				// The last character of an insertion is in front of copied text, and its first character behind copied
+				// text.
 				inserted := k == i || k == j && result.Position(k+2) == result.Position(k+1)
 				if at := from + k - i; at < len(before) && before[at] == after[k] {
 					copied[at] = true
@@ -113,21 +115,21 @@ func untouched(t *testing.T, sql string, result *rewrite.Result) {
 	}
 }
 
-// Each is answered as the filtered copy answers it, or refused.
+// An agent sends these statements. Each must be answered as a filtered copy answers it, or be refused.
 func TestShapesAnswerAsTheFilteredCopy(t *testing.T) {
-	s := works(t)
-	truth := oracle.ReferenceAnswers(t, s)
+	s := worksSchema(t)
+	referenceAnswer := oracle.ReferenceAnswers(t, s)
 	proxies := map[string]*instance.Proxy{}
 	for _, mode := range instance.Modes(instance.Both, instance.SignedViews) {
 		proxy := instance.Start(t, mode, s.BehindProxy(t), s.Attributes)
 		proxies[mode.Name] = proxy
 		agent := proxy.Agent(t, "agent", s.Name)
 		answered, refused, failed, sensitive := 0, 0, 0, 0
-		for i, sql := range every() {
+		for i, sql := range allStatements() {
 			if !tier.IsPicked(i, 12) {
 				continue
 			}
-			want, tells := truth(sql)
+			want, dependsOnHidden := referenceAnswer(sql)
 			got := instance.AskCopy(agent, sql)
 			switch {
 			case agent.IsClosed():
@@ -140,7 +142,7 @@ func TestShapesAnswerAsTheFilteredCopy(t *testing.T) {
 				t.Errorf("%s: %s\nagent:\n%s\nfiltered copy:\n%s", mode.Name, sql, instance.Truncate(got.SortedString()), instance.Truncate(want.SortedString()))
 			default:
 				answered++
-				if tells {
+				if dependsOnHidden {
 					sensitive++
 				}
 			}

@@ -11,14 +11,15 @@ import (
 	"testing"
 )
 
-// elsewhere are the functions by which a test would do something else at another time, and what is called instead.
-var elsewhere = map[string]map[string]string{
-	"math/rand/v2":       unseeded,
+// forbiddenCalls are the functions that would make a test depend on time or chance, by package, with what to call
+// instead.
+var forbiddenCalls = map[string]map[string]string{
+	"math/rand/v2":       unseededCalls,
 	"pgregory.net/rapid": {"Check": "property.Check", "MakeCheck": "property.Check"},
 	"testing":            {"Short": "tier.Quick"},
 }
 
-var unseeded = func() map[string]string {
+var unseededCalls = func() map[string]string {
 	instead := map[string]string{}
 	for name := range strings.FieldsSeq(
 		"N Int IntN Int32 Int32N Int64 Int64N Uint UintN Uint32 Uint32N Uint64 Uint64N Float32 Float64 NormFloat64 ExpFloat64 Perm Shuffle") {
@@ -27,8 +28,8 @@ var unseeded = func() map[string]string {
 	return instead
 }()
 
-// No test draws from a source without a seed, runs a property by itself, or asks for the kind of run in another way.
-func TestNothingElseDecides(t *testing.T) {
+// No test may draw from a source without a seed, call rapid directly, or find out by itself which kind of run it is in.
+func TestTestsAreDeterministic(t *testing.T) {
 	files := 0
 	err := filepath.WalkDir("../..", func(file string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -38,8 +39,8 @@ func TestNothingElseDecides(t *testing.T) {
 			return fs.SkipDir
 		}
 		slash := filepath.ToSlash(strings.TrimPrefix(file, "../../"))
-		own := strings.HasPrefix(slash, "test/tier/") || strings.HasPrefix(slash, "test/property/")
-		if d.IsDir() || own || !strings.HasSuffix(slash, "_test.go") && !(strings.HasPrefix(slash, "test/") && strings.HasSuffix(slash, ".go")) {
+		isOwn := strings.HasPrefix(slash, "test/tier/") || strings.HasPrefix(slash, "test/property/")
+		if d.IsDir() || isOwn || !strings.HasSuffix(slash, "_test.go") && !(strings.HasPrefix(slash, "test/") && strings.HasSuffix(slash, ".go")) {
 			return nil
 		}
 		files++
@@ -61,7 +62,7 @@ func TestNothingElseDecides(t *testing.T) {
 			if spec.Name != nil {
 				name = spec.Name.Name
 			}
-			if calls := elsewhere[path]; calls != nil {
+			if calls := forbiddenCalls[path]; calls != nil {
 				forbidden[name] = calls
 			}
 		}
@@ -70,11 +71,11 @@ func TestNothingElseDecides(t *testing.T) {
 			if !ok {
 				return true
 			}
-			if of, name, ok := selected(call); ok {
-				if instead := forbidden[of][name]; instead != "" {
-					t.Errorf("%s: %s.%s: call %s", set.Position(n.Pos()), of, name, instead)
+			if pkg, name, ok := selectedName(call); ok {
+				if instead := forbidden[pkg][name]; instead != "" {
+					t.Errorf("%s: %s.%s: call %s", set.Position(n.Pos()), pkg, name, instead)
 				}
-				if of == "rand" && (name == "NewPCG" || name == "NewChaCha8") && fromClock(call) {
+				if pkg == "rand" && (name == "NewPCG" || name == "NewChaCha8") && readsClock(call) {
 					t.Errorf("%s: the clock is the seed", set.Position(n.Pos()))
 				}
 			}
@@ -90,7 +91,7 @@ func TestNothingElseDecides(t *testing.T) {
 	}
 }
 
-func selected(call *ast.CallExpr) (of, name string, ok bool) {
+func selectedName(call *ast.CallExpr) (pkg, name string, ok bool) {
 	s, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok {
 		return "", "", false
@@ -102,7 +103,7 @@ func selected(call *ast.CallExpr) (of, name string, ok bool) {
 	return x.Name, s.Sel.Name, true
 }
 
-func fromClock(n ast.Node) (found bool) {
+func readsClock(n ast.Node) (found bool) {
 	ast.Inspect(n, func(n ast.Node) bool {
 		if s, ok := n.(*ast.SelectorExpr); ok && slices.Contains([]string{"Now", "UnixNano", "Unix", "UnixMilli"}, s.Sel.Name) {
 			found = true

@@ -5,20 +5,20 @@ import (
 	"testing"
 )
 
-// as runs f in the run of that name.
-func as(t *testing.T, run string, f func()) {
+// inRun calls f as if in the run with that name.
+func inRun(t *testing.T, run string, f func()) {
 	t.Helper()
-	before := testing.Short()
+	wasShort := testing.Short()
 	t.Setenv("PGCONSENT_NIGHTLY", map[string]string{"nightly": "1"}[run])
 	if err := flag.Set("test.short", map[bool]string{true: "true", false: "false"}[run == "quick"]); err != nil {
 		t.Fatal(err)
 	}
-	defer flag.Set("test.short", map[bool]string{true: "true", false: "false"}[before])
+	defer flag.Set("test.short", map[bool]string{true: "true", false: "false"}[wasShort])
 	f()
 }
 
-// ran says whether a test that begins with that call goes on.
-func ran(t *testing.T, begin func(testing.TB)) (on bool) {
+// goesOn tells whether a test that begins with that call is not skipped.
+func goesOn(t *testing.T, begin func(testing.TB)) (on bool) {
 	t.Helper()
 	t.Run("probe", func(t *testing.T) {
 		begin(t)
@@ -34,28 +34,28 @@ func TestRuns(t *testing.T) {
 		run          string
 		all, nightly bool
 		count        int
-		turns        []int // the cases that run, of 24 with one in three
+		picked       []int // the cases that run, of 24 cases with one in three
 	}{
 		{"quick", false, false, 1, []int{0, 6, 12, 18}},
 		{"all", true, false, 2, []int{0, 3, 6, 9, 12, 15, 18, 21}},
 		{"nightly", true, true, 3, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23}},
 	} {
-		as(t, c.run, func() {
-			if got := ran(t, All); got != c.all {
+		inRun(t, c.run, func() {
+			if got := goesOn(t, All); got != c.all {
 				t.Errorf("%s: All goes on: %t", c.run, got)
 			}
-			if got := ran(t, Nightly); got != c.nightly {
+			if got := goesOn(t, Nightly); got != c.nightly {
 				t.Errorf("%s: Nightly goes on: %t", c.run, got)
 			}
 			if got := Count(1, 2, 3); got != c.count {
 				t.Errorf("%s: %d cases", c.run, got)
 			}
-			turns := map[int]bool{}
-			for _, i := range c.turns {
-				turns[i] = true
+			picked := map[int]bool{}
+			for _, i := range c.picked {
+				picked[i] = true
 			}
 			for i := range 24 {
-				if IsPicked(i, 3) != turns[i] {
+				if IsPicked(i, 3) != picked[i] {
 					t.Errorf("%s: case %d runs: %t", c.run, i, IsPicked(i, 3))
 				}
 			}
@@ -72,7 +72,7 @@ func TestVariables(t *testing.T) {
 	t.Setenv("PGCONSENT_CASES", "77")
 	t.Setenv("PGCONSENT_SEED", "18446744073709551615")
 	for _, run := range []string{"quick", "all", "nightly"} {
-		as(t, run, func() {
+		inRun(t, run, func() {
 			if Count(1, 2, 3) != 77 || Seed() != 1<<64-1 {
 				t.Errorf("%s: seed %d, %d cases", run, Seed(), Count(1, 2, 3))
 			}

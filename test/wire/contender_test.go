@@ -22,35 +22,35 @@ import (
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
-// contender is one way to the database.
+// contender is one way to reach the database that the measurement compares: directly, by PgBouncer, or by pgconsent.
 type contender struct {
 	name  string
 	dsn   string
-	pid   int  // the process between client and server; 0: none
-	agent bool // the policy adds the rule, so it is not in the text
+	pid   int  // the process between client and server, whose CPU time is measured; 0: there is none
+	agent bool // the policy adds the rule to the statement, so its text does not have it
 }
 
-// password is the superuser's: pgconsent serves no database that lets an owner in without one.
+// password is the superuser's password: pgconsent refuses a database whose owner needs none.
 const password = "measured"
 
 // The contenders' names.
 const (
-	direct   = "none"
-	bouncer  = "PgBouncer, session"
-	bouncerT = "PgBouncer, transaction"
-	owner    = "pgconsent, owner"
-	agent    = "pgconsent, agent"
-	agentT   = "pgconsent, agent, transaction"
+	direct             = "none"
+	bouncer            = "PgBouncer, session"
+	bouncerTransaction = "PgBouncer, transaction"
+	owner              = "pgconsent, owner"
+	agent              = "pgconsent, agent"
+	agentTransaction   = "pgconsent, agent, transaction"
 )
 
-// ways are the contenders that measurements compare.
-type ways struct {
-	all    []contender // the agent with buffered records
-	audits []contender // the agent with records of each mode, named by the mode
+// contenderSets are the contenders that are compared with one another.
+type contenderSets struct {
+	all    []contender // all contenders; the audit of the agents' is buffered
+	audits []contender // an agent's login with each mode of the audit, named after the mode
 }
 
-// contenders starts what is compared. Everything between reaches the server by its unix socket.
-func contenders(t *testing.T, cluster *pgcluster.Cluster) ways {
+// startContenders starts the processes to compare. PgBouncer and pgconsent reach the server by its Unix socket.
+func startContenders(t *testing.T, cluster *pgcluster.Cluster) contenderSets {
 	t.Helper()
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "pgconsent")
@@ -58,35 +58,35 @@ func contenders(t *testing.T, cluster *pgcluster.Cluster) ways {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
 	folder := filepath.Join(dir, "demo")
-	access := demo(t, binary, folder, cluster)
-	login := parse(t, access.Owner)
-	there := login.Copy()
-	there.Database = "pgconsent_demo_" + login.Database // the demo's name for it on an existing server
-	var w ways
-	w.all = []contender{{name: direct, dsn: socketAddress(there, cluster)}}
-	for name, mode := range map[string]string{bouncer: "session", bouncerT: "transaction"} {
-		if c, ok := pgbouncer(t, name, mode, there, cluster); ok {
-			w.all = append(w.all, c)
+	access := loadDemo(t, binary, folder, cluster)
+	login := parseDSN(t, access.Owner)
+	database := login.Copy()
+	database.Database = "pgconsent_demo_" + login.Database // the name that the demo gives its database on an existing server
+	var sets contenderSets
+	sets.all = []contender{{name: direct, dsn: socketDSN(database, cluster)}}
+	for name, poolMode := range map[string]string{bouncer: "session", bouncerTransaction: "transaction"} {
+		if c, ok := pgbouncer(t, name, poolMode, database, cluster); ok {
+			sets.all = append(sets.all, c)
 		}
 	}
-	slices.SortStableFunc(w.all[1:], func(a, b contender) int { return strings.Compare(a.name, b.name) })
-	chat := parse(t, access.Agents["chat"])
-	for _, mode := range []string{"off", "buffered", "strict"} {
-		port, pid := serve(t, binary, folder, cluster.SocketDir, mode)
-		c := contender{name: "audit " + mode, dsn: address(chat, "127.0.0.1", port), pid: pid, agent: true}
-		w.audits = append(w.audits, c)
-		if mode == "buffered" {
+	slices.SortStableFunc(sets.all[1:], func(a, b contender) int { return strings.Compare(a.name, b.name) })
+	chat := parseDSN(t, access.Agents["chat"])
+	for _, poolMode := range []string{"off", "buffered", "strict"} {
+		port, pid := serve(t, binary, folder, cluster.SocketDir, poolMode)
+		c := contender{name: "audit " + poolMode, dsn: tcpDSN(chat, "127.0.0.1", port), pid: pid, agent: true}
+		sets.audits = append(sets.audits, c)
+		if poolMode == "buffered" {
 			c.name = agent
-			w.all = append(w.all, contender{name: owner, dsn: address(login, "127.0.0.1", port), pid: pid}, c)
+			sets.all = append(sets.all, contender{name: owner, dsn: tcpDSN(login, "127.0.0.1", port), pid: pid}, c)
 		}
 	}
-	port, pid := serve(t, binary, folder, cluster.SocketDir, "buffered", pooling)
-	w.all = append(w.all, contender{name: agentT, dsn: address(chat, "127.0.0.1", port), pid: pid, agent: true})
-	return w
+	port, pid := serve(t, binary, folder, cluster.SocketDir, "buffered", poolConfig)
+	sets.all = append(sets.all, contender{name: agentTransaction, dsn: tcpDSN(chat, "127.0.0.1", port), pid: pid, agent: true})
+	return sets
 }
 
-// named is the contender of a name; false: it is not there.
-func named(all []contender, name string) (contender, bool) {
+// contenderNamed returns the contender with this name; false: it was not started.
+func contenderNamed(all []contender, name string) (contender, bool) {
 	i := slices.IndexFunc(all, func(c contender) bool { return c.name == name })
 	if i < 0 {
 		return contender{}, false
@@ -94,11 +94,11 @@ func named(all []contender, name string) (contender, bool) {
 	return all[i], true
 }
 
-// postgres is a server of the measurement's own. It flushes nothing: disks are not what is measured.
-func postgres(t *testing.T) *pgcluster.Cluster {
+// startPostgres starts a PostgreSQL server for the measurement. It does not sync to disk, since disks are not measured.
+func startPostgres(t *testing.T) *pgcluster.Cluster {
 	t.Helper()
 	dir := t.TempDir()
-	open(t, dir)
+	makeReadable(t, dir)
 	cluster, err := pgcluster.Start(t.Context(),
 		pgcluster.Config{Dir: filepath.Join(dir, "postgres"), Password: password, ListensOnTCP: true, NoSync: true,
 			Settings: map[string]string{"max_connections": "3500"}})
@@ -118,11 +118,12 @@ type access struct {
 	Agents map[string]string `json:"agents"`
 }
 
-// demo loads the world and ends.
-func demo(t *testing.T, binary, folder string, cluster *pgcluster.Cluster) access {
+// loadDemo loads the demo's world into the server, and returns the connection strings. The demo's process has ended
+// then.
+func loadDemo(t *testing.T, binary, folder string, cluster *pgcluster.Cluster) access {
 	t.Helper()
 	super := fmt.Sprintf("postgres://%s:%s@/postgres?host=%s&port=%d", cluster.Superuser, password, url.QueryEscape(cluster.SocketDir), cluster.Port)
-	cmd := exec.Command(binary, "demo", "--postgres", super, "--dir", folder, "--listen", free(t), "--http", free(t), "--json")
+	cmd := exec.Command(binary, "demo", "--postgres", super, "--dir", folder, "--listen", freeAddress(t), "--http", freeAddress(t), "--json")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -143,18 +144,18 @@ func demo(t *testing.T, binary, folder string, cluster *pgcluster.Cluster) acces
 // poolSize is how many connections to the server the sessions of a pool share.
 const poolSize = 20
 
-// pooling is the configuration of a database whose agents share connections.
-var pooling = fmt.Sprintf("    pool: { mode: transaction, size: %d }", poolSize)
+// poolConfig is the configuration of a database whose agents share connections.
+var poolConfig = fmt.Sprintf("    pool: { mode: transaction, size: %d }", poolSize)
 
-// serve starts a server of the demo's configuration with its own address, upstream, records and lines about the
-// database.
-func serve(t *testing.T, binary, folder, upstream, audit string, ofDatabase ...string) (port, pid int) {
+// serve starts pgconsent with the demo's configuration, but with its own address, audit mode and upstream. It adds the
+// given lines to the database's section.
+func serve(t *testing.T, binary, folder, upstream, audit string, databaseLines ...string) (port, pid int) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(folder, "pgconsent.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	listen := free(t)
+	listen := freeAddress(t)
 	_, p, _ := net.SplitHostPort(listen)
 	var lines []string
 	section := ""
@@ -171,7 +172,7 @@ func serve(t *testing.T, binary, folder, upstream, audit string, ofDatabase ...s
 		case section == "upstream" && strings.HasPrefix(line, "  host:"):
 			line = "  host: " + upstream
 		case section == "databases" && strings.HasPrefix(line, "    policy:"):
-			lines = append(lines, ofDatabase...)
+			lines = append(lines, databaseLines...)
 		}
 		lines = append(lines, line)
 	}
@@ -182,12 +183,12 @@ func serve(t *testing.T, binary, folder, upstream, audit string, ofDatabase ...s
 		t.Fatal(err)
 	}
 	run(t, binary, "serve", "--config", file)
-	pid = reachable(t, listen)
+	pid = waitForListener(t, listen)
 	port, _ = strconv.Atoi(p)
 	return port, pid
 }
 
-// pgbouncer starts one in a pool mode. It is left out where it is not installed.
+// pgbouncer starts PgBouncer in a pool mode. It returns false if PgBouncer is not installed.
 func pgbouncer(t *testing.T, name, mode string, owner *pgconn.Config, cluster *pgcluster.Cluster) (contender, bool) {
 	t.Helper()
 	path, err := exec.LookPath("pgbouncer")
@@ -202,7 +203,7 @@ func pgbouncer(t *testing.T, name, mode string, owner *pgconn.Config, cluster *p
 		size = poolSize
 	}
 	dir := t.TempDir()
-	listen := free(t)
+	listen := freeAddress(t)
 	host, port, _ := net.SplitHostPort(listen)
 	users := filepath.Join(dir, "users.txt")
 	config := filepath.Join(dir, "pgbouncer.ini")
@@ -218,17 +219,17 @@ func pgbouncer(t *testing.T, name, mode string, owner *pgconn.Config, cluster *p
 	}
 	arguments := []string{path, config}
 	if os.Geteuid() == 0 { // PgBouncer refuses to run as root
-		open(t, dir)
-		open(t, cluster.SocketDir)
+		makeReadable(t, dir)
+		makeReadable(t, cluster.SocketDir)
 		arguments = []string{"setpriv", "--reuid=nobody", "--clear-groups", path, config}
 	}
 	run(t, arguments[0], arguments[1:]...)
 	n, _ := strconv.Atoi(port)
-	return contender{name: name, dsn: address(owner, host, n), pid: reachable(t, listen)}, true
+	return contender{name: name, dsn: tcpDSN(owner, host, n), pid: waitForListener(t, listen)}, true
 }
 
-// open lets others into a folder of the test's.
-func open(t *testing.T, dir string) {
+// makeReadable lets other users of the machine into a folder of the test.
+func makeReadable(t *testing.T, dir string) {
 	t.Helper()
 	for d := dir; strings.HasPrefix(d, os.TempDir()) && d != os.TempDir(); d = filepath.Dir(d) {
 		if err := os.Chmod(d, 0o755); err != nil {
@@ -242,7 +243,7 @@ func executable(path string) bool {
 	return err == nil && i.Mode()&0o111 != 0
 }
 
-// run starts a process that ends with the test.
+// run starts a process that is ended with the test.
 func run(t *testing.T, name string, arguments ...string) {
 	t.Helper()
 	cmd := exec.Command(name, arguments...)
@@ -262,20 +263,20 @@ func run(t *testing.T, name string, arguments ...string) {
 		}
 		_ = log.Close()
 	})
-	started = cmd.Process.Pid
+	startedPID = cmd.Process.Pid
 }
 
-// started is the process that run has started last: setpriv becomes what it runs.
-var started int
+// startedPID is the process that run has started last. If that is setpriv, it becomes the program that it starts.
+var startedPID int
 
-// reachable waits until somebody listens, and returns who was started last.
-func reachable(t *testing.T, address string) int {
+// waitForListener waits until something listens at the address, and returns the process that was started last.
+func waitForListener(t *testing.T, address string) int {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		c, err := net.Dial("tcp", address)
 		if err == nil {
 			_ = c.Close()
-			return started
+			return startedPID
 		}
 		if time.Now().After(end) {
 			t.Fatal(err)
@@ -283,7 +284,7 @@ func reachable(t *testing.T, address string) int {
 	}
 }
 
-func free(t *testing.T) string {
+func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -293,7 +294,7 @@ func free(t *testing.T) string {
 	return l.Addr().String()
 }
 
-func parse(t *testing.T, dsn string) *pgconn.Config {
+func parseDSN(t *testing.T, dsn string) *pgconn.Config {
 	t.Helper()
 	c, err := pgconn.ParseConfig(dsn)
 	if err != nil {
@@ -302,20 +303,20 @@ func parse(t *testing.T, dsn string) *pgconn.Config {
 	return c
 }
 
-func address(c *pgconn.Config, host string, port int) string {
+func tcpDSN(c *pgconn.Config, host string, port int) string {
 	u := url.URL{Scheme: "postgres", User: url.UserPassword(c.User, c.Password),
 		Host: net.JoinHostPort(host, strconv.Itoa(port)), Path: c.Database, RawQuery: "sslmode=disable"}
 	return u.String()
 }
 
-// socketAddress is the server's own address.
-func socketAddress(c *pgconn.Config, cluster *pgcluster.Cluster) string {
+// socketDSN returns the DSN of the server's Unix socket.
+func socketDSN(c *pgconn.Config, cluster *pgcluster.Cluster) string {
 	u := url.URL{Scheme: "postgres", User: url.UserPassword(c.User, c.Password), Path: "/" + c.Database,
 		RawQuery: url.Values{"host": {cluster.SocketDir}, "port": {strconv.Itoa(cluster.Port)}, "sslmode": {"disable"}}.Encode()}
 	return u.String()
 }
 
-// connect is a connection of a contender.
+// connect opens a connection to a contender.
 func connect(t *testing.T, c contender) *pgconn.PgConn {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -327,5 +328,5 @@ func connect(t *testing.T, c contender) *pgconn.PgConn {
 	return conn
 }
 
-// onLinux tells whether /proc is there.
-func onLinux() bool { return runtime.GOOS == "linux" }
+// hasProc tells whether /proc exists.
+func hasProc() bool { return runtime.GOOS == "linux" }

@@ -9,71 +9,72 @@ import (
 	"testing"
 )
 
-// hertz is the unit of CPU times in /proc (USER_HZ), 100 on every architecture that Go knows.
+// hertz is the unit of CPU times in /proc (USER_HZ), which is 100 on every architecture that Go supports.
 const hertz = 100
 
-// process is what /proc says of one.
-type process struct {
-	parent   int
-	own      float64 // CPU seconds of all of its threads
-	children float64 // CPU seconds of its children that have ended
+// processTimes has what /proc says about a process.
+type processTimes struct {
+	parent       int
+	ownSeconds   float64 // CPU seconds of all of its threads
+	childSeconds float64 // CPU seconds of its children that have ended
 }
 
-// look reads the times of a process; false: it is gone. See proc(5).
-func look(pid int) (process, bool) {
+// readProcessTimes reads the times of a process; false: it has ended. See proc(5).
+func readProcessTimes(pid int) (processTimes, bool) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return process{}, false
+		return processTimes{}, false
 	}
 	_, after, _ := strings.Cut(string(b), ") ")
 	fields := strings.Fields(after)
 	if len(fields) < 15 {
-		return process{}, false
+		return processTimes{}, false
 	}
 	seconds := func(i int) float64 {
 		n, _ := strconv.ParseFloat(fields[i], 64)
 		return n / hertz
 	}
 	parent, _ := strconv.Atoi(fields[1])
-	return process{parent, seconds(11) + seconds(12), seconds(13) + seconds(14)}, true
+	return processTimes{parent, seconds(11) + seconds(12), seconds(13) + seconds(14)}, true
 }
 
-// cpu is the CPU time of a process in seconds, its threads together; 0 stands for no process.
+// cpu returns the CPU time of a process with all its threads, in seconds. For pid 0, which means no process, it returns
+// 0.
 func cpu(t *testing.T, pid int) float64 {
 	t.Helper()
 	if pid == 0 {
 		return 0
 	}
-	p, ok := look(pid)
+	p, ok := readProcessTimes(pid)
 	if !ok {
 		t.Fatalf("process %d is gone", pid)
 	}
-	return p.own
+	return p.ownSeconds
 }
 
-// serverCPU is the CPU time of a PostgreSQL server and of all processes it has had.
+// serverCPU returns the CPU time of a PostgreSQL server with all processes that it has had.
 func serverCPU(t *testing.T, postmaster int) float64 {
 	t.Helper()
-	p, ok := look(postmaster)
+	p, ok := readProcessTimes(postmaster)
 	if !ok {
 		t.Fatal("the server is gone")
 	}
-	sum := p.own + p.children
+	sum := p.ownSeconds + p.childSeconds
 	entries, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
 		pid, _ := strconv.Atoi(filepath.Base(e))
-		if child, ok := look(pid); ok && child.parent == postmaster {
-			sum += child.own
+		if child, ok := readProcessTimes(pid); ok && child.parent == postmaster {
+			sum += child.ownSeconds
 		}
 	}
 	return sum
 }
 
-// resident is the memory of a process, in bytes.
-func resident(t *testing.T, pid int) float64 {
+// residentMemory returns the memory of a process, in bytes.
+func residentMemory(t *testing.T, pid int) float64 {
 	t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	if err != nil {

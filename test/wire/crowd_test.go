@@ -8,25 +8,25 @@ import (
 )
 
 const (
-	idleCrowd   = 10_000 // sessions that wait for nothing
-	idleBeside  = 9_000  // the same for PgBouncer: this process may have 20,000 descriptors
-	activeCrowd = 200    // clients that ask as fast as they can
+	idleCrowd          = 10_000 // idle sessions of pgconsent
+	idleCrowdOfBouncer = 9_000  // idle sessions of PgBouncer: this process may have 20,000 descriptors
+	activeCrowd        = 200    // clients that send statements without pauses
 )
 
-// crowd measures many clients of few connections to the server, beside a crowd that is idle.
+// crowd measures 200 active clients that share few connections to the server, while thousands of sessions are idle.
 func (m *measurement) crowd(all []contender) string {
 	t := m.t
 	t.Helper()
 	var pooled []contender
 	for _, c := range all {
-		if c.name == bouncerT || c.name == agentT {
+		if c.name == bouncerTransaction || c.name == agentTransaction {
 			pooled = append(pooled, c)
 		}
 	}
 	for _, c := range pooled {
 		idle := idleCrowd
-		if c.name == bouncerT {
-			idle = idleBeside
+		if c.name == bouncerTransaction {
+			idle = idleCrowdOfBouncer
 		}
 		fmt.Printf("wire: %d idle sessions of %s\n", idle, c.name)
 		for range idle {
@@ -53,6 +53,6 @@ func (rounds roundsByName) crowdLine(p protocol, c contender) string {
 	if len(rounds[c.name]) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("| %s | %s | %.0f | %s | %.0f | %.0f | %.0f |\n", p.name, c.name, rounds.median(c, tps), rounds.ratio(c, bouncerT),
+	return fmt.Sprintf("| %s | %s | %.0f | %s | %.0f | %.0f | %.0f |\n", p.name, c.name, rounds.median(c, tps), rounds.ratio(c, bouncerTransaction),
 		rounds.median(c, func(u roundResult) float64 { return u.between })*1e6, rounds.median(c, p50), rounds.median(c, p99))
 }

@@ -1,8 +1,8 @@
-// Package wire measures what the proxy costs beside PgBouncer and beside no proxy at all. It measures transactions per
-// second, latencies, and for one transaction the CPU time of server, process between and client. It also measures the
-// memory of idle sessions, and the throughput of streams.
+// Package wire measures what the proxy costs, compared with PgBouncer and with a direct connection. It measures
+// transactions per second and latencies. For one transaction it measures the CPU time of the server, of the process
+// between, and of the client. It also measures the memory of idle sessions, and the throughput of large results.
 //
-// Figures of one machine say little. So ratios are formed within one round, in which each contender runs once, and
-// printed is the median of the rounds with its quartiles. Run it by make bench-wire, which writes its part of
+// Absolute figures of one machine say little. So ratios are formed within one round, in which each contender runs once.
+// The report has the median of the rounds with its quartiles. Run it by make bench-wire, which writes its part of
 // docs/explanation/performance.md.
 package wire

@@ -9,10 +9,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// idleSessions is how many sessions wait for nothing.
+// idleSessions is the number of sessions that are opened and do nothing.
 const idleSessions = 1000
 
-// idle measures the memory that the processes between need for a session that does nothing.
+// idle measures the memory that PgBouncer and pgconsent need for a session that does nothing.
 func idle(t *testing.T, all []contender) string {
 	t.Helper()
 	out := "| between | KiB for an idle session |\n|---|---:|\n"
@@ -21,32 +21,32 @@ func idle(t *testing.T, all []contender) string {
 			continue
 		}
 		fmt.Printf("wire: %d idle sessions of %s\n", idleSessions, c.name)
-		before := settled(t, c.pid)
-		var open []*pgconn.PgConn
+		before := settledMemory(t, c.pid)
+		var connections []*pgconn.PgConn
 		for range idleSessions {
 			conn := connect(t, c)
 			if _, err := conn.Exec(t.Context(), "SELECT 1").ReadAll(); err != nil {
 				t.Fatalf("%s: %v", c.name, err)
 			}
-			open = append(open, conn)
+			connections = append(connections, conn)
 		}
-		after := settled(t, c.pid)
-		for _, conn := range open {
+		after := settledMemory(t, c.pid)
+		for _, conn := range connections {
 			_ = conn.Close(context.Background())
 		}
 		out += fmt.Sprintf("| %s | %.1f |\n", c.name, (after-before)/idleSessions/1024)
-		time.Sleep(2 * time.Second) // the server ends their processes
+		time.Sleep(2 * time.Second) // the server ends the processes of these sessions
 	}
 	return out
 }
 
-// settled is the memory of a process once it does not get less any more.
-func settled(t *testing.T, pid int) float64 {
+// settledMemory returns the memory of a process once it has not shrunk for five seconds.
+func settledMemory(t *testing.T, pid int) float64 {
 	t.Helper()
-	least := resident(t, pid)
+	least := residentMemory(t, pid)
 	for unchanged := 0; unchanged < 5; unchanged++ {
 		time.Sleep(time.Second)
-		if now := resident(t, pid); now < least {
+		if now := residentMemory(t, pid); now < least {
 			least, unchanged = now, 0
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// write puts the tables between the marks of a file.
-func write(t *testing.T, file, version, tables string) {
+// writeTables replaces the text between two marks in a file by the tables.
+func writeTables(t *testing.T, file, version, tables string) {
 	t.Helper()
 	const begin, end = "<!-- tables: written by make bench-wire -->\n", "<!-- end of tables -->"
 	b, err := os.ReadFile(file)

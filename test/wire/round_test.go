@@ -17,14 +17,14 @@ import (
 // roundSeconds is how long a round lasts, in seconds.
 const roundSeconds = 2
 
-// roundResult is what one contender did in one round. Times of CPU are seconds for a transaction, latencies
+// roundResult has what one contender did in one round. CPU times are seconds for one transaction, latencies are
 // microseconds.
 type roundResult struct{ server, between, client, tps, p50, p99 float64 }
 
-// spent is CPU time in seconds.
-type spent struct{ server, between, client float64 }
+// cpuTimes has CPU times in seconds.
+type cpuTimes struct{ server, between, client float64 }
 
-// runRound lets pgbench run as fast as it can. The time of the logins is measured before, and left out.
+// runRound runs pgbench without pauses. The CPU time of the logins is measured before, and subtracted.
 func (m *measurement) runRound(c contender, p protocol, clients int) roundResult {
 	t := m.t
 	t.Helper()
@@ -33,7 +33,7 @@ func (m *measurement) runRound(c contender, p protocol, clients int) roundResult
 	seconds := roundSeconds + int(time.Since(began).Seconds()+0.9)
 	prefix := filepath.Join(t.TempDir(), "log")
 	all, out := m.pgbench(c, p, clients, "-T", strconv.Itoa(seconds), "--log", "--log-prefix="+prefix)
-	rate := reported.FindSubmatch(out)
+	rate := tpsPattern.FindSubmatch(out)
 	if rate == nil {
 		t.Fatalf("%s: %s", c.name, out)
 	}
@@ -41,15 +41,15 @@ func (m *measurement) runRound(c contender, p protocol, clients int) roundResult
 	times := latencies(t, prefix)
 	n := float64(len(times))
 	return roundResult{server: (all.server - logins.server) / n, between: (all.between - logins.between) / n, client: (all.client - logins.client) / n,
-		tps: tps, p50: at(times, 0.5), p99: at(times, 0.99)}
+		tps: tps, p50: quantile(times, 0.5), p99: quantile(times, 0.99)}
 }
 
-// pgbench runs it, and tells what CPU time everybody took.
-func (m *measurement) pgbench(c contender, p protocol, clients int, arguments ...string) (spent, []byte) {
+// pgbench runs pgbench, and returns the CPU times that server, process between and client took.
+func (m *measurement) pgbench(c contender, p protocol, clients int, arguments ...string) (cpuTimes, []byte) {
 	t := m.t
 	t.Helper()
 	var files []string
-	for _, file := range m.scripts[script{c.agent, p.texts}] {
+	for _, file := range m.scripts[script{c.agent, p.variation}] {
 		files = append(files, "-f", file)
 	}
 	server, between := serverCPU(t, m.cluster.PID()), cpu(t, c.pid)
@@ -59,14 +59,14 @@ func (m *measurement) pgbench(c contender, p protocol, clients int, arguments ..
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", c.name, err, out)
 	}
-	return spent{serverCPU(t, m.cluster.PID()) - server, cpu(t, c.pid) - between,
+	return cpuTimes{serverCPU(t, m.cluster.PID()) - server, cpu(t, c.pid) - between,
 		(cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()}, out
 }
 
-// reported is the rate in pgbench's report, without the time that the logins take.
-var reported = regexp.MustCompile(`(?m)^tps = ([0-9.]+) \(without initial connection time\)`)
+// tpsPattern matches the rate in pgbench's report, without the time of the logins.
+var tpsPattern = regexp.MustCompile(`(?m)^tps = ([0-9.]+) \(without initial connection time\)`)
 
-// latencies are those of all transactions, in microseconds: the third field of each line.
+// latencies returns the latencies of all transactions in microseconds, from the third field of each log line.
 func latencies(t *testing.T, prefix string) []float64 {
 	t.Helper()
 	files, err := filepath.Glob(prefix + ".*")
@@ -91,35 +91,37 @@ func latencies(t *testing.T, prefix string) []float64 {
 	return times
 }
 
-// roundsByName are the results of each contender, in the order of the rounds.
+// roundsByName has the results of each contender by its name, in the order of the rounds.
 type roundsByName map[string][]roundResult
 
-// ratio compares the transactions of a contender with those of another in the same round.
-func (rounds roundsByName) ratio(c contender, than string) string {
-	if len(rounds[than]) == 0 {
+// ratio divides the transactions per second of a contender by those of another in the same round.
+func (rounds roundsByName) ratio(c contender, other string) string {
+	if len(rounds[other]) == 0 {
 		return "–"
 	}
 	var r []float64
-	for i, mine := range rounds[c.name] {
-		r = append(r, mine.tps/rounds[than][i].tps)
+	for i, result := range rounds[c.name] {
+		r = append(r, result.tps/rounds[other][i].tps)
 	}
 	return quartiles(r)
 }
 
-// median is that of one figure of all rounds of a contender.
-func (rounds roundsByName) median(c contender, of func(roundResult) float64) float64 {
+// median returns the median of one figure over all rounds of a contender.
+func (rounds roundsByName) median(c contender, figure func(roundResult) float64) float64 {
 	var values []float64
-	for _, mine := range rounds[c.name] {
-		values = append(values, of(mine))
+	for _, result := range rounds[c.name] {
+		values = append(values, figure(result))
 	}
-	return at(values, 0.5)
+	return quantile(values, 0.5)
 }
 
 func (rounds roundsByName) line(p protocol, c contender) string {
 	if len(rounds[c.name]) == 0 {
 		return ""
 	}
-	us := func(of func(roundResult) float64) string { return fmt.Sprintf("%.0f", rounds.median(c, of)*1e6) }
+	us := func(figure func(roundResult) float64) string {
+		return fmt.Sprintf("%.0f", rounds.median(c, figure)*1e6)
+	}
 	between := "–"
 	if c.pid != 0 {
 		between = us(func(u roundResult) float64 { return u.between })
@@ -147,8 +149,8 @@ func tps(u roundResult) float64 { return u.tps }
 func p50(u roundResult) float64 { return u.p50 }
 func p99(u roundResult) float64 { return u.p99 }
 
-// at is a quantile.
-func at(values []float64, q float64) float64 {
+// quantile returns the q-quantile of the values.
+func quantile(values []float64, q float64) float64 {
 	s := slices.Sorted(slices.Values(values))
 	return s[min(int(q*float64(len(s))), len(s)-1)]
 }
@@ -157,5 +159,5 @@ func quartiles(values []float64) string {
 	if len(values) == 0 {
 		return "–"
 	}
-	return fmt.Sprintf("%.2f [%.2f–%.2f]", at(values, 0.5), at(values, 0.25), at(values, 0.75))
+	return fmt.Sprintf("%.2f [%.2f–%.2f]", quantile(values, 0.5), quantile(values, 0.25), quantile(values, 0.75))
 }

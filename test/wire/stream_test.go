@@ -21,12 +21,12 @@ func streamTable(t *testing.T, all []contender, rounds int) string {
 	return out
 }
 
-// streams are rows of so many bytes, 64 MiB of them, by COPY.
+// streams measures COPY of 64 MiB in rows of so many bytes.
 func streams(t *testing.T, all []contender, size, rounds int) []string {
 	t.Helper()
 	type streamRound struct{ rate, cpu float64 }
 	results := map[string][]streamRound{}
-	var owners []contender // an agent's COPY has other rows, so it is not compared
+	var owners []contender // an agent's COPY returns other rows, so it is not compared
 	for _, c := range all {
 		if !c.agent {
 			owners = append(owners, c)
@@ -48,10 +48,10 @@ func streams(t *testing.T, all []contender, size, rounds int) []string {
 	var lines []string
 	for _, c := range owners {
 		var rate, spent []float64
-		for i, mine := range results[c.name] {
-			rate = append(rate, mine.rate/results[direct][i].rate)
+		for i, result := range results[c.name] {
+			rate = append(rate, result.rate/results[direct][i].rate)
 			if b := results[bouncer]; c.pid != 0 && len(b) > 0 {
-				spent = append(spent, mine.cpu/b[i].cpu)
+				spent = append(spent, result.cpu/b[i].cpu)
 			}
 		}
 		lines = append(lines, fmt.Sprintf("| %s | %d bytes | %s | %s |\n", c.name, size, quartiles(rate), quartiles(spent)))

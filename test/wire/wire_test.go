@@ -12,77 +12,77 @@ import (
 	"github.com/pgconsent/pgconsent/internal/dev/pgcluster"
 )
 
-// TestWire is a measurement: WIRE_ROUNDS says how many rounds, WIRE_OUT where the tables go.
+// TestWire is a measurement. WIRE_ROUNDS is the number of rounds, WIRE_OUT the file for the tables.
 func TestWire(t *testing.T) {
 	rounds, _ := strconv.Atoi(os.Getenv("WIRE_ROUNDS"))
 	if rounds == 0 {
 		t.Skip("a measurement: make bench-wire")
 	}
-	if !onLinux() {
+	if !hasProc() {
 		t.Skip("CPU time of other processes is read from /proc")
 	}
-	cluster := postgres(t)
-	w := contenders(t, cluster)
-	m := measurement{t: t, cluster: cluster, rounds: rounds, scripts: scripts(t, w.all)}
+	cluster := startPostgres(t)
+	sets := startContenders(t, cluster)
+	m := measurement{t: t, cluster: cluster, rounds: rounds, scripts: scripts(t, sets.all)}
 	var out strings.Builder
 	for _, part := range []struct {
 		name    string
 		measure func() string
 	}{
-		{"eight", func() string { return m.eight(w.all) }},
-		{"clients", func() string { return m.fewerAndMore(w.all) }},
-		{"audit", func() string { return m.records(w.audits) }},
-		{"idle", func() string { return idle(t, w.all) }},
-		{"crowd", func() string { return m.crowd(w.all) }},
-		{"streams", func() string { return streamTable(t, w.all, rounds) }},
+		{"eight", func() string { return m.eight(sets.all) }},
+		{"clients", func() string { return m.fewerAndMore(sets.all) }},
+		{"audit", func() string { return m.records(sets.audits) }},
+		{"idle", func() string { return idle(t, sets.all) }},
+		{"crowd", func() string { return m.crowd(sets.all) }},
+		{"streams", func() string { return streamTable(t, sets.all, rounds) }},
 	} {
-		if wanted(part.name) {
+		if isWanted(part.name) {
 			table := part.measure()
 			fmt.Print(table)
 			out.WriteString(table + "\n")
 		}
 	}
 	if file := os.Getenv("WIRE_OUT"); file != "" {
-		write(t, file, cluster.Binaries.Version, out.String())
+		writeTables(t, file, cluster.Binaries.Version, out.String())
 	}
 }
 
-// wanted tells whether a part is to be measured: WIRE_PARTS names some; empty: all.
-func wanted(part string) bool {
+// isWanted tells whether a part is to be measured. WIRE_PARTS names the parts; if it is empty, all are measured.
+func isWanted(part string) bool {
 	parts := os.Getenv("WIRE_PARTS")
 	return parts == "" || strings.Contains(parts, part)
 }
 
-// measurement is of transactions that look up one row by its key.
+// measurement measures transactions that look up one row by its key.
 type measurement struct {
 	t       *testing.T
 	cluster *pgcluster.Cluster
 	rounds  int
-	scripts map[script][]string // files for pgbench, which takes one of them each time
+	scripts map[script][]string // pgbench's script files; each transaction runs one of them
 }
 
-// script is what pgbench sends.
+// script says which kind of pgbench script is meant.
 type script struct {
-	agent bool // the texts have no rule, since the policy adds it
-	texts texts
+	agent     bool // the policy adds the rule, so the statement does not have it
+	variation textVariation
 }
 
-// texts says how the texts of a client differ.
-type texts int
+// textVariation says how the statements of a client differ from one another.
+type textVariation int
 
 const (
-	equalTexts    texts = iota
-	otherMemories       // the texts differ in the id in the condition
-	otherNumbers        // the texts differ in a number compared with another number
+	equalTexts    textVariation = iota
+	otherMemories               // the statements differ in the id in the condition
+	otherNumbers                // the statements differ in a number that is compared with another number
 )
 
-// protocol is a way to send a statement.
+// protocol is a form in which pgbench sends a statement.
 type protocol struct {
 	name, mode string
-	texts      texts
+	variation  textVariation
 }
 
-// protocols are those that clients use. pgbench calls the modes so.
+// protocols are the forms that are measured. The modes are pgbench's names for them.
 var protocols = []protocol{
 	{"simple, equal texts", "simple", equalTexts},
 	{"simple, other memories", "simple", otherMemories},
@@ -91,18 +91,18 @@ var protocols = []protocol{
 	{"prepared", "prepared", equalTexts},
 }
 
-// byHand is the rule of the world's policy for memories as an application writes it.
+// byHand is the policy's rule for memories, as an application would write it into its statements.
 const byHand = " AND m.user_id = '%s' AND NOT EXISTS (SELECT 1 FROM memory_participants x LEFT JOIN people p " +
 	"ON p.id = x.person_id WHERE x.memory_id = m.id AND p.consent_status IS DISTINCT FROM 'granted')"
 
-// memories is how many memories are looked for in turn.
+// memories is the number of different memories that are looked up.
 const memories = 100
 
-// scripts writes the statements: the look-up of a memory that the agent sees, with participants.
+// scripts writes pgbench's script files: look-ups of memories with participants that the agent may see.
 func scripts(t *testing.T, all []contender) map[script][]string {
 	t.Helper()
-	seer, _ := named(all, agent)
-	conn := connect(t, seer)
+	agentContender, _ := contenderNamed(all, agent)
+	conn := connect(t, agentContender)
 	defer func() { _ = conn.Close(context.Background()) }()
 	res := conn.ExecParams(t.Context(), "SELECT DISTINCT m.id::text, m.user_id::text FROM memories m JOIN memory_participants p "+
 		"ON p.memory_id = m.id ORDER BY 1 LIMIT "+strconv.Itoa(memories), nil, nil, nil, nil).Read()
@@ -114,17 +114,17 @@ func scripts(t *testing.T, all []contender) map[script][]string {
 	for _, s := range []script{{false, equalTexts}, {false, otherMemories}, {false, otherNumbers},
 		{true, equalTexts}, {true, otherMemories}, {true, otherNumbers}} {
 		for i, row := range res.Rows {
-			if i > 0 && s.texts != otherMemories {
+			if i > 0 && s.variation != otherMemories {
 				break
 			}
 			text := "SELECT m.title FROM memories m WHERE m.id = '" + string(row[0]) + "'"
 			if !s.agent {
 				text += fmt.Sprintf(byHand, row[1])
 			}
-			if s.texts == otherNumbers {
+			if s.variation == otherNumbers {
 				text = "\\set n random(1, 2000000000)\n" + text + " AND :n > 0"
 			}
-			file := filepath.Join(dir, fmt.Sprintf("%t-%d-%d.sql", s.agent, s.texts, i))
+			file := filepath.Join(dir, fmt.Sprintf("%t-%d-%d.sql", s.agent, s.variation, i))
 			if err := os.WriteFile(file, []byte(text+";\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -134,7 +134,7 @@ func scripts(t *testing.T, all []contender) map[script][]string {
 	return files
 }
 
-// eight measures all that a transaction of eight clients costs.
+// eight measures throughput, CPU times and latencies of eight clients.
 func (m *measurement) eight(all []contender) string {
 	out := "Eight clients; CPU time for a transaction in µs:\n\n" +
 		"| protocol | between | transactions per second | / PgBouncer, session | server | process between | client | p50, µs | p99, µs |\n" +
@@ -148,7 +148,7 @@ func (m *measurement) eight(all []contender) string {
 	return out
 }
 
-// fewerAndMore measures transactions of one client and of 32.
+// fewerAndMore measures throughput and latencies of one client and of 32.
 func (m *measurement) fewerAndMore(all []contender) string {
 	out := "| protocol | clients | between | transactions per second | / PgBouncer, session | p50, µs | p99, µs |\n" +
 		"|---|---:|---|---:|---:|---:|---:|\n"
@@ -163,7 +163,7 @@ func (m *measurement) fewerAndMore(all []contender) string {
 	return out
 }
 
-// records measures what the records of an agent's statements cost.
+// records measures what each mode of the audit costs.
 func (m *measurement) records(audits []contender) string {
 	out := "Eight clients of an agent:\n\n| protocol | records | transactions per second | / buffered | process between, µs | p50, µs | p99, µs |\n" +
 		"|---|---|---:|---:|---:|---:|---:|\n"
@@ -182,7 +182,7 @@ func (m *measurement) runRounds(all []contender, p protocol, clients int) rounds
 	for round := range m.rounds {
 		fmt.Printf("wire: %s, %d clients, round %d of %d\n", p.name, clients, round+1, m.rounds)
 		for _, c := range all {
-			if c.name == bouncerT && p.mode == "prepared" {
+			if c.name == bouncerTransaction && p.mode == "prepared" {
 				continue // before version 1.21 PgBouncer does not support prepared statements of clients
 			}
 			rounds[c.name] = append(rounds[c.name], m.runRound(c, p, clients))

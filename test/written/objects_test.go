@@ -14,8 +14,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// TestObjectsNameTheirDependencies: each object of a plan can be dropped after the objects that say that they need it,
-// whatever depends on it in the database. It is made again before them. No two objects have one identity.
+// TestObjectsNameTheirDependencies: each object of a plan names the objects that it needs. If an object is dropped
+// together with those that need it, all can be created again in order. No two objects have the same identity.
 func TestObjectsNameTheirDependencies(t *testing.T) {
 	for _, s := range sources() {
 		// "kinds" has an object of each kind.
@@ -31,34 +31,34 @@ func TestObjectsNameTheirDependencies(t *testing.T) {
 				instance.Auto)
 			conn := db.Connect(t, "postgres")
 			objects := m.Plan.Objects(migrations.Found{PublicConnect: true})
-			seen := map[string]bool{}
+			seenIDs := map[string]bool{}
 			for _, o := range objects {
-				if seen[o.Identity] {
+				if seenIDs[o.Identity] {
 					t.Errorf("two objects are called %s", o.Identity)
 				}
-				seen[o.Identity] = true
+				seenIDs[o.Identity] = true
 				if len(o.DropStatements) > 0 {
-					again(t, conn, o.Identity, withThoseThatNeed(objects, o.Identity))
+					checkRecreated(t, conn, o.Identity, dependentObjects(objects, o.Identity))
 				}
 			}
 		})
 	}
 }
 
-func withThoseThatNeed(objects []rls.Object, identity string) []rls.Object {
-	in := map[string]bool{identity: true}
+func dependentObjects(objects []rls.Object, identity string) []rls.Object {
+	included := map[string]bool{identity: true}
 	var out []rls.Object
 	for _, o := range objects {
-		if in[o.Identity] || slices.ContainsFunc(o.NeededObjects, func(need string) bool { return in[need] }) {
-			in[o.Identity] = true
+		if included[o.Identity] || slices.ContainsFunc(o.NeededObjects, func(need string) bool { return included[need] }) {
+			included[o.Identity] = true
 			out = append(out, o)
 		}
 	}
 	return out
 }
 
-// again drops objects and makes them again, and takes that back.
-func again(t *testing.T, conn *pgx.Conn, identity string, objects []rls.Object) {
+// checkRecreated drops objects, creates them again, and rolls both back.
+func checkRecreated(t *testing.T, conn *pgx.Conn, identity string, objects []rls.Object) {
 	t.Helper()
 	tx, err := conn.Begin(context.Background())
 	if err != nil {

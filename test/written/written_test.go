@@ -38,28 +38,28 @@ func sources() []source {
 	var out []source
 	for _, name := range []string{"clinic", "works", "docket", "press", "kin", "scribe", "fleet", "payroll"} {
 		i := slices.IndexFunc(oracle.Schemas, func(s oracle.Schema) bool { return s.Name == name })
-		out = append(out, folder(name, "test/oracle/testdata/"+name, oracle.Schemas[i].SearchPath...))
+		out = append(out, sourceInFolder(name, "test/oracle/testdata/"+name, oracle.Schemas[i].SearchPath...))
 	}
 	for _, name := range []string{"chat", "crm", "health", "saas", "support"} {
-		out = append(out, folder("cookbook_"+name, "examples/cookbook/"+name))
+		out = append(out, sourceInFolder("cookbook_"+name, "examples/cookbook/"+name))
 	}
 	for _, name := range []string{"arcive", "beheard", "ciris", "kernle", "memberintel"} {
-		out = append(out, folder(name, "examples/worlds/"+name)) // without extensions that a server may lack
+		out = append(out, sourceInFolder(name, "examples/worlds/"+name)) // without extensions that a server may lack
 	}
-	registry := folder("ciris_registry", "examples/worlds/ciris")
+	registry := sourceInFolder("ciris_registry", "examples/worlds/ciris")
 	registry.policy = "examples/worlds/ciris/policy_registry.yaml"
-	return append(out, registry, folder("air", "examples/air"), folder("kinds", "test/written/testdata/kinds"))
+	return append(out, registry, sourceInFolder("air", "examples/air"), sourceInFolder("kinds", "test/written/testdata/kinds"))
 }
 
-func folder(name, path string, searchPath ...string) source {
+func sourceInFolder(name, path string, searchPath ...string) source {
 	if len(searchPath) == 0 {
 		searchPath = []string{"public"}
 	}
 	return source{name, []string{path + "/schema.sql"}, path + "/policy.yaml", searchPath}
 }
 
-// No word of what the database is told changes unseen, nor of what a rule becomes anywhere else.
-func TestWrittenOut(t *testing.T) {
+// The SQL that policies generate, and the forms of their rules, must be those in the files.
+func TestGeneratedSQL(t *testing.T) {
 	for _, s := range sources() {
 		t.Run(s.name, func(t *testing.T) {
 			db := pgtest.Database(t)
@@ -72,13 +72,14 @@ func TestWrittenOut(t *testing.T) {
 	}
 }
 
-// short is up to which length a file has the statements themselves; a longer one has their beginnings, and digests.
-const short = 72 << 10
+// maxPlainSize is the largest size of a file with the statements themselves. For longer ones it has their first lines
+// and digests.
+const maxPlainSize = 72 << 10
 
 func compare(t *testing.T, name string, m *instance.Migrated) {
 	t.Helper()
-	texts := append(statements(m, name == "kinds"), forms(m)...)
-	got, whole := text(texts)
+	texts := append(statements(m, name == "kinds"), ruleForms(m)...)
+	got, isPlain := fileText(texts)
 	file := instance.RepoPath(t, "test/written/testdata") + "/" + name + ".txt"
 	if *update {
 		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
@@ -95,21 +96,21 @@ func compare(t *testing.T, name string, m *instance.Migrated) {
 	t.Errorf("something else is written (with -update it is taken over): -committed +now\n%s",
 		cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")))
 	for _, text := range texts {
-		if !whole && !strings.Contains(string(want), digest(text)) {
+		if !isPlain && !strings.Contains(string(want), digest(text)) {
 			t.Logf("now:\n%s", text)
 		}
 	}
 }
 
-// text is a file: the texts themselves, or their digests.
-func text(texts []string) (text string, whole bool) {
-	if text = strings.Join(texts, "\n\n") + "\n"; len(text) <= short {
+// fileText returns the content of a file: the texts themselves, or their digests.
+func fileText(texts []string) (text string, isPlain bool) {
+	if text = strings.Join(texts, "\n\n") + "\n"; len(text) <= maxPlainSize {
 		return text, true
 	}
 	var b strings.Builder
 	for _, t := range texts {
-		begins, _, _ := strings.Cut(t, "\n")
-		fmt.Fprintf(&b, "%s %.80s\n", digest(t), begins)
+		firstLine, _, _ := strings.Cut(t, "\n")
+		fmt.Fprintf(&b, "%s %.80s\n", digest(t), firstLine)
 	}
 	return b.String(), false
 }
@@ -119,18 +120,17 @@ func digest(text string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// statements are those of the plan, up and down, and those that are others where row security was on. The stand-ins of
-// the catalogs are those of the server's version, and not here; and copies of views without their queries, which the
-// server prints.
-func statements(m *instance.Migrated, others bool) []string {
+// statements returns those of the plan, up and down, and those that differ if row security was on before. It leaves out
+// the catalog shadows, which depend on the server's version, and the queries of copied views, which the server prints.
+func statements(m *instance.Migrated, withOtherRoles bool) []string {
 	var out []string
-	seen := map[string]bool{}
+	seenSQL := map[string]bool{}
 	add := func(statements []rls.Statement) {
 		for _, s := range statements {
-			if seen[s.SQL] || strings.Contains(s.SQL, catalog.ShadowSchema+".") {
+			if seenSQL[s.SQL] || strings.Contains(s.SQL, catalog.ShadowSchema+".") {
 				continue
 			}
-			seen[s.SQL] = true
+			seenSQL[s.SQL] = true
 			sql := s.SQL
 			if head, _, ok := strings.Cut(sql, "\n"); ok && strings.Contains(head, "security_invoker") {
 				sql = head
@@ -139,29 +139,30 @@ func statements(m *instance.Migrated, others bool) []string {
 		}
 	}
 	add(m.Plan.Up())
-	on := migrations.Found{
+	existing := migrations.Found{
 		Database: "of Theirs", RowSecurity: map[string]bool{}, PublicUsage: map[string]bool{"public": true},
 		PublicOnDatabase: []string{"CREATE", "TEMPORARY"}, PublicCreate: []string{"public", "of Theirs"}, KeepRoles: []string{"somebody", "Somebody Else"},
 	}
 	for _, r := range rls.PredicateTables(m.Policy) {
-		on.RowSecurity[r.Name.String()] = true
+		existing.RowSecurity[r.Name.String()] = true
 	}
-	add(m.Plan.UpFrom(on))
+	add(m.Plan.UpFrom(existing))
 	add(rls.Generate(m.Policy, m.Snapshot, rls.Options{Mode: rls.SealOnly, SignedViews: true}).Up())
-	if others { // relations of others, whose names need quotes
+	if withOtherRoles { // other role names, which need quotes
 		add(rls.Generate(m.Policy, m.Snapshot,
 			rls.Options{AgentRole: "Its Agent", ControlRole: "Its Control", ReaderRole: "Its Reader", RowsRole: "Its Rows"}).Up())
 	}
 	down := m.Plan.Down()
-	before := len(out)
-	add(append(down, m.Plan.DownTo(on)...))
-	return append(out[:before], strings.Join(out[before:], "\n"))
+	upCount := len(out)
+	add(append(down, m.Plan.DownTo(existing)...))
+	return append(out[:upCount], strings.Join(out[upCount:], "\n"))
 }
 
-// forms are what the rules of the tables become besides, and what is asked about them.
-func forms(m *instance.Migrated) []string {
+// ruleForms returns the other forms into which the rules of tables are compiled, and what package predicate says about
+// them.
+func ruleForms(m *instance.Migrated) []string {
 	var out []string
-	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	for _, t := range m.Policy.Tables() {
 		name := t.Relation.Name.String()
 		nodes := append([]predicate.Node{t.Rows}, t.ColumnConditions()...)
@@ -171,26 +172,26 @@ func forms(m *instance.Migrated) []string {
 		nodes = append(nodes, t.Write.Conditions()...)
 		for i, n := range nodes {
 			sql, signed := predicate.InjectedCondition(n, "r1")
-			say("inject %s %d, signed %v: %s", name, i, signed, sql)
-			say("direct %s %d: %s", name, i, predicate.DirectCondition(n, "t",
+			add("inject %s %d, signed %v: %s", name, i, signed, sql)
+			add("direct %s %d: %s", name, i, predicate.DirectCondition(n, "t",
 				map[string]string{"user": "it's one", "tenant": "t1", "me": "1"}))
 			numbered := predicate.Parameters{FirstNumber: 3}
-			say("numbered %s %d: %s %q", name, i, numbered.Condition(n, "t"), numbered.AttributeNames)
+			add("numbered %s %d: %s %q", name, i, numbered.Condition(n, "t"), numbered.AttributeNames)
 			if flat, ok := predicate.SignedViewCondition(n, t.Relation, "t"); ok {
-				say("flat %s %d, signed view %v: %s", name, i, predicate.HasSignedView(n, t.Relation), flat)
+				add("flat %s %d, signed view %v: %s", name, i, predicate.HasSignedView(n, t.Relation), flat)
 			}
-			say("check %s %d: %s", name, i, predicate.CheckSQL(n, t.Relation))
+			add("check %s %d: %s", name, i, predicate.CheckSQL(n, t.Relation))
 			columns, known := predicate.RowColumns(n)
-			say("about %s %d: attributes %q, columns %q (%v), timed %v, grows %q, empty %q, sets %q, reads %q",
+			add("about %s %d: attributes %q, columns %q (%v), timed %v, grows %q, empty %q, sets %q, reads %q",
 				name, i, predicate.AttributesOf(n), columns, known,
 				predicate.TimeCanHide(n), names(predicate.TablesWhereInsertHides(n)), names(predicate.TablesThatShowWhenEmpty(n)),
-				sets(n, t.Relation), lookupTableNames(n))
+				hashedSetTexts(n, t.Relation), lookupTableNames(n))
 			for _, part := range predicate.Conjuncts(n) {
 				switch part := part.(type) {
 				case predicate.RecordedConsent:
-					say("subjects %s %d: %s", name, i, predicate.SubjectsQuery(part, "t", map[string]string{"user": "u"}))
+					add("subjects %s %d: %s", name, i, predicate.SubjectsQuery(part, "t", map[string]string{"user": "u"}))
 				case predicate.RegistryConsent:
-					say("registry %s %d: %s", name, i, predicate.RegistryQuery(part, "t", map[string]string{"user": "u"}))
+					add("registry %s %d: %s", name, i, predicate.RegistryQuery(part, "t", map[string]string{"user": "u"}))
 				}
 			}
 		}
@@ -198,20 +199,20 @@ func forms(m *instance.Migrated) []string {
 	for _, t := range m.Policy.Tables() {
 		if t.Aggregate != nil {
 			dimensions, counts, known := rls.CellExpressions(t, "t")
-			say("group of %s: by %q, counted where %q (%v), as %s", t.Relation.Name, dimensions, counts, known,
+			add("group of %s: by %q, counted where %q (%v), as %s", t.Relation.Name, dimensions, counts, known,
 				rls.CountedSubject(t, "t"))
 		}
 	}
 	for _, f := range m.Plan.Fills() {
-		say("fill %s of %s: %s; %s; %s", f.Name, f.Relation, f.NextRows(100), f.CountLeft, f.CountWrong)
+		add("fill %s of %s: %s; %s; %s", f.Name, f.Relation, f.NextRows(100), f.CountLeft, f.CountWrong)
 	}
 	unnoticed := slices.SortedFunc(maps.Keys(m.Plan.UntrackedRelations()), func(a, b catalog.Name) int { return strings.Compare(a.String(), b.String()) })
-	say("changes: what is not watched %q, unnoticed %q, timed %v, signed views %v, about %q", m.Plan.UntrackedAttributeTable(), unnoticed,
+	add("changes: what is not watched %q, unnoticed %q, timed %v, signed views %v, about %q", m.Plan.UntrackedAttributeTable(), unnoticed,
 		m.Plan.TimeCanHide(), m.Plan.HasSignedViews(), names(rls.PredicateTables(m.Policy)))
 	for _, d := range m.Policy.Derivations() {
 		from, where := d.Origin.DerivedRowsSQL(d.Table, "made", "source")
-		say("products of %s: %q where %s", d.Table.Name, from, where)
-		say("made %s: %s", d.Table.Name, d.Origin.DerivedFromCondition("made", "source"))
+		add("products of %s: %q where %s", d.Table.Name, from, where)
+		add("made %s: %s", d.Table.Name, d.Origin.DerivedFromCondition("made", "source"))
 	}
 	return out
 }
@@ -224,9 +225,9 @@ func names(relations []*catalog.Relation) []string {
 	return out
 }
 
-func sets(n predicate.Node, of *catalog.Relation) []string {
+func hashedSetTexts(n predicate.Node, relation *catalog.Relation) []string {
 	var out []string
-	for _, s := range predicate.HashedSets(n, of) {
+	for _, s := range predicate.HashedSets(n, relation) {
 		out = append(out, fmt.Sprint(s.Relation.Name, strings.Join(s.Columns, ","), names(s.SourceTables)))
 	}
 	return out

@@ -13,7 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/instance"
 )
 
-const desk = `
+const sessionSchema = `
 CREATE TABLE session (id integer PRIMARY KEY, user_id integer, stage integer);
 CREATE TABLE turn (id integer PRIMARY KEY, session integer, body text);
 CREATE TABLE pact (id integer PRIMARY KEY, body text);
@@ -40,7 +40,7 @@ INSERT INTO piece VALUES (1, 'first'), (2, 'made'), (3, 'made'), (4, 'made'), (5
 INSERT INTO part VALUES (2, 1), (3, 2), (4, 9), (4, 1), (5, 6), (6, 5);
 `
 
-const deskPolicy = `version: 1
+const sessionPolicy = `version: 1
 attributes:
   user: { type: integer, source: credential }
   session: { type: integer, source: set, setting: app.session, optional: true,
@@ -72,24 +72,25 @@ contracts:
     2: { allow: { turn: structured, pact: structured } }, 3: { allow: { turn: metadata } } } }
 `
 
-// Statements without a filtered copy to compare with: claims, stages, keys, groups and lists.
-func TestDesk(t *testing.T) {
+// An agent asks for tables with claims, stages of a session, columns by key, groups, derived rows and narrowed lists.
+// No filtered copy can answer these statements, so the expected answers are written here.
+func TestSessionRules(t *testing.T) {
 	db := pgtest.Template(t, "desk", func(ctx context.Context, conn *pgx.Conn) error {
 		fetch := predicate.KeyedView(catalog.Name{Schema: "public", Name: "person"}, true).SQL()
-		_, err := conn.Exec(ctx, strings.ReplaceAll(desk, "FETCH", fetch))
+		_, err := conn.Exec(ctx, strings.ReplaceAll(sessionSchema, "FETCH", fetch))
 		return err
 	})
 	p := instance.Start(t, instance.Both, instance.Database{
-		Name: "desk", DB: db, Policy: deskPolicy, SearchPath: []string{"public"}}, map[string]string{"user": "1"})
+		Name: "desk", DB: db, Policy: sessionPolicy, SearchPath: []string{"public"}}, map[string]string{"user": "1"})
 	for _, c := range []struct{ session, sql, want string }{
 		{"1", "SELECT id FROM turn ORDER BY id", "3 6 9"},
 		{"3", "SELECT id FROM turn ORDER BY id", "2 5 8"},
-		{"2", "SELECT id FROM turn ORDER BY id", "42501"}, // another person's session
+		{"2", "SELECT id FROM turn ORDER BY id", "42501"}, // another user's session
 		{"", "SELECT id FROM turn ORDER BY id", "42501"},
 		{"3", "SELECT body FROM pact", "we agreed"},
 		{"3", "SELECT pacts()", "we agreed"},
 		{"1", "SELECT body FROM pact", "42501"},
-		{"1", "SELECT pacts()", ""}, // it reads more than the policy says
+		{"1", "SELECT pacts()", ""}, // the function reads a table that the contract does not allow
 		{"4", "SELECT count(*) FROM turn", "0"},
 		{"4", "SELECT count(*) FROM turn WHERE body = 'x'", "42501"},
 		{"4", "SELECT count(*) FROM (SELECT body FROM turn EXCEPT ALL SELECT 'x') s", "42501"},
@@ -109,12 +110,12 @@ func TestDesk(t *testing.T) {
 		{"1", "UPDATE note SET grants = '{{ben}}' RETURNING grants", "22023"},
 		{"1", "SELECT body FROM digest ORDER BY body", "of two"},
 		{"1", "INSERT INTO digest (sources, body) VALUES ('{2}', 'new') RETURNING body", "new"},
-		{"1", "INSERT INTO digest (sources, body) VALUES ('{3}', 'new') RETURNING body", "42501"}, // another user's person
+		{"1", "INSERT INTO digest (sources, body) VALUES ('{3}', 'new') RETURNING body", "42501"}, // the person belongs to another user
 		{"1", "SELECT id FROM shelf ORDER BY id", "1"},
 		{"1", "SELECT id FROM piece ORDER BY id", "1 2 3"},
 	} {
 		conn := p.Agent(t, "agent", "desk")
-		said := instance.Ask(conn, "SET app.session = '"+c.session+"'")
+		setAnswer := instance.Ask(conn, "SET app.session = '"+c.session+"'")
 		answer := instance.Ask(conn, c.sql)
 		got := answer.Code
 		if got == "" {
@@ -124,8 +125,8 @@ func TestDesk(t *testing.T) {
 			}
 			got = strings.Join(rows, " ")
 		}
-		if got != c.want || (said.Code != "") != (c.session == "2") {
-			t.Errorf("session %q (%s): %s\n\t%q, want %q", c.session, said.Code, c.sql, got, c.want)
+		if got != c.want || (setAnswer.Code != "") != (c.session == "2") {
+			t.Errorf("session %q (%s): %s\n\t%q, want %q", c.session, setAnswer.Code, c.sql, got, c.want)
 		}
 		instance.Close(conn)
 	}

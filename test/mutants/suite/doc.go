@@ -1,2 +1,3 @@
-// Package suite is the part of the harness that each mutant runs against: bounded, and naming no construct.
+// Package suite has the tests that each mutant is tried on. They take limited time, and were written without regard to
+// the mutants.
 package suite

@@ -12,13 +12,13 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// Each enforcement layer alone answers as the filtered copy.
+// Each enforcement layer alone, the injected conditions or row security, must answer as a filtered copy does.
 func TestEachLayerAlone(t *testing.T) {
 	tier.All(t)
 	oracle.Run(t, oracle.Options{Schemas: []string{"works", "clinic"}, Modes: []instance.Mode{instance.InjectedOnly, instance.RLS}, EveryNth: 8, Quick: true})
 }
 
-// Twins are not told apart, nothing is readable without a seal, and empty lookup tables hide.
+// Twins must answer alike, a session without a seal must read nothing, and an empty lookup table must hide rows.
 func TestTwins(t *testing.T) {
 	tier.All(t)
 	r := noninterference.Run(t, noninterference.Config{
@@ -28,13 +28,14 @@ func TestTwins(t *testing.T) {
 	t.Log(r)
 }
 
-// The same holds for values that a contract leaves out, or that exist by key.
+// The same for values that a contract does not allow, or that show by key only.
 func TestValues(t *testing.T) {
 	tier.All(t)
 	t.Log(noninterference.Values(t, noninterference.Config{Cases: 300, Seed: 5, PerData: 100, Quick: true, Modes: []instance.Mode{instance.RLS}}))
 }
 
-// So does the archive, whose tables are larger and whose policy publishes functions.
+// Each layer alone must answer as a filtered copy does for the world arcive, whose tables are larger and whose policy
+// lists functions.
 func TestArchive(t *testing.T) {
 	tier.All(t)
 	oracle.Run(t, oracle.Options{Schemas: []string{"arcive"}, Modes: []instance.Mode{instance.InjectedOnly, instance.RLS}, EveryNth: 7, Quick: true})

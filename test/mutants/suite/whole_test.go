@@ -13,7 +13,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Every relation, as a whole, is that of the filtered copy, by each enforcement layer alone and by signed views.
+// An agent reads whole tables and views. The rows must be those of a filtered copy, with each enforcement layer alone
+// and with signed views.
 func TestRelationsWhole(t *testing.T) {
 	tier.All(t)
 	oracle.Run(t, oracle.Options{
@@ -21,66 +22,66 @@ func TestRelationsWhole(t *testing.T) {
 	})
 }
 
-// Agents write values of rows in every column that they may set, and insert copies of rows, seen and unseen. Hidden
-// rows stay unchanged, and none is added or removed.
+// An agent sets every column that it may write to values of visible and hidden rows, and inserts copies of such rows.
+// No hidden row may change, appear or vanish.
 func TestWritesReachNothingHidden(t *testing.T) {
 	tier.All(t)
 	for _, s := range oracle.Schemas {
 		if s.Name != "crm" && s.Name != "hospital" {
 			continue
 		}
-		behind := s.BehindProxy(t)
-		before := s.HiddenRows(t, behind.DB)
-		proxy := instance.Start(t, instance.Both, behind, s.Attributes)
-		super, agent := instance.ConnectSuperuser(t, behind.DB), proxy.Agent(t, "agent", s.Name)
-		done := 0
-		try := func(sql string, values ...any) {
+		served := s.BehindProxy(t)
+		before := s.HiddenRows(t, served.DB)
+		proxy := instance.Start(t, instance.Both, served, s.Attributes)
+		super, agent := instance.ConnectSuperuser(t, served.DB), proxy.Agent(t, "agent", s.Name)
+		succeeded := 0
+		tryWrite := func(sql string, values ...any) {
 			if a := instance.Ask(agent, fmt.Sprintf(sql, values...)); a.Err == "" {
-				done++
+				succeeded++
 			}
 			if agent.IsClosed() {
 				t.Fatalf("%s: the session ended at %s", s.Name, sql)
 			}
 		}
-		for _, table := range instance.Compile(t, behind, instance.Both).Policy.Tables() {
+		for _, table := range instance.Compile(t, served, instance.Both).Policy.Tables() {
 			w, name := table.Write, table.Relation.Name.SQL()
 			if w == nil {
 				continue
 			}
 			if w.Insert {
-				for _, row := range literals(t, super, name, w.Insertable) {
-					try("INSERT INTO %s (%s) VALUES (%s)", name, list(w.Insertable), strings.Join(row, ", "))
+				for _, row := range sampleLiterals(t, super, name, w.Insertable) {
+					tryWrite("INSERT INTO %s (%s) VALUES (%s)", name, columnList(w.Insertable), strings.Join(row, ", "))
 				}
 			}
 			if w.Update {
-				for _, row := range literals(t, super, name, w.Updatable) {
+				for _, row := range sampleLiterals(t, super, name, w.Updatable) {
 					for i, column := range w.Updatable {
-						try("UPDATE %s SET %s = %s", name, catalog.QuoteIdent(column), row[i])
+						tryWrite("UPDATE %s SET %s = %s", name, catalog.QuoteIdent(column), row[i])
 					}
 				}
 			}
 			if w.Delete {
-				try("DELETE FROM %s", name)
+				tryWrite("DELETE FROM %s", name)
 			}
 		}
-		if done == 0 {
+		if succeeded == 0 {
 			t.Errorf("%s: the agent wrote nothing", s.Name)
 		}
-		if after := s.HiddenRows(t, behind.DB); after != before {
+		if after := s.HiddenRows(t, served.DB); after != before {
 			t.Errorf("%s: hidden rows have changed\nbefore:\n%s\nafter:\n%s", s.Name, before, after)
 		}
 	}
 }
 
-// literals are what some rows have in these columns, as a statement would spell it.
-func literals(t testing.TB, super *pgconn.PgConn, table string, columns []string) [][]string {
+// sampleLiterals returns the values of some rows in these columns, as SQL literals.
+func sampleLiterals(t testing.TB, super *pgconn.PgConn, table string, columns []string) [][]string {
 	t.Helper()
-	var spelled []string
+	var quoted []string
 	for _, c := range columns {
-		spelled = append(spelled, "quote_nullable("+catalog.QuoteIdent(c)+"::text)")
+		quoted = append(quoted, "quote_nullable("+catalog.QuoteIdent(c)+"::text)")
 	}
 	a := instance.Ask(super, fmt.Sprintf(
-		"SELECT array_to_string(ARRAY[%s], chr(1)) FROM %s x ORDER BY md5(x::text) LIMIT 16", strings.Join(spelled, ", "), table))
+		"SELECT array_to_string(ARRAY[%s], chr(1)) FROM %s x ORDER BY md5(x::text) LIMIT 16", strings.Join(quoted, ", "), table))
 	if a.Err != "" {
 		t.Fatal(a.Err)
 	}
@@ -93,7 +94,7 @@ func literals(t testing.TB, super *pgconn.PgConn, table string, columns []string
 	return out
 }
 
-func list(columns []string) string {
+func columnList(columns []string) string {
 	var out []string
 	for _, c := range columns {
 		out = append(out, catalog.QuoteIdent(c))
