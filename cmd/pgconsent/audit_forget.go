@@ -24,11 +24,11 @@ func (f auditForgetCmd) Run(s *session) error {
 	}
 	forgotten := []string{}
 	if err := s.forEachDatabase(c, f.Database, asControl, func(t targetDatabase) error {
-		var known bool
-		if err := t.conn.QueryRow(s.ctx, "SELECT pgconsent.audit_forget($1)", f.Subject).Scan(&known); err != nil {
+		var wasKnown bool
+		if err := t.conn.QueryRow(s.ctx, "SELECT pgconsent.audit_forget($1)", f.Subject).Scan(&wasKnown); err != nil {
 			return err
 		}
-		if known {
+		if wasKnown {
 			forgotten = append(forgotten, t.name)
 		}
 		return nil

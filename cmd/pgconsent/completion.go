@@ -161,11 +161,11 @@ func flagOf(node *kong.Node, word string) *kong.Flag {
 }
 
 // valueCandidates returns the values that a flag or an argument may have, if its definition lists them.
-func valueCandidates(v *kong.Value, before string) []candidate {
+func valueCandidates(v *kong.Value, prefix string) []candidate {
 	var out []candidate
 	if v.Enum != "" {
 		for _, word := range v.EnumSlice() {
-			out = append(out, candidate{before + word, ""})
+			out = append(out, candidate{prefix + word, ""})
 		}
 	}
 	return out

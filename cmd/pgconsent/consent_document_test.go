@@ -12,7 +12,8 @@ var (
 	spaces   = regexp.MustCompile(` +`)
 )
 
-// The sessions of docs/reference/consent.md, in order, print what the page says; times and the width of columns aside.
+// The sessions of docs/reference/consent.md, run in order, print what the page shows, except for times and column
+// widths.
 func TestConsentPage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/reference/consent.md")
 	if err != nil {

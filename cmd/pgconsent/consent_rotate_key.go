@@ -193,10 +193,10 @@ func (s *session) counterProgress(label string) func(done, total int) {
 		return nil
 	}
 	return func(done, total int) {
-		end := ""
+		lineEnd := ""
 		if done == total {
-			end = "\n"
+			lineEnd = "\n"
 		}
-		fmt.Fprintf(s.err, "\r%s %s %s", label, formatDoneOf(done, total), end)
+		fmt.Fprintf(s.err, "\r%s %s %s", label, formatDoneOf(done, total), lineEnd)
 	}
 }

@@ -64,21 +64,21 @@ func (d doctorCmd) Run(s *session) error {
 		if err != nil {
 			return err
 		}
-		missing, err := findMissingIndexes(t, built)
+		missingIndexes, err := findMissingIndexes(t, built)
 		if err != nil {
 			return err
 		}
-		findings = append(findings, missing...)
-		failing, err := findFailingCalls(s.ctx, t, built)
+		findings = append(findings, missingIndexes...)
+		failingCalls, err := findFailingCalls(s.ctx, t, built)
 		if err != nil {
 			return err
 		}
-		findings = append(findings, failing...)
-		worth, err := findWorthMaterializing(s.ctx, t, built)
+		findings = append(findings, failingCalls...)
+		materializeAdvice, err := findWorthMaterializing(s.ctx, t, built)
 		if err != nil {
 			return err
 		}
-		findings = append(findings, worth...)
+		findings = append(findings, materializeAdvice...)
 		findings = append(findings, checkConsent(s.ctx, c, t.name, built.policy.HasLifecycles())...)
 		loginFindings, err := d.tryLogins(s, c, t, subject)
 		if s.ctx.Err() != nil {
@@ -103,13 +103,13 @@ func (d doctorCmd) Run(s *session) error {
 	for _, f := range checkAudit(s.ctx, c) {
 		reports = append(reports, databaseFinding{"", f})
 	}
-	unsafe, unknown := 0, 0
+	unsafeCount, unknownCount := 0, 0
 	for _, r := range reports {
 		switch r.Severity {
 		case doctor.SeverityUnsafe:
-			unsafe++
+			unsafeCount++
 		case doctor.SeverityUnknown:
-			unknown++
+			unknownCount++
 		}
 	}
 	if s.jsonOutput {
@@ -119,15 +119,15 @@ func (d doctorCmd) Run(s *session) error {
 	} else {
 		s.printFindings(reports)
 	}
-	if unsafe > 0 {
+	if unsafeCount > 0 {
 		if !s.jsonOutput {
-			fmt.Fprintf(s.out, "\n%d unsafe: agents are not served until they are fixed\n", unsafe)
+			fmt.Fprintf(s.out, "\n%d unsafe: agents are not served until they are fixed\n", unsafeCount)
 		}
 		return errSilent
 	}
-	if unknown > 0 {
+	if unknownCount > 0 {
 		if !s.jsonOutput {
-			fmt.Fprintf(s.out, "\n%d could not be checked: agents are not served until they can be\n", unknown)
+			fmt.Fprintf(s.out, "\n%d could not be checked: agents are not served until they can be\n", unknownCount)
 		}
 		return errUnknown
 	}
@@ -204,12 +204,12 @@ func findWorthMaterializing(ctx context.Context, t targetDatabase, built compile
 	if err != nil {
 		return nil, err
 	}
-	worth, err := policy.WorthMaterializing(doc, built.snapshot, sizes, policy.WithViews(rewrite.RewriteViewQuery))
+	adviceErrors, err := policy.WorthMaterializing(doc, built.snapshot, sizes, policy.WithViews(rewrite.RewriteViewQuery))
 	if err != nil {
 		return nil, err
 	}
 	var findings []doctor.Finding
-	for _, w := range worth {
+	for _, w := range adviceErrors {
 		findings = append(findings, doctor.Finding{ID: "could_materialize", Severity: doctor.SeverityAdvice,
 			Problem: fmt.Sprintf("%s:%d:%d: %s", w.File, w.Line, w.Column, w.Message),
 			Fix:     w.Suggestion + " and run pgconsent migrate (docs/reference/policy-materialize.md says what writers pay)"})
@@ -219,13 +219,13 @@ func findWorthMaterializing(ctx context.Context, t targetDatabase, built compile
 
 // tryLogins logs in as clients would, and as the agents' role, and reports what fails.
 func (doctorCmd) tryLogins(s *session, c *config.Config, t targetDatabase, subject doctor.Target) ([]doctor.Finding, error) {
-	secure, err := c.Upstream.ClientTLS()
+	tlsConfig, err := c.Upstream.ClientTLS()
 	if err != nil {
 		return nil, err
 	}
 	network, address := c.Upstream.NetworkAddress()
 	findings, err := doctor.CheckLogins(s.ctx, doctor.Upstream{
-		Network: network, Address: address, TLS: secure, Database: t.config.Name}, t.config.Owners, subject)
+		Network: network, Address: address, TLS: tlsConfig, Database: t.config.Name}, t.config.Owners, subject)
 	if err != nil {
 		return findings, err
 	}
@@ -233,8 +233,8 @@ func (doctorCmd) tryLogins(s *session, c *config.Config, t targetDatabase, subje
 	if err != nil {
 		return findings, err
 	}
-	probed, err := doctor.RunProbes(s.ctx, t.conn, agent, subject)
-	return append(findings, probed...), err
+	probeFindings, err := doctor.RunProbes(s.ctx, t.conn, agent, subject)
+	return append(findings, probeFindings...), err
 }
 
 func (s *session) printFindings(reports []databaseFinding) {
@@ -246,22 +246,22 @@ func (s *session) printFindings(reports []databaseFinding) {
 			fmt.Fprintf(s.out, "database %s\n", r.Database)
 		}
 		lastDatabase = r.Database
-		mark, colour := "ok", "32"
+		label, colour := "ok", "32"
 		switch r.Severity {
 		case doctor.SeverityUnsafe:
-			mark, colour = "UNSAFE", "31;1"
+			label, colour = "UNSAFE", "31;1"
 		case doctor.SeverityUnknown:
-			mark, colour = "UNKNOWN", "31;1"
+			label, colour = "UNKNOWN", "31;1"
 		case doctor.SeverityNoSignedPath:
-			mark, colour = "UNSIGNED", "31"
+			label, colour = "UNSIGNED", "31"
 		case doctor.SeverityWarning:
-			mark, colour = "warning", "33"
+			label, colour = "warning", "33"
 		case doctor.SeverityHardening:
-			mark, colour = "harden", "36"
+			label, colour = "harden", "36"
 		case doctor.SeverityAdvice:
-			mark, colour = "advice", "36"
+			label, colour = "advice", "36"
 		}
-		fmt.Fprintf(s.out, "  %s  %s: %s\n", s.paint(colour, fmt.Sprintf("%-7s", mark)), r.ID, r.Problem)
+		fmt.Fprintf(s.out, "  %s  %s: %s\n", s.paint(colour, fmt.Sprintf("%-7s", label)), r.ID, r.Problem)
 		if r.Fix != "" && r.Severity != doctor.SeverityOK {
 			fmt.Fprintf(s.out, "           fix: %s\n", r.Fix)
 		}

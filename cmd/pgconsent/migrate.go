@@ -142,11 +142,11 @@ func (s *session) reportServing(t targetDatabase, hash string) error {
 // interrupted, the next run continues.
 func (s *session) fillMaterialized(t targetDatabase, built compiledPolicy) error {
 	lastReport := time.Time{}
-	return migrations.FillAll(s.ctx, t.conn, built.plan.Fills(), func(f migrations.Fill, left int64) {
-		if left == 0 || time.Since(lastReport) > time.Second {
+	return migrations.FillAll(s.ctx, t.conn, built.plan.Fills(), func(f migrations.Fill, remainingRows int64) {
+		if remainingRows == 0 || time.Since(lastReport) > time.Second {
 			lastReport = time.Now()
 			fmt.Fprintf(s.err, "database %s: materializing the consents of %s: %d rows left\n",
-				t.name, f.Relation, left)
+				t.name, f.Relation, remainingRows)
 		}
 	})
 }

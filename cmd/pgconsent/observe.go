@@ -194,19 +194,19 @@ func (r observeReplayCmd) judgeAudit(s *session, c *config.Config, database stri
 		if err != nil {
 			return err
 		}
-		recall := observe.NewAuditReplay(built.policy, built.snapshot, database)
+		auditReplay := observe.NewAuditReplay(built.policy, built.snapshot, database)
 		if err := s.withAuditSource(c, c.Audit,
-			func(source audit.Source) error { return recall.Read(source, since) }); err != nil {
+			func(source audit.Source) error { return auditReplay.Read(source, since) }); err != nil {
 			return err
 		}
 		if s.jsonOutput {
-			if err := s.printJSON(recall); err != nil {
+			if err := s.printJSON(auditReplay); err != nil {
 				return err
 			}
 		} else {
-			recall.Print(s.out)
+			auditReplay.Print(s.out)
 		}
-		if recall.Counts[observe.OutcomeBecomesRefused] > 0 {
+		if auditReplay.Counts[observe.OutcomeBecomesRefused] > 0 {
 			return errSilent
 		}
 		return nil

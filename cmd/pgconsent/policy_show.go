@@ -104,15 +104,15 @@ func (c policyShowCmd) Run(s *session) error {
 		return err
 	}
 	if c.Table != "" {
-		found := false
+		isFound := false
 		for i := range policies {
 			policies[i].Tables = slices.DeleteFunc(policies[i].Tables, func(t tableJSON) bool {
 				_, name, _ := strings.Cut(t.Table, ".")
 				return t.Table != c.Table && name != c.Table
 			})
-			found = found || len(policies[i].Tables) > 0
+			isFound = isFound || len(policies[i].Tables) > 0
 		}
-		if !found {
+		if !isFound {
 			return fmt.Errorf("the policy lists no table %q", c.Table)
 		}
 	}
@@ -237,13 +237,13 @@ func (p policyJSON) write(s *session, tableOnly bool) {
 	if !tableOnly {
 		w("\nattributes")
 		for _, a := range p.Attributes {
-			from := map[string]string{"credential": "the configuration gives each agent one",
+			sourceTexts := map[string]string{"credential": "the configuration gives each agent one",
 				"set":   "the agent's own setting " + a.Setting + ", the claim, if it is among",
 				"query": "looked up in the database, if it is one value", "expression": "follows from others"}[a.Source]
 			if a.Optional {
-				from += "; may be missing"
+				sourceTexts += "; may be missing"
 			}
-			w("  %s  %s: %s", a.Name, a.Type, from)
+			w("  %s  %s: %s", a.Name, a.Type, sourceTexts)
 			if a.Origin != "" {
 				w("    %s", a.Origin)
 			}
@@ -256,16 +256,16 @@ func (p policyJSON) write(s *session, tableOnly bool) {
 	if tableOnly {
 		return
 	}
-	for _, part := range []struct {
+	for _, section := range []struct {
 		name  string
 		lines []string
 	}{{"views", p.Views}, {"operators of extensions", p.Operators}, {"contracts", p.Contracts}, {
 		"not listed, and so not there for agents", p.Unlisted}} {
-		w("\n%s", part.name)
-		for _, line := range part.lines {
+		w("\n%s", section.name)
+		for _, line := range section.lines {
 			w("  %s", line)
 		}
-		printNoneIfZero(w, len(part.lines))
+		printNoneIfZero(w, len(section.lines))
 	}
 	w("\nfunctions")
 	for _, f := range p.Functions {

@@ -7,7 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The origin of a derived attribute is printed as text. migrate prints warnings about what is allowed and unwise.
+// The origin of a derived attribute is printed. migrate prints warnings about what the policy allows although it is
+// unwise.
 func TestOriginsAndWarnings(t *testing.T) {
 	tier.All(t)
 	config, _ := observedWorld(t)
