@@ -20,8 +20,8 @@ import (
 // the expected visible rows past the proxy, with other SQL.
 
 const (
-	alice = "a11ce000-0000-4000-8000-000000000001"
-	ben   = "be000000-0000-4000-8000-000000000002"
+	aliceID = "a11ce000-0000-4000-8000-000000000001"
+	benID   = "be000000-0000-4000-8000-000000000002"
 
 	aloneMemory = "d0000000-0000-4000-8000-000000000001" // a memory in which only the user takes part
 	aliceMemory = "d0000000-0000-4000-8000-000000000002"
@@ -125,7 +125,7 @@ func TestArciveA_AMemoryWithAnyUnconsentedParticipantDoesNotExist(t *testing.T) 
 // seeds/000:39.
 func TestArciveA_NullUnknownAndDanglingStatusHide(t *testing.T) {
 	in := start(t, options{beforeMigrate: `
-		UPDATE people SET consent_status = 'granted' WHERE id = '` + alice + `';
+		UPDATE people SET consent_status = 'granted' WHERE id = '` + aliceID + `';
 		INSERT INTO people (id, user_id, name, consent_status) VALUES
 			('00000000-0000-4000-8000-0000000000f1', '` + user1 + `', 'null HIDDENMARK', NULL),
 			('00000000-0000-4000-8000-0000000000f2', '` + user1 + `', 'unknown HIDDENMARK', 'GRANTED'),
@@ -138,7 +138,7 @@ func TestArciveA_NullUnknownAndDanglingStatusHide(t *testing.T) {
 			('00000000-0000-4000-8000-0000000000e2', '00000000-0000-4000-8000-0000000000f2', 'x'),
 			('00000000-0000-4000-8000-0000000000e3', '00000000-0000-4000-8000-0000000000f3', 'x'),
 			('00000000-0000-4000-8000-0000000000e4', '00000000-0000-4000-8000-0000000000ff', 'x'),
-			('00000000-0000-4000-8000-0000000000e5', '` + alice + `', 'x')`})
+			('00000000-0000-4000-8000-0000000000e5', '` + aliceID + `', 'x')`})
 	forEachClient(t, in, func(t *testing.T, agent, _ client) {
 		got, _ := agent.rows(`SELECT id::text FROM memories WHERE id::text LIKE '00000000-0000-4000-8000-0000000000e%'`)
 		wantSameRows(t, "memories with odd statuses", got, []string{"00000000-0000-4000-8000-0000000000e5"})
@@ -284,16 +284,16 @@ func checkMentions(t *testing.T, agent, owner client) {
 		wantDone(t, owner,
 			`UPDATE memory_participants SET person_id = '`+newPerson+`' WHERE memory_id = '`+aloneMemory+`' AND person_id = '`+oldPerson+`'`)
 	}
-	wantDone(t, owner, `INSERT INTO memory_participants VALUES ('`+aloneMemory+`', '`+alice+`', 'present')`)
+	wantDone(t, owner, `INSERT INTO memory_participants VALUES ('`+aloneMemory+`', '`+aliceID+`', 'present')`)
 	wantShown("with Alice", "1")
 	wantDone(t, owner, `INSERT INTO people (id, user_id, name) VALUES ('`+speakerID+`', '`+user1+`', 'HIDDENMARK Unknown speaker')`)
-	changeMention(alice, speakerID)
+	changeMention(aliceID, speakerID)
 	wantShown("it was not Alice who spoke", "0")
-	changeMention(speakerID, ben)
+	changeMention(speakerID, benID)
 	wantShown("it was Ben", "0")
-	changeMention(ben, alice)
+	changeMention(benID, aliceID)
 	wantShown("Ben and Alice are one", "1")
-	changeMention(alice, speakerID)
+	changeMention(aliceID, speakerID)
 	wantDone(t, owner, `DELETE FROM people WHERE id = '`+speakerID+`'`)
 	wantShown("nobody knows any more who spoke", "0")
 	wantDone(t, owner, `DELETE FROM memory_participants WHERE memory_id = '`+aloneMemory+`' AND person_id = '`+speakerID+`'`)
@@ -309,26 +309,26 @@ func TestArciveF_GrantAndRevokeActOnTheNextStatement(t *testing.T) {
 			if oneValue(t, agent, sql) != "1" {
 				t.Fatal("the memory with Alice is not visible")
 			}
-			wantDone(t, owner, `UPDATE people SET consent_status = 'revoked' WHERE id = '`+alice+`'`)
+			wantDone(t, owner, `UPDATE people SET consent_status = 'revoked' WHERE id = '`+aliceID+`'`)
 			if oneValue(t, agent, sql) != "0" {
 				t.Error("the memory is visible after Alice withdrew")
 			}
-			if oneValue(t, agent, `SELECT count(*)::text FROM people WHERE id = '`+alice+`'`) != "0" {
+			if oneValue(t, agent, `SELECT count(*)::text FROM people WHERE id = '`+aliceID+`'`) != "0" {
 				t.Error("Alice is visible after she withdrew")
 			}
-			wantDone(t, owner, `UPDATE people SET consent_status = 'granted' WHERE id = '`+alice+`'`)
+			wantDone(t, owner, `UPDATE people SET consent_status = 'granted' WHERE id = '`+aliceID+`'`)
 		}
 		// Also inside a transaction, since each statement has its own snapshot.
 		wantDone(t, agent, `BEGIN`)
 		if oneValue(t, agent, sql) != "1" {
 			t.Error("not visible in the transaction")
 		}
-		wantDone(t, owner, `UPDATE people SET consent_status = 'pending' WHERE id = '`+alice+`'`)
+		wantDone(t, owner, `UPDATE people SET consent_status = 'pending' WHERE id = '`+aliceID+`'`)
 		if oneValue(t, agent, sql) != "0" {
 			t.Error("visible in the transaction after Alice withdrew")
 		}
 		wantDone(t, agent, `COMMIT`)
-		wantDone(t, owner, `UPDATE people SET consent_status = 'granted' WHERE id = '`+alice+`'`)
+		wantDone(t, owner, `UPDATE people SET consent_status = 'granted' WHERE id = '`+aliceID+`'`)
 	})
 }
 
@@ -455,7 +455,7 @@ func TestAnInvisiblePersonStillHidesTheMemory(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := startForReading(t, o)
 			agent := &pgxClient{t: t, conn: in.connectPgx(t, "caregiver")}
-			if n := oneValue(t, agent, `SELECT count(*)::text FROM people WHERE id = '`+ben+`'`); n != "0" {
+			if n := oneValue(t, agent, `SELECT count(*)::text FROM people WHERE id = '`+benID+`'`); n != "0" {
 				t.Fatal("Ben is visible")
 			}
 			if n := oneValue(t, agent, `SELECT count(*)::text FROM memories WHERE id = '`+benMemory+`'`); n != "0" {

@@ -177,9 +177,9 @@ func governedInModes(t *testing.T, s consent.Settings, test func(g *governedWorl
 }
 
 const (
-	essential   = "user_id channel_id communication_context"
-	behavioral  = " communication_style interaction_frequency"
-	improvement = " feature_usage performance_metrics"
+	essentialColumns   = "user_id channel_id communication_context"
+	behavioralColumns  = " communication_style interaction_frequency"
+	improvementColumns = " feature_usage performance_metrics"
 )
 
 // "TEMPORARY (Default) … ESSENTIAL only", "PARTNERED … ESSENTIAL, BEHAVIORAL, IMPROVEMENT", "ANONYMOUS … STATISTICAL
@@ -190,10 +190,10 @@ func TestCirisA_StreamsShowTheirCategories(t *testing.T) {
 		agent, user := g.proxy.Agent(g, "agent", "ciris"), g.users[0]
 		g.checkEqual("without a record", oneText(agent, "SELECT (SELECT count(*) FROM users), count(*) FROM interactions AS visible_i"), "0\t0")
 		g.grantTemporary(user)
-		g.checkEqual("TEMPORARY", g.visibleColumns(agent, user), essential)
+		g.checkEqual("TEMPORARY", g.visibleColumns(agent, user), essentialColumns)
 		g.checkEqual("its user", oneText(agent, "SELECT user_id FROM users"), user)
 		g.makePartner(user)
-		g.checkEqual("PARTNERED", g.visibleColumns(agent, user), essential+behavioral+improvement)
+		g.checkEqual("PARTNERED", g.visibleColumns(agent, user), essentialColumns+behavioralColumns+improvementColumns)
 		g.executeCommand(consent.Command{Action: consent.ActionGrant, Subject: g.users[1], Stream: consent.StreamAnonymous})
 		g.checkEqual("ANONYMOUS", g.visibleColumns(agent, g.users[1]), "")
 		g.checkEqual("a stream that nobody knows",
@@ -219,22 +219,22 @@ func TestCirisA_ExplicitConsent(t *testing.T) {
 // seeds/001:43-62.
 func TestCirisB_PurposesAndCategories(t *testing.T) {
 	governedInModes(t, consent.Settings{}, func(g *governedWorld) {
-		agent, companion, analyst, idleAgent := g.proxy.Agent(g, "agent", "ciris"), g.proxy.Agent(g, "companion",
+		agent, companionAgent, analystAgent, idleAgent := g.proxy.Agent(g, "agent", "ciris"), g.proxy.Agent(g, "companion",
 			"ciris"), g.proxy.Agent(g, "analyst", "ciris"), g.proxy.Agent(g, "idle", "ciris")
 		user, userWithFewer, behaviorUser := g.users[0], g.users[1], g.users[2]
 		g.makePartner(user)
 		g.makePartner(userWithFewer, "ESSENTIAL", "IMPROVEMENT")
 		g.makePartner(behaviorUser, "BEHAVIORAL")
-		g.checkEqual("all categories", g.visibleColumns(agent, user), essential+behavioral+improvement)
-		g.checkEqual("fewer", g.visibleColumns(agent, userWithFewer), essential+improvement)
+		g.checkEqual("all categories", g.visibleColumns(agent, user), essentialColumns+behavioralColumns+improvementColumns)
+		g.checkEqual("fewer", g.visibleColumns(agent, userWithFewer), essentialColumns+improvementColumns)
 		g.checkEqual("BEHAVIORAL does not imply ESSENTIAL", g.hasVisibleRows(agent, behaviorUser), "f")
-		g.checkEqual("for ESSENTIAL", g.visibleColumns(companion, user), essential)
-		g.checkEqual("for STATISTICAL", g.hasVisibleRows(analyst, user), "f")
+		g.checkEqual("for ESSENTIAL", g.visibleColumns(companionAgent, user), essentialColumns)
+		g.checkEqual("for STATISTICAL", g.hasVisibleRows(analystAgent, user), "f")
 		g.checkEqual("for nothing", g.hasVisibleRows(idleAgent, user), "f")
 		// A condition on a value that is hidden is evaluated as a condition on NULL.
-		g.checkEqual("asked for by its value", oneText(companion,
+		g.checkEqual("asked for by its value", oneText(companionAgent,
 			`SELECT count(*) FROM interactions AS visible_i WHERE communication_style IS NOT NULL OR interaction_frequency > 0`), "0")
-		g.checkEqual("an error of its value", oneText(companion,
+		g.checkEqual("an error of its value", oneText(companionAgent,
 			`SELECT count(*) FROM interactions AS visible_i WHERE 1 / (interaction_frequency - interaction_frequency) > 0`), "0")
 	})
 }
@@ -271,7 +271,7 @@ func TestCirisB_ExpiryActsWithoutASweep(t *testing.T) {
 // seeds/001:37-41.
 func TestCirisC_AnonymousByTheRegistry(t *testing.T) {
 	governedInModes(t, consent.Settings{NoDecay: true}, func(g *governedWorld) {
-		agent, companion := g.proxy.Agent(g, "agent", "ciris"), g.proxy.Agent(g, "companion", "ciris")
+		agent, companionAgent := g.proxy.Agent(g, "agent", "ciris"), g.proxy.Agent(g, "companion", "ciris")
 		g.Exec("UPDATE interactions SET channel_type = 'api', trend_analysis = 'steady', occurred_at = " +
 			"'2026-03-05 12:00+00', usage_statistics = 10, interaction_frequency = 7")
 		for i, user := range g.users[:5] {
@@ -291,7 +291,7 @@ func TestCirisC_AnonymousByTheRegistry(t *testing.T) {
 		}
 		g.checkEqual("their statistics", oneText(agent,
 			"SELECT sum(usage_statistics) = 10 * count(*), count(interaction_frequency) FROM interactions GROUP BY trend_analysis"), "t\t0")
-		g.checkEqual("an agent that is not for statistics", oneText(companion, "SELECT count(*) FROM interactions"), "")
+		g.checkEqual("an agent that is not for statistics", oneText(companionAgent, "SELECT count(*) FROM interactions"), "")
 		g.checkEqual("one by one", oneText(agent, "SELECT user_id, count(*) FROM interactions GROUP BY user_id"), "42501")
 		// A partnership that begins later shows only new rows; rows that were anonymous stay so.
 		g.makePartner(g.users[0])
@@ -328,7 +328,7 @@ func TestCirisD_PartnershipNeedsBoth(t *testing.T) {
 	for _, user := range []string{approvedUser, rejectedUser, expiredUser} {
 		g.grantTemporary(user)
 		requestUpgrade(user)
-		g.checkEqual("asked for", g.visibleColumns(agent, user), essential)
+		g.checkEqual("asked for", g.visibleColumns(agent, user), essentialColumns)
 	}
 	wantError("who asks decides", consent.Command{Action: consent.ActionDecide, Subject: approvedUser,
 		Decision: consent.DecisionApprove, Caller: consent.Party{Role: consent.RoleSubject, ID: approvedUser}}, new(*consent.ForbiddenError))
@@ -336,15 +336,15 @@ func TestCirisD_PartnershipNeedsBoth(t *testing.T) {
 
 	dueAt := oneText(g.superConn, "SELECT due_at FROM pgconsent.consent_current WHERE subject = '"+approvedUser+"'")
 	decide(approvedUser, "DEFER")
-	g.checkEqual("DEFER", g.visibleColumns(agent, approvedUser), essential)
+	g.checkEqual("DEFER", g.visibleColumns(agent, approvedUser), essentialColumns)
 	g.checkEqual("the deadline", oneText(g.superConn, "SELECT due_at FROM pgconsent.consent_current WHERE subject = '"+approvedUser+"'"),
 		dueAt)
 	g.checkEqual("48 hours", oneText(g.superConn,
 		"SELECT DISTINCT due_at - recorded_at FROM pgconsent.consent_record WHERE due_at IS NOT NULL AND event = 'requested'"), "2 days")
 	decide(approvedUser, "TASK_COMPLETE")
-	g.checkEqual("TASK_COMPLETE", g.visibleColumns(agent, approvedUser), essential+behavioral+improvement)
+	g.checkEqual("TASK_COMPLETE", g.visibleColumns(agent, approvedUser), essentialColumns+behavioralColumns+improvementColumns)
 	decide(rejectedUser, "REJECT")
-	g.checkEqual("REJECT", g.visibleColumns(agent, rejectedUser), essential)
+	g.checkEqual("REJECT", g.visibleColumns(agent, rejectedUser), essentialColumns)
 
 	wantError("TEMPORARY to PARTNERED by a grant of one's own",
 		consent.Command{Action: consent.ActionDegrade, Stream: consent.StreamPartnered, Subject: rejectedUser,
@@ -360,7 +360,7 @@ func TestCirisD_PartnershipNeedsBoth(t *testing.T) {
 	g.awaitCatalog(agent)
 	wantError("decided after 48 hours", consent.Command{
 		Action: consent.ActionDecide, Subject: expiredUser, Decision: consent.DecisionApprove, Caller: deciderParty}, new(*consent.ExpiredError))
-	g.checkEqual("lapsed", g.visibleColumns(agent, expiredUser), essential)
+	g.checkEqual("lapsed", g.visibleColumns(agent, expiredUser), essentialColumns)
 	g.proxy.Tap().RequireNoMarker(t)
 }
 
@@ -399,7 +399,7 @@ func TestCirisE_WithdrawalAndDowngrade(t *testing.T) {
 		oneText(cursorConn, "ROLLBACK")
 		oneText(snapshotConn, "ROLLBACK")
 		g.checkEqual("what is left", g.visibleColumns(agent, user), "user_id channel_id")
-		g.checkEqual("others keep theirs", g.visibleColumns(agent, otherUser), essential+behavioral+improvement)
+		g.checkEqual("others keep theirs", g.visibleColumns(agent, otherUser), essentialColumns+behavioralColumns+improvementColumns)
 
 		oneText(snapshotConn, "BEGIN ISOLATION LEVEL REPEATABLE READ")
 		g.checkEqual("before", g.hasVisibleRows(snapshotConn, user), "t")
@@ -443,9 +443,9 @@ func TestCirisE_DecayByFullDays(t *testing.T) {
 			days, seconds int
 			want          string
 		}{
-			{0, 0, essential + behavioral},
-			{30, 0, essential + behavioral},
-			{30, 86_390, essential + behavioral},
+			{0, 0, essentialColumns + behavioralColumns},
+			{30, 0, essentialColumns + behavioralColumns},
+			{30, 86_390, essentialColumns + behavioralColumns},
 			{31, 0, "user_id channel_id"},
 			{60, 86_390, "user_id channel_id"},
 			{61, 0, ""},

@@ -57,11 +57,11 @@ var enforcedModes = []harness.Mode{harness.Both, harness.Auto}
 func runInModesForReading(t *testing.T, test func(t *testing.T, c *ciris)) {
 	for _, mode := range harness.Modes(enforcedModes...) {
 		t.Run(mode.Name, func(t *testing.T) {
-			shared := harness.Shared(t, "ciris, "+mode.Name, func(t testing.TB) (*ciris, *pgtest.DB) {
+			sharedCiris := harness.Shared(t, "ciris, "+mode.Name, func(t testing.TB) (*ciris, *pgtest.DB) {
 				c := startCiris(t, mode, "")
 				return c, c.db
 			})
-			test(t, &ciris{db: shared.db, proxy: shared.proxy.WithOwnTap(t)})
+			test(t, &ciris{db: sharedCiris.db, proxy: sharedCiris.proxy.WithOwnTap(t)})
 		})
 	}
 }

@@ -91,9 +91,9 @@ func TestErrorsAreThoseOfPostgreSQL(t *testing.T) {
 			"INSERT INTO memories (title, body) VALUES (NULL, 'b')": `23502 a column that must have a value would have none||` +
 				`information_schema.columns tells which columns need a value (is_nullable).|at`,
 		} {
-			for _, extended := range []bool{false, true} {
-				if got := errorOf(t, agent, sql, extended); got != strings.TrimRight(want, " ") {
-					t.Errorf("mode %v, extended %v: %s\n got %s\nwant %s", mode, extended, sql, got, want)
+			for _, isExtended := range []bool{false, true} {
+				if got := errorOf(t, agent, sql, isExtended); got != strings.TrimRight(want, " ") {
+					t.Errorf("mode %v, extended %v: %s\n got %s\nwant %s", mode, isExtended, sql, got, want)
 				}
 			}
 		}
@@ -118,8 +118,8 @@ func TestErrorsNameWhatIsWritten(t *testing.T) {
 		"UPDATE cards SET nothing = 1": `42703 column "nothing" of relation "cards" does not exist||` +
 			`Columns that you can read of cards: id, name, born, level, note.|at nothing`,
 	} {
-		for _, extended := range []bool{false, true} {
-			if got := errorOf(t, agent, sql, extended); got != want {
+		for _, isExtended := range []bool{false, true} {
+			if got := errorOf(t, agent, sql, isExtended); got != want {
 				t.Errorf("%s\n got %s\nwant %s", sql, got, want)
 			}
 		}
@@ -150,15 +150,15 @@ func TestErrorsOverHiddenColumns(t *testing.T) {
 		"SELECT consent_status FROM people p (a)", "SELECT * FROM (SELECT * FROM people) x WHERE x.user_id = 1",
 		"WITH x AS (TABLE people) SELECT user_id FROM x",
 	} {
-		for _, extended := range []bool{false, true} {
-			got := errorOf(t, agent, sql, extended)
+		for _, isExtended := range []bool{false, true} {
+			got := errorOf(t, agent, sql, isExtended)
 			message, _, _ := strings.Cut(got, "|at ")
 			if strings.Contains(message, "pgconsent") {
 				t.Errorf("%s: %s", sql, got)
 			}
-			for _, hidden := range []string{"consent_status", "user_id", "created_at", "is_self", "occurred_at", "embedding"} {
-				if strings.Contains(message, hidden) && !strings.Contains(sql, hidden) {
-					t.Errorf("%s names %s: %s", sql, hidden, got)
+			for _, hiddenColumn := range []string{"consent_status", "user_id", "created_at", "is_self", "occurred_at", "embedding"} {
+				if strings.Contains(message, hiddenColumn) && !strings.Contains(sql, hiddenColumn) {
+					t.Errorf("%s names %s: %s", sql, hiddenColumn, got)
 				}
 			}
 			if strings.Contains(message, "withheld") {

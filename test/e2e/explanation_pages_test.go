@@ -42,7 +42,8 @@ func TestExplanationsLinesAreShort(t *testing.T) {
 	}
 }
 
-// The index of decisions has each page with its number, its title and the decisions that changed it; each page is at most a page.
+// The index of decisions lists each page with its number, its title and the decisions that changed it. No page has more
+// than 470 words.
 func TestDecisionsAreListed(t *testing.T) {
 	title := regexp.MustCompile(`^# (\d+)\. (.+)\n`)
 	changeNote := regexp.MustCompile(`\n\*(?:Superseded|Changed|Extended) by (?s:.*?)\*\n`)

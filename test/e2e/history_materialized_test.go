@@ -64,9 +64,9 @@ func TestHistoryOfMaterializedConsents(t *testing.T) {
 		fillCount++
 		return migrations.FillAll(context.Background(), super, fills, ignoreProgress)
 	}
-	total, lateReads := 0, 0
+	historyCount, lateReads := 0, 0
 	for name := range readingWays {
-		lateReads += compareHistories(t, firstProxy, secondProxy, name, trials, seed, &total, setConsent)
+		lateReads += compareHistories(t, firstProxy, secondProxy, name, trials, seed, &historyCount, setConsent)
 	}
 	if lateReads > 0 {
 		t.Errorf("%d late disclosures", lateReads)
@@ -74,5 +74,5 @@ func TestHistoryOfMaterializedConsents(t *testing.T) {
 	if fillCount == 0 {
 		t.Error("what is kept counted throughout")
 	}
-	t.Logf("%d histories, %d late, filled in %d times", total, lateReads, fillCount)
+	t.Logf("%d histories, %d late, filled in %d times", historyCount, lateReads, fillCount)
 }

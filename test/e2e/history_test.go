@@ -151,14 +151,14 @@ func TestHistory(t *testing.T) {
 	t.Logf("%d trials, seed %d", trials, seed)
 	firstProxy := start(t, options{afterMigrate: historySetup})
 	secondProxy := serveOn(t, firstProxy.db, options{})
-	total, lateReads := 0, 0
+	historyCount, lateReads := 0, 0
 	for name := range readingWays {
-		lateReads += compareHistories(t, firstProxy, secondProxy, name, trials, seed, &total, changeByStatus(t, firstProxy, secondProxy))
+		lateReads += compareHistories(t, firstProxy, secondProxy, name, trials, seed, &historyCount, changeByStatus(t, firstProxy, secondProxy))
 	}
 	if lateReads > 0 {
 		t.Errorf("%d late disclosures", lateReads)
 	}
-	t.Logf("%d histories, %d late", total, lateReads)
+	t.Logf("%d histories, %d late", historyCount, lateReads)
 }
 
 // TestHistoryOfTheRegistry plays the same histories with a consent that is a record of the registry.
@@ -170,9 +170,9 @@ func TestHistoryOfTheRegistry(t *testing.T) {
 	firstProxy := start(t, options{afterMigrate: historySetup, policy: registryHistory})
 	secondProxy := serveOn(t, firstProxy.db, options{policy: registryHistory})
 	r := openRegistry(t, firstProxy.db, consent.Settings{})
-	total, lateReads := 0, 0
+	historyCount, lateReads := 0, 0
 	for name := range readingWays {
-		lateReads += compareHistories(t, firstProxy, secondProxy, name, trials, seed, &total, func(_ int, isGranted bool) error {
+		lateReads += compareHistories(t, firstProxy, secondProxy, name, trials, seed, &historyCount, func(_ int, isGranted bool) error {
 			c := consent.Command{Action: consent.ActionRevoke, Subject: historyPerson, Caller: consent.Party{Role: consent.RoleSubject, ID: historyPerson}}
 			if isGranted {
 				c.Action = consent.ActionGrant
@@ -184,7 +184,7 @@ func TestHistoryOfTheRegistry(t *testing.T) {
 	if lateReads > 0 {
 		t.Errorf("%d late disclosures", lateReads)
 	}
-	t.Logf("%d histories, %d late", total, lateReads)
+	t.Logf("%d histories, %d late", historyCount, lateReads)
 }
 
 // registryHistory is a policy that makes the memory depend on the registry.
@@ -213,8 +213,8 @@ func TestHistoryFailsWithoutTriggers(t *testing.T) {
 	tier.All(t)
 	in := start(t, options{afterMigrate: historySetup + `; DROP TRIGGER zz_pgconsent_change_update ON people`})
 	for _, name := range []string{"cursor", "with hold", "repeatable", "portal", "past an error", "without begin", "characteristics", "by setting"} {
-		total := 0
-		if compareHistories(t, in, in, name, 8, 1, &total, changeByStatus(t, in, in)) == 0 {
+		historyCount := 0
+		if compareHistories(t, in, in, name, 8, 1, &historyCount, changeByStatus(t, in, in)) == 0 {
 			t.Errorf("%s: nothing is noticed without the triggers", name)
 		}
 	}
@@ -222,8 +222,8 @@ func TestHistoryFailsWithoutTriggers(t *testing.T) {
 
 // compareHistories plays some histories with one way of reading. It returns the number of them that showed the memory
 // too late.
-func compareHistories(t *testing.T, firstProxy, secondProxy *instance, name string, trials int, seed uint64, total *int,
-	change func(o int, isGranted bool) error) (lateReads int) {
+func compareHistories(t *testing.T, firstProxy, secondProxy *instance, name string, trials int, seed uint64, historyCount *int,
+	changeConsent func(o int, isGranted bool) error) (lateReads int) {
 	readerOf := readingWays[name]
 	r := rand.New(rand.NewPCG(seed, 1))
 	refusedCount, hiddenCount := 0, 0
@@ -231,7 +231,7 @@ func compareHistories(t *testing.T, firstProxy, secondProxy *instance, name stri
 	for i := range trials {
 		c, o := conns[r.IntN(2)], r.IntN(2)
 		setConsent := func(isGranted bool) {
-			if err := change(o, isGranted); err != nil {
+			if err := changeConsent(o, isGranted); err != nil {
 				t.Error(err)
 			}
 		}
@@ -277,8 +277,8 @@ func compareHistories(t *testing.T, firstProxy, secondProxy *instance, name stri
 		if a := harness.Ask(c, `ROLLBACK; CLOSE ALL; DEALLOCATE ALL`); a.Err != "" {
 			t.Fatal(a.Err)
 		}
-		if *total++; trials > 100 && *total%100 == 0 {
-			t.Logf("%d of %d histories, %d late", *total, trials*len(readingWays), lateReads)
+		if *historyCount++; trials > 100 && *historyCount%100 == 0 {
+			t.Logf("%d of %d histories, %d late", *historyCount, trials*len(readingWays), lateReads)
 		}
 	}
 	usesOldSnapshot := waysThatFail[name] || strings.Contains(

@@ -115,8 +115,8 @@ func checkConfiguration(t *testing.T, text string) error {
 	return err
 }
 
-// The policy of the page about Supabase fits the tables that it shows, and the function makes the claims that its configuration
-// asks for.
+// The policy on the page about Supabase fits the tables that the page shows. The function there makes the claims that the
+// page's configuration expects.
 func TestSupabasePage(t *testing.T) {
 	var sql, policies []string
 	for _, b := range codeBlocks(t, "../../docs/howto/supabase.md") {

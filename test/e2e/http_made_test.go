@@ -133,7 +133,7 @@ func (m *requestMaker) checkOperation(method, path string, o map[string]any) {
 	withoutToken.wantStatuses = []int{401}
 	m.send("", withoutToken)
 	role := roles[0]
-	change := func(description string, change func(*madeRequest), want ...int) {
+	sendChanged := func(description string, change func(*madeRequest), want ...int) {
 		r := baseRequest(description)
 		change(&r)
 		r.mustFail, r.wantStatuses = true, want
@@ -144,25 +144,25 @@ func (m *requestMaker) checkOperation(method, path string, o map[string]any) {
 	for _, p := range parameters {
 		name, in, s := memberAt(p, "name").(string), memberAt(p, "in").(string), m.resolveSchema(memberAt(p, "schema"))
 		if in == "header" {
-			change("a long header "+name, func(r *madeRequest) { r.header.Set(name, strings.Repeat("k", 5000)) }, 422)
-			change("a header twice: "+name, func(r *madeRequest) { r.header[name] = []string{"a", "b"} }, 400)
-			change("a header that is not UTF-8: "+name, func(r *madeRequest) { r.header.Set(name, "k\xff") }, 400)
+			sendChanged("a long header "+name, func(r *madeRequest) { r.header.Set(name, strings.Repeat("k", 5000)) }, 422)
+			sendChanged("a header twice: "+name, func(r *madeRequest) { r.header[name] = []string{"a", "b"} }, 400)
+			sendChanged("a header that is not UTF-8: "+name, func(r *madeRequest) { r.header.Set(name, "k\xff") }, 400)
 			continue
 		}
 		for description, value := range m.wrongTexts(s) {
-			change(description+" in "+name, func(r *madeRequest) { r.query = withQueryValue(r.query, name, value) }, 400, 422)
+			sendChanged(description+" in "+name, func(r *madeRequest) { r.query = withQueryValue(r.query, name, value) }, 400, 422)
 		}
-		change(name+" twice", func(r *madeRequest) { r.query = name + "=1&" + name + "=1" }, 400)
-		change(name+" badly escaped", func(r *madeRequest) { r.query = name + "=%zz" }, 400)
-		change(name+" not UTF-8", func(r *madeRequest) { r.query = name + "=%ff%fe" }, 400)
-		change(name+" of 10 KB", func(r *madeRequest) { r.query = name + "=" + strings.Repeat("x", 10<<10) }, 414)
+		sendChanged(name+" twice", func(r *madeRequest) { r.query = name + "=1&" + name + "=1" }, 400)
+		sendChanged(name+" badly escaped", func(r *madeRequest) { r.query = name + "=%zz" }, 400)
+		sendChanged(name+" not UTF-8", func(r *madeRequest) { r.query = name + "=%ff%fe" }, 400)
+		sendChanged(name+" of 10 KB", func(r *madeRequest) { r.query = name + "=" + strings.Repeat("x", 10<<10) }, 414)
 		if memberAt(p, "required") == true {
-			change("without "+name, func(r *madeRequest) { r.query = withQueryValue(r.query, name, "") }, 422)
+			sendChanged("without "+name, func(r *madeRequest) { r.query = withQueryValue(r.query, name, "") }, 422)
 		}
 	}
-	change("an unknown parameter", func(r *madeRequest) { r.query = withQueryValue(r.query, "pl4nted", plantedText) }, 422)
-	change("a broken query", func(r *madeRequest) { r.query = "a;b=%" }, 400)
-	change("a query of 10 KB", func(r *madeRequest) { r.query = "pl4nted=" + strings.Repeat("x", 10<<10) }, 414)
+	sendChanged("an unknown parameter", func(r *madeRequest) { r.query = withQueryValue(r.query, "pl4nted", plantedText) }, 422)
+	sendChanged("a broken query", func(r *madeRequest) { r.query = "a;b=%" }, 400)
+	sendChanged("a query of 10 KB", func(r *madeRequest) { r.query = "pl4nted=" + strings.Repeat("x", 10<<10) }, 414)
 	// Headers that other software would obey.
 	for name, value := range m.oneThird(map[string]string{
 		"X-Http-Method-Override": "DELETE", "X-Forwarded-For": plantedText, "X-Original-Url": "/v1/audit",
@@ -176,7 +176,7 @@ func (m *requestMaker) checkOperation(method, path string, o map[string]any) {
 		r.header.Set(name, value)
 		m.send(role, r)
 	}
-	change("a header that is not UTF-8", func(r *madeRequest) { r.header.Set("X-Odd", "\xff") }, 400)
+	sendChanged("a header that is not UTF-8", func(r *madeRequest) { r.header.Set("X-Odd", "\xff") }, 400)
 	for _, authorization := range []string{"", "Bearer", "Bearer ", "Basic YTpi", "Bearer " + plantedText,
 		"Bearer " + strings.Repeat("x", 20<<10), "Bearer a.b.c", "Bearer eyJhbGciOiJub25lIn0.e30.", "bearer\t\x7f"} {
 		r := baseRequest("with the authorization " + authorization[:min(len(authorization), 20)])
@@ -190,7 +190,7 @@ func (m *requestMaker) checkOperation(method, path string, o map[string]any) {
 	}
 	// Invalid bodies.
 	sendBody := func(description, body string, want ...int) {
-		change(description, func(r *madeRequest) {
+		sendChanged(description, func(r *madeRequest) {
 			r.body = strings.NewReader(body)
 			r.header.Set("Content-Type", "application/json")
 		}, want...)
@@ -201,7 +201,7 @@ func (m *requestMaker) checkOperation(method, path string, o map[string]any) {
 			return
 		}
 		sendBody("a body where there is none, of 64 KB", `{"a":"`+strings.Repeat("x", 64<<10)+`"}`, 413)
-		change("a body where there is none, of no kind", func(r *madeRequest) { r.body = strings.NewReader("a") }, 415)
+		sendChanged("a body where there is none, of no kind", func(r *madeRequest) { r.body = strings.NewReader("a") }, 415)
 		return
 	}
 	wrongValues := m.wrongValues(schema)
@@ -246,18 +246,18 @@ func (m *requestMaker) checkOperation(method, path string, o map[string]any) {
 	for _, kind := range []string{"text/plain", "application/xml", "application/x-www-form-urlencoded",
 		"multipart/form-data; boundary=x", "application/json; charset=utf-16", "application/jsonx", "application/",
 		plantedText, "", "application/json, text/plain"} {
-		change("the content type "+kind, func(r *madeRequest) { r.header.Set("Content-Type", kind) }, 415)
+		sendChanged("the content type "+kind, func(r *madeRequest) { r.header.Set("Content-Type", kind) }, 415)
 	}
-	change("no content type", func(r *madeRequest) { r.header.Del("Content-Type") }, 415)
-	change("an encoded body", func(r *madeRequest) { r.header.Set("Content-Encoding", "gzip") }, 415)
+	sendChanged("no content type", func(r *madeRequest) { r.header.Del("Content-Type") }, 415)
+	sendChanged("an encoded body", func(r *madeRequest) { r.header.Set("Content-Encoding", "gzip") }, 415)
 	if memberAt(o, "requestBody", "required") == true {
-		change("no body", func(r *madeRequest) { r.body = nil }, 400, 422)
+		sendChanged("no body", func(r *madeRequest) { r.body = nil }, 400, 422)
 	}
 	if m.operations++; m.operations%4 != 0 {
 		return
 	}
 	sendBody("10 MB", `{"`+firstProperty+`":"`+strings.Repeat("x", 10<<20)+`"}`, 413)
-	change("10 MB of no known length", func(r *madeRequest) {
+	sendChanged("10 MB of no known length", func(r *madeRequest) {
 		r.body = io.MultiReader(strings.NewReader(`{"`+firstProperty+`":"`), strings.NewReader(strings.Repeat("x", 10<<20)))
 	}, 413)
 }

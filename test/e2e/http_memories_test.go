@@ -8,10 +8,10 @@ import (
 // checkMemories tests memories, grants, consents, contexts and beliefs, over HTTP in the world kernle.
 func (f *httpAPI) checkMemories() {
 	type body = map[string]any
-	created := f.checkStatus(f.call("agent:ash", "POST", "/v1/memories",
+	createdMemory := f.checkStatus(f.call("agent:ash", "POST", "/v1/memories",
 		body{"kind": "episode", "content": "Bella limps since Tuesday", "subject_ids": []string{"dog:bella"},
 			"source_entity": "human:sean", "access_grants": []string{"human:sean"}}), 201, "")
-	id := created.stringMember("id")
+	id := createdMemory.stringMember("id")
 	// A request that is repeated with its idempotency key makes one memory. The key cannot be used for another change, and
 	// each caller has keys of its own.
 	noteBody := body{"kind": "note", "content": "said once"}
@@ -32,15 +32,15 @@ func (f *httpAPI) checkMemories() {
 	f.checkStatus(f.call("agent:ash", "POST", "/v1/memories", body{"kind": "note", "content": "said right"}, "Idempotency-Key", "k2"), 201, "")
 	f.checkStatus(f.call("agent:rex", "POST", "/v1/privacy/grant", body{"id": id, "who": []string{"si:rex"}}), 404, "PrivacyNotFoundError")
 	f.checkStatus(f.call("agent:ash", "POST", "/v1/privacy/grant", body{"id": id, "who": []string{"si:rex"}}), 403, "PrivacyForbiddenError")
-	consent := f.checkStatus(f.call("agent:sean", "POST", "/v1/privacy/consents", body{"grantee": "si:rex", "store": "ash"}), 201, "")
+	recordedConsent := f.checkStatus(f.call("agent:sean", "POST", "/v1/privacy/consents", body{"grantee": "si:rex", "store": "ash"}), 201, "")
 	f.checkStatus(f.call("agent:sean", "POST", "/v1/privacy/consents", body{"grantee": "si:rex", "store": "ash"}), 200, "")
 	f.checkStatus(f.call("agent:ash", "POST", "/v1/privacy/grant", body{"id": id, "who": []string{"si:rex"}}), 200, "")
-	if audit := f.checkStatus(f.call("agent:ash", "GET", "/v1/privacy/audit?id="+id, nil), 200,
-		""); !strings.Contains(audit.Text, "si:rex") || strings.Contains(audit.Text, "limps") {
-		f.t.Errorf("the audit: %s", audit.Text)
+	if auditAnswer := f.checkStatus(f.call("agent:ash", "GET", "/v1/privacy/audit?id="+id, nil), 200,
+		""); !strings.Contains(auditAnswer.Text, "si:rex") || strings.Contains(auditAnswer.Text, "limps") {
+		f.t.Errorf("the audit: %s", auditAnswer.Text)
 	}
 	f.checkStatus(f.call("agent:ash", "POST", "/v1/privacy/revoke", body{"id": id, "who": []string{"si:rex"}}), 200, "")
-	f.checkStatus(f.call("agent:sean", "POST", "/v1/privacy/consents/revoke", body{"id": consent.stringMember("id")}), 200, "")
+	f.checkStatus(f.call("agent:sean", "POST", "/v1/privacy/consents/revoke", body{"id": recordedConsent.stringMember("id")}), 200, "")
 	f.checkStatus(f.call("agent:ash", "GET", "/v1/contexts", nil), 200, "")
 	f.checkStatus(f.call("agent:ash", "POST", "/v1/contexts", body{"context": "ctx:walks", "participants": []string{"human:sean"}}), 201, "")
 	f.checkStatus(f.call("agent:sean", "POST", "/v1/contexts/enter", body{"context": "ctx:walks"}), 200, "")

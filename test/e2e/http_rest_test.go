@@ -40,9 +40,9 @@ func (f *httpAPI) checkPendingPartnership() {
 // checkMemoryReports tests answers about memories that have unusual members.
 func (f *httpAPI) checkMemoryReports() {
 	type body = map[string]any
-	created := f.checkStatus(f.call("agent:ash", "POST", "/v1/memories",
+	createdMemory := f.checkStatus(f.call("agent:ash", "POST", "/v1/memories",
 		body{"kind": "episode", "content": "Rex says it again", "source_entity": "si:rex", "told_from": "episode:1009"}), 201, "")
-	f.checkStatus(f.call("agent:ash", "POST", "/v1/privacy/grant", body{"id": created.stringMember("id"),
+	f.checkStatus(f.call("agent:ash", "POST", "/v1/privacy/grant", body{"id": createdMemory.stringMember("id"),
 		"who": []string{"si:bella_agent"}}), 200, "")
 	f.checkStatus(f.call("agent:sean", "POST", "/v1/privacy/consents", body{"grantor": "dog:bella", "grantee": "si:new_vet", "scope": "episode:1002"}), 201, "")
 	f.checkStatus(f.call("agent:ash", "POST", "/v1/privacy/grant",

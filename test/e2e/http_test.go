@@ -366,9 +366,9 @@ func (f *httpAPI) checkRelationship() {
 		f.t.Errorf("a TEMPORARY: %s", statusBefore.Text)
 	}
 	// seeds/001:91-101: the members of a consent, with instants in the seed's format. It lasts 14 days from a grant.
-	renewed := f.checkStatus(f.call("subject:"+ids["TEMPORARY"][1], "POST", "/v1/consent/grant",
+	renewAnswer := f.checkStatus(f.call("subject:"+ids["TEMPORARY"][1], "POST", "/v1/consent/grant",
 		map[string]any{"user_id": ids["TEMPORARY"][1], "stream": "TEMPORARY", "categories": []string{"ESSENTIAL"}}), 200, "")
-	for name, a := range map[string]httpAnswer{"of the demo": statusBefore, "granted": renewed} {
+	for name, a := range map[string]httpAnswer{"of the demo": statusBefore, "granted": renewAnswer} {
 		var instants [3]time.Time
 		for i, member := range []string{"granted_at", "expires_at", "last_modified"} {
 			var err error
@@ -435,9 +435,9 @@ func (f *httpAPI) checkRelationship() {
 	if interactionAnswer := f.checkStatus(f.call("system", "POST", "/v1/consent/interactions", map[string]any{"user_id": id}), 200, ""); interactionAnswer.stringMember("state") != "withdrawn" {
 		f.t.Errorf("an interaction after it: %s", interactionAnswer.Text)
 	}
-	if renewed := f.checkStatus(f.call("system", "POST", "/v1/consent/interactions",
-		map[string]any{"user_id": "somebody new"}), 200, ""); renewed.stringMember("stream") != "TEMPORARY" {
-		f.t.Errorf("a first interaction: %s", renewed.Text)
+	if renewAnswer := f.checkStatus(f.call("system", "POST", "/v1/consent/interactions",
+		map[string]any{"user_id": "somebody new"}), 200, ""); renewAnswer.stringMember("stream") != "TEMPORARY" {
+		f.t.Errorf("a first interaction: %s", renewAnswer.Text)
 	}
 	f.checkStatus(f.call("subject:"+ids[""][0], "POST", "/v1/consent/refuse", nil), 200, "")
 
@@ -461,12 +461,12 @@ func (f *httpAPI) checkRelationship() {
 			f.t.Errorf("audit of %q: %d records", query, len(recordNumbers))
 		}
 	}
-	erased := f.checkStatus(f.call("system", "POST", "/v1/consent/erase", map[string]any{"user_id": "somebody new"}), 200, "")
-	if erased.Body["erased"] != true {
-		f.t.Error(erased.Text)
+	eraseAnswer := f.checkStatus(f.call("system", "POST", "/v1/consent/erase", map[string]any{"user_id": "somebody new"}), 200, "")
+	if eraseAnswer.Body["erased"] != true {
+		f.t.Error(eraseAnswer.Text)
 	}
 	f.checkStatus(f.call("admin", "GET", "/v1/consent/status?user_id=somebody%20new", nil), 404, "ConsentNotFoundError")
-	if lastAnswer := f.call("admin", "GET", fmt.Sprintf("/v1/consent/audit?after=%.0f", erased.Body["record"].(float64)-1),
+	if lastAnswer := f.call("admin", "GET", fmt.Sprintf("/v1/consent/audit?after=%.0f", eraseAnswer.Body["record"].(float64)-1),
 		nil); strings.Contains(lastAnswer.Text, "somebody new") || !strings.Contains(lastAnswer.Text, `"erased":true`) {
 		f.t.Errorf("the audit of an erasure: %s", lastAnswer.Text)
 	}

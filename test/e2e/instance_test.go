@@ -43,7 +43,7 @@ const (
 type options struct {
 	mode          rewrite.Mode // Both by default
 	rowSecurity   rls.Mode     // Enforce by default
-	policy        string       // a policy in place of the world's
+	policy        string       // a policy instead of the world's
 	beforeMigrate string       // SQL run by the superuser after the world is loaded, before migrate
 	afterMigrate  string       // SQL run by the superuser after migrate
 
@@ -124,14 +124,14 @@ func start(t testing.TB, o options) *instance {
 func startForReading(t testing.TB, o options) *instance {
 	t.Helper()
 	o = options{mode: o.mode, rowSecurity: o.rowSecurity}
-	shared := *harness.Shared(t, fmt.Sprintf("arcive, mode %d, row security %d", o.mode, o.rowSecurity), func(t testing.TB) (*instance, *pgtest.DB) {
+	sharedInstance := *harness.Shared(t, fmt.Sprintf("arcive, mode %d, row security %d", o.mode, o.rowSecurity), func(t testing.TB) (*instance, *pgtest.DB) {
 		in := start(t, o)
 		return in, in.db
 	})
-	harness.AwaitProbes(t, shared.enforcer)
-	shared.tap = harness.NewTap(t, shared.addr)
-	shared.audit = "" // the shared folder has records of other tests as well
-	return &shared
+	harness.AwaitProbes(t, sharedInstance.enforcer)
+	sharedInstance.tap = harness.NewTap(t, sharedInstance.addr)
+	sharedInstance.audit = "" // the shared folder has records of other tests as well
+	return &sharedInstance
 }
 
 func serveOn(t testing.TB, db *pgtest.DB, o options) *instance {

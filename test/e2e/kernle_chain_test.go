@@ -47,7 +47,7 @@ func TestKernleD_ToldMemoriesAreNoWiderThanTheirChain(t *testing.T) {
 		writeMemory("rex:none", "rex", "si:mallory", "mal:none", "si:ash", "*") // derived from a missing memory
 		writeMemory("rex:round", "rex", "", "rex:round", "si:ash", "*")
 		writeMemory("rex:broken", "rex", "", "", "si:ash", "si:bella_agent")
-		ash, bella, sean := k.connectAs("ash", ""), k.connectAs("bella", ""), k.connectAs("sean", "")
+		ashConn, bellaConn, seanConn := k.connectAs("ash", ""), k.connectAs("bella", ""), k.connectAs("sean", "")
 
 		n := 0
 		insertTold := func(c *pgconn.PgConn, code, toldFrom string, grants ...string) []string {
@@ -76,19 +76,19 @@ func TestKernleD_ToldMemoriesAreNoWiderThanTheirChain(t *testing.T) {
 			}
 		}
 		noIDs := []string{}
-		wantSame(insertTold(ash, "", "rex:1"), "si:ash", "si:bella_agent", "human:sean") // the grants of the one memory that it was told from
-		wantSame(insertTold(ash, "", "rex:2"), "si:ash", "human:sean")                   // the intersection of the grants of two memories
-		wantSame(insertTold(ash, "", "rex:all"), "*")
-		wantSame(insertTold(ash, "", "rex:all", "human:guest"), "human:guest") // narrower than everybody
-		wantSame(insertTold(ash, "", "rex:1", "human:sean"), "human:sean")
-		wantSame(insertTold(ash, "", "rex:1", noIDs...))
-		insertTold(ash, "42501", "rex:1", "human:sean", "si:rex")
-		insertTold(ash, "42501", "rex:1", "*")
-		insertTold(ash, "42501", "rex:2", "si:bella_agent")
+		wantSame(insertTold(ashConn, "", "rex:1"), "si:ash", "si:bella_agent", "human:sean") // the grants of the one memory that it was told from
+		wantSame(insertTold(ashConn, "", "rex:2"), "si:ash", "human:sean")                   // the intersection of the grants of two memories
+		wantSame(insertTold(ashConn, "", "rex:all"), "*")
+		wantSame(insertTold(ashConn, "", "rex:all", "human:guest"), "human:guest") // narrower than everybody
+		wantSame(insertTold(ashConn, "", "rex:1", "human:sean"), "human:sean")
+		wantSame(insertTold(ashConn, "", "rex:1", noIDs...))
+		insertTold(ashConn, "42501", "rex:1", "human:sean", "si:rex")
+		insertTold(ashConn, "42501", "rex:1", "*")
+		insertTold(ashConn, "42501", "rex:2", "si:bella_agent")
 		// A source that is hidden, missing or in a broken chain is granted to nobody, and all these cases look the same.
 		for _, toldFrom := range []string{"rex:mine", "rex:nowhere", "rex:none", "rex:round", ""} {
-			wantSame(insertTold(ash, "", toldFrom))
-			insertTold(ash, "42501", toldFrom, "si:bella_agent")
+			wantSame(insertTold(ashConn, "", toldFrom))
+			insertTold(ashConn, "42501", toldFrom, "si:bella_agent")
 		}
 		// In a context, the context's list applies as far as the chain allows.
 		wantSame(insertTold(k.connectAs("ash", "ctx:bella_health"), "", "rex:1"), "human:sean", "si:bella_agent")
@@ -104,23 +104,23 @@ func TestKernleD_ToldMemoriesAreNoWiderThanTheirChain(t *testing.T) {
 			t.Helper()
 			return len(k.queryList(c, "SELECT id FROM "+table+" WHERE id = '"+id+"'")) == 1
 		}
-		if hasMemory(bella, "ash:1") || !hasMemory(sean, "ash:1") || !hasMemory(ash, "ash:1") || hasMemory(bella, "rex:2") {
+		if hasMemory(bellaConn, "ash:1") || !hasMemory(seanConn, "ash:1") || !hasMemory(ashConn, "ash:1") || hasMemory(bellaConn, "rex:2") {
 			t.Errorf("%s: shows to bella, whom mallory did not grant it, or not to sean or its owner", table)
 		}
 		k.mustExec(super, "UPDATE "+table+" SET access_grants = "+list("si:rex", "si:ash")+" WHERE id = 'mal:1'")
-		if hasMemory(sean, "ash:1") || hasMemory(sean, "rex:2") || !hasMemory(ash, "ash:1") {
+		if hasMemory(seanConn, "ash:1") || hasMemory(seanConn, "rex:2") || !hasMemory(ashConn, "ash:1") {
 			t.Errorf("%s: shows to sean, whom mallory grants it no more, or not to its owner", table)
 		}
 		k.mustExec(super, "UPDATE "+table+" SET access_grants = "+list("si:rex", "human:sean")+" WHERE id = 'mal:1'")
-		if !hasMemory(sean, "ash:1") {
+		if !hasMemory(seanConn, "ash:1") {
 			t.Errorf("%s: does not come back", table)
 		}
 		// A told memory cannot get another source or wider grants.
-		k.checkRefused(ash, "UPDATE "+table+" SET told_from = NULL WHERE id = 'ash:1'", "42501")
-		k.checkRefused(ash, "UPDATE "+table+" SET access_grants = "+list("si:bella_agent", "human:sean", "*")+" WHERE id = 'ash:1'", "42501")
-		k.mustExec(ash, "UPDATE "+table+" SET access_grants = "+list("human:sean")+" WHERE id = 'ash:1'")
-		k.checkVisible(bella, table, entity{user: "si:bella_agent"})
-		k.checkVisible(sean, table, entity{user: "human:sean"})
+		k.checkRefused(ashConn, "UPDATE "+table+" SET told_from = NULL WHERE id = 'ash:1'", "42501")
+		k.checkRefused(ashConn, "UPDATE "+table+" SET access_grants = "+list("si:bella_agent", "human:sean", "*")+" WHERE id = 'ash:1'", "42501")
+		k.mustExec(ashConn, "UPDATE "+table+" SET access_grants = "+list("human:sean")+" WHERE id = 'ash:1'")
+		k.checkVisible(bellaConn, table, entity{user: "si:bella_agent"})
+		k.checkVisible(seanConn, table, entity{user: "human:sean"})
 		k.checkVisible(k.connectAs("rex", ""), table, entity{user: "si:rex"})
 	}
 	k.proxy.Tap().RequireNoMarker(t)

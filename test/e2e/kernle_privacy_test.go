@@ -466,10 +466,11 @@ func TestKernleH_AuditTellsOwnersSubjectsAndGuardiansWhoSees(t *testing.T) {
 		return nil
 	}
 	row := report.Rows[0]
-	bella, sean, ash := findViewer(row, "si:bella_agent"), findViewer(row, "human:sean"), findViewer(row, "si:ash")
-	if ash == nil || ash.Through != "owner" || bella == nil || bella.Grant != "si:bella_agent" ||
-		len(bella.Consents) != 1 || bella.Consents[0].Record != "consent:1" || !bella.Consents[0].Guardian || bella.Consents[0].Subject != "dog:bella" ||
-		sean == nil || !slices.Equal(sean.Agents, withIDs("sean")) || findViewer(row, "si:rex") != nil || findViewer(row, "*") != nil {
+	bellaViewer, seanViewer, ashViewer := findViewer(row, "si:bella_agent"), findViewer(row, "human:sean"), findViewer(row, "si:ash")
+	if ashViewer == nil || ashViewer.Through != "owner" || bellaViewer == nil || bellaViewer.Grant != "si:bella_agent" ||
+		len(bellaViewer.Consents) != 1 || bellaViewer.Consents[0].Record != "consent:1" || !bellaViewer.Consents[0].Guardian || bellaViewer.Consents[0].Subject != "dog:bella" ||
+		seanViewer == nil || !slices.Equal(seanViewer.Agents, withIDs("sean")) || findViewer(row, "si:rex") != nil ||
+		findViewer(row, "*") != nil {
 		t.Errorf("%+v", row)
 	}
 	// A report of more memories than fit a page comes in several pages, with each memory once.

@@ -84,11 +84,11 @@ func startKernleIn(t testing.TB, mode harness.Mode, setup ...string) *kernle {
 // readKernle returns the world of [startKernleIn] for read-only tests, which share it. Each test has its own tap.
 func readKernle(t testing.TB, mode harness.Mode) *kernle {
 	t.Helper()
-	shared := *harness.Shared(t, "kernle, "+mode.Name, func(t testing.TB) (*kernle, *pgtest.DB) {
+	sharedKernle := *harness.Shared(t, "kernle, "+mode.Name, func(t testing.TB) (*kernle, *pgtest.DB) {
 		k := startKernleIn(t, mode)
 		return k, k.db
 	})
-	return &kernle{TB: t, db: shared.db, proxy: shared.proxy.WithOwnTap(t)}
+	return &kernle{TB: t, db: sharedKernle.db, proxy: sharedKernle.proxy.WithOwnTap(t)}
 }
 
 // connectAs connects an agent, in a context or, for "", in none.
@@ -431,11 +431,12 @@ func TestKernleB_EverySubjectMustConsent(t *testing.T) {
 func TestKernleC_ContextsAreEnteredByTheirParticipants(t *testing.T) {
 	k := startKernle(t)
 	for _, table := range kernleTables() {
-		plainRows := k.checkVisible(k.connectAs("bella", ""), table, entity{user: "si:bella_agent"})
-		health := k.checkVisible(k.connectAs("bella", "ctx:bella_health"), table, entity{user: "si:bella_agent", context: "ctx:bella_health"})
-		park := k.checkVisible(k.connectAs("bella", "ctx:dog_park"), table, entity{user: "si:bella_agent", context: "ctx:dog_park"})
-		if len(withoutElements(health, plainRows)) < 3 || len(withoutElements(park, plainRows)) < 3 || len(withoutElements(health, park)) < 3 {
-			t.Errorf("%s: %d, %d and %d memories: contexts show little", table, len(plainRows), len(health), len(park))
+		plainIDs := k.checkVisible(k.connectAs("bella", ""), table, entity{user: "si:bella_agent"})
+		healthIDs := k.checkVisible(k.connectAs("bella", "ctx:bella_health"), table, entity{user: "si:bella_agent", context: "ctx:bella_health"})
+		parkIDs := k.checkVisible(k.connectAs("bella", "ctx:dog_park"), table, entity{user: "si:bella_agent", context: "ctx:dog_park"})
+		if len(withoutElements(healthIDs, plainIDs)) < 3 || len(withoutElements(parkIDs, plainIDs)) < 3 ||
+			len(withoutElements(healthIDs, parkIDs)) < 3 {
+			t.Errorf("%s: %d, %d and %d memories: contexts show little", table, len(plainIDs), len(healthIDs), len(parkIDs))
 		}
 		// Only participants can enter a context. A malformed list of participants, a missing context or a similar name is
 		// refused, and nothing is entered.
@@ -457,8 +458,8 @@ func TestKernleC_ContextsAreEnteredByTheirParticipants(t *testing.T) {
 		k.mustExec(c, "SET pgconsent.context = 'ctx:bella_health'")
 		super := harness.ConnectSuperuser(t, k.db)
 		k.mustExec(super, `UPDATE privacy_contexts SET participants = '["human:sean"]' WHERE id = 'context:1'`)
-		if got := k.queryList(c, "SELECT id FROM "+table); !slices.Equal(got, plainRows) {
-			t.Errorf("%s: no participant any more, and sees %v", table, withoutElements(got, plainRows))
+		if got := k.queryList(c, "SELECT id FROM "+table); !slices.Equal(got, plainIDs) {
+			t.Errorf("%s: no participant any more, and sees %v", table, withoutElements(got, plainIDs))
 		}
 		k.mustExec(super, `UPDATE privacy_contexts SET participants = '["human:sean", "si:bella_agent"]' WHERE id = 'context:1'`)
 		k.checkVisible(k.connectAs("tutor_b", "ctx:student_123_academic"), table,
@@ -511,38 +512,38 @@ func TestKernleD_NewMemoriesInheritAndAreNotWider(t *testing.T) {
 				t.Errorf("%s: granted to %v by %q, want %v by %q", table, grants, source, want, wantSource)
 			}
 		}
-		ash, health, park := k.connectAs("ash", ""), k.connectAs("ash", "ctx:bella_health"), k.connectAs("ash", "ctx:dog_park")
-		sean, bella := k.connectAs("sean", ""), k.connectAs("bella", "ctx:bella_health")
+		ashConn, healthConn, parkConn := k.connectAs("ash", ""), k.connectAs("ash", "ctx:bella_health"), k.connectAs("ash", "ctx:dog_park")
+		seanConn, bellaConn := k.connectAs("sean", ""), k.connectAs("bella", "ctx:bella_health")
 
-		grants, source := insert(health, "", nil) // seeds/003:54-55: default_access_grants
+		grants, source := insert(healthConn, "", nil) // seeds/003:54-55: default_access_grants
 		wantGrants(grants, source, "", "human:sean", "si:bella_agent", "ctx:bella_health")
-		grants, source = insert(park, "", nil) // without default grants: the participants and the context
+		grants, source = insert(parkConn, "", nil) // without default grants: the participants and the context
 		wantGrants(grants, source, "", "si:bella_agent", "si:rex", "ctx:dog_park")
-		grants, source = insert(health, "",
+		grants, source = insert(healthConn, "",
 			map[string]string{"access_grants": list("human:sean")}) // a narrower list that is given explicitly is kept
 		wantGrants(grants, source, "", "human:sean")
-		grants, source = insert(health, "", map[string]string{"access_grants": list()})
+		grants, source = insert(healthConn, "", map[string]string{"access_grants": list()})
 		wantGrants(grants, source, "")
 		// A wider list without consent is refused.
-		insert(health, "42501", map[string]string{"access_grants": list("human:sean", "si:mallory"), "subject_ids": list("dog:bella")})
-		grants, source = insert(ash, "", nil) // no source is recorded
+		insert(healthConn, "42501", map[string]string{"access_grants": list("human:sean", "si:mallory"), "subject_ids": list("dog:bella")})
+		grants, source = insert(ashConn, "", nil) // no source is recorded
 		wantGrants(grants, source, "")
-		grants, source = insert(ash, "", map[string]string{"source_entity": "'human:sean'"}) // seeds/003:64: a human
+		grants, source = insert(ashConn, "", map[string]string{"source_entity": "'human:sean'"}) // seeds/003:64: a human
 		wantGrants(grants, source, "human:sean", "human:sean")
-		grants, source = insert(ash, "", map[string]string{"source_entity": "'si:rex'"}) // seeds/003:65: another SI
+		grants, source = insert(ashConn, "", map[string]string{"source_entity": "'si:rex'"}) // seeds/003:65: another SI
 		wantGrants(grants, source, "si:rex")
-		insert(ash, "42501", map[string]string{"source_entity": "'si:rex'", "access_grants": list("si:bella_agent")})
-		insert(ash, "42501", map[string]string{"source_entity": "'human:sean'", "access_grants": list("human:sean", "si:bella_agent_3")})
+		insert(ashConn, "42501", map[string]string{"source_entity": "'si:rex'", "access_grants": list("si:bella_agent")})
+		insert(ashConn, "42501", map[string]string{"source_entity": "'human:sean'", "access_grants": list("human:sean", "si:bella_agent_3")})
 		// All subjects have consented.
-		grants, source = insert(ash, "", map[string]string{
+		grants, source = insert(ashConn, "", map[string]string{
 			"source_entity": "'human:sean'", "access_grants": list("si:new_vet"), "subject_ids": list("dog:bella", "human:kid_123")})
 		wantGrants(grants, source, "human:sean", "si:new_vet")
-		insert(ash, "42501", map[string]string{"access_grants": list("si:new_vet"), "subject_ids": list("dog:bella", "human:mira")}) // one subject has not consented
+		insert(ashConn, "42501", map[string]string{"access_grants": list("si:new_vet"), "subject_ids": list("dog:bella", "human:mira")}) // one subject has not consented
 		// The memory is about nobody, and the SI has seen it itself.
-		grants, source = insert(ash, "", map[string]string{"access_grants": list("*")})
+		grants, source = insert(ashConn, "", map[string]string{"access_grants": list("*")})
 		wantGrants(grants, source, "", "*")
 		// All four fields have their defaults.
-		k.mustExec(ash, "INSERT INTO "+table+" (stack_id, content) VALUES ('ash', 'as the defaults say')")
+		k.mustExec(ashConn, "INSERT INTO "+table+" (stack_id, content) VALUES ('ash', 'as the defaults say')")
 		emptyList := strings.Trim(kernleList(table), "'")
 		if got := harness.Ask(super, "SELECT source_entity, subject_ids, access_grants, consent_grants FROM "+
 			table+" WHERE content = 'as the defaults say'").Results[0].Rows; !slices.Equal(got, []string{`\N` + strings.Repeat("\t"+emptyList, 3)}) {
@@ -550,11 +551,11 @@ func TestKernleD_NewMemoriesInheritAndAreNotWider(t *testing.T) {
 		}
 
 		// Any other writer is recorded as the source, whatever the statement says.
-		grants, source = insert(sean, "", map[string]string{"source_entity": "'si:ash'"})
+		grants, source = insert(seanConn, "", map[string]string{"source_entity": "'si:ash'"})
 		wantGrants(grants, source, "human:sean", "human:sean")
-		grants, source = insert(bella, "", nil)
+		grants, source = insert(bellaConn, "", nil)
 		wantGrants(grants, source, "si:bella_agent", "human:sean", "si:bella_agent", "ctx:bella_health")
-		insert(sean, "42501", map[string]string{"access_grants": list("human:sean", "*")})
+		insert(seanConn, "42501", map[string]string{"access_grants": list("human:sean", "*")})
 		insert(k.connectAs("ashley", ""), "42501", nil)                  // an SI without any relation to the stack
 		insert(k.connectAs("mallory", "ctx:bella_health"), "42501", nil) // an SI without any relation to the context
 	}
@@ -581,36 +582,37 @@ func TestKernleE_UpdatesDoNotWiden(t *testing.T) {
 		grants := func() string {
 			return harness.Ask(super, "SELECT access_grants FROM "+table+" WHERE id = 'episode:1001'").Results[0].Rows[0]
 		}
-		ash, bella, health := k.connectAs("ash", ""), k.connectAs("bella", ""), k.connectAs("bella", "ctx:bella_health")
+		ashConn, bellaConn, healthConn := k.connectAs("ash", ""), k.connectAs("bella", ""), k.connectAs("bella", "ctx:bella_health")
 		before := grants()
 		updateGrants := func(grantList string) string {
 			return "UPDATE " + table + " SET access_grants = " + grantList + " WHERE id = 'episode:1001'"
 		}
-		k.checkRefused(ash, updateGrants(list("human:sean", "si:bella_agent", "ctx:bella_health", "si:mallory")), "42501")
-		k.checkRefused(ash, updateGrants(list("*")), "42501")
-		k.checkRefused(ash, updateGrants(list("human:sea")), "42501")
+		k.checkRefused(ashConn, updateGrants(list("human:sean", "si:bella_agent", "ctx:bella_health", "si:mallory")), "42501")
+		k.checkRefused(ashConn, updateGrants(list("*")), "42501")
+		k.checkRefused(ashConn, updateGrants(list("human:sea")), "42501")
 		if grants() != before {
 			t.Errorf("%s: %s became %s", table, before, grants())
 		}
-		k.mustExec(ash, updateGrants(list("human:sean", "si:bella_agent", "ctx:bella_health", "si:new_vet"))) // dog:bella's guardian and the source have consented to si:new_vet
-		k.mustExec(ash,
+		k.mustExec(ashConn, updateGrants(list("human:sean", "si:bella_agent", "ctx:bella_health", "si:new_vet"))) // dog:bella's guardian and the source have consented to si:new_vet
+		k.mustExec(ashConn,
 			updateGrants(list("si:bella_agent", "si:new_vet"))) // one grantee is removed from the list
-		k.checkRefused(ash, updateGrants(list("si:bella_agent", "human:sean", "si:rex")), "42501")
+		k.checkRefused(ashConn, updateGrants(list("si:bella_agent", "human:sean", "si:rex")), "42501")
 		for _, column := range []string{"stack_id", "source_entity", "id"} {
-			k.checkRefused(ash, "UPDATE "+table+" SET "+column+" = 'x' WHERE id = 'episode:1001'", "42501")
+			k.checkRefused(ashConn, "UPDATE "+table+" SET "+column+" = 'x' WHERE id = 'episode:1001'", "42501")
 		}
-		k.checkRefused(ash, "UPDATE "+table+" SET subject_ids = "+list()+" WHERE id = 'episode:1001'", "42501")
+		k.checkRefused(ashConn, "UPDATE "+table+" SET subject_ids = "+list()+" WHERE id = 'episode:1001'", "42501")
 		// The memories of others cannot be changed, and an update of a memory that is not visible changes no row.
-		k.checkRefused(health, "UPDATE "+table+" SET content = 'x' WHERE id = 'episode:1001'", "42501")
+		k.checkRefused(healthConn, "UPDATE "+table+" SET content = 'x' WHERE id = 'episode:1001'", "42501")
 		for _, id := range []string{"episode:1003", "episode:1005", "episode:none"} {
-			if a := harness.Ask(bella, "UPDATE "+table+" SET content = 'x' WHERE id = '"+id+"'"); a.Code != "" || a.Results[0].Tag != "UPDATE 0" {
+			if a := harness.Ask(bellaConn, "UPDATE "+table+" SET content = 'x' WHERE id = '"+id+"'"); a.Code != "" ||
+				a.Results[0].Tag != "UPDATE 0" {
 				t.Errorf("%s: %s", id, a)
 			}
 		}
 		if got := harness.Ask(super, "SELECT count(*) FROM "+table+" WHERE content = 'x'").Results[0].Rows[0]; got != "0" {
 			t.Errorf("%s: %s memories were changed", table, got)
 		}
-		k.mustExec(ash, updateGrants(list()))
+		k.mustExec(ashConn, updateGrants(list()))
 	}
 	k.proxy.Tap().RequireNoMarker(t)
 }
@@ -642,27 +644,27 @@ func TestKernleJ_MalformedListsGrantNothing(t *testing.T) {
 		"episodes_jsonb": {"NULL", "'{}'", "'null'", "'\"human:sean\"'", "'[null]'", "'[[]]'", "'[1]'", "'[{}]'"},
 	} {
 		super := harness.ConnectSuperuser(t, k.db)
-		ash, sean, bella := k.connectAs("ash", ""), k.connectAs("sean", ""), k.connectAs("bella", "")
+		ashConn, seanConn, bellaConn := k.connectAs("ash", ""), k.connectAs("sean", ""), k.connectAs("bella", "")
 		countRows := func() string { return harness.Ask(super, "SELECT count(*) FROM "+table).Results[0].Rows[0] }
 		before := countRows()
 		for _, value := range values {
 			for _, column := range []string{"subject_ids", "access_grants", "consent_grants"} {
-				for _, c := range []*pgconn.PgConn{ash, sean} {
+				for _, c := range []*pgconn.PgConn{ashConn, seanConn} {
 					a := harness.Ask(c, "INSERT INTO "+table+" (stack_id, content, "+column+") VALUES ('ash', 'malformed', "+value+")")
 					if a.Code != "22023" || !strings.Contains(a.Message, "a list of ids is not one") {
 						t.Errorf("%s.%s = %s: %s", table, column, value, a)
 					}
 				}
 			}
-			k.checkRefused(ash, "UPDATE "+table+" SET access_grants = "+value+" WHERE id = 'episode:1001'", "22023")
+			k.checkRefused(ashConn, "UPDATE "+table+" SET access_grants = "+value+" WHERE id = 'episode:1001'", "22023")
 		}
 		if countRows() != before {
 			t.Errorf("%s: rows were written", table)
 		}
-		if malformedIDs := k.queryList(bella, "SELECT id FROM "+table+" WHERE id LIKE 'episode:bad%'"); len(malformedIDs) > 0 {
+		if malformedIDs := k.queryList(bellaConn, "SELECT id FROM "+table+" WHERE id LIKE 'episode:bad%'"); len(malformedIDs) > 0 {
 			t.Errorf("%s: %v", table, malformedIDs)
 		}
-		if malformedIDs := k.queryList(ash, "SELECT id FROM "+table+" WHERE id LIKE 'episode:bad%'"); len(malformedIDs) < 5 {
+		if malformedIDs := k.queryList(ashConn, "SELECT id FROM "+table+" WHERE id LIKE 'episode:bad%'"); len(malformedIDs) < 5 {
 			t.Errorf("%s: the owner sees %v", table, malformedIDs)
 		}
 	}

@@ -183,11 +183,11 @@ func askAllServices(t *testing.T, service *privacy.Service, caller identity.Call
 			return service.WithdrawConsent(ctx, caller, privacy.ConsentRequest{Grantee: "human:other", Scope: name})
 		})
 	}
-	for _, store := range []string{"ash", "hstore", "nostore", "zstore", "none"} {
-		ask(user+" adds to "+store, func() (any, error) {
-			return service.AddMemory(ctx, caller, privacy.NewMemory{Content: "x", Store: store})
+	for _, storeID := range []string{"ash", "hstore", "nostore", "zstore", "none"} {
+		ask(user+" adds to "+storeID, func() (any, error) {
+			return service.AddMemory(ctx, caller, privacy.NewMemory{Content: "x", Store: storeID})
 		})
-		for _, g := range []privacy.ConsentRequest{{Grantee: "human:other", Store: store}, {Grantee: "human:other", Store: store, Grantor: "human:zed"}} {
+		for _, g := range []privacy.ConsentRequest{{Grantee: "human:other", Store: storeID}, {Grantee: "human:other", Store: storeID, Grantor: "human:zed"}} {
 			ask(fmt.Sprint(user, " consents ", g), func() (any, error) { return service.RecordConsent(ctx, caller, g) })
 			ask(fmt.Sprint(user, " withdraws ", g), func() (any, error) { return service.WithdrawConsent(ctx, caller, g) })
 		}

@@ -46,20 +46,20 @@ const limitExhausted = "53400"
 func TestLimitStatementsPerMinute(t *testing.T) {
 	tier.All(t)
 	proxy := startLimited(t, "{ statements: 5 }")
-	advisor := proxy.Agent(t, "advisor", "brain")
-	wantCode(t, advisor, "BEGIN", "")
+	advisorConn := proxy.Agent(t, "advisor", "brain")
+	wantCode(t, advisorConn, "BEGIN", "")
 	for range 3 {
-		wantCode(t, advisor, "SELECT 1", "")
+		wantCode(t, advisorConn, "SELECT 1", "")
 	}
-	wantCode(t, advisor, "SELECT 1; SELECT 2", "")
-	got := wantCode(t, advisor, "SELECT 1", limitExhausted)
+	wantCode(t, advisorConn, "SELECT 1; SELECT 2", "")
+	got := wantCode(t, advisorConn, "SELECT 1", limitExhausted)
 	const limitMessage = "the policy allows 5 per minute and agent, which come back evenly, and 5 at once"
 	if !strings.Contains(got.Err, limitMessage) || !strings.Contains(got.Err, "Try again in ") {
 		t.Errorf("the error does not say what to do: %s", got.Err)
 	}
 	// The transaction has failed as after any error, and can be rolled back. Another session of the agent is at the limit
 	// as well.
-	wantCode(t, advisor, "ROLLBACK", "")
+	wantCode(t, advisorConn, "ROLLBACK", "")
 	wantCode(t, proxy.Agent(t, "advisor", "brain"), "SELECT 1", limitExhausted)
 	// Another agent is not at the limit. Refused statements count.
 	memberUI := proxy.Agent(t, "member_ui", "brain")
@@ -104,17 +104,17 @@ func TestLimitByKeyCountsMisses(t *testing.T) {
 	var transcripts []string
 	for _, id := range []string{brainOwn, brainForeign, brainAbsent} {
 		proxy := startLimited(t, "{ per: user, by_key: 3 }")
-		advisor, memberUI := proxy.Agent(t, "advisor", "brain"), proxy.Agent(t, "member_ui", "brain")
-		wantCode(t, advisor, fetchQuery(id), "")
+		advisorConn, memberUI := proxy.Agent(t, "advisor", "brain"), proxy.Agent(t, "member_ui", "brain")
+		wantCode(t, advisorConn, fetchQuery(id), "")
 		wantCode(t, memberUI, "PREPARE p (uuid) AS SELECT content FROM brain_entries WHERE id = $1", "")
 		wantCode(t, memberUI, "EXECUTE p ('"+id+"')", "")
-		wantCode(t, advisor, "SELECT title FROM brain_entries WHERE id = '"+id+"'", "") // the statement reads no column that needs the key
-		wantCode(t, advisor, strings.Replace(fetchQuery(id), "content", "count(content)", 1)+" UNION ALL "+
+		wantCode(t, advisorConn, "SELECT title FROM brain_entries WHERE id = '"+id+"'", "") // the statement reads no column that needs the key
+		wantCode(t, advisorConn, strings.Replace(fetchQuery(id), "content", "count(content)", 1)+" UNION ALL "+
 			strings.Replace(fetchQuery(id), "content", "count(content)", 1), limitExhausted)
-		wantCode(t, advisor, fetchQuery(id), "")
-		got := wantCode(t, advisor, fetchQuery(id), limitExhausted)
+		wantCode(t, advisorConn, fetchQuery(id), "")
+		got := wantCode(t, advisorConn, fetchQuery(id), limitExhausted)
 		wantCode(t, memberUI, "EXECUTE p ('"+id+"')", limitExhausted)
-		wantCode(t, advisor, "SELECT count(*) FROM brain_entries", "")
+		wantCode(t, advisorConn, "SELECT count(*) FROM brain_entries", "")
 		transcripts = append(transcripts, got.SortedString())
 		wantCode(t, proxy.Agent(t, "coach", "brain"), fetchQuery(id), "") // another user
 	}
@@ -127,51 +127,51 @@ func TestLimitByKeyCountsMisses(t *testing.T) {
 func TestLimitByKeyOfCursors(t *testing.T) {
 	tier.All(t)
 	proxy := startLimited(t, "{ by_key: 1 }")
-	advisor := proxy.Agent(t, "advisor", "brain")
-	wantCode(t, advisor, "BEGIN", "")
+	advisorConn := proxy.Agent(t, "advisor", "brain")
+	wantCode(t, advisorConn, "BEGIN", "")
 	for i := range 3 {
-		wantCode(t, advisor, fmt.Sprintf("DECLARE c%d CURSOR FOR SELECT content FROM brain_entries WHERE id = '%s'", i, brainOwn), "")
+		wantCode(t, advisorConn, fmt.Sprintf("DECLARE c%d CURSOR FOR SELECT content FROM brain_entries WHERE id = '%s'", i, brainOwn), "")
 	}
-	wantCode(t, advisor, "FETCH c0", "")
-	wantCode(t, advisor, "FETCH c1", limitExhausted)
+	wantCode(t, advisorConn, "FETCH c0", "")
+	wantCode(t, advisorConn, "FETCH c1", limitExhausted)
 }
 
 // A result that is too large ends with an error, and the session can be used afterwards.
 func TestLimitOfResults(t *testing.T) {
 	tier.All(t)
 	proxy := startLimited(t, "{ result_rows: 100, result_bytes: 20KiB }")
-	advisor := proxy.Agent(t, "advisor", "brain")
+	advisorConn := proxy.Agent(t, "advisor", "brain")
 	for range 3 {
-		if got := wantCode(t, advisor, "SELECT id FROM brain_entries", limitExhausted); !strings.Contains(got.Err,
+		if got := wantCode(t, advisorConn, "SELECT id FROM brain_entries", limitExhausted); !strings.Contains(got.Err,
 			"100 rows") || len(got.Results[0].Rows) != 100 {
 			t.Errorf("%d rows: %s", len(got.Results[0].Rows), got.Err)
 		}
-		wantCode(t, advisor, "SELECT id FROM brain_entries LIMIT 100", "")
-		if got := wantCode(t, advisor, "SELECT id, repeat('x', 1000) FROM brain_entries",
+		wantCode(t, advisorConn, "SELECT id FROM brain_entries LIMIT 100", "")
+		if got := wantCode(t, advisorConn, "SELECT id, repeat('x', 1000) FROM brain_entries",
 			limitExhausted); !strings.Contains(got.Err, "20480 bytes") || len(got.Results[0].Rows) >= 20 {
 			t.Errorf("%d rows: %s", len(got.Results[0].Rows), got.Err)
 		}
 		// The rest of the Query message is not executed.
-		if got := wantCode(t, advisor, "SELECT id FROM brain_entries; SELECT 1", limitExhausted); len(got.Results) != 1 {
+		if got := wantCode(t, advisorConn, "SELECT id FROM brain_entries; SELECT 1", limitExhausted); len(got.Results) != 1 {
 			t.Errorf("%d results", len(got.Results))
 		}
 		// The result has one row too many, and the server has already completed the statement.
-		wantCode(t, advisor, "SELECT id FROM brain_entries LIMIT 101", limitExhausted)
-		wantCode(t, advisor, "SELECT 1", "")
-		wantCode(t, advisor, "BEGIN", "")
-		wantCode(t, advisor, "SELECT b.id FROM brain_entries b, generate_series(1, 100000)", limitExhausted)
-		if advisor.TxStatus() != 'E' {
-			t.Errorf("the transaction's status is %c", advisor.TxStatus())
+		wantCode(t, advisorConn, "SELECT id FROM brain_entries LIMIT 101", limitExhausted)
+		wantCode(t, advisorConn, "SELECT 1", "")
+		wantCode(t, advisorConn, "BEGIN", "")
+		wantCode(t, advisorConn, "SELECT b.id FROM brain_entries b, generate_series(1, 100000)", limitExhausted)
+		if advisorConn.TxStatus() != 'E' {
+			t.Errorf("the transaction's status is %c", advisorConn.TxStatus())
 		}
-		wantCode(t, advisor, "SELECT 1", "25P02")
-		wantCode(t, advisor, "ROLLBACK", "")
+		wantCode(t, advisorConn, "SELECT 1", "25P02")
+		wantCode(t, advisorConn, "ROLLBACK", "")
 	}
 	var data strings.Builder
-	_, err := advisor.CopyTo(context.Background(), &data, "COPY (SELECT id FROM brain_entries) TO STDOUT")
+	_, err := advisorConn.CopyTo(context.Background(), &data, "COPY (SELECT id FROM brain_entries) TO STDOUT")
 	if codeOf(err) != limitExhausted || strings.Count(data.String(), "\n") != 100 {
 		t.Errorf("COPY gives %d rows and %v", strings.Count(data.String(), "\n"), err)
 	}
-	wantCode(t, advisor, "SELECT 1", "")
+	wantCode(t, advisorConn, "SELECT 1", "")
 	// The extended protocol, with another statement between the execution and the Sync.
 	conn, err := pgx.Connect(context.Background(), proxy.DSN("advisor", "brain"))
 	if err != nil {
@@ -210,10 +210,10 @@ func TestLimitOfResults(t *testing.T) {
 func TestLimitRowsPerMinute(t *testing.T) {
 	tier.All(t)
 	proxy := startLimited(t, "{ rows: 50 }")
-	advisor := proxy.Agent(t, "advisor", "brain")
-	wantCode(t, advisor, "SELECT count(*), max(title) FROM brain_entries", "")
-	wantCode(t, advisor, "SELECT id FROM brain_entries LIMIT 30", "")
-	if got := wantCode(t, advisor, "SELECT id FROM brain_entries LIMIT 30", limitExhausted); len(got.Results) != 1 ||
+	advisorConn := proxy.Agent(t, "advisor", "brain")
+	wantCode(t, advisorConn, "SELECT count(*), max(title) FROM brain_entries", "")
+	wantCode(t, advisorConn, "SELECT id FROM brain_entries LIMIT 30", "")
+	if got := wantCode(t, advisorConn, "SELECT id FROM brain_entries LIMIT 30", limitExhausted); len(got.Results) != 1 ||
 		len(got.Results[0].Rows) < 19 || len(got.Results[0].Rows) > 24 {
 		t.Errorf("%s", got.SortedString())
 	}
@@ -226,30 +226,30 @@ func TestLimitRowsPerMinute(t *testing.T) {
 func TestLimitOfTime(t *testing.T) {
 	tier.All(t)
 	proxy := startLimited(t, "{ statement_timeout: 2s }")
-	advisor := proxy.Agent(t, "advisor", "brain")
+	advisorConn := proxy.Agent(t, "advisor", "brain")
 	wantShown := func(want string) {
 		t.Helper()
-		if got := wantCode(t, advisor, "SHOW statement_timeout", ""); got.Results[0].Rows[0] != want {
+		if got := wantCode(t, advisorConn, "SHOW statement_timeout", ""); got.Results[0].Rows[0] != want {
 			t.Errorf("statement_timeout is %s, want %s", got.Results[0].Rows[0], want)
 		}
 	}
 	wantShown("2s")
 	for _, value := range []string{"0", "'0'", "3s", "'3s'", "2001", "-1", "'1h'", "'0.4ms'", "'100us'", "'1min'"} {
-		if got := harness.Ask(advisor, "SET statement_timeout = "+value); got.Code == "" {
+		if got := harness.Ask(advisorConn, "SET statement_timeout = "+value); got.Code == "" {
 			t.Errorf("SET statement_timeout = %s is allowed", value)
 		}
 	}
-	wantCode(t, advisor, "SET statement_timeout = 500", "")
+	wantCode(t, advisorConn, "SET statement_timeout = 500", "")
 	wantShown("500ms")
-	wantCode(t, advisor, "RESET statement_timeout", "")
+	wantCode(t, advisorConn, "RESET statement_timeout", "")
 	wantShown("2s")
-	wantCode(t, advisor, "SET statement_timeout = '1.5s'; SET statement_timeout TO DEFAULT", "")
+	wantCode(t, advisorConn, "SET statement_timeout = '1.5s'; SET statement_timeout TO DEFAULT", "")
 	wantShown("2s")
-	wantCode(t, advisor, "DISCARD ALL", "")
+	wantCode(t, advisorConn, "DISCARD ALL", "")
 	wantShown("2s")
-	wantCode(t, advisor, "SET LOCAL statement_timeout = 0", "22023")
-	wantCode(t, advisor, "SELECT set_config('statement_timeout', '0', false)", "42501")
-	wantCode(t, advisor, "SET statement_timeout = 100; SELECT count(*) FROM generate_series(1, 100000000)", "57014")
+	wantCode(t, advisorConn, "SET LOCAL statement_timeout = 0", "22023")
+	wantCode(t, advisorConn, "SELECT set_config('statement_timeout', '0', false)", "42501")
+	wantCode(t, advisorConn, "SET statement_timeout = 100; SELECT count(*) FROM generate_series(1, 100000000)", "57014")
 	for options, code := range map[string]string{"statement_timeout=1s": "", "statement_timeout=0": "22023",
 		"statement_timeout=3000": "22023", "options=-c%20statement_timeout%3D0": "22023"} {
 		cfg, err := pgconn.ParseConfig(proxy.DSN("advisor", "brain") + "&" + options)

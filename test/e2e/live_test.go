@@ -220,7 +220,7 @@ func TestLiveClaims(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.Background())
-	pick := func(choices ...string) string { return choices[rnd.IntN(len(choices))] }
+	pickOneOf := func(choices ...string) string { return choices[rnd.IntN(len(choices))] }
 	var serverValues []string
 	askServer := func(mode pgx.QueryExecMode) {
 		var session, modeSetting *string
@@ -241,15 +241,16 @@ func TestLiveClaims(t *testing.T) {
 		if rnd.IntN(3) == 0 {
 			setting, values = "pgconsent.mode", []string{"brief", "it''s"}
 		}
-		sql := pick(
-			"SET "+setting+" = '"+pick(values...)+"'", "SET LOCAL "+setting+" = '"+pick(values...)+"'", "SET "+setting+" = '"+pick(values...)+"'",
+		sql := pickOneOf(
+			"SET "+setting+" = '"+pickOneOf(values...)+"'", "SET LOCAL "+setting+" = '"+pickOneOf(values...)+"'",
+			"SET "+setting+" = '"+pickOneOf(values...)+"'",
 			"RESET "+setting, "SET LOCAL "+setting+" TO DEFAULT", "SET "+setting+" = 'nonsense'", "SET "+setting+" = ''",
 			"BEGIN", "BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT a", "SAVEPOINT b", "ROLLBACK TO a", "ROLLBACK TO b",
 			"RELEASE a", "RELEASE b", "SELECT 1/0", "SELECT nothing",
 			"RESET ALL", "DISCARD ALL",
-			"BEGIN; SET "+setting+" = '"+pick(values...)+"'; COMMIT", "SET "+setting+" = '"+pick(values...)+
-				"'; SELECT 1/0", "SET LOCAL "+setting+" = '"+pick(values...)+"'; SELECT 1",
-			"SET "+setting+" = '"+pick(values...)+"'; COMMIT; SELECT 1/0", "SET "+setting+" = '"+pick(values...)+"'; ROLLBACK",
+			"BEGIN; SET "+setting+" = '"+pickOneOf(values...)+"'; COMMIT", "SET "+setting+" = '"+pickOneOf(values...)+
+				"'; SELECT 1/0", "SET LOCAL "+setting+" = '"+pickOneOf(values...)+"'; SELECT 1",
+			"SET "+setting+" = '"+pickOneOf(values...)+"'; COMMIT; SELECT 1/0", "SET "+setting+" = '"+pickOneOf(values...)+"'; ROLLBACK",
 		)
 		if rnd.IntN(6) == 0 { // several messages without waiting for answers
 			b := &pgx.Batch{}

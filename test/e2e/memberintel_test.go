@@ -97,11 +97,11 @@ func readBrain(t testing.TB, mode harness.Mode) (*pgtest.DB, *harness.Proxy) {
 		db    *pgtest.DB
 		proxy *harness.Proxy
 	}
-	shared := harness.Shared(t, "memberintel, "+mode.Name, func(t testing.TB) (servedBrain, *pgtest.DB) {
+	sharedBrain := harness.Shared(t, "memberintel, "+mode.Name, func(t testing.TB) (servedBrain, *pgtest.DB) {
 		db, proxy := brainProxy(t, mode)
 		return servedBrain{db, proxy}, db
 	})
-	return shared.db, shared.proxy.WithOwnTap(t)
+	return sharedBrain.db, sharedBrain.proxy.WithOwnTap(t)
 }
 
 var brainModes = []harness.Mode{harness.Both, harness.RLS, harness.InjectedOnly, harness.Auto}
@@ -110,16 +110,16 @@ var brainModes = []harness.Mode{harness.Both, harness.RLS, harness.InjectedOnly,
 // seeds/004:39-42, 55-58, 85-87, 115-116.
 func TestMemberintelA_EverythingElseIsAsIfAbsent(t *testing.T) {
 	db, proxy := readBrain(t, harness.Both)
-	advisor := proxy.Agent(t, "advisor", "brain")
+	advisorConn := proxy.Agent(t, "advisor", "brain")
 	hiddenIDs := firstColumnValues(t, db, `SELECT id::text FROM brain_entries WHERE `+brainVisible+` IS NOT TRUE ORDER BY id`)
 	shownIDs := firstColumnValues(t, db, `SELECT id::text FROM brain_entries WHERE `+brainVisible+` ORDER BY id`)
 	if len(hiddenIDs) < 300 || len(shownIDs) < 700 {
 		t.Fatalf("%d hidden and %d visible entries prove little", len(hiddenIDs), len(shownIDs))
 	}
-	if got := harness.Ask(advisor, `SELECT id FROM brain_entries ORDER BY id`); strings.Join(got.Results[0].Rows, " ") != strings.Join(shownIDs, " ") {
+	if got := harness.Ask(advisorConn, `SELECT id FROM brain_entries ORDER BY id`); strings.Join(got.Results[0].Rows, " ") != strings.Join(shownIDs, " ") {
 		t.Errorf("%d entries, want %d", len(got.Results[0].Rows), len(shownIDs))
 	}
-	// By id, error, count and tag, a hidden id gets the same bytes as an id that does not exist.
+	// A hidden id gets, in rows, errors, counts and tags, the same bytes as an id that does not exist.
 	for _, statement := range []string{
 		`SELECT * FROM brain_entries WHERE id = '%s'`, `SELECT content FROM brain_entries WHERE id = '%s'`,
 		`SELECT count(*), count(content), max(content) FROM brain_entries WHERE id = '%s'`,
@@ -132,20 +132,20 @@ func TestMemberintelA_EverythingElseIsAsIfAbsent(t *testing.T) {
 		`SELECT id FROM brain_entries WHERE id = '%s' FOR UPDATE`,
 		`SELECT tenant_id FROM brain_entries WHERE id IN ('%s')`, `DECLARE c CURSOR FOR SELECT content FROM brain_entries WHERE id = '%s'`,
 	} {
-		want := harness.Ask(advisor, fmt.Sprintf(statement, brainAbsent)).SortedString()
+		want := harness.Ask(advisorConn, fmt.Sprintf(statement, brainAbsent)).SortedString()
 		for _, id := range []string{brainForeign, hiddenIDs[0], hiddenIDs[len(hiddenIDs)/2]} {
-			if got := harness.Ask(advisor, fmt.Sprintf(statement, id)).SortedString(); strings.ReplaceAll(got, id,
+			if got := harness.Ask(advisorConn, fmt.Sprintf(statement, id)).SortedString(); strings.ReplaceAll(got, id,
 				"ID") != strings.ReplaceAll(want, brainAbsent, "ID") {
 				t.Errorf("%s: a hidden entry answers\n%s\nan absent one\n%s", statement, got, want)
 			}
 		}
 	}
 	// The other user sees the same entry, and does not see the first user's own one.
-	coach := proxy.Agent(t, "coach", "brain")
-	if got := harness.Ask(coach, `SELECT content FROM brain_entries WHERE id = '`+brainForeign+`'`); len(got.Results[0].Rows) != 1 {
+	coachConn := proxy.Agent(t, "coach", "brain")
+	if got := harness.Ask(coachConn, `SELECT content FROM brain_entries WHERE id = '`+brainForeign+`'`); len(got.Results[0].Rows) != 1 {
 		t.Error("the second user's own entry does not show to its agent")
 	}
-	if got := harness.Ask(coach, `SELECT id FROM brain_entries WHERE tenant_id = '`+user1+`'`); len(got.Results[0].Rows) != 0 {
+	if got := harness.Ask(coachConn, `SELECT id FROM brain_entries WHERE tenant_id = '`+user1+`'`); len(got.Results[0].Rows) != 0 {
 		t.Error("the first user's entries show to the second's agent")
 	}
 }
@@ -214,7 +214,7 @@ func TestMemberintelB_MetadataIsAnAllowlist(t *testing.T) {
 // Points b and c over many forms of SQL. The answers equal those of a copy without hidden rows and keys. The copy also
 // lacks content, except where an entry is fetched by its id. seeds/004:21-25, 46-48, 82-84.
 func TestMemberintelC_ContentExistsByKeyOnly(t *testing.T) {
-	withoutContent, withContent := brainCopy(t, false), brainCopy(t, true)
+	copyWithoutContent, copyWithContent := brainCopy(t, false), brainCopy(t, true)
 	for _, mode := range harness.Modes(brainModes...) {
 		t.Run(mode.Name, func(t *testing.T) {
 			_, proxy := readBrain(t, mode)
@@ -229,15 +229,15 @@ func TestMemberintelC_ContentExistsByKeyOnly(t *testing.T) {
 				}
 			}
 			for _, sql := range brainLists {
-				compareAnswers(sql, withoutContent)
+				compareAnswers(sql, copyWithoutContent)
 			}
 			proxy.Tap().RequireNoMarker(t)
 			for _, sql := range brainFetches {
-				compareAnswers(strings.ReplaceAll(sql, "ID", brainOwn), withContent)
+				compareAnswers(strings.ReplaceAll(sql, "ID", brainOwn), copyWithContent)
 			}
-			for sql, intended := range brainMixed {
-				sql, intended = strings.ReplaceAll(sql, "ID", brainOwn), strings.ReplaceAll(intended, "ID", brainOwn)
-				if want, got := harness.Ask(withContent, intended), harness.Ask(agent, sql); want.Code != "" || got.SortedString() != want.SortedString() {
+			for sql, copySQL := range brainMixed {
+				sql, copySQL = strings.ReplaceAll(sql, "ID", brainOwn), strings.ReplaceAll(copySQL, "ID", brainOwn)
+				if want, got := harness.Ask(copyWithContent, copySQL), harness.Ask(agent, sql); want.Code != "" || got.SortedString() != want.SortedString() {
 					t.Errorf("%s\nagent:\n%s\ncopy:\n%s", sql, harness.Truncate(got.SortedString()), harness.Truncate(want.SortedString()))
 				}
 			}

@@ -42,9 +42,9 @@ func TestNearestRowsAreFilledFromVisibleOnes(t *testing.T) {
 	if _, err := super.PgConn().Exec(ctx, searchedSchema).ReadAll(); err != nil {
 		t.Fatal(err)
 	}
-	members := map[string]string{"most": "1", "few": "2", "one_percent": "3", "five": "4"}
+	memberByAgent := map[string]string{"most": "1", "few": "2", "one_percent": "3", "five": "4"}
 	var agents []harness.Agent
-	for name, member := range members {
+	for name, member := range memberByAgent {
 		agents = append(agents, harness.Agent{Name: name, Database: "notes", Attributes: map[string]string{"member": member}})
 	}
 	for i, mode := range []harness.Mode{harness.Auto, harness.Both, harness.Auto, harness.Both} {
@@ -54,7 +54,7 @@ func TestNearestRowsAreFilledFromVisibleOnes(t *testing.T) {
 		}
 		harness.Install(t, servedDatabase, mode)
 		proxy := harness.Serve(t, mode, []harness.Database{servedDatabase}, agents)
-		for name, member := range members {
+		for name, member := range memberByAgent {
 			agent := proxy.Agent(t, name, "notes")
 			foundRows, exactRows, queries := 0, 0, 20
 			for q := range queries {

@@ -68,7 +68,7 @@ func playPage(t *testing.T, page string, commands int) {
 // shellSession is a bash in a new folder.
 type shellSession struct {
 	t              testing.TB
-	dir            string
+	folder         string
 	localAddresses *strings.Replacer // replaces the page's addresses by those of this test
 	stdin          io.Writer
 	output         *bufio.Reader
@@ -121,10 +121,10 @@ func startSession(t *testing.T) *shellSession {
 		return p
 	}
 	sqlAddress, httpAddress := demos.FreeAddress(t), demos.FreeAddress(t)
-	s := &shellSession{t: t, dir: t.TempDir(), localAddresses: strings.NewReplacer("5432", fmt.Sprint(server.Port), "7432",
+	s := &shellSession{t: t, folder: t.TempDir(), localAddresses: strings.NewReplacer("5432", fmt.Sprint(server.Port), "7432",
 		port(sqlAddress), "7433", port(httpAddress))}
 	c := exec.CommandContext(t.Context(), "bash")
-	c.Dir = s.dir
+	c.Dir = s.folder
 	c.Env = append(os.Environ(), "PATH="+programsDir+":"+filepath.Dir(psql)+":"+os.Getenv("PATH"), "LC_ALL=C.UTF-8", "PSQLRC=/dev/null",
 		"PGCONSENT_LISTEN="+sqlAddress, "PGCONSENT_HTTP_LISTEN="+httpAddress)
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -160,7 +160,7 @@ func (s *shellSession) writeNamedFile(block []string) {
 	if m == nil {
 		return
 	}
-	if err := os.WriteFile(filepath.Join(s.dir, m[1]), []byte(strings.Join(block, "\n")+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(s.folder, m[1]), []byte(strings.Join(block, "\n")+"\n"), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -172,7 +172,7 @@ func (s *shellSession) applyDiff(location string, block []string) {
 	if !ok || len(block) < 3 {
 		s.t.Fatalf("%s: a diff begins with --- and a file's name", location)
 	}
-	path := filepath.Join(s.dir, name)
+	path := filepath.Join(s.folder, name)
 	text, err := os.ReadFile(path)
 	if err != nil {
 		s.t.Fatalf("%s: %v", location, err)

@@ -34,15 +34,15 @@ tables:
 			vetConn, shopConn, cursorConn := proxy.Agent(t, "vet", "app"), proxy.Agent(t, "shop", "app"), proxy.Agent(t, "vet", "app")
 			checkShown := func(description, wantForVet, wantForShop string) {
 				t.Helper()
-				const query = "SELECT string_agg(id::text, ' ' ORDER BY id) FROM visits"
+				const visitsQuery = "SELECT string_agg(id::text, ' ' ORDER BY id) FROM visits"
 				if wantForVet == "" {
 					wantForVet = `\N`
 				}
 				if wantForShop == "" {
 					wantForShop = `\N`
 				}
-				g.checkEqual(description+", to the vet", oneText(vetConn, query), wantForVet)
-				g.checkEqual(description+", to the shop", oneText(shopConn, query), wantForShop)
+				g.checkEqual(description+", to the vet", oneText(vetConn, visitsQuery), wantForVet)
+				g.checkEqual(description+", to the shop", oneText(shopConn, visitsQuery), wantForShop)
 			}
 			controller := consent.Party{Role: consent.RoleController, ID: "office"}
 			consentBy := func(guardian string, action consent.Action, grantee, scope string) consent.Command {

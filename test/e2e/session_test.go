@@ -49,7 +49,7 @@ func TestPrepareInSQL(t *testing.T) {
 	wantSameRows(t, "EXECUTE of a statement of the wire", rows(harness.Ask(c, `EXECUTE wired ('%')`)), want)
 
 	// A withdrawal counts at the next execution.
-	runAsSuperuser(t, in.db, `UPDATE people SET consent_status = 'refused' WHERE id = '`+alice+`'`)
+	runAsSuperuser(t, in.db, `UPDATE people SET consent_status = 'refused' WHERE id = '`+aliceID+`'`)
 	remainingIDs := superuserList(t, in, `SELECT m.id::text FROM memories m WHERE `+visibleMemories)
 	if len(remainingIDs) == len(want) || slices.Contains(remainingIDs, aliceMemory) {
 		t.Fatal("nothing was withdrawn")

@@ -232,14 +232,15 @@ func TestIndexedVectorsTellNothing(t *testing.T) {
 	if a := harness.Ask(f.conn, "SET enable_bitmapscan = off"); a.Code != "" { // so that each row is read
 		t.Fatal(a)
 	}
-	const vector = "to_tsvector('english', title || ' ' || coalesce(body, ''))"
-	if answer := f.ask(t, "SELECT count(*) FROM memories WHERE "+vector+" @@ plainto_tsquery('english', 'twin')"); len(answer.Notices) == 0 {
+	const vectorSQL = "to_tsvector('english', title || ' ' || coalesce(body, ''))"
+	if answer := f.ask(t,
+		"SELECT count(*) FROM memories WHERE "+vectorSQL+" @@ plainto_tsquery('english', 'twin')"); len(answer.Notices) == 0 {
 		t.Errorf("the server says nothing: the test proves nothing\n%s", answer)
 	}
 	for _, sql := range []string{
-		"SELECT title FROM memories WHERE " + vector + " @@ plainto_tsquery('english', 'twin')",
-		"SELECT title FROM memories WHERE NOT " + vector + " @@ plainto_tsquery('english', 'twin') ORDER BY title",
-		"SELECT count(*), count(" + vector + ") FROM memories",
+		"SELECT title FROM memories WHERE " + vectorSQL + " @@ plainto_tsquery('english', 'twin')",
+		"SELECT title FROM memories WHERE NOT " + vectorSQL + " @@ plainto_tsquery('english', 'twin') ORDER BY title",
+		"SELECT count(*), count(" + vectorSQL + ") FROM memories",
 		"SELECT m.title, count(p.id) FROM memories m LEFT JOIN people p ON to_tsvector('english', m.title || ' ' " +
 			"|| coalesce(m.body, '')) @@ plainto_tsquery('english', 'lake') GROUP BY m.title ORDER BY 1",
 	} {

@@ -447,7 +447,7 @@ func TestTokensOfAProvider(t *testing.T) {
 		firstProvider.token(map[string]any{"role": "subject", "sub": user2}), `{"stream":"TEMPORARY"}`); response.StatusCode != 200 || !strings.Contains(text, user2) {
 		t.Errorf("a user consents: %d %s", response.StatusCode, text)
 	}
-	// And over MCP.
+	// The same token over MCP.
 	client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
 	session, err := client.Connect(t.Context(),
 		&sdk.StreamableClientTransport{Endpoint: a.baseURL + "/mcp",

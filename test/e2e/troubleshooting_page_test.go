@@ -40,20 +40,20 @@ func TestTroubleshootingQuotesTheCode(t *testing.T) {
 	}
 }
 
-// That page, or the page of refused statements, has each refusal of the packages that answer agents. It also has each
-// warning and error in the log of serve.
+// The page of troubleshooting, or that of refused statements, has each refusal of the packages that answer agents. The
+// page of troubleshooting also has each warning and error in the log of serve.
 func TestTroubleshootingIsComplete(t *testing.T) {
 	s := readSources(t)
-	documented := map[string]bool{}
+	documentedMessages := map[string]bool{}
 	for _, m := range quotedMessages(t) {
-		documented[m.text] = true
+		documentedMessages[m.text] = true
 	}
 	refusedPage, err := os.ReadFile("../../docs/reference/refused-statements.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, m := range s.reportedMessages {
-		if !documented[m] && !strings.Contains(placeholders(string(refusedPage)), m) {
+		if !documentedMessages[m] && !strings.Contains(placeholders(string(refusedPage)), m) {
 			t.Errorf("%s does not have %q", troubleshootingPage, m)
 		}
 	}
@@ -95,7 +95,7 @@ func TestErrorsPageHasOwnSQLSTATEs(t *testing.T) {
 	}
 }
 
-// That page has the doctor's findings, by their ids.
+// The page of troubleshooting has the doctor's findings, by their ids.
 func TestTroubleshootingHasFindings(t *testing.T) {
 	page, err := os.ReadFile(troubleshootingPage)
 	if err != nil {
@@ -379,15 +379,15 @@ func literalText(e ast.Expr) (string, bool) {
 		if e.Op != token.ADD {
 			return "", false
 		}
-		left, ok := literalText(e.X)
-		right, ok2 := literalText(e.Y)
+		leftText, ok := literalText(e.X)
+		rightText, ok2 := literalText(e.Y)
 		switch {
 		case ok && ok2:
-			return left + right, true
+			return leftText + rightText, true
 		case ok:
-			return left + "…", true
+			return leftText + "…", true
 		case ok2:
-			return "…" + right, true
+			return "…" + rightText, true
 		}
 	}
 	return "", false

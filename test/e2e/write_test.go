@@ -320,13 +320,13 @@ func TestRecordsNameWrittenTables(t *testing.T) {
 	}
 	for table, want := range map[string]bool{"public.slots": true, "public.words": true, "public.shelves": false} {
 		// A table that a statement reads and writes is listed twice.
-		var written []bool
-		for _, part := range strings.Split(decision, `"name":"`+table+`"`)[1:] {
-			part, _, _ = strings.Cut(part, "}")
-			written = append(written, strings.Contains(part, `"written":true`))
+		var writtenFlags []bool
+		for _, entry := range strings.Split(decision, `"name":"`+table+`"`)[1:] {
+			entry, _, _ = strings.Cut(entry, "}")
+			writtenFlags = append(writtenFlags, strings.Contains(entry, `"written":true`))
 		}
-		if len(written) == 0 || slices.Contains(written, true) != want {
-			t.Errorf("%s: listed as written %v, want one of them to be %v: %s", table, written, want, decision)
+		if len(writtenFlags) == 0 || slices.Contains(writtenFlags, true) != want {
+			t.Errorf("%s: listed as written %v, want one of them to be %v: %s", table, writtenFlags, want, decision)
 		}
 	}
 }
@@ -413,18 +413,18 @@ func TestArciveH_AgentsConsentForNobody(t *testing.T) {
 	before := superuserList(t, in, checksumQuery)[0]
 	forEachClient(t, in, func(t *testing.T, agent, _ client) {
 		for _, sql := range []string{
-			`UPDATE people SET consent_status = 'granted' WHERE id = '` + ben + `'`,
+			`UPDATE people SET consent_status = 'granted' WHERE id = '` + benID + `'`,
 			`UPDATE people SET consent_status = 'granted'`,
-			`UPDATE people SET name = 'x' WHERE id = '` + alice + `'`,
-			`DELETE FROM people WHERE id = '` + ben + `'`,
+			`UPDATE people SET name = 'x' WHERE id = '` + aliceID + `'`,
+			`DELETE FROM people WHERE id = '` + benID + `'`,
 			`INSERT INTO people (name, is_self) VALUES ('x', true)`,
-			`INSERT INTO people (id, name) VALUES ('` + ben + `', 'x')`,
-			`INSERT INTO people (id, name, consent_status) VALUES ('` + ben + `', 'x', 'granted') ON CONFLICT (id) DO UPDATE SET consent_status = 'granted'`,
+			`INSERT INTO people (id, name) VALUES ('` + benID + `', 'x')`,
+			`INSERT INTO people (id, name, consent_status) VALUES ('` + benID + `', 'x', 'granted') ON CONFLICT (id) DO UPDATE SET consent_status = 'granted'`,
 			`INSERT INTO people (name) VALUES ('x') ON CONFLICT (id) DO UPDATE SET consent_status = 'granted'`,
 			`INSERT INTO people SELECT * FROM people`,
-			`INSERT INTO memory_participants VALUES ('` + aloneMemory + `', '` + alice + `', 'x')`,
+			`INSERT INTO memory_participants VALUES ('` + aloneMemory + `', '` + aliceID + `', 'x')`,
 			`DELETE FROM memory_participants`,
-			`UPDATE memory_participants SET person_id = '` + alice + `'`,
+			`UPDATE memory_participants SET person_id = '` + aliceID + `'`,
 			`INSERT INTO memory_edges VALUES ('` + aloneMemory + `', '` + benMemory + `', 1)`,
 			`INSERT INTO memories (id, title, body) VALUES ('` + benMemory + `', 'x', 'y')`,
 			`UPDATE memories SET title = 'x'`,
@@ -457,7 +457,7 @@ func TestArciveH_AgentsWriteMemoriesDown(t *testing.T) {
 			t.Error(got)
 		}
 		// When the owner adds a participant, the memory depends on that person's consent.
-		wantDone(t, owner, `INSERT INTO memory_participants VALUES ('`+id+`', '`+ben+`', 'HIDDENMARK')`)
+		wantDone(t, owner, `INSERT INTO memory_participants VALUES ('`+id+`', '`+benID+`', 'HIDDENMARK')`)
 		if got := oneValue(t, agent, `SELECT count(*)::text FROM memories WHERE id = '`+id+`'`); got != "0" {
 			t.Error("the memory is visible although Ben refused")
 		}
