@@ -48,9 +48,9 @@ func installOnDisk(t *testing.T) (i *installation, disk string, wrapper []string
 // askedCounts counts the statements of two agents that run until they are stopped. A refused statement has the expected
 // code, and its session goes on.
 type askedCounts struct {
-	answered, refused atomic.Int64
-	answersByAddress  sync.Map // how many statements were answered, by the client's address
-	stopAsking        func()
+	answeredCount, refusedCount atomic.Int64
+	answersByAddress            sync.Map // how many statements were answered, by the client's address
+	stopAsking                  func()
 }
 
 func (i *installation) startAsking(t *testing.T, address, code string) *askedCounts {
@@ -69,9 +69,9 @@ func (i *installation) startAsking(t *testing.T, address, code string) *askedCou
 				switch {
 				case err == nil:
 					answered++
-					a.answered.Add(1)
+					a.answeredCount.Add(1)
 				case errors.As(err, &e) && e.Code == code && strings.Contains(e.Hint, "No answer is given without a record"):
-					a.refused.Add(1)
+					a.refusedCount.Add(1)
 				default:
 					t.Errorf("an agent got %v", err)
 					return
@@ -119,7 +119,7 @@ func serveOnAFullDisk(t *testing.T, mode string) {
 	a := i.startAsking(t, address, "58030")
 	fillerPath := filepath.Join(rootPath, "filler")
 	for range 2 {
-		awaitMore(t, "answered", &a.answered, 20)
+		awaitMore(t, "answered", &a.answeredCount, 20)
 		fillerSize := 1 << 23
 		f, err := os.Create(fillerPath)
 		if err != nil {
@@ -131,7 +131,7 @@ func serveOnAFullDisk(t *testing.T, mode string) {
 			}
 		}
 		f.Close()
-		awaitMore(t, "refused", &a.refused, 6)
+		awaitMore(t, "refused", &a.refusedCount, 6)
 		if conn, err := pgx.Connect(t.Context(), i.dsn("other", address)); err == nil {
 			conn.Close(t.Context())
 			t.Error("an agent logged in without a record")
@@ -148,7 +148,7 @@ func serveOnAFullDisk(t *testing.T, mode string) {
 			t.Fatal(err)
 		}
 	}
-	awaitMore(t, "answered", &a.answered, 20)
+	awaitMore(t, "answered", &a.answeredCount, 20)
 	if output, code := runInside("dsar", "--subject", "nobody", "-c", i.config); code != exitError ||
 		!strings.Contains(output, "there is no consent of this subject") {
 		t.Errorf("a report when there is room again: %d %s", code, output)

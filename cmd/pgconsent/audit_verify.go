@@ -82,12 +82,12 @@ func (v auditVerifyCmd) Run(s *session) error {
 	registries := []registryResult{}
 	if c.Consent != nil {
 		for _, name := range databases {
-			verified, err := s.verifyRegistry(c, name)
+			registryReport, err := s.verifyRegistry(c, name)
 			if err != nil {
 				return fmt.Errorf("database %s: %w", name, err)
 			}
-			isSound = isSound && len(verified.Findings) == 0
-			registries = append(registries, verified)
+			isSound = isSound && len(registryReport.Findings) == 0
+			registries = append(registries, registryReport)
 		}
 	}
 	if s.jsonOutput {
@@ -109,7 +109,7 @@ func (s *session) verifyLog(c *config.Config, log config.Audit, extraAnchor stri
 	if c.Audit.Mode == string(audit.ModeOff) {
 		return nil, nil
 	}
-	options, unproved, err := s.verifyOptions(log, extraAnchor)
+	options, unprovedChecks, err := s.verifyOptions(log, extraAnchor)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (s *session) verifyLog(c *config.Config, log config.Audit, extraAnchor stri
 		}
 	}
 	options.Progress = s.newProgress("verified").report
-	out := &auditResult{Folder: log.File, name: logName(log), Unproved: unproved}
+	out := &auditResult{Folder: log.File, name: logName(log), Unproved: unprovedChecks}
 	if log.Sink == config.SinkDatabase {
 		out.Folder, out.Database, out.Chain = "", log.Database, log.Chain
 	}

@@ -127,11 +127,11 @@ func (s *session) compileServedPolicy(t targetDatabase) (compiledPolicy, error) 
 		return compiledPolicy{}, err
 	}
 	servedSnapshot, _ := snap.WithoutColumns(waitingColumns)
-	built, err := t.compile(servedSnapshot)
+	policyBuild, err := t.compile(servedSnapshot)
 	if err != nil && servedSnapshot != snap {
 		return t.compile(snap)
 	}
-	return built, err
+	return policyBuild, err
 }
 
 func (t targetDatabase) compile(snap *catalog.Snapshot) (compiledPolicy, error) {

@@ -272,11 +272,11 @@ func TestDemo(t *testing.T) {
 	})
 
 	// Disabling an agent ends its sessions and prevents logins.
-	neighbour := connect(t, access.Agents["neighbour"])
+	neighbourConn := connect(t, access.Agents["neighbour"])
 	if _, stderr, code := call(t, "", "agent", "disable", "neighbour", "-c", config); code != exitOK {
 		t.Fatal(stderr)
 	}
-	waitFor(t, "the disabled agent's session ends", func() bool { return neighbour.Ping(ctx) != nil })
+	waitFor(t, "the disabled agent's session ends", func() bool { return neighbourConn.Ping(ctx) != nil })
 	if _, err := pgx.Connect(ctx, access.Agents["neighbour"]); sqlState(err) != "28P01" {
 		t.Errorf("the disabled agent's login: %v", err)
 	}

@@ -43,7 +43,7 @@ func (d doctorCmd) Run(s *session) error {
 	}
 	reports := []databaseFinding{}
 	err = s.forEachDatabase(c, d.Database, asControl, func(t targetDatabase) error {
-		built, err := s.compileServedPolicy(t)
+		policyBuild, err := s.compileServedPolicy(t)
 		var policyProblems policy.Errors
 		if errors.As(err, &policyProblems) {
 			for _, m := range policyProblems {
@@ -59,27 +59,27 @@ func (d doctorCmd) Run(s *session) error {
 		roles := t.config.Roles
 		subject := doctor.Target{AgentRole: roles.Agent, ControlRole: roles.Control, ReaderRole: roles.Reader,
 			RowsRole: roles.Rows, Owners: append([]string{}, t.config.Owners...),
-			Policy: built.policy, Snapshot: built.snapshot, Plan: built.plan}
+			Policy: policyBuild.policy, Snapshot: policyBuild.snapshot, Plan: policyBuild.plan}
 		findings, err := doctor.RunChecks(s.ctx, t.conn, subject)
 		if err != nil {
 			return err
 		}
-		missingIndexes, err := findMissingIndexes(t, built)
+		missingIndexes, err := findMissingIndexes(t, policyBuild)
 		if err != nil {
 			return err
 		}
 		findings = append(findings, missingIndexes...)
-		failingCalls, err := findFailingCalls(s.ctx, t, built)
+		failingCalls, err := findFailingCalls(s.ctx, t, policyBuild)
 		if err != nil {
 			return err
 		}
 		findings = append(findings, failingCalls...)
-		materializeAdvice, err := findWorthMaterializing(s.ctx, t, built)
+		materializeAdvice, err := findWorthMaterializing(s.ctx, t, policyBuild)
 		if err != nil {
 			return err
 		}
 		findings = append(findings, materializeAdvice...)
-		findings = append(findings, checkConsent(s.ctx, c, t.name, built.policy.HasLifecycles())...)
+		findings = append(findings, checkConsent(s.ctx, c, t.name, policyBuild.policy.HasLifecycles())...)
 		loginFindings, err := d.tryLogins(s, c, t, subject)
 		if s.ctx.Err() != nil {
 			return s.ctx.Err()
@@ -135,12 +135,12 @@ func (d doctorCmd) Run(s *session) error {
 }
 
 // findMissingIndexes reports the indexes that policy check suggests. Without them the policy is enforced more slowly.
-func findMissingIndexes(t targetDatabase, built compiledPolicy) ([]doctor.Finding, error) {
+func findMissingIndexes(t targetDatabase, policyBuild compiledPolicy) ([]doctor.Finding, error) {
 	doc, err := policy.Load(t.config.Policy)
 	if err != nil {
 		return nil, err
 	}
-	warnings, err := policy.MissingIndexes(doc, built.snapshot, policy.WithViews(rewrite.RewriteViewQuery))
+	warnings, err := policy.MissingIndexes(doc, policyBuild.snapshot, policy.WithViews(rewrite.RewriteViewQuery))
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +157,7 @@ func findMissingIndexes(t targetDatabase, built compiledPolicy) ([]doctor.Findin
 
 // findFailingCalls reports functions and triggers that fail for agents, as policy check warns: an agent only gets
 // "permission denied". The policy is enforced nevertheless.
-func findFailingCalls(ctx context.Context, t targetDatabase, built compiledPolicy) ([]doctor.Finding, error) {
+func findFailingCalls(ctx context.Context, t targetDatabase, policyBuild compiledPolicy) ([]doctor.Finding, error) {
 	doc, err := policy.Load(t.config.Policy)
 	if err != nil {
 		return nil, err
@@ -169,7 +169,8 @@ func findFailingCalls(ctx context.Context, t targetDatabase, built compiledPolic
 	if lintContext.Triggers, err = pgcatalog.Triggers(ctx, t.conn); err != nil {
 		return nil, err
 	}
-	warnings, err := policy.FailingCalls(doc, built.snapshot, lintContext, policy.WithViews(rewrite.RewriteViewQuery))
+	warnings, err := policy.FailingCalls(doc, policyBuild.snapshot, lintContext,
+		policy.WithViews(rewrite.RewriteViewQuery))
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +189,8 @@ func findFailingCalls(ctx context.Context, t targetDatabase, built compiledPolic
 // findWorthMaterializing reports consent rules on large tables that are worth "materialize: true". With enforcement:
 // both, the predicate in the statement's text reads the subjects even if the answer is materialized, so nothing is
 // reported.
-func findWorthMaterializing(ctx context.Context, t targetDatabase, built compiledPolicy) ([]doctor.Finding, error) {
+func findWorthMaterializing(ctx context.Context, t targetDatabase, policyBuild compiledPolicy) ([]doctor.Finding,
+	error) {
 	if !t.autoPath {
 		return nil, nil
 	}
@@ -196,7 +198,7 @@ func findWorthMaterializing(ctx context.Context, t targetDatabase, built compile
 	if err != nil {
 		return nil, err
 	}
-	sizes, err := pgcatalog.Sizes(ctx, t.conn, rls.PredicateTables(built.policy))
+	sizes, err := pgcatalog.Sizes(ctx, t.conn, rls.PredicateTables(policyBuild.policy))
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
 		return nil, nil // pgconsent migrate has not run yet, which another check reports
@@ -204,7 +206,8 @@ func findWorthMaterializing(ctx context.Context, t targetDatabase, built compile
 	if err != nil {
 		return nil, err
 	}
-	adviceErrors, err := policy.WorthMaterializing(doc, built.snapshot, sizes, policy.WithViews(rewrite.RewriteViewQuery))
+	adviceErrors, err := policy.WorthMaterializing(doc, policyBuild.snapshot, sizes,
+		policy.WithViews(rewrite.RewriteViewQuery))
 	if err != nil {
 		return nil, err
 	}

@@ -130,7 +130,7 @@ func (u *auditCheck) checkFreeSpace(a config.Audit) {
 			"it cannot be told how much room %s has: %v", diskPath, err)
 		return
 	}
-	free := int64(diskStats.Bavail) * int64(diskStats.Bsize)
+	freeBytes := int64(diskStats.Bavail) * int64(diskStats.Bsize)
 	const roomHint = "Make room, or keep the records on a larger disk (audit.file), or set audit.retention: without " +
 		"room agents are refused."
 	segment, _, _ := a.SegmentBounds()
@@ -138,19 +138,20 @@ func (u *auditCheck) checkFreeSpace(a config.Audit) {
 	case diskStats.Files > 0 && diskStats.Ffree < 2*freeSegments:
 		u.add(doctor.SeverityUnsafe, "Remove files, or keep the records on another disk (audit.file).",
 			"the disk of the audit has room for %d files more", diskStats.Ffree)
-	case free < minFreeBytes:
-		u.add(doctor.SeverityUnsafe, roomHint, "the disk of the audit is full: %s are left for %s", bytesText(free), a.File)
-	case free < freeSegments*segment:
+	case freeBytes < minFreeBytes:
+		u.add(doctor.SeverityUnsafe, roomHint, "the disk of the audit is full: %s are left for %s", bytesText(freeBytes),
+			a.File)
+	case freeBytes < freeSegments*segment:
 		u.add(doctor.SeverityWarning, roomHint,
 			"the disk of the audit has %s left for %s, which is less than %d segments (audit.rotate.size)",
-			bytesText(free), a.File, freeSegments)
+			bytesText(freeBytes), a.File, freeSegments)
 	default:
-		u.checkFillRate(a, free, roomHint)
+		u.checkFillRate(a, freeBytes, roomHint)
 	}
 }
 
 // checkFillRate estimates when the disk will be full, from the rate of the records so far.
-func (u *auditCheck) checkFillRate(a config.Audit, free int64, fix string) {
+func (u *auditCheck) checkFillRate(a config.Audit, freeBytes int64, fix string) {
 	var writtenBytes int64
 	segments, err := audit.Folder(a.File).Segments()
 	if err != nil {
@@ -165,10 +166,10 @@ func (u *auditCheck) checkFillRate(a config.Audit, free int64, fix string) {
 	if err != nil || recordedTime < 24*time.Hour || retention > 0 && recordedTime > retention {
 		return // if expired records are removed already, the log does not grow any more
 	}
-	if days := float64(free) / (float64(writtenBytes) / recordedTime.Hours() * 24); days < freeDays {
+	if daysLeft := float64(freeBytes) / (float64(writtenBytes) / recordedTime.Hours() * 24); daysLeft < freeDays {
 		u.add(doctor.SeverityWarning, fix,
 			"at the rate until now the disk of the audit is full in %.1f days: %s are left, %s a day are written",
-			days, bytesText(free), bytesText(int64(float64(writtenBytes)/recordedTime.Hours()*24)))
+			daysLeft, bytesText(freeBytes), bytesText(int64(float64(writtenBytes)/recordedTime.Hours()*24)))
 	}
 }
 
@@ -219,7 +220,7 @@ func (u *auditCheck) loadKey() audit.Key {
 func (u *auditCheck) checkChain(a config.Audit, key audit.Key, label string) (chainEnds audit.ChainEnds, isSound bool) {
 	const brokenChainFix = "Keep the records as evidence and run pgconsent audit verify, which says where (docs/reference/audit.md)."
 	countBefore := len(u.findings)
-	anchored, err := audit.ReadAnchor(a.Anchor, key)
+	anchoredHead, err := audit.ReadAnchor(a.Anchor, key)
 	isUnanchored := errors.Is(err, fs.ErrNotExist)
 	if err != nil && !isUnanchored {
 		u.add(doctor.SeverityUnsafe, brokenChainFix, "%v", err)
@@ -229,7 +230,7 @@ func (u *auditCheck) checkChain(a config.Audit, key audit.Key, label string) (ch
 			a.Anchor, info.Mode().Perm())
 	}
 	err = serve.AuditSource(u.ctx, u.c, a, false, func(source audit.Source) (err error) {
-		chainEnds, err = audit.ReadEnds(source, key, anchored)
+		chainEnds, err = audit.ReadEnds(source, key, anchoredHead)
 		return err
 	})
 	var chainError *audit.ChainError
@@ -255,18 +256,19 @@ func (u *auditCheck) checkChain(a config.Audit, key audit.Key, label string) (ch
 		u.add(doctor.SeverityWarning,
 			"Put the anchor back from your copy; serve begins a new one otherwise, and says so in the chain.",
 			"nothing anchors the newest records of %s: nobody could tell if they were cut off", label)
-	} else if chainEnds.NewestHead.Seq > anchored.Seq+maxAnchorLag {
+	} else if chainEnds.NewestHead.Seq > anchoredHead.Seq+maxAnchorLag {
 		u.add(doctor.SeverityWarning, "Look into the log of serve, which says why the anchor cannot be written.",
 			"the anchor of %s names record %d, and record %d is the newest: newer ones could be cut off", label,
-			anchored.Seq, chainEnds.NewestHead.Seq)
+			anchoredHead.Seq, chainEnds.NewestHead.Seq)
 	}
 	// The second segment is younger than every record of the first; serve checks them once an hour, while it writes.
 	if _, _, retention := a.SegmentBounds(); retention > 0 {
-		oldest := chainEnds.SecondSegmentTime
+		oldestTime := chainEnds.SecondSegmentTime
 		if a.Sink == config.SinkDatabase {
-			oldest = chainEnds.OldestTime
+			oldestTime = chainEnds.OldestTime
 		}
-		if overdueTime := chainEnds.NewestTime.Sub(oldest) - retention; !oldest.IsZero() && overdueTime > 24*time.Hour {
+		if overdueTime := chainEnds.NewestTime.Sub(oldestTime) - retention; !oldestTime.IsZero() &&
+			overdueTime > 24*time.Hour {
 			u.add(doctor.SeverityWarning, "Look into the log of serve, which says why they are not removed.",
 				"%s has records whose time (audit.retention) was over for %s when it was last written", label,
 				overdueTime.Round(time.Hour))

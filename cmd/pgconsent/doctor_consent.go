@@ -16,7 +16,7 @@ import (
 
 // checkConsent checks the consent registry, if one is configured: its key, its newest record, the clock, and whether
 // the sweeper has run. Each record by itself is verified by "audit verify".
-func checkConsent(ctx context.Context, c *config.Config, database string, sweeps bool) []doctor.Finding {
+func checkConsent(ctx context.Context, c *config.Config, database string, runsSweeper bool) []doctor.Finding {
 	if c.Consent == nil {
 		return nil
 	}
@@ -57,7 +57,7 @@ func checkConsent(ctx context.Context, c *config.Config, database string, sweeps
 		addFinding(doctor.SeverityWarning, "Set the clock of the database's server right: until then nobody can grant anything.",
 			"the database's clock is %s behind the last consent record", inspection.ClockLag.Round(time.Second))
 	}
-	if sweeps {
+	if runsSweeper {
 		checkSweeper(ctx, c, r, addFinding)
 	}
 	if len(out) == 0 {

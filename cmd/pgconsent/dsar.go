@@ -131,12 +131,12 @@ func (d *dsarCmd) validateFlags(s *session) error {
 
 // assembleReport assembles the report, and records that the report was asked for.
 func (d dsarCmd) assembleReport(s *session, c *config.Config, t targetDatabase) (*dsar.Report, error) {
-	built, err := s.compile(t)
+	policyBuild, err := s.compile(t)
 	if err != nil {
 		return nil, err
 	}
 	sources := serve.AccessSources(c, t.name, d.Audit)
-	sources.Conn, sources.Policy, sources.Progress = t.conn, built.policy, s.readProgress
+	sources.Conn, sources.Policy, sources.Progress = t.conn, policyBuild.policy, s.readProgress
 	if c.Consent != nil {
 		if sources.Registry, err = serve.OpenRegistry(c, t.name); err != nil {
 			return nil, err

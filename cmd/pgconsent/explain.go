@@ -82,19 +82,19 @@ func (e explainCmd) Run(s *session) error {
 		return err
 	}
 	return s.forEachDatabase(c, agent.Database, asControl, func(t targetDatabase) error {
-		built, err := s.compileServedPolicy(t)
+		policyBuild, err := s.compileServedPolicy(t)
 		if err != nil {
 			return err
 		}
-		values, err := attributeValues(s.ctx, t.conn, built.policy, agent.Attributes, e.Set)
+		values, err := attributeValues(s.ctx, t.conn, policyBuild.policy, agent.Attributes, e.Set)
 		if err != nil {
 			return err
 		}
-		rewriter, err := s.newRewriter(t, built)
+		rewriter, err := s.newRewriter(t, policyBuild)
 		if err != nil {
 			return err
 		}
-		answer := explainStatement(rewriter, built.policy, text, values)
+		answer := explainStatement(rewriter, policyBuild.policy, text, values)
 		answer.Agent, answer.Database = e.As, t.name
 		if s.jsonOutput {
 			err = s.printJSON(answer)
@@ -208,7 +208,7 @@ func explainStatement(r *rewrite.Rewriter, p *policy.Policy, text string, values
 	return answer
 }
 
-// describeRules lists the blocks of a table's rule, with those that contracts add, and their places in the policy.
+// describeRules lists the blocks of a table's rule, with those that contracts add, and their lines in the policy file.
 func describeRules(t *policy.Table) []string {
 	var out []string
 	if t.Rule != nil {

@@ -48,11 +48,11 @@ func TestCompletion(t *testing.T) {
 // The completion scripts work in those shells that are installed.
 func TestCompletionScripts(t *testing.T) {
 	dir := t.TempDir()
-	self, err := os.Executable()
+	programPath, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(self, filepath.Join(dir, "pgconsent")); err != nil {
+	if err := os.Symlink(programPath, filepath.Join(dir, "pgconsent")); err != nil {
 		t.Fatal(err)
 	}
 	for shell, c := range map[string]struct {

@@ -166,9 +166,9 @@ func readRowPolicies(ctx context.Context, conn *pgx.Conn) ([]starter.RowPolicy, 
 // proposePolicy makes proposals until one compiles: a table whose rule does not compile is denied, with the reason.
 func proposePolicy(snap *catalog.Snapshot, policies []starter.RowPolicy, database string) (*starter.Proposal, string,
 	error) {
-	rejected := map[string]string{}
+	rejectedTables := map[string]string{}
 	for range 1 + len(snap.Relations()) {
-		proposal := starter.Propose(snap, policies, rejected)
+		proposal := starter.Propose(snap, policies, rejectedTables)
 		text := proposal.Policy(database)
 		doc, err := policy.Parse("policy.yaml", []byte(text))
 		if err == nil {
@@ -182,10 +182,10 @@ func proposePolicy(snap *catalog.Snapshot, policies []starter.RowPolicy, databas
 			return nil, "", err
 		}
 		name, ok := proposal.RelationAtLine(text, problems[0].Line)
-		if !ok || rejected[name] != "" {
+		if !ok || rejectedTables[name] != "" {
 			return nil, "", fmt.Errorf("the proposal does not compile: %w", err)
 		}
-		rejected[name] = "its rule would not compile: " + problems[0].Message
+		rejectedTables[name] = "its rule would not compile: " + problems[0].Message
 	}
 	return nil, "", errors.New("no proposal compiles")
 }

@@ -58,7 +58,7 @@ func TestKilledProxyLosesNoCommit(t *testing.T) {
 	for _, mode := range poolModes {
 		t.Run(mode, func(t *testing.T) {
 			i := installWithMarks(t, mode)
-			random, acknowledged := tier.Rand(2), map[string]int{}
+			random, acknowledgedRows := tier.Rand(2), map[string]int{}
 			for round := range tier.Count(1, 3, 60) {
 				p, address := i.startServe(t)
 				marksOfRound := map[string]int{}
@@ -80,27 +80,27 @@ func TestKilledProxyLosesNoCommit(t *testing.T) {
 				p.awaitEnd(t)
 				clients.Wait()
 				for name, n := range marksOfRound {
-					acknowledged[name] = n
+					acknowledgedRows[name] = n
 				}
 				waitFor(t, "the server's processes end", func() bool { return i.countAgentProcesses(t) == 0 })
-				i.checkMarks(t, acknowledged)
+				i.checkMarks(t, acknowledgedRows)
 			}
 			_, address := i.startServe(t)
 			conn := connect(t, i.dsn("chat", address))
-			for name, n := range acknowledged {
+			for name, n := range acknowledgedRows {
 				var count int
 				if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM marks WHERE client = $1", name).Scan(&count); err != nil || count < n {
 					t.Errorf("%s finds %d rows, of %d that were acknowledged: %v", name, count, n, err)
 				}
 			}
-			t.Logf("%d clients, %v", len(acknowledged), acknowledged)
+			t.Logf("%d clients, %v", len(acknowledgedRows), acknowledgedRows)
 		})
 	}
 }
 
 // writeMarks writes transactions of two rows until the proxy is killed, and counts the rows whose commit was
 // acknowledged.
-func (i *installation) writeMarks(t *testing.T, address, name string, mu *sync.Mutex, acknowledged map[string]int) {
+func (i *installation) writeMarks(t *testing.T, address, name string, mu *sync.Mutex, acknowledgedRows map[string]int) {
 	ctx := context.Background()
 	conn, err := pgx.Connect(ctx, i.dsn("chat", address))
 	if err != nil {
@@ -127,13 +127,13 @@ func (i *installation) writeMarks(t *testing.T, address, name string, mu *sync.M
 			return
 		}
 		mu.Lock()
-		acknowledged[name] += 2
+		acknowledgedRows[name] += 2
 		mu.Unlock()
 	}
 }
 
 // checkMarks checks that all acknowledged rows exist, and that no transaction was committed partly.
-func (i *installation) checkMarks(t *testing.T, acknowledged map[string]int) {
+func (i *installation) checkMarks(t *testing.T, acknowledgedRows map[string]int) {
 	t.Helper()
 	conn := i.db.Connect(t, "postgres")
 	defer conn.Close(t.Context())
@@ -153,7 +153,7 @@ func (i *installation) checkMarks(t *testing.T, acknowledged map[string]int) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	for client, n := range acknowledged {
+	for client, n := range acknowledgedRows {
 		if rowsByMark[client] < n || rowsByMark[client] > n+2 {
 			t.Errorf("%s: %d rows are there, of %d that were acknowledged", client, rowsByMark[client], n)
 		}

@@ -139,7 +139,7 @@ func run(args []string, s streams) (code int) {
 	if args[0] == completeWord {
 		return printCandidates(s, args[1:])
 	}
-	parsed, err := parser.Parse(expandListFlags(args))
+	parseContext, err := parser.Parse(expandListFlags(args))
 	if err != nil {
 		fmt.Fprintf(s.err, "pgconsent: %v\n", err)
 		dashHint := ""
@@ -147,10 +147,10 @@ func run(args []string, s streams) (code int) {
 			dashHint = " An id that begins with - comes after --."
 		}
 		fmt.Fprintf(s.err, "hint: %s --help shows what there is.%s\n",
-			strings.TrimSpace("pgconsent "+selectedCommand(parsed, err)), dashHint)
+			strings.TrimSpace("pgconsent "+selectedCommand(parseContext, err)), dashHint)
 		return exitUsage
 	}
-	if name := findEmptyFlag(parsed); name != "" {
+	if name := findEmptyFlag(parseContext); name != "" {
 		fmt.Fprintf(s.err, "pgconsent: --%s is empty, which is not the same as left out\n", name)
 		return exitUsage
 	}
@@ -158,7 +158,7 @@ func run(args []string, s streams) (code int) {
 	defer stop()
 	runSession := &session{streams: s, ctx: ctx, jsonOutput: cli.JSON, stdoutIsTerminal: isTerminal(s.out), cli: &cli}
 	runSession.log = runSession.newLogger()
-	if err := parsed.Run(runSession); err != nil {
+	if err := parseContext.Run(runSession); err != nil {
 		return runSession.printError(err)
 	}
 	return exitOK
@@ -169,9 +169,9 @@ var flagsThatMayBeEmpty = []string{"reason", "evidence", "contact", "note", "abs
 
 // findEmptyFlag returns a flag that was given an empty value, for example by a script with an unset variable. If such a
 // flag counted as left out, an empty grantee would mean everybody, and an empty scope everything.
-func findEmptyFlag(parsed *kong.Context) string {
+func findEmptyFlag(parseContext *kong.Context) string {
 	flagCounts := map[*kong.Flag]int{}
-	for _, p := range parsed.Path {
+	for _, p := range parseContext.Path {
 		if p.Flag == nil || slices.Contains(flagsThatMayBeEmpty, p.Flag.Name) {
 			continue
 		}

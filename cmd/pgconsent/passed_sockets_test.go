@@ -61,7 +61,7 @@ func TestPassedSockets(t *testing.T) {
 			}
 			config.ConnectTimeout = tier.Patience
 
-			var logins, upgrades atomic.Int64
+			var loginCount, upgradeCount atomic.Int64
 			stopClients := make(chan struct{})
 			var clients sync.WaitGroup
 			currentServe := i.startServeOnSockets(t, address, socket)
@@ -75,26 +75,26 @@ func TestPassedSockets(t *testing.T) {
 						}
 						conn, err := pgx.ConnectConfig(t.Context(), config)
 						if err != nil {
-							t.Errorf("after %d logins and %d upgrades: %v", logins.Load(), upgrades.Load(), err)
+							t.Errorf("after %d logins and %d upgrades: %v", loginCount.Load(), upgradeCount.Load(), err)
 							return
 						}
-						logins.Add(1)
+						loginCount.Add(1)
 						_ = conn.Close(t.Context())
 					}
 				})
 			}
 			for range 3 {
-				loginsBefore := logins.Load()
-				waitFor(t, "agents log in", func() bool { return logins.Load() > loginsBefore+5 || t.Failed() })
+				loginsBefore := loginCount.Load()
+				waitFor(t, "agents log in", func() bool { return loginCount.Load() > loginsBefore+5 || t.Failed() })
 				currentServe.signal(t, syscall.SIGTERM)
 				if code := currentServe.awaitEnd(t); code != exitOK {
 					t.Errorf("it ends with %d", code)
 				}
 				currentServe = i.startServeOnSockets(t, address, socket)
-				upgrades.Add(1)
+				upgradeCount.Add(1)
 			}
-			loginsBefore := logins.Load()
-			waitFor(t, "agents log in", func() bool { return logins.Load() > loginsBefore+5 || t.Failed() })
+			loginsBefore := loginCount.Load()
+			waitFor(t, "agents log in", func() bool { return loginCount.Load() > loginsBefore+5 || t.Failed() })
 			close(stopClients)
 			clients.Wait()
 		})

@@ -112,7 +112,7 @@ func (policyCheckCmd) compareWithDatabase(s *session, t targetDatabase, v *polic
 		return s.compareReadable(t, doc, problems, v)
 	}
 	v.Compared = true
-	built, err := s.compile(t)
+	policyBuild, err := s.compile(t)
 	if err != nil && !errors.As(err, &problems) {
 		return v.addProblems(err)
 	}
@@ -121,19 +121,19 @@ func (policyCheckCmd) compareWithDatabase(s *session, t targetDatabase, v *polic
 		return contextErr
 	}
 	if err != nil { // one run reports all problems
-		otherProblems, warnings := policy.LintRest(doc, built.snapshot, lintContext, problems,
+		otherProblems, warnings := policy.LintRest(doc, policyBuild.snapshot, lintContext, problems,
 			policy.WithViews(rewrite.RewriteViewQuery))
 		v.Warnings = append(v.Warnings, warnings...)
 		return v.addProblems(append(problems, otherProblems...))
 	}
-	v.Version = built.policy.Version()
-	warnings, err := policy.Lint(doc, built.snapshot, lintContext, policy.WithViews(rewrite.RewriteViewQuery))
+	v.Version = policyBuild.policy.Version()
+	warnings, err := policy.Lint(doc, policyBuild.snapshot, lintContext, policy.WithViews(rewrite.RewriteViewQuery))
 	v.Warnings = append(v.Warnings, warnings...)
 	if err != nil {
 		return v.addProblems(err)
 	}
 	waitingColumns, err := migrations.ReadWaitingColumns(s.ctx, t.conn)
-	for _, r := range built.snapshot.Relations() {
+	for _, r := range policyBuild.snapshot.Relations() {
 		if names := waitingColumns[r.OID]; len(names) > 0 {
 			v.Warnings = append(v.Warnings, &policy.Error{File: t.config.Policy,
 				Message: fmt.Sprintf(
@@ -162,12 +162,12 @@ func (s *session) compareReadable(t targetDatabase, doc *policy.Document, proble
 }
 
 // lintPolicy returns warnings about what a policy allows although it is unwise.
-func (s *session) lintPolicy(t targetDatabase, doc *policy.Document, built compiledPolicy) ([]*policy.Error, error) {
+func (s *session) lintPolicy(t targetDatabase, doc *policy.Document, policyBuild compiledPolicy) ([]*policy.Error, error) {
 	lintContext, err := s.readLintContext(t)
 	if err != nil {
 		return nil, err
 	}
-	return policy.Lint(doc, built.snapshot, lintContext, policy.WithViews(rewrite.RewriteViewQuery))
+	return policy.Lint(doc, policyBuild.snapshot, lintContext, policy.WithViews(rewrite.RewriteViewQuery))
 }
 
 // readLintContext returns the facts besides the schema on which warnings about a policy depend.

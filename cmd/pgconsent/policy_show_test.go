@@ -31,8 +31,8 @@ func TestOriginsAndWarnings(t *testing.T) {
 	if code != exitOK || !strings.Contains(stderr, "warning: ") || !strings.Contains(stderr, "policy.yaml:") {
 		t.Errorf("migrate: exit %d, %q", code, stderr)
 	}
-	dry, stderr, code := call(t, "", "migrate", "--dry-run", "-c", config)
-	if code != exitOK || strings.Contains(dry, "warning: ") || !strings.Contains(stderr, "warning: ") {
+	dryRunOutput, stderr, code := call(t, "", "migrate", "--dry-run", "-c", config)
+	if code != exitOK || strings.Contains(dryRunOutput, "warning: ") || !strings.Contains(stderr, "warning: ") {
 		t.Errorf("migrate --dry-run: exit %d, %q", code, stderr)
 	}
 }

@@ -135,19 +135,19 @@ func (p policyDiffCmd) comparePolicies(s *session, t targetDatabase, o policydif
 		target, config := t, *t.config
 		config.Policy = path
 		target.config = &config
-		built, err := s.compile(target)
+		policyBuild, err := s.compile(target)
 		if err != nil {
 			return nil, err
 		}
-		sides[i] = policydiff.PolicyVersion{Path: path, Policy: built.policy}
+		sides[i] = policydiff.PolicyVersion{Path: path, Policy: policyBuild.policy}
 	}
-	installed, err := migrations.ReadInstalled(s.ctx, t.conn)
+	installedPolicy, err := migrations.ReadInstalled(s.ctx, t.conn)
 	if err != nil && !errors.Is(err, migrations.ErrNotInstalled) {
 		return nil, err
 	}
 	derivedAttributes := map[string]map[string]string{}
 	for _, side := range sides {
-		if side.Policy.Version() != installed.PolicyVersion {
+		if side.Policy.Version() != installedPolicy.PolicyVersion {
 			continue
 		}
 		// Attributes that the installed policy derives are used for attributes of the same name in the other policy.
@@ -163,21 +163,21 @@ func (p policyDiffCmd) comparePolicies(s *session, t targetDatabase, o policydif
 		return nil, err
 	}
 	report.Database = t.name
-	if installed.PolicyVersion != report.OldVersion {
+	if installedPolicy.PolicyVersion != report.OldVersion {
 		report.Notes = append(report.Notes, fmt.Sprintf("%s is not the policy that is installed", paths[0]))
 	}
 	return report, nil
 }
 
 // attributesOf returns the attributes of an agent's session under the installed policy.
-func attributesOf(ctx context.Context, conn *pgx.Conn, p *policy.Policy, credential map[string]string,
+func attributesOf(ctx context.Context, conn *pgx.Conn, p *policy.Policy, ownAttributes map[string]string,
 	settings []why.Setting) (map[string]string, error) {
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	return why.AttributeValues(ctx, tx, p, credential, settings)
+	return why.AttributeValues(ctx, tx, p, ownAttributes, settings)
 }
 
 // percentProgress returns a callback that shows on stderr how far long steps have come, in percent.

@@ -9,13 +9,13 @@ import (
 type progress struct {
 	s          *session
 	label      string
-	started    time.Time
+	startTime  time.Time
 	lastReport time.Time
 }
 
 func (s *session) newProgress(label string) *progress {
 	now := time.Now()
-	return &progress{s: s, label: label, started: now, lastReport: now}
+	return &progress{s: s, label: label, startTime: now, lastReport: now}
 }
 
 // report shows how many of the total bytes are done.
@@ -25,6 +25,6 @@ func (h *progress) report(done, total int64) {
 		return
 	}
 	h.lastReport = now
-	remainingTime := time.Duration(float64(now.Sub(h.started)) * float64(total-done) / float64(max(done, 1)))
+	remainingTime := time.Duration(float64(now.Sub(h.startTime)) * float64(total-done) / float64(max(done, 1)))
 	fmt.Fprintf(h.s.err, "%s %d of %d MB, %s left\n", h.label, done>>20, total>>20, remainingTime.Round(time.Second))
 }

@@ -116,10 +116,10 @@ func TestPromotion(t *testing.T) {
 		}
 	}
 	// checkServeRefused checks that serve does not start with this server, and that doctor reports it as unsafe.
-	checkServeRefused := func(cluster *pgcluster.Cluster, text, unsafe string) {
+	checkServeRefused := func(cluster *pgcluster.Cluster, text, wantUnsafe string) {
 		t.Helper()
 		useServer(cluster)
-		for command, want := range map[string]string{"serve": text, "doctor": "UNSAFE   " + unsafe} {
+		for command, want := range map[string]string{"serve": text, "doctor": "UNSAFE   " + wantUnsafe} {
 			out, stderr, code := runFinished(t, command, "-c", i.config)
 			if code != exitError || !strings.Contains(out+stderr, want) {
 				t.Errorf("%s does not say %q: %d %s %s", command, want, code, out, stderr)

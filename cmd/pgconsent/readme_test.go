@@ -25,14 +25,14 @@ func readmeSession(t *testing.T, access announcement) {
 	}
 	type statement struct{ dsn, sql, want string }
 	var session []statement
-	inBlock, isInAnswer := false, false
+	isInBlock, isInAnswer := false, false
 	for _, line := range strings.Split(string(text), "\n") {
 		_, ownerCommand, isOwner := strings.Cut(line, `$ psql "$OWNER" -c "`)
 		sql, isAgent := strings.CutPrefix(line, "arcive=> ")
 		switch {
 		case strings.HasPrefix(line, "```"):
-			inBlock, isInAnswer = !inBlock, false
-		case !inBlock:
+			isInBlock, isInAnswer = !isInBlock, false
+		case !isInBlock:
 		case isOwner:
 			isInAnswer = true
 			session = append(session, statement{dsn: access.OwnerDSN, sql: strings.TrimSuffix(ownerCommand, `"`)})
@@ -54,9 +54,9 @@ func readmeSession(t *testing.T, access announcement) {
 		for _, line := range strings.Split(string(out), "\n") {
 			got.WriteString(strings.TrimRight(line, " ") + "\n")
 		}
-		want, printed := strings.TrimSpace(s.want), strings.TrimSpace(got.String())
-		if printed != want {
-			t.Errorf("%s\nprints\n%s\nREADME.md says\n%s", s.sql, printed, want)
+		want, printedText := strings.TrimSpace(s.want), strings.TrimSpace(got.String())
+		if printedText != want {
+			t.Errorf("%s\nprints\n%s\nREADME.md says\n%s", s.sql, printedText, want)
 		}
 	}
 	if _, err := connect(t, access.OwnerDSN).Exec(context.Background(),

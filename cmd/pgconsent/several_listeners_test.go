@@ -99,7 +99,7 @@ func TestOneOfSeveralInUse(t *testing.T) {
 	}
 }
 
-// Of a list of addresses, the first is printed for clients.
+// If serve listens on several addresses, the first is printed for clients.
 func TestFirstAddressIsPrinted(t *testing.T) {
 	for _, c := range []struct {
 		listen config.AddressList

@@ -112,14 +112,14 @@ func (s *session) printSweep(name string, r sweep.Report) {
 	if r.DryRun {
 		prefix = ", if it were done"
 	}
-	var recorded []string
+	var eventTexts []string
 	for _, event := range slices.Sorted(maps.Keys(r.RecordedEvents)) {
-		recorded = append(recorded, fmt.Sprintf("%d %s", r.RecordedEvents[event], event))
+		eventTexts = append(eventTexts, fmt.Sprintf("%d %s", r.RecordedEvents[event], event))
 	}
-	if len(recorded) == 0 {
-		recorded = []string{"nothing to record"}
+	if len(eventTexts) == 0 {
+		eventTexts = []string{"nothing to record"}
 	}
-	fmt.Fprintf(s.out, "%s: %s%s\n", name, strings.Join(recorded, ", "), prefix)
+	fmt.Fprintf(s.out, "%s: %s%s\n", name, strings.Join(eventTexts, ", "), prefix)
 	if len(r.Tables) > 0 {
 		w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 		fmt.Fprintf(w, "  table\tsubjects\t%s\t%s\n", deletedText, changedText)

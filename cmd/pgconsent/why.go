@@ -48,12 +48,12 @@ func (w whyCmd) Run(s *session) error {
 	}
 	attributes, settings := splitUserSettings(agent, settings)
 	return s.forEachDatabase(c, agent.Database, asMigrate, func(t targetDatabase) error {
-		built, err := s.compileServedPolicy(t)
+		policyBuild, err := s.compileServedPolicy(t)
 		if err != nil {
 			return err
 		}
 		answer, err := why.Explain(s.ctx, t.conn, why.Question{
-			Policy: built.policy, Snapshot: built.snapshot, Agent: w.As, Attributes: attributes, Settings: settings,
+			Policy: policyBuild.policy, Snapshot: policyBuild.snapshot, Agent: w.As, Attributes: attributes, Settings: settings,
 			Table: w.Table, Key: w.Key,
 			AgentRole: t.config.Roles.Agent,
 			ConnectAgent: func(ctx context.Context) (*pgx.Conn, error) {
