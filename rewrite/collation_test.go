@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Two collations meet on hidden rows: the leak is in e2e, TestCollationsDoNotMeet.
+// Two collations meet on hidden rows: the leak is in e2e, TestDifferentCollationsAreRefused.
 func TestCollations(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	for sql, refused := range map[string]bool{

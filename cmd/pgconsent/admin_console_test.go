@@ -19,16 +19,16 @@ import (
 )
 
 // editConfig replaces a part of the configuration.
-func (i *installation) editConfig(t *testing.T, old, replacement string) {
+func (i *installation) editConfig(t *testing.T, oldText, newText string) {
 	t.Helper()
 	text, err := os.ReadFile(i.config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(text), old) {
-		t.Fatalf("the configuration has no %s", old)
+	if !strings.Contains(string(text), oldText) {
+		t.Fatalf("the configuration has no %s", oldText)
 	}
-	if err := os.WriteFile(i.config, []byte(strings.Replace(string(text), old, replacement, 1)), 0o600); err != nil {
+	if err := os.WriteFile(i.config, []byte(strings.Replace(string(text), oldText, newText, 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -73,18 +73,18 @@ func psql(t *testing.T, dsn string, args ...string) (out, stderr string) {
 	return o.String(), e.String()
 }
 
-// An operator looks at the process by psql, and ends sessions; nobody else gets in.
+// An operator uses the admin console by psql: it lists the sessions and ends some. Nobody else can log in.
 func TestAdminConsole(t *testing.T) {
 	i := installWithAudit(t).withOperators(t, "ops", "second")
-	_, address := i.serving(t)
+	_, address := i.startServe(t)
 	agent, owner := connect(t, i.dsn("chat", address)), connect(t, i.dsn("app_owner", address))
 	queryInt(t, agent, "SELECT count(*) FROM memories")
 	if _, err := agent.Exec(t.Context(), "SELECT * FROM attic"); err == nil {
 		t.Error("the agent reads a table that the policy does not list")
 	}
-	ops := consoleDSN("ops", address)
+	opsDSN := consoleDSN("ops", address)
 
-	out, stderr := psql(t, ops, "-A", "-c", "SHOW SESSIONS")
+	out, stderr := psql(t, opsDSN, "-A", "-c", "SHOW SESSIONS")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	if stderr != "" || len(lines) != 5 || lines[0] != "id|kind|user|database|client|state|since|last_statement|statements|refused" ||
 		lines[4] != "(3 rows)" {
@@ -93,9 +93,9 @@ func TestAdminConsole(t *testing.T) {
 	var ids []string
 	for n, want := range []string{"agent|chat|app|" + agent.PgConn().Conn().LocalAddr().String() + "|idle|",
 		"owner|app_owner|app|" + owner.PgConn().Conn().LocalAddr().String() + "|relayed|", "operator|ops|pgconsent|127.0.0.1:"} {
-		id, rest, _ := strings.Cut(lines[n+1], "|")
-		if ids = append(ids, id); !strings.HasPrefix(rest, want) {
-			t.Errorf("session %d: %s, want %s", n, rest, want)
+		id, afterID, _ := strings.Cut(lines[n+1], "|")
+		if ids = append(ids, id); !strings.HasPrefix(afterID, want) {
+			t.Errorf("session %d: %s, want %s", n, afterID, want)
 		}
 	}
 	if !strings.HasSuffix(lines[1], "|2|1") || !strings.HasSuffix(lines[2], "||") {
@@ -110,23 +110,23 @@ func TestAdminConsole(t *testing.T) {
 			`pgconsent_statements_total|reason="relation",tag="select",verdict="deny"|1`, "pgconsent_added_seconds_count||"},
 		"HELP": {"SHOW SESSIONS|", "KILL session|", "PAUSE [database]|"},
 	} {
-		out, stderr := psql(t, ops, "-A", "-c", sql)
+		out, stderr := psql(t, opsDSN, "-A", "-c", sql)
 		for _, w := range want {
 			if !strings.Contains(out, w) || stderr != "" {
 				t.Errorf("%s has no %q: %s%s", sql, w, out, stderr)
 			}
 		}
 	}
-	if _, stderr := psql(t, ops, "-v", "VERBOSITY=verbose", "-c", "SHOW  tables"); !strings.Contains(stderr,
+	if _, stderr := psql(t, opsDSN, "-v", "VERBOSITY=verbose", "-c", "SHOW  tables"); !strings.Contains(stderr,
 		"ERROR:  42601: SHOW is followed by one of: SESSIONS") ||
 		!strings.Contains(stderr, "LINE 1: SHOW  tables\n               ^") && !strings.Contains(stderr, "LINE 1: SHOW  tables\n              ^") ||
 		!strings.Contains(stderr, "HINT:") {
 		t.Errorf("an error of psql: %s", stderr)
 	}
 
-	// Nobody else gets in: an agent, an owner, a user who does not exist, a wrong password. All are answered alike.
+	// An agent, an owner, an unknown user and a wrong password are refused, all with the same error.
 	for _, dsn := range []string{consoleDSN("chat", address), consoleDSN("app_owner", address), consoleDSN("nobody", address),
-		strings.Replace(ops, ":secret@", ":wrong@", 1), strings.Replace(ops, "/pgconsent?", "/app?", 1)} {
+		strings.Replace(opsDSN, ":secret@", ":wrong@", 1), strings.Replace(opsDSN, "/pgconsent?", "/app?", 1)} {
 		conn, err := pgx.Connect(t.Context(), dsn)
 		if err == nil {
 			conn.Close(t.Context())
@@ -136,8 +136,8 @@ func TestAdminConsole(t *testing.T) {
 		}
 	}
 
-	// KILL ends a session of either kind, and what the agent runs.
-	if out, stderr := psql(t, ops, "-c", "KILL "+ids[0], "-c", "KILL "+ids[1], "-c", "KILL "+ids[0]); !strings.HasPrefix(out, "KILL\nKILL\n") ||
+	// KILL ends a session of an agent or of an owner, with the statement that it runs.
+	if out, stderr := psql(t, opsDSN, "-c", "KILL "+ids[0], "-c", "KILL "+ids[1], "-c", "KILL "+ids[0]); !strings.HasPrefix(out, "KILL\nKILL\n") ||
 		!strings.Contains(stderr, "there is no session") {
 		t.Errorf("KILL: %s%s", out, stderr)
 	}
@@ -148,31 +148,31 @@ func TestAdminConsole(t *testing.T) {
 		t.Error("the owner's session goes on")
 	}
 
-	// RELOAD is SIGHUP: what it reads applies, and what is wrong is told.
+	// RELOAD does what SIGHUP does: changes apply, and errors in the configuration are reported.
 	i.editConfig(t, "  other:", "  third: { database: app, attributes: { user: 6f1e0000-0000-4000-8000-000000000003 } }\n  other:")
 	if _, stderr, code := call(t, "", "agent", "add", "third", "--password-file", filepath.Join(i.dir(), "pw"), "-c", i.config); code != exitOK {
 		t.Fatal(stderr)
 	}
-	if out, stderr := psql(t, ops, "-c", "RELOAD"); out != "RELOAD\n" || stderr != "" {
+	if out, stderr := psql(t, opsDSN, "-c", "RELOAD"); out != "RELOAD\n" || stderr != "" {
 		t.Errorf("RELOAD: %s%s", out, stderr)
 	}
 	queryInt(t, connect(t, i.dsn("third", address)), "SELECT count(*) FROM memories")
 	i.editConfig(t, "version: 1", "version: 2")
-	if _, stderr := psql(t, ops, "-c", "RELOAD"); !strings.Contains(stderr, "version must be 1") {
+	if _, stderr := psql(t, opsDSN, "-c", "RELOAD"); !strings.Contains(stderr, "version must be 1") {
 		t.Errorf("RELOAD of a wrong file: %s", stderr)
 	}
 	i.editConfig(t, "version: 2", "version: 1")
 
-	// A removed operator runs nothing more, even in an open session.
-	second := connect(t, consoleDSN("second", address))
-	if _, err := second.Exec(t.Context(), "SHOW VERSION"); err != nil {
+	// An operator who was removed from the configuration cannot run a command, even in an open session.
+	secondConn := connect(t, consoleDSN("second", address))
+	if _, err := secondConn.Exec(t.Context(), "SHOW VERSION"); err != nil {
 		t.Fatal(err)
 	}
 	if _, stderr, code := call(t, "", "operator", "disable", "second", "-c", i.config); code != exitOK {
 		t.Fatal(stderr)
 	}
 	waitFor(t, "a disabled operator is refused", func() bool {
-		_, err := second.Exec(t.Context(), "SHOW VERSION")
+		_, err := secondConn.Exec(t.Context(), "SHOW VERSION")
 		return sqlState(err) == "28000"
 	})
 	if out, _, _ := call(t, "", "operator", "list", "-c", i.config, "--json"); !strings.Contains(strings.Join(strings.Fields(out), ""),
@@ -184,7 +184,7 @@ func TestAdminConsole(t *testing.T) {
 		"configuration.reload ops  failed F0000", "console.login second "})
 }
 
-// checkCalls checks the recorded calls of operators, in any order.
+// checkCalls checks that the audit has a record of each of these calls of operators, in any order.
 func (i *installation) checkCalls(t *testing.T, want []string) {
 	t.Helper()
 	out, stderr, code := call(t, "", "audit", "export", "-c", i.config)
@@ -210,26 +210,26 @@ func (i *installation) checkCalls(t *testing.T, want []string) {
 	}
 }
 
-// PAUSE keeps new statements waiting, SQL and of the whole process; RESUME lets them go on. A table that has changed is
-// listed with its remedy.
+// PAUSE makes new statements wait, in SQL and in the services, and RESUME lets them continue. A table that has changed
+// is listed with its fix.
 func TestPauseByOperator(t *testing.T) {
 	i := installWithAudit(t).withOperators(t, "ops")
-	p, address := i.serving(t)
-	ops := connect(t, consoleDSN("ops", address))
-	agent, busy := connect(t, i.dsn("chat", address)), connect(t, i.dsn("chat", address))
-	tx, err := busy.Begin(t.Context())
+	p, address := i.startServe(t)
+	opsConn := connect(t, consoleDSN("ops", address))
+	agent, busyAgent := connect(t, i.dsn("chat", address)), connect(t, i.dsn("chat", address))
+	tx, err := busyAgent.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, stderr := psql(t, consoleDSN("ops", address), "-c", "PAUSE app"); !strings.Contains(stderr, "NOTICE:  1 sessions have a statement or a transaction") {
 		t.Errorf("PAUSE does not tell of the open transaction: %s", stderr)
 	}
-	answered := make(chan error, 1)
+	busyResult := make(chan error, 1)
 	go func() {
-		answered <- agent.QueryRow(context.Background(), "SELECT count(*) FROM memories").Scan(new(int))
+		busyResult <- agent.QueryRow(context.Background(), "SELECT count(*) FROM memories").Scan(new(int))
 	}()
 	count := func(state string) (n int) {
-		rows, err := ops.Query(t.Context(), "SHOW SESSIONS")
+		rows, err := opsConn.Query(t.Context(), "SHOW SESSIONS")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -255,7 +255,7 @@ func TestPauseByOperator(t *testing.T) {
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Error(err)
 	}
-	// A login goes on, and its first statement waits; the owner does not wait.
+	// During a pause an agent can log in, and its first statement waits. The owner's statements do not wait.
 	waitingConn := connect(t, i.dsn("other", address))
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
@@ -264,20 +264,20 @@ func TestPauseByOperator(t *testing.T) {
 	}
 	queryInt(t, connect(t, i.dsn("app_owner", address)), "SELECT count(*) FROM memories")
 	select {
-	case err := <-answered:
+	case err := <-busyResult:
 		t.Errorf("the statement was answered: %v", err)
 	default:
 	}
 	if out, _ := psql(t, consoleDSN("ops", address), "-At", "-c", "SHOW POLICY"); strings.Count(out, "+00|") != 2 {
 		t.Errorf("SHOW POLICY does not tell since when: %s", out)
 	}
-	if _, err := ops.Exec(t.Context(), "RESUME"); err != nil {
+	if _, err := opsConn.Exec(t.Context(), "RESUME"); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-answered; err != nil {
+	if err := <-busyResult; err != nil {
 		t.Errorf("after RESUME: %v", err)
 	}
-	if _, err := ops.Exec(t.Context(), "PAUSE nothing"); sqlState(err) != "3D000" {
+	if _, err := opsConn.Exec(t.Context(), "PAUSE nothing"); sqlState(err) != "3D000" {
 		t.Errorf("PAUSE of another database: %v", err)
 	}
 
@@ -295,14 +295,14 @@ func TestPauseByOperator(t *testing.T) {
 	if code := p.awaitEnd(t); code != exitOK {
 		t.Errorf("code %d", code)
 	}
-	if err := ops.Ping(t.Context()); err == nil {
+	if err := opsConn.Ping(t.Context()); err == nil {
 		t.Error("the console outlives the process")
 	}
 }
 
-// Without users there is no console, and operator add says how to get one.
+// Without admin.users there is no console, and operator add says how to configure one.
 func TestNoAdminConsole(t *testing.T) {
-	c := file(t, "c.yaml", minimalConfig, 0o600)
+	c := writeTestFile(t, "c.yaml", minimalConfig, 0o600)
 	_, stderr, code := call(t, "", "operator", "add", "ops", "-c", c)
 	if code != exitError || !strings.Contains(stderr, `there is no operator "ops"`) || !strings.Contains(stderr, "admin: { users: [ops] }") {
 		t.Errorf("%d %s", code, stderr)

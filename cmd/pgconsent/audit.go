@@ -159,13 +159,13 @@ func (f *auditFilter) prepare(s *session, c *config.Config) error {
 
 // parseSince reads a time, or a duration before now.
 func parseSince(text string, now time.Time) (time.Time, error) {
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		if n, err := strconv.Atoi(days); err == nil && n >= 0 {
+	if dayCount, ok := strings.CutSuffix(text, "d"); ok {
+		if n, err := strconv.Atoi(dayCount); err == nil && n >= 0 {
 			return now.AddDate(0, 0, -n), nil
 		}
 	}
-	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
-		return now.Add(-ago), nil
+	if age, err := time.ParseDuration(text); err == nil && age >= 0 {
+		return now.Add(-age), nil
 	}
 	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", time.DateTime, time.DateOnly} {
 		if t, err := time.Parse(layout, text); err == nil {
@@ -225,45 +225,45 @@ func (f *recordFilter) matches(e auditRecord) bool {
 
 func affectsTable(e auditRecord, table string) bool {
 	for _, t := range e.Tables {
-		_, bare, _ := strings.Cut(t.Name, ".")
-		if t.Name == table || bare == table {
+		_, bareName, _ := strings.Cut(t.Name, ".")
+		if t.Name == table || bareName == table {
 			return true
 		}
 	}
 	return false
 }
 
-// verifyOptions returns what is needed to verify a log: its key, and the newest record in its anchor. The text missing
-// names the parts that could not be found.
-func (s *session) verifyOptions(log config.Audit, extra string) (audit.VerifyOptions, []string, error) {
-	var a audit.VerifyOptions
-	var missing []string
+// verifyOptions returns what is needed to verify a log: its key, and the newest record of its anchor and of
+// extraAnchor. The texts name the parts that could not be found.
+func (s *session) verifyOptions(log config.Audit, extraAnchor string) (audit.VerifyOptions, []string, error) {
+	var options audit.VerifyOptions
+	var missingParts []string
 	key, err := audit.LoadKey(log.Key)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		missing = append(missing, fmt.Sprintf("the key %s is missing: "+
+		missingParts = append(missingParts, fmt.Sprintf("the key %s is missing: "+
 			"without it a chain that somebody wrote anew cannot be told from the original", log.Key))
 	case err != nil:
-		return a, nil, err
+		return options, nil, err
 	default:
-		a.Key = key
+		options.Key = key
 	}
-	for i, path := range []string{log.Anchor, extra} {
+	for i, path := range []string{log.Anchor, extraAnchor} {
 		if path == "" {
 			continue
 		}
-		head, err := audit.ReadAnchor(path, a.Key)
+		head, err := audit.ReadAnchor(path, options.Key)
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && i == 0:
-			missing = append(missing, fmt.Sprintf(
+			missingParts = append(missingParts, fmt.Sprintf(
 				"the anchor %s is missing: without it nobody can tell whether the newest records were cut off", path))
 		case err != nil:
-			return a, nil, err
+			return options, nil, err
 		case head.Seq > 0:
-			a.Heads = append(a.Heads, head)
+			options.Heads = append(options.Heads, head)
 		}
 	}
-	return a, missing, nil
+	return options, missingParts, nil
 }
 
 // auditConfig loads the configuration for a command that reads records.

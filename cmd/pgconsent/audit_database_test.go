@@ -12,12 +12,12 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Records in the database: the commands are the same, and a database that does not take them stops agents and nobody
-// else.
+// The audit commands work alike if the records are in the database. If the database accepts no record, agents are
+// refused, and owners are not.
 func TestAuditInDatabase(t *testing.T) {
 	tier.All(t)
 	i := installAudit(t)
-	p, address := i.serving(t)
+	p, address := i.startServe(t)
 	agent := connect(t, i.dsn("chat", address))
 	for range 3 {
 		queryInt(t, agent, "SELECT count(*) FROM memories")
@@ -33,38 +33,39 @@ func TestAuditInDatabase(t *testing.T) {
 	if code != exitOK || strings.Count(out, "public.memories") != 3 || strings.Contains(out, user) {
 		t.Errorf("tail: %d\n%s%s", code, out, stderr)
 	}
-	follow := launch(t, nil, "audit", "tail", "-c", i.config, "--follow", "-n", "0", "--json")
+	follower := launch(t, nil, "audit", "tail", "-c", i.config, "--follow", "-n", "0", "--json")
 	line := make(chan string, 1)
-	go func() { text, _ := follow.out.ReadString('\n'); line <- text }()
+	go func() { text, _ := follower.out.ReadString('\n'); line <- text }()
 	var text string
-	looked := 0
+	attempts := 0
 	for deadline := time.Now().Add(tier.Patience); text == ""; { // audit tail prints records that come after its start
 		if time.Now().After(deadline) {
 			t.Fatal("follow prints nothing")
 		}
 		queryInt(t, agent, "SELECT count(*) FROM memories")
-		looked++
+		attempts++
 		select {
 		case text = <-line:
 		case <-time.After(time.Second):
 		}
 	}
-	if m := lines(t, text); m[0]["kind"] != "decision" || m[0]["verdict"] != "allow" {
+	if m := jsonLines(t, text); m[0]["kind"] != "decision" || m[0]["verdict"] != "allow" {
 		t.Errorf("follow: %s", text)
 	}
-	follow.signal(t, syscall.SIGTERM)
-	go func() { _, _ = follow.out.WriteTo(&strings.Builder{}) }()
-	follow.awaitEnd(t)
+	follower.signal(t, syscall.SIGTERM)
+	go func() { _, _ = follower.out.WriteTo(&strings.Builder{}) }()
+	follower.awaitEnd(t)
 
 	if out, stderr, code := call(t, "", "audit", "verify", "-c", i.config); code != exitOK ||
 		!strings.Contains(out, "audit chain here of database app: ") || !strings.Contains(out, "records hold") {
 		t.Errorf("verify: %d %s%s", code, out, stderr)
 	}
-	if out, stderr, code := call(t, "", "audit", "export", "-c", i.config); code != exitOK || len(lines(t, out)) < 8 {
+	if out, stderr, code := call(t, "", "audit", "export", "-c", i.config); code != exitOK || len(jsonLines(t, out)) < 8 {
 		t.Errorf("export: %d %s%s", code, out, stderr)
 	}
 
-	// The person's own rows, who had them, and that it was asked: all from the database.
+	// The report for a person comes from the database: the person's rows, who read them, and the record of the report
+	// itself.
 	out, stderr, code = call(t, "", "dsar", "-c", i.config, "--subject", user, "--json")
 	var report struct {
 		Record     struct{ Log string }
@@ -78,7 +79,7 @@ func TestAuditInDatabase(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &report); err != nil || code != exitOK {
 		t.Fatalf("dsar: %d %s%s", code, out, stderr)
 	}
-	if report.Retrievals.Exact+report.Retrievals.Possible != 3+looked || len(report.Logs) != 1 ||
+	if report.Retrievals.Exact+report.Retrievals.Possible != 3+attempts || len(report.Logs) != 1 ||
 		!report.Logs[0].Intact || report.Record.Log != "chain here-reports of database app" {
 		t.Errorf("dsar: %+v", report)
 	}
@@ -87,10 +88,10 @@ func TestAuditInDatabase(t *testing.T) {
 		t.Errorf("verify with a report: %d %s%s", code, out, stderr)
 	}
 
-	// A database that takes no records stops agents, and owners not at all.
+	// A database that accepts no records stops agents only.
 	owner := connect(t, i.dsn("app_owner", address))
-	lock := i.db.Connect(t, "postgres")
-	if _, err := lock.Exec(t.Context(), "BEGIN; LOCK TABLE pgconsent.audit_record IN EXCLUSIVE MODE"); err != nil {
+	lockingConn := i.db.Connect(t, "postgres")
+	if _, err := lockingConn.Exec(t.Context(), "BEGIN; LOCK TABLE pgconsent.audit_record IN EXCLUSIVE MODE"); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
@@ -100,22 +101,22 @@ func TestAuditInDatabase(t *testing.T) {
 		}
 		queryInt(t, owner, "SELECT count(*) FROM memories")
 	}
-	if _, err := lock.Exec(t.Context(), "ROLLBACK"); err != nil {
+	if _, err := lockingConn.Exec(t.Context(), "ROLLBACK"); err != nil {
 		t.Fatal(err)
 	}
 	waitFor(t, "agents are answered again", func() bool { return agent.QueryRow(t.Context(), "SELECT count(*) FROM memories").Scan(new(int)) == nil })
 
-	// A transaction goes on after the refusal as after any other error.
+	// After this refusal, a transaction has failed as after any other error, and can be rolled back.
 	if _, err := agent.Exec(t.Context(), "BEGIN"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := lock.Exec(t.Context(), "BEGIN; LOCK TABLE pgconsent.audit_record IN EXCLUSIVE MODE"); err != nil {
+	if _, err := lockingConn.Exec(t.Context(), "BEGIN; LOCK TABLE pgconsent.audit_record IN EXCLUSIVE MODE"); err != nil {
 		t.Fatal(err)
 	}
 	if err := agent.QueryRow(t.Context(), "SELECT count(*) FROM memories").Scan(new(int)); sqlState(err) != "58030" || agent.PgConn().TxStatus() != 'E' {
 		t.Errorf("in a transaction: %v, status %c", err, agent.PgConn().TxStatus())
 	}
-	if _, err := lock.Exec(t.Context(), "ROLLBACK"); err != nil {
+	if _, err := lockingConn.Exec(t.Context(), "ROLLBACK"); err != nil {
 		t.Fatal(err)
 	}
 	waitFor(t, "the transaction can be ended", func() bool {
@@ -140,7 +141,7 @@ func TestAuditInDatabase(t *testing.T) {
 		t.Errorf("verify of what was forgotten: %d %s", code, out)
 	}
 
-	// Somebody with all rights changes a record.
+	// A superuser changes a record, which verification must find.
 	i.exec(t,
 		`ALTER TABLE pgconsent.audit_record DISABLE TRIGGER ALL; UPDATE pgconsent.audit_record SET line = replace(line, '"tag":"SELECT"', '"tag":"DELETE"')
 			WHERE line LIKE '%"kind":"decision"%'; ALTER TABLE pgconsent.audit_record ENABLE TRIGGER ALL`)

@@ -22,7 +22,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// installOnDisk keeps the records of an installation, their key and their anchor on a file system that only serve sees.
+// installOnDisk puts the records of an installation, their key and their anchor on a file system that only serve sees.
 func installOnDisk(t *testing.T) (i *installation, disk string, wrapper []string) {
 	t.Helper()
 	i = installWithAudit(t)
@@ -45,12 +45,12 @@ func installOnDisk(t *testing.T) (i *installation, disk string, wrapper []string
 	return i, disk, wrapper
 }
 
-// askedCounts counts the statements of two agents, which ask until they are stopped. A statement that is not answered
-// is refused with this code, in the same session.
+// askedCounts counts the statements of two agents that run until they are stopped. A refused statement has the expected
+// code, and its session goes on.
 type askedCounts struct {
-	answered, refused atomic.Int64
-	answersByAddress  sync.Map // how many statements were answered, by the client's address
-	stopAsking        func()
+	answeredCount, refusedCount atomic.Int64
+	answersByAddress            sync.Map // how many statements were answered, by the client's address
+	stopAsking                  func()
 }
 
 func (i *installation) startAsking(t *testing.T, address, code string) *askedCounts {
@@ -69,9 +69,9 @@ func (i *installation) startAsking(t *testing.T, address, code string) *askedCou
 				switch {
 				case err == nil:
 					answered++
-					a.answered.Add(1)
+					a.answeredCount.Add(1)
 				case errors.As(err, &e) && e.Code == code && strings.Contains(e.Hint, "No answer is given without a record"):
-					a.refused.Add(1)
+					a.refusedCount.Add(1)
 				default:
 					t.Errorf("an agent got %v", err)
 					return
@@ -86,15 +86,15 @@ func (i *installation) startAsking(t *testing.T, address, code string) *askedCou
 	return a
 }
 
-// awaitMore waits until n more statements are answered or refused.
+// awaitMore waits until the counter has grown by n.
 func awaitMore(t *testing.T, label string, counter *atomic.Int64, n int64) {
 	t.Helper()
 	want := counter.Load() + n
 	waitFor(t, "statements are "+label, func() bool { return counter.Load() >= want })
 }
 
-// A disk that is full: agents are refused, new ones too, and reports about persons are; owners pass. When there is room
-// again all of it goes on, in the same sessions, and every answer has its record.
+// On a full disk, agents are refused, also at login, and so are reports about persons; owners are served. When there is
+// space again, the same sessions continue, and every answer has its record.
 func TestServeOnAFullDisk(t *testing.T) {
 	tier.All(t)
 	for _, mode := range poolModes {
@@ -105,9 +105,9 @@ func TestServeOnAFullDisk(t *testing.T) {
 func serveOnAFullDisk(t *testing.T, mode string) {
 	i, disk, wrapper := installOnDisk(t)
 	i.setPool(t, mode)
-	p, address := i.servingBy(t, wrapper)
+	p, address := i.startServeThrough(t, wrapper)
 	rootPath := fmt.Sprintf("/proc/%d/root%s", p.cmd.Process.Pid, disk)
-	inside := func(args ...string) (string, int) {
+	runInside := func(args ...string) (string, int) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)
 		defer cancel()
@@ -117,21 +117,21 @@ func serveOnAFullDisk(t *testing.T, mode string) {
 		return string(output), command.ProcessState.ExitCode()
 	}
 	a := i.startAsking(t, address, "58030")
-	filler := filepath.Join(rootPath, "filler")
+	fillerPath := filepath.Join(rootPath, "filler")
 	for range 2 {
-		awaitMore(t, "answered", &a.answered, 20)
-		room := 1 << 23
-		f, err := os.Create(filler)
+		awaitMore(t, "answered", &a.answeredCount, 20)
+		fillerSize := 1 << 23
+		f, err := os.Create(fillerPath)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for room > 0 {
-			if _, err := f.Write(make([]byte, room)); err != nil {
-				room /= 2
+		for fillerSize > 0 {
+			if _, err := f.Write(make([]byte, fillerSize)); err != nil {
+				fillerSize /= 2
 			}
 		}
 		f.Close()
-		awaitMore(t, "refused", &a.refused, 6)
+		awaitMore(t, "refused", &a.refusedCount, 6)
 		if conn, err := pgx.Connect(t.Context(), i.dsn("other", address)); err == nil {
 			conn.Close(t.Context())
 			t.Error("an agent logged in without a record")
@@ -141,38 +141,38 @@ func serveOnAFullDisk(t *testing.T, mode string) {
 		if n := queryInt(t, connect(t, i.dsn("app_owner", address)), "SELECT count(*) FROM memories"); n != 2 {
 			t.Errorf("the owner sees %d memories", n)
 		}
-		if output, code := inside("dsar", "--subject", "nobody", "-c", i.config); code != exitError || !strings.Contains(output, "SQLSTATE 58030") {
+		if output, code := runInside("dsar", "--subject", "nobody", "-c", i.config); code != exitError || !strings.Contains(output, "SQLSTATE 58030") {
 			t.Errorf("a report without a record: %d %s", code, output)
 		}
-		if err := os.Remove(filler); err != nil {
+		if err := os.Remove(fillerPath); err != nil {
 			t.Fatal(err)
 		}
 	}
-	awaitMore(t, "answered", &a.answered, 20)
-	if output, code := inside("dsar", "--subject", "nobody", "-c", i.config); code != exitError ||
+	awaitMore(t, "answered", &a.answeredCount, 20)
+	if output, code := runInside("dsar", "--subject", "nobody", "-c", i.config); code != exitError ||
 		!strings.Contains(output, "there is no consent of this subject") {
 		t.Errorf("a report when there is room again: %d %s", code, output)
 	}
 	a.stopAsking()
-	if output, code := inside("audit", "verify", "-c", i.config); code != exitOK {
+	if output, code := runInside("audit", "verify", "-c", i.config); code != exitOK {
 		t.Errorf("audit verify: %d %s", code, output)
 	}
-	sessions, decided := map[string]string{}, map[string]int{}
+	sessions, decisionsByAddress := map[string]string{}, map[string]int{}
 	if _, err := (audit.VerifyOptions{}).Read(audit.Folder(filepath.Join(rootPath, "audit")), func(r audit.Record) error {
 		e, err := readAuditRecord(r)
 		switch {
 		case e.Kind == audit.KindSession && e.Event == "open":
 			sessions[e.Session] = e.Remote
 		case e.Kind == audit.KindDecision && e.Verdict == "allow":
-			decided[sessions[e.Session]]++
+			decisionsByAddress[sessions[e.Session]]++
 		}
 		return err
 	}); err != nil {
 		t.Fatal(err)
 	}
 	a.answersByAddress.Range(func(client, n any) bool {
-		if decided[client.(string)] < n.(int) {
-			t.Errorf("%s got %d answers, and has %d records", client, n, decided[client.(string)])
+		if decisionsByAddress[client.(string)] < n.(int) {
+			t.Errorf("%s got %d answers, and has %d records", client, n, decisionsByAddress[client.(string)])
 		}
 		return true
 	})

@@ -54,16 +54,16 @@ func (x auditExportCmd) Run(s *session) error {
 	if err := x.prepare(s, c); err != nil {
 		return err
 	}
-	against, _, err := s.verifyOptions(c.Audit, "")
+	options, _, err := s.verifyOptions(c.Audit, "")
 	if err != nil {
 		return err
 	}
-	against.Progress = s.newProgress("read").report
+	options.Progress = s.newProgress("read").report
 	out := bufio.NewWriterSize(s.out, 1<<16)
-	export := exporter{recordFilter: recordFilter{x.auditFilter, map[uint64]bool{}}, out: out, after: x.After,
-		ocsf: x.Format == "ocsf", sessionAddresses: map[string]string{}, pendingDecisions: map[uint64]auditRecord{}}
+	export := exporter{recordFilter: recordFilter{x.auditFilter, map[uint64]bool{}}, out: out, afterRecord: x.After,
+		usesOCSF: x.Format == "ocsf", sessionAddresses: map[string]string{}, pendingDecisions: map[uint64]auditRecord{}}
 	err = s.withAuditSource(c, c.Audit, func(source audit.Source) error {
-		report, err := against.Read(source, export.addRecord)
+		report, err := options.Read(source, export.addRecord)
 		for _, t := range report.Removed {
 			if t.Last > x.After {
 				fmt.Fprintf(s.err, "pgconsent: %s\n", t)
@@ -98,9 +98,9 @@ func replaceFile(path, text string) error {
 type exporter struct {
 	recordFilter
 	out              io.Writer
-	after            uint64 // the number of the record behind which the export begins
+	afterRecord      uint64 // the number of the record behind which the export begins
 	lastRead         uint64 // the number of the last record that was read
-	ocsf             bool
+	usesOCSF         bool
 	sessionAddresses map[string]string      // the address of the client of each open session
 	pendingDecisions map[uint64]auditRecord // decisions whose outcome was not read yet
 }
@@ -114,11 +114,11 @@ func (x *exporter) addRecord(r audit.Record) error {
 	switch {
 	case e.Kind == audit.KindSession && e.Event == "open":
 		x.sessionAddresses[e.Session] = e.Remote
-	case e.Kind == audit.KindDecision && x.ocsf:
+	case e.Kind == audit.KindDecision && x.usesOCSF:
 		x.pendingDecisions[e.Seq] = e
 	}
-	if x.chooses(e) && r.Seq > x.after {
-		if x.ocsf {
+	if x.chooses(e) && r.Seq > x.afterRecord {
+		if x.usesOCSF {
 			err = x.writeEvent(e, r)
 		} else {
 			_, err = x.out.Write(r.Line)
@@ -188,9 +188,9 @@ func (x *exporter) writeEvent(e auditRecord, r audit.Record) error {
 	if err := json.Unmarshal(r.Line, &members); err != nil {
 		return err
 	}
-	for _, mapped := range []string{"v", "seq", "time", "kind", "session", "agent", "accessed_by", "database",
+	for _, mappedName := range []string{"v", "seq", "time", "kind", "session", "agent", "accessed_by", "database",
 		"sqlstate", "reason", "remote", "hash", "on_behalf_of", "code"} {
-		delete(members, mapped)
+		delete(members, mappedName)
 	}
 	source := map[string]any{"name": "unknown"}
 	if host, port, err := net.SplitHostPort(firstNonEmpty(e.Remote, x.sessionAddresses[e.Session])); err == nil &&

@@ -22,32 +22,32 @@ func (f auditForgetCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	forgotten := []string{}
+	forgottenIn := []string{}
 	if err := s.forEachDatabase(c, f.Database, asControl, func(t targetDatabase) error {
-		var known bool
-		if err := t.conn.QueryRow(s.ctx, "SELECT pgconsent.audit_forget($1)", f.Subject).Scan(&known); err != nil {
+		var wasKnown bool
+		if err := t.conn.QueryRow(s.ctx, "SELECT pgconsent.audit_forget($1)", f.Subject).Scan(&wasKnown); err != nil {
 			return err
 		}
-		if known {
-			forgotten = append(forgotten, t.name)
+		if wasKnown {
+			forgottenIn = append(forgottenIn, t.name)
 		}
 		return nil
 	}); err != nil {
 		return err
 	}
 	if s.jsonOutput {
-		if err := s.printJSON(map[string]any{"forgotten": forgotten}); err != nil {
+		if err := s.printJSON(map[string]any{"forgotten": forgottenIn}); err != nil {
 			return err
 		}
 	}
 	switch {
-	case len(forgotten) == 0 && s.jsonOutput:
+	case len(forgottenIn) == 0 && s.jsonOutput:
 		return errSilent
-	case len(forgotten) == 0:
+	case len(forgottenIn) == 0:
 		return errors.New("the audit knows no such person: no session has read on behalf of them, or they were forgotten")
 	case !s.jsonOutput:
 		fmt.Fprintf(s.out,
-			"Forgotten in %d of the databases. The configuration and backups of the database may still name them.\n", len(forgotten))
+			"Forgotten in %d of the databases. The configuration and backups of the database may still name them.\n", len(forgottenIn))
 	}
 	return nil
 }

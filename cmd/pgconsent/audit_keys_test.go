@@ -14,7 +14,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Outcomes say which rows of a table were returned, by commitments to their keys, and say so where they cannot tell.
+// The outcome of a statement says which rows of a table were returned, by commitments to their keys. If it cannot tell,
+// it says so.
 func TestRecordedKeys(t *testing.T) {
 	tier.All(t)
 	i := installWithAudit(t)
@@ -23,42 +24,42 @@ func TestRecordedKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	with := strings.Replace(string(text), "  memories:\n", "  memories:\n    audit: { keys: true }\n", 1)
-	if with == string(text) {
+	auditedPolicy := strings.Replace(string(text), "  memories:\n", "  memories:\n    audit: { keys: true }\n", 1)
+	if auditedPolicy == string(text) {
 		t.Fatalf("the policy has no table memories:\n%s", text)
 	}
-	if err := os.WriteFile(file, []byte(with), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(auditedPolicy), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p, address := i.serving(t)
+	p, address := i.startServe(t)
 	agent := connect(t, i.dsn("chat", address))
-	type want struct {
-		sql   string
-		exact bool
-		rows  bool
-		mode  pgx.QueryExecMode
+	type keysCase struct {
+		sql     string
+		isExact bool
+		rows    bool
+		mode    pgx.QueryExecMode
 	}
-	var wants []want
+	var keysCases []keysCase
 	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeDescribeExec} {
-		wants = append(wants,
-			want{"SELECT id, title FROM memories", true, true, mode},
-			want{"SELECT id, title FROM memories", true, true, mode}, // prepared and described once
-			want{"SELECT title, m.id AS other FROM memories m ORDER BY title", true, true, mode},
-			want{"SELECT * FROM memories", true, true, mode},
-			want{"SELECT id FROM memories WHERE id = -1", true, false, mode},
-			want{"SELECT title FROM memories", false, false, mode},
-			want{"SELECT title AS id FROM memories", false, false, mode},
-			want{"SELECT id + 0 AS id, title FROM memories", false, false, mode},
-			want{"SELECT count(*) FROM memories", false, false, mode},
-			want{"SELECT a.id, b.title FROM memories a, memories b", false, true, mode},
-			want{"SELECT a.id, b.id FROM memories a, memories b", false, false, mode},
-			want{"SELECT id, (SELECT max(title) FROM memories) FROM memories", false, true, mode},
+		keysCases = append(keysCases,
+			keysCase{"SELECT id, title FROM memories", true, true, mode},
+			keysCase{"SELECT id, title FROM memories", true, true, mode}, // the statement was prepared and described by the one before
+			keysCase{"SELECT title, m.id AS other FROM memories m ORDER BY title", true, true, mode},
+			keysCase{"SELECT * FROM memories", true, true, mode},
+			keysCase{"SELECT id FROM memories WHERE id = -1", true, false, mode},
+			keysCase{"SELECT title FROM memories", false, false, mode},
+			keysCase{"SELECT title AS id FROM memories", false, false, mode},
+			keysCase{"SELECT id + 0 AS id, title FROM memories", false, false, mode},
+			keysCase{"SELECT count(*) FROM memories", false, false, mode},
+			keysCase{"SELECT a.id, b.title FROM memories a, memories b", false, true, mode},
+			keysCase{"SELECT a.id, b.id FROM memories a, memories b", false, false, mode},
+			keysCase{"SELECT id, (SELECT max(title) FROM memories) FROM memories", false, true, mode},
 		)
 	}
-	wants = append(wants, want{"PREPARE s AS SELECT id FROM memories", true, false, pgx.QueryExecModeSimpleProtocol},
-		want{"EXECUTE s", false, true, pgx.QueryExecModeSimpleProtocol})
+	keysCases = append(keysCases, keysCase{"PREPARE s AS SELECT id FROM memories", true, false, pgx.QueryExecModeSimpleProtocol},
+		keysCase{"EXECUTE s", false, true, pgx.QueryExecModeSimpleProtocol})
 	var id string
-	for _, w := range wants {
+	for _, w := range keysCases {
 		rows, err := agent.Query(t.Context(), w.sql, w.mode)
 		if err != nil {
 			t.Fatalf("%s: %v", w.sql, err)
@@ -92,10 +93,10 @@ func TestRecordedKeys(t *testing.T) {
 		if err := json.Unmarshal(r.Line, &o); err != nil {
 			return err
 		}
-		if n >= len(wants) {
+		if n >= len(keysCases) {
 			return nil
 		}
-		w := wants[n]
+		w := keysCases[n]
 		n++
 		var list []string
 		if w.rows {
@@ -104,14 +105,14 @@ func TestRecordedKeys(t *testing.T) {
 		if strings.HasPrefix(w.sql, "PREPARE") {
 			return nil
 		}
-		if len(o.Keys) != 1 || o.Keys[0].Table != "public.memories" || o.Keys[0].AreComplete != w.exact || !slices.Equal(o.Keys[0].Commitments, list) {
-			t.Errorf("%s (%v): %+v, want exact %v, rows %v", w.sql, w.mode, o.Keys, w.exact, list)
+		if len(o.Keys) != 1 || o.Keys[0].Table != "public.memories" || o.Keys[0].AreComplete != w.isExact || !slices.Equal(o.Keys[0].Commitments, list) {
+			t.Errorf("%s (%v): %+v, want exact %v, rows %v", w.sql, w.mode, o.Keys, w.isExact, list)
 		}
 		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if n != len(wants) {
-		t.Errorf("%d outcomes of %d", n, len(wants))
+	if n != len(keysCases) {
+		t.Errorf("%d outcomes of %d", n, len(keysCases))
 	}
 }

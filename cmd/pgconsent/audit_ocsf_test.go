@@ -15,7 +15,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Every kind of record is an event that the schema takes, whatever is in it.
+// Every kind of record, whatever its content, is exported as an event that is valid by the OCSF schema.
 func TestOCSF(t *testing.T) {
 	text, err := os.ReadFile("../../docs/schema/ocsf.json")
 	if err != nil {
@@ -65,7 +65,7 @@ func TestOCSF(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	x := exporter{recordFilter: recordFilter{auditFilter{Verdict: "any"}, map[uint64]bool{}}, out: &out, ocsf: true,
+	x := exporter{recordFilter: recordFilter{auditFilter{Verdict: "any"}, map[uint64]bool{}}, out: &out, usesOCSF: true,
 		sessionAddresses: map[string]string{}, pendingDecisions: map[uint64]auditRecord{}}
 	if _, err := audit.Walk(dir, x.addRecord); err != nil {
 		t.Fatal(err)
@@ -94,11 +94,11 @@ func TestOCSF(t *testing.T) {
 	}
 }
 
-// checkOCSFMembers checks an event against OCSF 1.3 itself. It checks the members that the class, and each object that
-// is there, must have, and those of which one is enough. The schema above says what else pgconsent promises.
+// checkOCSFMembers checks an event against OCSF 1.3 itself. It checks the required members of the class and of each
+// object, and those of which one is enough. The schema above checks what else pgconsent promises.
 func checkOCSFMembers(t *testing.T, event any) {
 	t.Helper()
-	requiredMembers := map[string][]string{ // required members, by the object's name; "": of the event
+	requiredMembers := map[string][]string{ // by the object's name; "": of the event
 		"":         {"activity_id", "category_uid", "class_uid", "type_uid", "time", "severity_id", "metadata", "actor", "src_endpoint"},
 		"metadata": {"version", "product"}, "product": {"vendor_name"}, "query_info": {"query_string"}, "database": {"type_id"},
 	}
@@ -108,8 +108,8 @@ func checkOCSFMembers(t *testing.T, event any) {
 		"src_endpoint": {"ip", "uid", "name", "hostname", "svc_name", "instance_uid", "interface_uid", "interface_name"},
 		"database":     {"name", "uid"}, "table": {"name", "uid"}, "product": {"name", "uid"}, "query_info": {"name", "uid"},
 	}
-	var look func(name string, o map[string]any)
-	look = func(name string, o map[string]any) {
+	var checkObject func(name string, o map[string]any)
+	checkObject = func(name string, o map[string]any) {
 		for _, member := range requiredMembers[name] {
 			if o[member] == nil {
 				t.Errorf("OCSF asks for %s in %q: %v", member, name, o)
@@ -120,10 +120,10 @@ func checkOCSFMembers(t *testing.T, event any) {
 			t.Errorf("OCSF asks for one of %v in %q: %v", alternatives, name, o)
 		}
 		for member, value := range o {
-			if inner, ok := value.(map[string]any); ok && member != "unmapped" {
-				look(member, inner)
+			if innerObject, ok := value.(map[string]any); ok && member != "unmapped" {
+				checkObject(member, innerObject)
 			}
 		}
 	}
-	look("", event.(map[string]any))
+	checkObject("", event.(map[string]any))
 }

@@ -50,11 +50,11 @@ func (t auditTailCmd) Run(s *session) error {
 // printRecords prints the newest records, and with --follow also the records that are written later.
 func (t auditTailCmd) printRecords(s *session, source audit.Source) error {
 	f := recordFilter{t.auditFilter, map[uint64]bool{}}
-	counting := recordFilter{t.auditFilter, map[uint64]bool{}}
+	countFilter := recordFilter{t.auditFilter, map[uint64]bool{}}
 	var lines []tailLine
 	cursor, err := audit.ReadNewest(source, t.Lines, func(r audit.Record) bool {
 		e, err := readAuditRecord(r)
-		return err == nil && e.Kind != audit.KindOutcome && counting.chooses(e)
+		return err == nil && e.Kind != audit.KindOutcome && countFilter.chooses(e)
 	}, func(r audit.Record) error {
 		e, err := readAuditRecord(r)
 		if err != nil || !f.chooses(e) {
@@ -72,7 +72,7 @@ func (t auditTailCmd) printRecords(s *session, source audit.Source) error {
 	lines = lastLines(lines, t.Lines)
 	if s.jsonOutput {
 		for _, l := range lines {
-			fmt.Fprint(s.out, l.raw)
+			fmt.Fprint(s.out, l.rawText)
 		}
 		if !t.Follow {
 			return nil
@@ -85,7 +85,7 @@ func (t auditTailCmd) printRecords(s *session, source audit.Source) error {
 			return err
 		})
 	}
-	p := &tailPrinter{out: s.out, shortenReferences: t.Short, pending: map[uint64]auditRecord{}}
+	p := &tailPrinter{out: s.out, shortenReferences: t.Short, pendingDecisions: map[uint64]auditRecord{}}
 	if t.Follow { // make room for the values of later records
 		p.widths = []int{19, 12, 8, 8, 20, 7, 4}
 	}
@@ -113,7 +113,7 @@ func (t auditTailCmd) printRecords(s *session, source audit.Source) error {
 // tailLine is a line of a log: parsed, and as it was read.
 type tailLine struct {
 	auditRecord
-	raw string
+	rawText string
 }
 
 // lastLines returns the last n lines that are no outcomes, and the outcomes of these lines.
@@ -123,12 +123,16 @@ func lastLines(lines []tailLine, n int) []tailLine {
 			continue
 		}
 		if n == 0 {
-			kept := lines[i+1:]
+			keptLines := lines[i+1:]
 			firstSeq := ^uint64(0)
-			if index := slices.IndexFunc(kept, func(l tailLine) bool { return l.Kind != audit.KindOutcome }); index >= 0 {
-				firstSeq = kept[index].Seq
+			if firstIndex := slices.IndexFunc(keptLines,
+				func(l tailLine) bool { return l.Kind != audit.KindOutcome }); firstIndex >= 0 {
+				firstSeq = keptLines[firstIndex].Seq
 			}
-			return slices.DeleteFunc(kept, func(l tailLine) bool { return l.Kind == audit.KindOutcome && l.Decision < firstSeq })
+			return slices.DeleteFunc(keptLines, func(l tailLine) bool {
+				return l.Kind == audit.KindOutcome &&
+					l.Decision < firstSeq
+			})
 		}
 		n--
 	}
@@ -142,7 +146,7 @@ type tailPrinter struct {
 	// the widths of the columns over all rows so far, so that with --follow later rows are aligned with the headings
 	widths            []int
 	shortenReferences bool
-	pending           map[uint64]auditRecord
+	pendingDecisions  map[uint64]auditRecord
 }
 
 func (p *tailPrinter) addHeader() {
@@ -177,15 +181,15 @@ func (p *tailPrinter) flush() error {
 func (p *tailPrinter) addRecord(e auditRecord) {
 	switch {
 	case e.Kind == audit.KindDecision && e.Verdict == "allow":
-		p.pending[e.Seq] = e
+		p.pendingDecisions[e.Seq] = e
 	case e.Kind == audit.KindDecision:
 		p.addDecision(e, "", strings.TrimSpace(e.SQLState+" "+e.Reason))
 	case e.Kind == audit.KindOutcome:
-		d, ok := p.pending[e.Decision]
+		d, ok := p.pendingDecisions[e.Decision]
 		if !ok {
 			return // the line is the outcome of a refusal, or of a decision before the first printed line
 		}
-		delete(p.pending, e.Decision)
+		delete(p.pendingDecisions, e.Decision)
 		note := ""
 		if e.SQLState != "00000" {
 			note = e.SQLState
@@ -214,12 +218,12 @@ func (p *tailPrinter) addRecord(e auditRecord) {
 // flushPending prints the decisions that have no outcome yet.
 func (p *tailPrinter) flushPending() {
 	var seqs []uint64
-	for seq := range p.pending {
+	for seq := range p.pendingDecisions {
 		seqs = append(seqs, seq)
 	}
 	slices.Sort(seqs)
 	for _, seq := range seqs {
-		p.addDecision(p.pending[seq], "?", "no outcome yet")
+		p.addDecision(p.pendingDecisions[seq], "?", "no outcome yet")
 	}
 }
 
@@ -243,11 +247,11 @@ func (p *tailPrinter) personText(name string) string {
 }
 
 func (p *tailPrinter) personsText(names []string) string {
-	short := make([]string, len(names))
+	shortNames := make([]string, len(names))
 	for i, name := range names {
-		short[i] = p.personText(name)
+		shortNames[i] = p.personText(name)
 	}
-	return strings.Join(short, " ")
+	return strings.Join(shortNames, " ")
 }
 
 func formatLocalTime(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }

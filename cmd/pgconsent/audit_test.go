@@ -16,28 +16,28 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// dir is where the configuration is.
+// dir returns the folder of the configuration.
 func (i *installation) dir() string { return filepath.Dir(i.config) }
 
-// installWithAudit is install with an audit in strict mode.
+// installWithAudit does what installDatabase does, with an audit in strict mode.
 func installWithAudit(t *testing.T) *installation {
 	t.Helper()
-	i := install(t)
+	i := installDatabase(t)
 	text, err := os.ReadFile(i.config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	with := strings.Replace(string(text), `audit: { mode: "off" }`, "audit: { mode: strict, file: audit/ }", 1)
-	if with == string(text) {
+	auditedConfig := strings.Replace(string(text), `audit: { mode: "off" }`, "audit: { mode: strict, file: audit/ }", 1)
+	if auditedConfig == string(text) {
 		t.Fatal("the configuration has another audit")
 	}
-	if err := os.WriteFile(i.config, []byte(with), 0o600); err != nil {
+	if err := os.WriteFile(i.config, []byte(auditedConfig), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return i
 }
 
-// installAudit is recording, with the records in the database.
+// installAudit does what installWithAudit does, with the records in the database.
 func installAudit(t *testing.T) *installation {
 	t.Helper()
 	i := installWithAudit(t)
@@ -52,8 +52,8 @@ func installAudit(t *testing.T) *installation {
 	return i
 }
 
-// lines are what a command printed, as JSON.
-func lines(t *testing.T, text string) []map[string]any {
+// jsonLines decodes the JSON lines that a command printed.
+func jsonLines(t *testing.T, text string) []map[string]any {
 	t.Helper()
 	var out []map[string]any
 	for s := bufio.NewScanner(strings.NewReader(text)); s.Scan(); {
@@ -66,11 +66,11 @@ func lines(t *testing.T, text string) []map[string]any {
 	return out
 }
 
-// The commands over what a server has recorded.
+// The audit commands work on the records that a running serve has written.
 func TestAuditCommands(t *testing.T) {
 	tier.All(t)
 	i := installWithAudit(t)
-	p, address := i.serving(t)
+	p, address := i.startServe(t)
 	agent := connect(t, i.dsn("chat", address))
 	for range 3 {
 		queryInt(t, agent, "SELECT count(*) FROM memories")
@@ -85,11 +85,11 @@ func TestAuditCommands(t *testing.T) {
 		!strings.Contains(out, "session open") {
 		t.Errorf("tail: %d\n%s%s", code, out, stderr)
 	}
-	// A column is where its heading is, in every line.
-	if all := strings.Split(strings.TrimSpace(out), "\n"); len(all) > 1 {
-		index := strings.Index(all[0], "VERDICT")
-		for _, line := range all[1:] {
-			if verdict := strings.Index(line, "allow"); verdict >= 0 && verdict != index || strings.HasSuffix(line, " ") {
+	// The values of a column begin below its heading, in every line.
+	if printedLines := strings.Split(strings.TrimSpace(out), "\n"); len(printedLines) > 1 {
+		verdictColumn := strings.Index(printedLines[0], "VERDICT")
+		for _, line := range printedLines[1:] {
+			if verdict := strings.Index(line, "allow"); verdict >= 0 && verdict != verdictColumn || strings.HasSuffix(line, " ") {
 				t.Errorf("not in its column:\n%s", out)
 			}
 		}
@@ -105,7 +105,7 @@ func TestAuditCommands(t *testing.T) {
 	} {
 		out, stderr, code := call(t, "", append([]string{"audit", "tail", "--json", "-c", i.config}, strings.Fields(args)...)...)
 		decisions := 0
-		for _, m := range lines(t, out) {
+		for _, m := range jsonLines(t, out) {
 			if m["kind"] == "decision" {
 				decisions++
 			}
@@ -127,30 +127,30 @@ func TestAuditCommands(t *testing.T) {
 		t.Errorf("tail of an unknown person: %d %s", code, stderr)
 	}
 
-	// Following: what is recorded later is printed.
-	follow := launch(t, nil, "audit", "tail", "-c", i.config, "--follow", "-n", "0", "--json")
+	// With --follow, records that are written later are printed.
+	follower := launch(t, nil, "audit", "tail", "-c", i.config, "--follow", "-n", "0", "--json")
 	line := make(chan string, 1)
-	go func() { text, _ := follow.out.ReadString('\n'); line <- text }()
-	// It says nowhere that it follows: what is recorded before it does is not printed.
-	for start, followed := time.Now(), false; !followed; {
+	go func() { text, _ := follower.out.ReadString('\n'); line <- text }()
+	// The command does not say when it begins to follow, and records from before are not printed.
+	for start, isFollowing := time.Now(), false; !isFollowing; {
 		queryInt(t, agent, "SELECT count(*) FROM memories")
 		select {
 		case text := <-line:
-			if m := lines(t, text); m[0]["kind"] != "decision" || m[0]["verdict"] != "allow" {
+			if m := jsonLines(t, text); m[0]["kind"] != "decision" || m[0]["verdict"] != "allow" {
 				t.Errorf("follow: %s", text)
 			}
-			followed = true
+			isFollowing = true
 		case <-time.After(500 * time.Millisecond):
 			if time.Since(start) > tier.Patience {
 				t.Fatal("follow prints nothing")
 			}
 		}
 	}
-	follow.signal(t, syscall.SIGTERM)
-	go func() { _, _ = follow.out.WriteTo(&bytes.Buffer{}) }()
-	follow.awaitEnd(t)
+	follower.signal(t, syscall.SIGTERM)
+	go func() { _, _ = follower.out.WriteTo(&bytes.Buffer{}) }()
+	follower.awaitEnd(t)
 
-	// Verified beside the server, and once it has ended.
+	// The log is verified while serve runs, and after it has ended.
 	for round := range 2 {
 		out, stderr, code := call(t, "", "audit", "verify", "-c", i.config)
 		if code != exitOK || !strings.Contains(out, "records hold") {
@@ -174,61 +174,61 @@ func TestAuditCommands(t *testing.T) {
 		t.Fatalf("verify --json: %s (%v)", out, err)
 	}
 
-	// Export goes on where it was.
+	// An export continues after the last exported record.
 	state := filepath.Join(t.TempDir(), "shipped")
-	first, stderr, code := call(t, "", "audit", "export", "-c", i.config, "--resume", state)
-	whole, err := os.ReadFile(filepath.Join(records, "audit-000001.jsonl"))
-	if code != exitOK || err != nil || first != string(whole) {
-		t.Errorf("export: %d %s, %d bytes of %d", code, stderr, len(first), len(whole))
+	firstExport, stderr, code := call(t, "", "audit", "export", "-c", i.config, "--resume", state)
+	logText, err := os.ReadFile(filepath.Join(records, "audit-000001.jsonl"))
+	if code != exitOK || err != nil || firstExport != string(logText) {
+		t.Errorf("export: %d %s, %d bytes of %d", code, stderr, len(firstExport), len(logText))
 	}
-	if again, _, code := call(t, "", "audit", "export", "-c", i.config, "--resume", state); code != exitOK || again != "" {
-		t.Errorf("export again: %d, %d bytes", code, len(again))
+	if secondExport, _, code := call(t, "", "audit", "export", "-c", i.config, "--resume", state); code != exitOK || secondExport != "" {
+		t.Errorf("export again: %d, %d bytes", code, len(secondExport))
 	}
-	if rest, _, code := call(t, "", "audit", "export", "-c", i.config, "--after",
-		strconv.FormatUint(report.Audit.Last-2, 10)); code != exitOK || strings.Count(rest, "\n") != 2 {
-		t.Errorf("export --after: %d, %q", code, rest)
+	if remainingExport, _, code := call(t, "", "audit", "export", "-c", i.config, "--after",
+		strconv.FormatUint(report.Audit.Last-2, 10)); code != exitOK || strings.Count(remainingExport, "\n") != 2 {
+		t.Errorf("export --after: %d, %q", code, remainingExport)
 	}
 	events, stderr, code := call(t, "", "audit", "export", "-c", i.config, "--format", "ocsf")
 	if code != exitOK {
 		t.Fatal(stderr)
 	}
-	denied := 0
-	for n, e := range lines(t, events) {
-		for _, required := range []string{"activity_id", "category_uid", "class_uid", "metadata", "severity_id",
+	deniedEvents := 0
+	for n, e := range jsonLines(t, events) {
+		for _, requiredMember := range []string{"activity_id", "category_uid", "class_uid", "metadata", "severity_id",
 			"time", "type_uid", "actor", "src_endpoint", "database"} {
-			if e[required] == nil {
-				t.Errorf("event %d has no %s: %v", n, required, e)
+			if e[requiredMember] == nil {
+				t.Errorf("event %d has no %s: %v", n, requiredMember, e)
 			}
 		}
 		if e["type_uid"].(float64) != 600500+e["activity_id"].(float64) {
 			t.Errorf("event %d: type %v of activity %v", n, e["type_uid"], e["activity_id"])
 		}
-		meta := e["metadata"].(map[string]any)
-		if meta["event_code"] == "decision" {
+		metadata := e["metadata"].(map[string]any)
+		if metadata["event_code"] == "decision" {
 			if e["src_endpoint"].(map[string]any)["ip"] != "127.0.0.1" || e["query_info"] != nil ||
 				e["unmapped"].(map[string]any)["fingerprint"] == nil && e["status_code"] != "42501" {
 				t.Errorf("decision %v", e)
 			}
 			if e["status_id"] == 2.0 {
-				denied++
+				deniedEvents++
 			}
 		}
 	}
-	if denied != 1 {
-		t.Errorf("%d decisions failed, want 1", denied)
+	if deniedEvents != 1 {
+		t.Errorf("%d decisions failed, want 1", deniedEvents)
 	}
 
-	// Somebody cuts the newest records off, and everybody's eyes but the anchor's are satisfied.
-	index := strings.LastIndex(strings.TrimSuffix(string(whole), "\n"), "\n")
-	if err := os.WriteFile(filepath.Join(records, "audit-000001.jsonl"), whole[:index+1], 0o600); err != nil {
+	// The newest records are cut off. Only the anchor shows that they are missing.
+	verdictColumn := strings.LastIndex(strings.TrimSuffix(string(logText), "\n"), "\n")
+	if err := os.WriteFile(filepath.Join(records, "audit-000001.jsonl"), logText[:verdictColumn+1], 0o600); err != nil {
 		t.Fatal(err)
 	}
 	out, _, code = call(t, "", "audit", "verify", "-c", i.config)
 	if code != exitError || !strings.Contains(out, "BROKEN") || !strings.Contains(out, "cut off") {
 		t.Errorf("verify of a log that was cut: %d %s", code, out)
 	}
-	kept := filepath.Join(t.TempDir(), "head")
-	if err := os.WriteFile(kept, []byte(fmt.Sprintf("%d %s\n", report.Audit.Last, report.Audit.LastHash)), 0o600); err != nil {
+	keptHead := filepath.Join(t.TempDir(), "head")
+	if err := os.WriteFile(keptHead, []byte(fmt.Sprintf("%d %s\n", report.Audit.Last, report.Audit.LastHash)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Remove(filepath.Join(i.dir(), "audit.anchor")); err != nil {
@@ -237,11 +237,11 @@ func TestAuditCommands(t *testing.T) {
 	if out, _, code = call(t, "", "audit", "verify", "-c", i.config); code != exitError || !strings.Contains(out, "NOT PROVED") {
 		t.Errorf("verify without the anchor: %d %s", code, out)
 	}
-	if out, _, code = call(t, "", "audit", "verify", "-c", i.config, "--anchor", kept); code != exitError || !strings.Contains(out, "cut off") {
+	if out, _, code = call(t, "", "audit", "verify", "-c", i.config, "--anchor", keptHead); code != exitError || !strings.Contains(out, "cut off") {
 		t.Errorf("verify with a head kept elsewhere: %d %s", code, out)
 	}
 
-	// Forgotten: the records are what they were, and nobody is found by them.
+	// After a person is forgotten, the records are unchanged, and nobody can be found by them.
 	if out, stderr, code := call(t, "", "audit", "forget", "-c", i.config, "--subject", user); code != exitOK {
 		t.Errorf("forget: %d %s%s", code, out, stderr)
 	}
@@ -259,7 +259,7 @@ func TestAuditCommands(t *testing.T) {
 	}
 }
 
-// user is the person of the agent chat.
+// user returns the value of the attribute user of the agent chat.
 func (i *installation) user(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(i.config)

@@ -78,24 +78,24 @@ func (v auditVerifyCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	sound := files.ok() && reports.ok()
+	isSound := files.ok() && reports.ok()
 	registries := []registryResult{}
 	if c.Consent != nil {
 		for _, name := range databases {
-			verified, err := s.verifyRegistry(c, name)
+			registryReport, err := s.verifyRegistry(c, name)
 			if err != nil {
 				return fmt.Errorf("database %s: %w", name, err)
 			}
-			sound = sound && len(verified.Findings) == 0
-			registries = append(registries, verified)
+			isSound = isSound && len(registryReport.Findings) == 0
+			registries = append(registries, registryReport)
 		}
 	}
 	if s.jsonOutput {
-		err = s.printJSON(map[string]any{"sound": sound, "audit": files, "reports": reports, "registries": registries})
+		err = s.printJSON(map[string]any{"sound": isSound, "audit": files, "reports": reports, "registries": registries})
 	} else {
 		err = s.printVerified(files, reports, registries)
 	}
-	if err == nil && !sound {
+	if err == nil && !isSound {
 		err = errSilent
 	}
 	return err
@@ -105,27 +105,27 @@ func (v auditVerifyCmd) Run(s *session) error {
 func (f *auditResult) ok() bool { return f == nil || f.Broken == "" && len(f.Unproved) == 0 }
 
 // verifyLog verifies the log of statements, or the log of reports; the result is nil if there is no such log.
-func (s *session) verifyLog(c *config.Config, log config.Audit, elsewhere string) (*auditResult, error) {
+func (s *session) verifyLog(c *config.Config, log config.Audit, extraAnchor string) (*auditResult, error) {
 	if c.Audit.Mode == string(audit.ModeOff) {
 		return nil, nil
 	}
-	against, unproved, err := s.verifyOptions(log, elsewhere)
+	options, unprovedChecks, err := s.verifyOptions(log, extraAnchor)
 	if err != nil {
 		return nil, err
 	}
-	if log.Sink != config.SinkDatabase && len(against.Heads) == 0 {
+	if log.Sink != config.SinkDatabase && len(options.Heads) == 0 {
 		if _, err := os.Stat(log.File); errors.Is(err, fs.ErrNotExist) {
 			return nil, nil
 		}
 	}
-	against.Progress = s.newProgress("verified").report
-	out := &auditResult{Folder: log.File, name: logName(log), Unproved: unproved}
+	options.Progress = s.newProgress("verified").report
+	out := &auditResult{Folder: log.File, name: logName(log), Unproved: unprovedChecks}
 	if log.Sink == config.SinkDatabase {
 		out.Folder, out.Database, out.Chain = "", log.Database, log.Chain
 	}
 	var report audit.Report
 	err = s.withAuditSource(c, log, func(source audit.Source) (err error) {
-		report, err = against.Read(source, nil)
+		report, err = options.Read(source, nil)
 		return err
 	})
 	out.Records, out.Segments, out.First, out.Last, out.LastHash, out.Anchored = report.Records, report.Segments,
@@ -134,32 +134,34 @@ func (s *session) verifyLog(c *config.Config, log config.Audit, elsewhere string
 	switch {
 	case errors.As(err, &chainError):
 		out.Broken = chainError.Error()
-	case errors.Is(err, fs.ErrNotExist) && len(against.Heads) > 0:
-		out.Broken = fmt.Sprintf("the folder is gone, and record %d had been written", against.Heads[0].Seq)
+	case errors.Is(err, fs.ErrNotExist) && len(options.Heads) > 0:
+		out.Broken = fmt.Sprintf("the folder is gone, and record %d had been written", options.Heads[0].Seq)
 	case err != nil:
 		return nil, err
 	}
 	if log.Sink == config.SinkDatabase {
-		if report.Records == 0 && len(against.Heads) == 0 {
+		if report.Records == 0 && len(options.Heads) == 0 {
 			return nil, nil
 		}
-		loose, err := serve.MissingAuditGuards(s.ctx, c, log)
+		missingGuards, err := serve.MissingAuditGuards(s.ctx, c, log)
 		if err != nil {
 			return nil, err
 		}
-		out.Unproved = append(out.Unproved, loose...)
+		out.Unproved = append(out.Unproved, missingGuards...)
 	}
-	note := func(n int64, format string) {
+	addNote := func(n int64, format string) {
 		if n > 0 {
 			out.Notes = append(out.Notes, fmt.Sprintf(format, n))
 		}
 	}
-	note(int64(report.Checkpoints), "%d checkpoints stand for records that were removed after audit.retention")
-	note(int64(report.Recoveries), "%d times the log continued after a crash, after a failed write or without its anchor")
+	addNote(int64(report.Checkpoints), "%d checkpoints stand for records that were removed after audit.retention")
+	addNote(int64(report.Recoveries),
+		"%d times the log continued after a crash, after a failed write or without its anchor")
 	for _, t := range report.Removed {
 		out.Notes = append(out.Notes, t.String())
 	}
-	note(report.TornBytes, "%d bytes after the newest record: a record that is being written, or one that a crash cut off")
+	addNote(report.TornBytes,
+		"%d bytes after the newest record: a record that is being written, or one that a crash cut off")
 	return out, nil
 }
 

@@ -106,11 +106,11 @@ func (b benchCmd) Run(s *session) error {
 			"agent %s logs in by a certificate, which bench does not have", b.As).
 			WithHint("Name an agent with auth: scram or jwt, of the same attributes, with --as.")
 	}
-	targets, err := b.ways(c, agent)
+	targets, err := b.benchTargets(c, agent)
 	if err != nil {
 		return err
 	}
-	statement, err := b.statement(s, targets)
+	statement, err := b.prepareStatement(s, targets)
 	if err != nil {
 		return err
 	}
@@ -123,9 +123,9 @@ func (b benchCmd) Run(s *session) error {
 	if isTerminal(s.err) {
 		fmt.Fprintf(s.err, "%s\n%d clients, records: %s\n", statement.Text, b.Clients, c.Audit.Mode)
 		plan.ReportStep = func(step bench.RoundStep) {
-			left := time.Duration(step.Total-step.Number+1) * plan.RoundDuration()
+			remainingTime := time.Duration(step.Total-step.Number+1) * plan.RoundDuration()
 			fmt.Fprintf(s.err, "round %d of %d: %s, %s (%s left)\n", step.Round, b.Rounds, step.Protocol, step.Target,
-				max(left.Round(time.Second), time.Second))
+				max(remainingTime.Round(time.Second), time.Second))
 		}
 	}
 	results, err := bench.Run(s.ctx, plan)
@@ -133,13 +133,13 @@ func (b benchCmd) Run(s *session) error {
 		return explainBench(err)
 	}
 	if s.jsonOutput {
-		return s.printJSON(b.json(c, statement, results))
+		return s.printJSON(b.jsonResults(c, statement, results))
 	}
-	return b.print(s, results)
+	return b.printResults(s, results)
 }
 
-// ways returns the three ways to the agent's database, the direct one first.
-func (b benchCmd) ways(c *config.Config, agent *config.Agent) ([]bench.Target, error) {
+// benchTargets returns the three ways to connect to the agent's database, the direct one first.
+func (b benchCmd) benchTargets(c *config.Config, agent *config.Agent) ([]bench.Target, error) {
 	db := c.Databases[agent.Database]
 	if db.Secrets.Migrate == "" {
 		return nil, sqlstate.New(sqlstate.ConfigFileError, sqlstate.ReasonInternal,
@@ -156,7 +156,7 @@ func (b benchCmd) ways(c *config.Config, agent *config.Agent) ([]bench.Target, e
 	}
 	targets := []bench.Target{{Name: "direct", Connect: directConfig}}
 	if slices.Contains(db.Owners, db.Roles.Migrate) {
-		owner, err := b.proxied(c, db.Roles.Migrate, directConfig.Password, agent.Database)
+		owner, err := b.proxyConnConfig(c, db.Roles.Migrate, directConfig.Password, agent.Database)
 		if err != nil {
 			return nil, err
 		}
@@ -174,12 +174,13 @@ func (b benchCmd) ways(c *config.Config, agent *config.Agent) ([]bench.Target, e
 			WithHint("Set PGPASSWORD, or name a file with --password-file. For a new password: "+
 				"pgconsent agent add %s --password-file FILE", b.As)
 	}
-	proxyConfig, err := b.proxied(c, b.As, password, agent.Database)
+	proxyConfig, err := b.proxyConnConfig(c, b.As, password, agent.Database)
 	return append(targets, bench.Target{Name: "agent", Connect: proxyConfig}), err
 }
 
-// proxied returns how a user reaches a database through serve. With TLS serve must show the configured certificate.
-func (b benchCmd) proxied(c *config.Config, user, password, database string) (*pgconn.Config, error) {
+// proxyConnConfig returns how a user connects to a database through serve. With TLS, serve must have the configured
+// certificate.
+func (b benchCmd) proxyConnConfig(c *config.Config, user, password, database string) (*pgconn.Config, error) {
 	proxyConfig, err := pgconn.ParseConfig("host=localhost port=5432 sslmode=disable connect_timeout=10")
 	if err != nil {
 		return nil, err
@@ -221,16 +222,16 @@ func pinnedTLS(file string) (*tls.Config, error) {
 		return nil, fmt.Errorf("%s has no certificate in PEM form", file)
 	}
 	return &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true,
-		VerifyPeerCertificate: func(raw [][]byte, _ [][]*x509.Certificate) error {
-			if len(raw) == 0 || !bytes.Equal(raw[0], block.Bytes) {
+		VerifyPeerCertificate: func(rawCertificates [][]byte, _ [][]*x509.Certificate) error {
+			if len(rawCertificates) == 0 || !bytes.Equal(rawCertificates[0], block.Bytes) {
 				return errors.New("the server does not show the certificate of the configuration")
 			}
 			return nil
 		}}, nil
 }
 
-// statement returns the statement to measure, after running it once in every way.
-func (b benchCmd) statement(s *session, targets []bench.Target) (bench.Statement, error) {
+// prepareStatement returns the statement to measure, after running it once over every target.
+func (b benchCmd) prepareStatement(s *session, targets []bench.Target) (bench.Statement, error) {
 	var conns []*pgconn.PgConn
 	for _, w := range targets {
 		conn, err := bench.ConnectTo(s.ctx, w.Connect)
@@ -275,8 +276,8 @@ func explainBench(err error) error {
 	case errors.As(err, &server):
 		hint = server.Hint
 	default:
-		var refused *net.OpError
-		if errors.As(err, &refused) {
+		var networkErr *net.OpError
+		if errors.As(err, &networkErr) {
 			hint = "Is the server running, and pgconsent serve with this configuration? --address says where serve listens."
 		}
 	}
@@ -292,8 +293,8 @@ func explainBench(err error) error {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// json returns the results for programs.
-func (b benchCmd) json(c *config.Config, statement bench.Statement, results []bench.Result) benchJSON {
+// jsonResults returns the results for programs.
+func (b benchCmd) jsonResults(c *config.Config, statement bench.Statement, results []bench.Result) benchJSON {
 	out := benchJSON{Agent: b.As, Database: c.Agents[b.As].Database, Text: statement.Text, Clients: b.Clients,
 		Audit: c.Audit.Mode, Seconds: b.Time.Seconds(), Rounds: b.Rounds}
 	for _, r := range results {
@@ -307,8 +308,8 @@ func (b benchCmd) json(c *config.Config, statement bench.Statement, results []be
 	return out
 }
 
-// print prints the results: aligned on a terminal, and otherwise divided by tabs.
-func (b benchCmd) print(s *session, results []bench.Result) error {
+// printResults prints the results: aligned on a terminal, and otherwise divided by tabs.
+func (b benchCmd) printResults(s *session, results []bench.Result) error {
 	header := "protocol\tway\ttps\tp50 ms\tp99 ms\t/ direct\tlowest\thighest"
 	lines := []string{header}
 	for _, r := range results {

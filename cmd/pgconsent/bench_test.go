@@ -7,21 +7,21 @@ import (
 	"testing"
 )
 
-// bench measures the three ways to a table, prints what each reaches, and writes nothing.
+// bench measures a table over its three connections, prints what each reaches, and writes nothing to the database.
 func TestBench(t *testing.T) {
-	i := install(t)
-	_, address := i.serving(t)
-	counted := "SELECT string_agg(relname || n_tup_ins + n_tup_upd + n_tup_del, ' ' ORDER BY relname) FROM pg_stat_user_tables WHERE schemaname = 'public'"
+	i := installDatabase(t)
+	_, address := i.startServe(t)
+	countersQuery := "SELECT string_agg(relname || n_tup_ins + n_tup_upd + n_tup_del, ' ' ORDER BY relname) FROM pg_stat_user_tables WHERE schemaname = 'public'"
 	var before, after string
 	admin := i.db.Connect(t, "postgres")
-	if err := admin.QueryRow(t.Context(), counted).Scan(&before); err != nil {
+	if err := admin.QueryRow(t.Context(), countersQuery).Scan(&before); err != nil {
 		t.Fatal(err)
 	}
-	with := func(args ...string) []string {
+	benchArgs := func(args ...string) []string {
 		return append([]string{"bench", "-c", i.config, "--address", address, "--password-file", filepath.Join(i.dir(), "pw"), "--clients", "2",
 			"--time", "50ms", "--rounds", "2"}, args...)
 	}
-	out, stderr, code := call(t, "", with("--as", "chat", "--table", "memories", "--json")...)
+	out, stderr, code := call(t, "", benchArgs("--as", "chat", "--table", "memories", "--json")...)
 	if code != exitOK {
 		t.Fatal(stderr)
 	}
@@ -43,10 +43,10 @@ func TestBench(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 
-	// Piped, it is divided by tabs. A query of one's own; a key of two columns.
+	// Its output to a pipe is divided by tabs. A given query can be measured, and a table whose key has two columns.
 	for args, want := range map[string]int{"--query|SELECT count(*) FROM memories|--protocol|prepared": 3,
 		"--table|memory_participants|--protocol|simple|--protocol|extended": 6} {
-		out, stderr, code = call(t, "", with(append(strings.Split(args, "|"), "--as", "chat")...)...)
+		out, stderr, code = call(t, "", benchArgs(append(strings.Split(args, "|"), "--as", "chat")...)...)
 		rows := strings.Split(strings.TrimSpace(out), "\n")
 		if code != exitOK || len(rows) != want+1 || !strings.HasPrefix(rows[0], "protocol\tway\ttps\tp50 ms\tp99 ms\t/ direct") ||
 			len(strings.Split(rows[1], "\t")) != 8 {
@@ -71,7 +71,7 @@ func TestBench(t *testing.T) {
 		{"--as|chat|--table|notes|--query|SELECT 1", exitUsage, "--table and --query", ""},
 		{"--as|chat|--table|notes|--address|127.0.0.1:1", exitError, "owner", "Is the server running"},
 	} {
-		_, stderr, code := call(t, "", with(strings.Split(c.args, "|")...)...)
+		_, stderr, code := call(t, "", benchArgs(strings.Split(c.args, "|")...)...)
 		if code != c.code || !strings.Contains(stderr, c.text) || !strings.Contains(stderr, c.hints) {
 			t.Errorf("%s: %d %s", c.args, code, stderr)
 		}
@@ -85,15 +85,16 @@ func TestBench(t *testing.T) {
 		!strings.Contains(stderr, "28P01") {
 		t.Errorf("with a wrong password: %d %s", code, stderr)
 	}
-	// The server's counts come with a delay: an answer of this query forces those of its own session only.
+	// The server's counters come late: this query makes only its own session report its counts at once.
 	waitFor(t, "the server counts", func() bool {
-		var reads int
-		if err := admin.QueryRow(t.Context(), "SELECT idx_scan FROM pg_stat_user_tables WHERE relname = 'memories'").Scan(&reads); err != nil {
+		var readCount int
+		if err := admin.QueryRow(t.Context(),
+			"SELECT idx_scan FROM pg_stat_user_tables WHERE relname = 'memories'").Scan(&readCount); err != nil {
 			t.Fatal(err)
 		}
-		return reads > 0
+		return readCount > 0
 	})
-	if err := admin.QueryRow(t.Context(), counted).Scan(&after); err != nil || before != after {
+	if err := admin.QueryRow(t.Context(), countersQuery).Scan(&after); err != nil || before != after {
 		t.Errorf("rows were written: %s, before %s (%v)", after, before, err)
 	}
 }

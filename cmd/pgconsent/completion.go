@@ -88,8 +88,8 @@ func findCandidates(root *kong.Node, words []string) []candidate {
 	if words[0] == "help" && len(words) > 1 {
 		words = words[1:]
 	}
-	current := words[len(words)-1]
-	node, positional, onlyPositional := root, 0, false
+	currentWord := words[len(words)-1]
+	node, positionalIndex, onlyPositional := root, 0, false
 	var flagBeforeValue *kong.Flag
 	for _, w := range words[:len(words)-1] {
 		switch {
@@ -97,7 +97,7 @@ func findCandidates(root *kong.Node, words []string) []candidate {
 		case flagBeforeValue != nil:
 			flagBeforeValue = nil
 		case onlyPositional:
-			positional++
+			positionalIndex++
 		case w == "--":
 			onlyPositional = true
 		case len(w) > 1 && w[0] == '-':
@@ -107,26 +107,26 @@ func findCandidates(root *kong.Node, words []string) []candidate {
 		default:
 			index := slices.IndexFunc(node.Children, func(n *kong.Node) bool { return n.Name == w })
 			if index < 0 {
-				positional++
+				positionalIndex++
 				continue
 			}
-			node, positional = node.Children[index], 0
+			node, positionalIndex = node.Children[index], 0
 		}
 	}
 	var candidates []candidate
-	name, _, assigned := strings.Cut(current, "=")
+	name, _, hasValue := strings.Cut(currentWord, "=")
 	switch {
 	case flagBeforeValue != nil:
-		if current == "=" {
-			current = ""
+		if currentWord == "=" {
+			currentWord = ""
 		}
 		candidates = valueCandidates(flagBeforeValue.Value, "")
 	case onlyPositional:
-	case assigned:
+	case hasValue:
 		if f := flagOf(node, name); f != nil {
 			candidates = valueCandidates(f.Value, name+"=")
 		}
-	case strings.HasPrefix(current, "-"):
+	case strings.HasPrefix(currentWord, "-"):
 		for n := node; n != nil; n = n.Parent {
 			for _, f := range n.Flags {
 				if !f.Hidden {
@@ -140,11 +140,11 @@ func findCandidates(root *kong.Node, words []string) []candidate {
 				candidates = append(candidates, candidate{n.Name, n.Help})
 			}
 		}
-		if positional < len(node.Positional) {
-			candidates = append(candidates, valueCandidates(node.Positional[positional], "")...)
+		if positionalIndex < len(node.Positional) {
+			candidates = append(candidates, valueCandidates(node.Positional[positionalIndex], "")...)
 		}
 	}
-	return slices.DeleteFunc(candidates, func(c candidate) bool { return !strings.HasPrefix(c.word, current) })
+	return slices.DeleteFunc(candidates, func(c candidate) bool { return !strings.HasPrefix(c.word, currentWord) })
 }
 
 // flagOf returns the flag that a word names, of a command or of the commands above it.
@@ -161,11 +161,11 @@ func flagOf(node *kong.Node, word string) *kong.Flag {
 }
 
 // valueCandidates returns the values that a flag or an argument may have, if its definition lists them.
-func valueCandidates(v *kong.Value, before string) []candidate {
+func valueCandidates(v *kong.Value, prefix string) []candidate {
 	var out []candidate
 	if v.Enum != "" {
 		for _, word := range v.EnumSlice() {
-			out = append(out, candidate{before + word, ""})
+			out = append(out, candidate{prefix + word, ""})
 		}
 	}
 	return out

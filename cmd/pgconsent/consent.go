@@ -98,12 +98,12 @@ func (s *session) openRegistry(database string) (*registry.Registry, error) {
 		return nil, err
 	}
 	if database == "" {
-		all := slices.Sorted(maps.Keys(c.Databases))
-		if len(all) != 1 {
+		databaseNames := slices.Sorted(maps.Keys(c.Databases))
+		if len(databaseNames) != 1 {
 			return nil, usageError{fmt.Errorf("the configuration has several databases: choose with --database: %s",
-				strings.Join(all, ", "))}
+				strings.Join(databaseNames, ", "))}
 		}
-		database = all[0]
+		database = databaseNames[0]
 	}
 	if _, err := chooseDatabases(c, database); err != nil {
 		return nil, err
@@ -191,7 +191,7 @@ type consentJSON struct {
 }
 
 func newConsentJSON(c consent.Consent, now time.Time) consentJSON {
-	when := func(t time.Time) *time.Time {
+	timeOrNull := func(t time.Time) *time.Time {
 		if t.IsZero() {
 			return nil
 		}
@@ -201,9 +201,9 @@ func newConsentJSON(c consent.Consent, now time.Time) consentJSON {
 	out := consentJSON{
 		Subject: c.Subject, Grantee: c.Grantee, Scope: c.Scope, State: string(c.StateAt(now)), DPV: c.StateAt(now).
 				DPVTerm(), Active: c.IsActiveAt(now),
-		Categories: c.Categories, Purposes: c.Purposes, GrantedAt: when(c.GivenAt), ExpiresAt: when(c.EndsAt()),
-		Asked: c.RequestedCategories, DueAt: when(c.DueAt),
-		DecayFrom: when(c.DecayFrom), Decay: string(c.DecayStageAt(now)), Controller: c.Controller,
+		Categories: c.Categories, Purposes: c.Purposes, GrantedAt: timeOrNull(c.GivenAt), ExpiresAt: timeOrNull(c.EndsAt()),
+		Asked: c.RequestedCategories, DueAt: timeOrNull(c.DueAt),
+		DecayFrom: timeOrNull(c.DecayFrom), Decay: string(c.DecayStageAt(now)), Controller: c.Controller,
 	}
 	if c.Stream != "" {
 		out.Stream = (*string)(&c.Stream)

@@ -12,14 +12,15 @@ var (
 	spaces   = regexp.MustCompile(` +`)
 )
 
-// The sessions of docs/reference/consent.md, in order, print what the page says; times and the width of columns aside.
+// The sessions of docs/reference/consent.md, run in order, print what the page shows, except for times and column
+// widths.
 func TestConsentPage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/reference/consent.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	config, _ := installConsent(t)
-	plain := func(text string) string {
+	withoutTimes := func(text string) string {
 		var lines []string
 		for line := range strings.Lines(instants.ReplaceAllString(text, "TIME")) {
 			lines = append(lines, strings.TrimSpace(spaces.ReplaceAllString(line, " ")))
@@ -32,8 +33,8 @@ func TestConsentPage(t *testing.T) {
 			line, want, _ := strings.Cut(session, "\n")
 			commands++
 			out, stderr, _ := call(t, "", append(fields(strings.ReplaceAll(line, `"`, "'")), "-c", config)...)
-			if got := plain(out + stderr); got != plain(strings.TrimSuffix(want, "\n")+"\n") && got != plain(want) {
-				t.Errorf("pgconsent %s\nprints\n%s\nthe page says\n%s", line, got, plain(want))
+			if got := withoutTimes(out + stderr); got != withoutTimes(strings.TrimSuffix(want, "\n")+"\n") && got != withoutTimes(want) {
+				t.Errorf("pgconsent %s\nprints\n%s\nthe page says\n%s", line, got, withoutTimes(want))
 			}
 		}
 	}

@@ -87,7 +87,7 @@ func (k consentRotateKeyCmd) Run(s *session) error {
 	case k.DryRun && isFirst:
 		key++
 	}
-	rekeyed := []rekeyResult{}
+	rekeyResults := []rekeyResult{}
 	for i, r := range registries {
 		o, err := r.KeyUseOlderThan(s.ctx, key)
 		if err == nil && !k.DryRun {
@@ -96,12 +96,12 @@ func (k consentRotateKeyCmd) Run(s *session) error {
 		if err != nil {
 			return fmt.Errorf("database %s: %w", names[i], err)
 		}
-		rekeyed = append(rekeyed, rekeyResult{names[i], o})
+		rekeyResults = append(rekeyResults, rekeyResult{names[i], o})
 	}
 	if s.jsonOutput {
-		return s.printJSON(map[string]any{"key": key, "dry_run": k.DryRun, "databases": rekeyed})
+		return s.printJSON(map[string]any{"key": key, "dry_run": k.DryRun, "databases": rekeyResults})
 	}
-	for _, d := range rekeyed {
+	for _, d := range rekeyResults {
 		label := "%s: the keys of %d people are wrapped with key %d, %d records have a code under it\n"
 		if k.DryRun {
 			label = "%s: the keys of %d people would be wrapped with key %d, %d records would get a code under it\n"
@@ -193,10 +193,10 @@ func (s *session) counterProgress(label string) func(done, total int) {
 		return nil
 	}
 	return func(done, total int) {
-		end := ""
+		lineEnd := ""
 		if done == total {
-			end = "\n"
+			lineEnd = "\n"
 		}
-		fmt.Fprintf(s.err, "\r%s %s %s", label, formatDoneOf(done, total), end)
+		fmt.Fprintf(s.err, "\r%s %s %s", label, formatDoneOf(done, total), lineEnd)
 	}
 }

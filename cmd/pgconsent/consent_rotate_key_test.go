@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The key is changed from the command line, in steps that may come twice.
+// The registry's key is rotated from the command line; each step may be repeated.
 func TestConsentRotateKey(t *testing.T) {
 	tier.All(t)
 	config, _ := installConsent(t)

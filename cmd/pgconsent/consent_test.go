@@ -13,7 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// installConsent makes a database with a registry, and its configuration.
+// installConsent makes a database with a consent registry, and a configuration for it.
 func installConsent(t *testing.T) (config string, db *pgtest.DB) {
 	t.Helper()
 	db = pgtest.Database(t)
@@ -55,7 +55,7 @@ func installConsent(t *testing.T) (config string, db *pgtest.DB) {
 type commandStep struct {
 	args string
 	code int
-	out  string // expected in stdout, or in stderr where it fails
+	out  string // expected in stdout, or in stderr if the command fails
 }
 
 func runSteps(t *testing.T, config string, script []commandStep) {
@@ -73,7 +73,7 @@ func runSteps(t *testing.T, config string, script []commandStep) {
 	}
 }
 
-// fields splits a command line; '…' holds a word together.
+// fields splits a command line into arguments; single quotes keep words in one argument.
 func fields(line string) []string {
 	var out []string
 	for i, part := range strings.Split(line, "'") {
@@ -86,8 +86,8 @@ func fields(line string) []string {
 	return out
 }
 
-// A superuser's change of the registry is found by the command, and nothing is granted meanwhile; a withdrawal is
-// recorded. seeds/001:188-190.
+// The command finds a superuser's change of the registry. Until it is repaired nothing can be granted, but a withdrawal
+// is recorded. seeds/001:188-190.
 func TestAuditVerifyOfTheRegistry(t *testing.T) {
 	tier.All(t)
 	config, db := installConsent(t)
@@ -140,7 +140,7 @@ func TestAuditVerifyOfTheRegistry(t *testing.T) {
 // seeds/001:200.
 func TestConsentCommands(t *testing.T) {
 	config, db := installConsent(t)
-	const odd = `'x"; DROP TABLE notes; {"$ne": 1}'`
+	const oddSubject = `'x"; DROP TABLE notes; {"$ne": 1}'`
 	runSteps(t, config, []commandStep{
 		{"consent status ada", exitError, "ConsentNotFoundError: there is no consent of this subject"},
 		{"consent revoke ada", exitError, "ConsentNotFoundError"},
@@ -152,7 +152,7 @@ func TestConsentCommands(t *testing.T) {
 		{"consent upgrade ada --reason 'we work together'", exitOK, "partnership asked for"},
 		{"consent upgrade ada", exitOK, "it was so before"},
 		{"consent pending", exitOK, "ESSENTIAL, BEHAVIORAL, IMPROVEMENT"},
-		// The decider is an agent that could decide over HTTP.
+		// The decider must be an agent that could also decide over HTTP.
 		{"consent decide ada TASK_COMPLETE --agent nobody", exitUsage, `there is no agent "nobody" in the configuration: it has ada, chat, idle`},
 		{"consent decide ada TASK_COMPLETE --agent idle", exitError, "agent idle cannot log in, and so cannot decide"},
 		{"agent disable chat", exitOK, ""},
@@ -173,8 +173,8 @@ func TestConsentCommands(t *testing.T) {
 		{"consent grant ada --stream TEMPORARY --request once", exitError, "ConsentConflictError"},
 		{"consent revoke ada", exitOK, "it was so before"},
 		{"consent history ada", exitOK, "5       20"},
-		{"consent grant " + odd + " --stream ANONYMOUS", exitOK, "given ANONYMOUS"},
-		{"consent revoke " + odd + " --controller legal --reason 'court order'", exitOK, "revoked ANONYMOUS"},
+		{"consent grant " + oddSubject + " --stream ANONYMOUS", exitOK, "given ANONYMOUS"},
+		{"consent revoke " + oddSubject + " --controller legal --reason 'court order'", exitOK, "revoked ANONYMOUS"},
 		{"consent refuse eve", exitOK, "eve: refused"},
 		{"consent interaction eve", exitOK, "eve: refused; it was so before"},
 		{"consent grant dog:bella --grantee si:vet --scope ctx:bella_health --guardian human:sean", exitError, "ConsentForbiddenError: this is not a guardian"},
@@ -211,8 +211,8 @@ func TestConsentCommands(t *testing.T) {
 		t.Errorf("%+v", h)
 	}
 	_, stderr, code = call(t, "", "consent", "status", "nobody", "--json", "-c", config)
-	var told struct{ Name, SQLState string }
-	if err := json.Unmarshal([]byte(stderr), &told); err != nil || code != exitError || told.Name != "ConsentNotFoundError" || told.SQLState != "PC404" {
+	var errorBody struct{ Name, SQLState string }
+	if err := json.Unmarshal([]byte(stderr), &errorBody); err != nil || code != exitError || errorBody.Name != "ConsentNotFoundError" || errorBody.SQLState != "PC404" {
 		t.Errorf("%d %s", code, stderr)
 	}
 	var n int
@@ -220,17 +220,17 @@ func TestConsentCommands(t *testing.T) {
 	if err := conn.QueryRow(context.Background(), "SELECT count(*) FROM notes").Scan(&n); err != nil {
 		t.Errorf("a subject's id was run: %v", err)
 	}
-	// Keys that cannot be wrapped with a new one are not said to be, and the next call goes on.
+	// If some keys cannot be wrapped with the new key, the command reports an error, and the next call continues.
 	for _, c := range []struct {
-		alter string
-		then  commandStep
+		alterSQL string
+		nextStep commandStep
 	}{
 		{"DISABLE TRIGGER pgconsent_refuse", commandStep{"consent rotate-key", exitError, "database app: the consent registry was tampered with"}},
 		{"ENABLE ALWAYS TRIGGER pgconsent_refuse", commandStep{"consent rotate-key", exitOK, "are wrapped with key 2"}},
 	} {
-		if _, err := conn.Exec(t.Context(), "ALTER TABLE pgconsent.consent_record "+c.alter); err != nil {
+		if _, err := conn.Exec(t.Context(), "ALTER TABLE pgconsent.consent_record "+c.alterSQL); err != nil {
 			t.Fatal(err)
 		}
-		runSteps(t, config, []commandStep{c.then})
+		runSteps(t, config, []commandStep{c.nextStep})
 	}
 }

@@ -79,11 +79,11 @@ func printEnteredContext(s *session, c api.EnteredContext) error {
 }
 
 func printContext(s *session, c api.PrivacyContext) {
-	of := ""
+	ownMark := ""
 	if c.Owner {
-		of = ", your own"
+		ownMark = ", your own"
 	}
-	fmt.Fprintf(s.out, "%s, in %s%s\n", c.Context, c.Store, of)
+	fmt.Fprintf(s.out, "%s, in %s%s\n", c.Context, c.Store, ownMark)
 	printItem(s, "takes part", listOrNone(c.Participants))
 	printItem(s, "new is for", listOrNobody(c.AccessGrants))
 }
@@ -123,24 +123,24 @@ func (c contextCreateCmd) Run(s *session) error {
 type contextListCmd struct{ apiClient }
 
 func (c contextListCmd) Run(s *session) error {
-	list, err := c.fetchContexts(s, "")
+	contexts, err := c.fetchContexts(s, "")
 	if err != nil {
 		return err
 	}
-	in, err := currentContext(s, c.apiClient, "")
+	currentName, err := currentContext(s, c.apiClient, "")
 	if err != nil {
 		return err
 	}
 	if s.jsonOutput {
-		return s.printJSON(map[string]any{"contexts": list, "current": in})
+		return s.printJSON(map[string]any{"contexts": contexts, "current": currentName})
 	}
-	for _, entry := range list {
+	for _, entry := range contexts {
 		printContext(s, entry)
-		if entry.Context == in {
+		if entry.Context == currentName {
 			printItem(s, "", "you are in it")
 		}
 	}
-	if len(list) == 0 {
+	if len(contexts) == 0 {
 		fmt.Fprintln(s.out, "You take part in no context.")
 	}
 	return nil
@@ -178,18 +178,18 @@ func (c contextShowCmd) Run(s *session) error {
 		fmt.Fprintln(s.out, "You are in no context: pgconsent context enter NAME.")
 		return nil
 	}
-	list, err := c.fetchContexts(s, name)
+	contexts, err := c.fetchContexts(s, name)
 	if err != nil {
 		return err
 	}
 	if s.jsonOutput {
-		in, err := currentContext(s, c.apiClient, os.Getenv("PGCONSENT_CONTEXT"))
+		currentName, err := currentContext(s, c.apiClient, os.Getenv("PGCONSENT_CONTEXT"))
 		if err != nil {
 			return err
 		}
-		return s.printJSON(map[string]any{"contexts": list, "current": in})
+		return s.printJSON(map[string]any{"contexts": contexts, "current": currentName})
 	}
-	for _, entry := range list {
+	for _, entry := range contexts {
 		printContext(s, entry)
 	}
 	return nil
@@ -238,8 +238,8 @@ func (f apiClient) contextKey(s *session) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256([]byte("pgconsent context\x00" + server.baseURL + "\x00" + server.token))
-	return fmt.Sprintf("%x", sum[:16]), nil
+	hash := sha256.Sum256([]byte("pgconsent context\x00" + server.baseURL + "\x00" + server.token))
+	return fmt.Sprintf("%x", hash[:16]), nil
 }
 
 // currentContext returns the given context, or else the one that the user entered with "context enter".

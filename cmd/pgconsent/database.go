@@ -47,19 +47,20 @@ const (
 
 // chooseDatabases returns the names of the databases on which a command works: the named one, or all.
 func chooseDatabases(c *config.Config, name string) ([]string, error) {
-	all := slices.Sorted(maps.Keys(c.Databases))
+	databaseNames := slices.Sorted(maps.Keys(c.Databases))
 	if name == "" {
-		return all, nil
+		return databaseNames, nil
 	}
 	if _, ok := c.Databases[name]; !ok {
 		return nil, usageError{fmt.Errorf("there is no database %q in the configuration: it has %s",
-			name, strings.Join(all, ", "))}
+			name, strings.Join(databaseNames, ", "))}
 	}
 	return []string{name}, nil
 }
 
 // forEachDatabase connects to the chosen databases one after the other, and calls f for each.
-func (s *session) forEachDatabase(c *config.Config, name string, as loginRole, f func(t targetDatabase) error) error {
+func (s *session) forEachDatabase(c *config.Config, name string, loginAs loginRole,
+	f func(t targetDatabase) error) error {
 	names, err := chooseDatabases(c, name)
 	if err != nil {
 		return err
@@ -67,7 +68,7 @@ func (s *session) forEachDatabase(c *config.Config, name string, as loginRole, f
 	for _, n := range names {
 		db := c.Databases[n]
 		role, secret := db.Roles.Migrate, db.Secrets.Migrate
-		if as == asControl {
+		if loginAs == asControl {
 			role, secret = db.Roles.Control, db.Secrets.Control
 		}
 		if err := s.withConnection(c, db, role, secret, func(conn *pgx.Conn) error {
@@ -121,16 +122,16 @@ func (s *session) compileServedPolicy(t targetDatabase) (compiledPolicy, error) 
 	if err != nil {
 		return compiledPolicy{}, err
 	}
-	waiting, err := migrations.ReadWaitingColumns(s.ctx, t.conn)
+	waitingColumns, err := migrations.ReadWaitingColumns(s.ctx, t.conn)
 	if err != nil {
 		return compiledPolicy{}, err
 	}
-	servedSnapshot, _ := snap.WithoutColumns(waiting)
-	built, err := t.compile(servedSnapshot)
+	servedSnapshot, _ := snap.WithoutColumns(waitingColumns)
+	policyBuild, err := t.compile(servedSnapshot)
 	if err != nil && servedSnapshot != snap {
 		return t.compile(snap)
 	}
-	return built, err
+	return policyBuild, err
 }
 
 func (t targetDatabase) compile(snap *catalog.Snapshot) (compiledPolicy, error) {

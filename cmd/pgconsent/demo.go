@@ -89,7 +89,7 @@ func (d demoCmd) Run(s *session) error {
 	if s.cli.LogLevel == "default" {
 		log = slog.New(quietHandler{s.log.Handler()})
 	}
-	run, err := demo.Start(s.ctx, demo.Config{
+	demoRun, err := demo.Start(s.ctx, demo.Config{
 		World: w, ServerDSN: d.Postgres, Folder: dir, Listen: d.Listen, HTTP: d.HTTP, Log: log,
 		Progress: func(label string) { fmt.Fprintf(s.err, "demo: %s\n", label) },
 	})
@@ -97,52 +97,52 @@ func (d demoCmd) Run(s *session) error {
 		return err
 	}
 	isStopped := false
-	stop := func() error {
+	stopDemo := func() error {
 		if isStopped {
 			return nil
 		}
 		isStopped = true
-		return run.Stop()
+		return demoRun.Stop()
 	}
-	defer func() { _ = stop() }() // the first error is reported, not this one
+	defer func() { _ = stopDemo() }() // the first error is reported, not this one
 	if s.jsonOutput {
-		if err := s.printJSON(run.Access); err != nil {
+		if err := s.printJSON(demoRun.Access); err != nil {
 			return err
 		}
 	} else {
-		s.printWelcome(w, run)
+		s.printWelcome(w, demoRun)
 	}
 	if d.Tour != "" {
-		tourErr := run.Tour(s.ctx, s.out, s.stdoutIsTerminal)
+		tourErr := demoRun.Tour(s.ctx, s.out, s.stdoutIsTerminal)
 		if d.Tour == "only" || tourErr != nil {
-			return errors.Join(tourErr, stop())
+			return errors.Join(tourErr, stopDemo())
 		}
 	}
 	if !s.jsonOutput {
 		fmt.Fprintln(s.err, "demo: serving; Ctrl-C stops it")
 	}
-	tourErr := run.Wait(s.ctx)
+	tourErr := demoRun.Wait(s.ctx)
 	if tourErr == nil && !s.jsonOutput {
 		fmt.Fprintln(s.err, "demo: stopping")
 	}
-	return errors.Join(tourErr, stop())
+	return errors.Join(tourErr, stopDemo())
 }
 
-func (s *session) printWelcome(w *world.World, run *demo.RunningDemo) {
+func (s *session) printWelcome(w *world.World, demoRun *demo.RunningDemo) {
 	bold := func(text string) string { return s.paint("1", text) }
 	fmt.Fprintf(s.out, "\n%s %s\n\n", bold(w.Name+":"), w.Title)
 	width := len("owner")
-	for _, a := range run.Access.Agents {
+	for _, a := range demoRun.Access.Agents {
 		width = max(width, len(a.Name))
 	}
 	line := func(name, dsn string) {
 		fmt.Fprintf(s.out, "  %s  psql '%s'\n", bold(fmt.Sprintf("%-*s", width, name)), dsn)
 	}
-	line("owner", run.Access.OwnerDSN)
-	for _, a := range run.Access.Agents {
+	line("owner", demoRun.Access.OwnerDSN)
+	for _, a := range demoRun.Access.Agents {
 		line(a.Name, a.DSN)
 	}
 	fmt.Fprintf(s.out, "\n  %s\n  configuration, policy, passwords: %s\n\n", strings.Join([]string{
-		"metrics " + run.Access.HTTP + "/metrics", "health " + run.Access.HTTP + "/healthz", "ready " +
-			run.Access.HTTP + "/readyz"}, "\n  "), run.Dir)
+		"metrics " + demoRun.Access.HTTP + "/metrics", "health " + demoRun.Access.HTTP + "/healthz", "ready " +
+			demoRun.Access.HTTP + "/readyz"}, "\n  "), demoRun.Dir)
 }

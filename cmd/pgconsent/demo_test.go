@@ -30,15 +30,15 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// program is a pgconsent that runs.
+// program is a running pgconsent.
 type program struct {
-	cmd  *exec.Cmd
-	out  *bufio.Reader
-	errs *output
-	end  chan error
+	cmd        *exec.Cmd
+	out        *bufio.Reader
+	errs       *output
+	exitResult chan error
 }
 
-// output collects what a program says.
+// output collects what a program prints.
 type output struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -61,27 +61,27 @@ func launch(t *testing.T, env []string, args ...string) *program {
 	return launchThrough(t, env, append([]string{os.Args[0]}, args...)...)
 }
 
-// launchThrough is launch by a command that becomes the program.
+// launchThrough does what launch does, with a command that executes the program.
 func launchThrough(t *testing.T, env []string, args ...string) *program {
 	t.Helper()
 	return startProgram(t, exec.Command(args[0], args[1:]...), env)
 }
 
-// startProgram starts a command that becomes the program.
+// startProgram starts a command that executes the program.
 func startProgram(t *testing.T, cmd *exec.Cmd, env []string) *program {
 	t.Helper()
-	p := &program{cmd: cmd, errs: &output{}, end: make(chan error, 1)}
+	p := &program{cmd: cmd, errs: &output{}, exitResult: make(chan error, 1)}
 	p.cmd.Env = append(append(os.Environ(), "PGCONSENT_TEST_MAIN=1"), env...)
 	p.cmd.Stderr = p.errs
-	out, in := io.Pipe()
-	p.cmd.Stdout, p.out = in, bufio.NewReader(out)
+	out, pipeEnd := io.Pipe()
+	p.cmd.Stdout, p.out = pipeEnd, bufio.NewReader(out)
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	go func() { err := p.cmd.Wait(); in.Close(); p.end <- err; close(p.end) }()
+	go func() { err := p.cmd.Wait(); pipeEnd.Close(); p.exitResult <- err; close(p.exitResult) }()
 	t.Cleanup(func() {
 		_ = p.cmd.Process.Kill()
-		<-p.end
+		<-p.exitResult
 		if t.Failed() {
 			t.Logf("%v said:\n%s", cmd.Args, p.errs)
 		}
@@ -93,7 +93,7 @@ func startProgram(t *testing.T, cmd *exec.Cmd, env []string) *program {
 func (p *program) awaitEnd(t *testing.T) int {
 	t.Helper()
 	select {
-	case err := <-p.end:
+	case err := <-p.exitResult:
 		var e *exec.ExitError
 		if errors.As(err, &e) {
 			return e.ExitCode()
@@ -112,7 +112,7 @@ func (p *program) signal(t *testing.T, s os.Signal) {
 	}
 }
 
-// announcement is the line of demo --json.
+// announcement is the line that demo --json prints.
 type announcement struct {
 	World    string            `json:"world"`
 	OwnerDSN string            `json:"owner_dsn"`
@@ -183,26 +183,26 @@ func (p *program) server(t *testing.T) int {
 
 func isAlive(pid int) bool { return syscall.Kill(pid, 0) == nil }
 
-// A demo's whole life, and the other commands on the configuration that it writes.
+// A demo runs from its start to its removal, and the other commands work with the configuration that it writes.
 func TestDemo(t *testing.T) {
 	tier.All(t)
 	ctx := context.Background()
-	base, err := os.MkdirTemp("/tmp", "demo")
+	baseDir, err := os.MkdirTemp("/tmp", "demo")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(base) })
-	if err := os.Chmod(base, 0o711); err != nil {
+	t.Cleanup(func() { os.RemoveAll(baseDir) })
+	if err := os.Chmod(baseDir, 0o711); err != nil {
 		t.Fatal(err)
 	}
-	dir := filepath.Join(base, "d")
-	listen, web := demos.FreeAddress(t), demos.FreeAddress(t)
+	dir := filepath.Join(baseDir, "d")
+	listen, httpAddress := demos.FreeAddress(t), demos.FreeAddress(t)
 	start := func(extraArgs ...string) *program {
-		return launch(t, nil, append([]string{"demo", "--dir", dir, "--listen", listen, "--http", web}, extraArgs...)...)
+		return launch(t, nil, append([]string{"demo", "--dir", dir, "--listen", listen, "--http", httpAddress}, extraArgs...)...)
 	}
 
-	// A port in use is found before anything is made.
-	occupied, err := net.Listen("tcp", listen)
+	// A port that is in use is reported before anything is created.
+	occupiedListener, err := net.Listen("tcp", listen)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,16 +212,16 @@ func TestDemo(t *testing.T) {
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("with its port in use the demo made its folder: %v", err)
 	}
-	occupied.Close()
+	occupiedListener.Close()
 
 	demo := start("--json")
 	access, line := demo.ready(t)
-	if access.World != "arcive" || access.HTTP != "http://"+web || len(access.Agents) != 8 || access.Tokens == nil ||
+	if access.World != "arcive" || access.HTTP != "http://"+httpAddress || len(access.Agents) != 8 || access.Tokens == nil ||
 		!strings.Contains(line, `"agents":{"caregiver":`) {
 		t.Errorf("the line is %s", line)
 	}
-	chat, owner := connect(t, access.Agents["chat"]), connect(t, access.OwnerDSN)
-	if n := queryInt(t, chat, "SELECT count(*) FROM memories"); n != 866 {
+	chatConn, owner := connect(t, access.Agents["chat"]), connect(t, access.OwnerDSN)
+	if n := queryInt(t, chatConn, "SELECT count(*) FROM memories"); n != 866 {
 		t.Errorf("an agent sees %d memories", n)
 	}
 	if n := queryInt(t, owner, "SELECT count(*) FROM memories"); n != 2505 {
@@ -262,7 +262,7 @@ func TestDemo(t *testing.T) {
 	t.Run("unsafe database", func(t *testing.T) { checkUnsafeDatabase(t, config) })
 	t.Run("serve", func(t *testing.T) { checkServe(t, config, dir) })
 
-	// The demo may have seen the database while it was unsafe.
+	// The demo may have checked the database while it was unsafe.
 	waitFor(t, "agents are served again", func() bool {
 		conn, err := pgx.Connect(ctx, access.Agents["neighbour"])
 		if err == nil {
@@ -271,12 +271,12 @@ func TestDemo(t *testing.T) {
 		return err == nil
 	})
 
-	// Disabling ends sessions and logins.
-	neighbour := connect(t, access.Agents["neighbour"])
+	// Disabling an agent ends its sessions and prevents logins.
+	neighbourConn := connect(t, access.Agents["neighbour"])
 	if _, stderr, code := call(t, "", "agent", "disable", "neighbour", "-c", config); code != exitOK {
 		t.Fatal(stderr)
 	}
-	waitFor(t, "the disabled agent's session ends", func() bool { return neighbour.Ping(ctx) != nil })
+	waitFor(t, "the disabled agent's session ends", func() bool { return neighbourConn.Ping(ctx) != nil })
 	if _, err := pgx.Connect(ctx, access.Agents["neighbour"]); sqlState(err) != "28P01" {
 		t.Errorf("the disabled agent's login: %v", err)
 	}
@@ -292,15 +292,15 @@ func TestDemo(t *testing.T) {
 	if isAlive(pid) {
 		t.Error("the demo's PostgreSQL lives on")
 	}
-	if err := chat.Ping(ctx); err == nil {
+	if err := chatConn.Ping(ctx); err == nil {
 		t.Error("the demo has ended and still answers")
 	}
-	// A server that it did not start goes on.
+	// The demo does not stop a PostgreSQL that it did not start.
 	if err := pgtest.Database(t).Connect(t, "postgres").Ping(ctx); err != nil {
 		t.Errorf("another PostgreSQL of this machine is gone: %v", err)
 	}
 
-	// Resumed: what was changed is there, and so are the passwords.
+	// A demo that is started again has the changed data and the same passwords.
 	secondDemo := start("--json")
 	if announcement, _ := secondDemo.ready(t); announcement.OwnerDSN != access.OwnerDSN || announcement.Agents["neighbour"] != access.Agents["neighbour"] {
 		t.Error("the second start has other passwords")
@@ -312,19 +312,20 @@ func TestDemo(t *testing.T) {
 		t.Error("the second start lost a change")
 	}
 
-	// Killed: the next start waits for the orphan, and recovers. An interrupted load starts over.
+	// After the demo is killed, the next start waits for the PostgreSQL that still runs, and recovers. An interrupted load
+	// is repeated.
 	pid = secondDemo.server(t)
 	secondDemo.signal(t, os.Kill)
 	secondDemo.awaitEnd(t)
 	if err := os.Remove(filepath.Join(dir, "loaded")); err != nil {
 		t.Fatal(err)
 	}
-	tour := start("--tour=only")
-	text, err := io.ReadAll(tour.out)
+	tourProgram := start("--tour=only")
+	text, err := io.ReadAll(tourProgram.out)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if code := tour.awaitEnd(t); code != exitOK {
+	if code := tourProgram.awaitEnd(t); code != exitOK {
 		t.Errorf("the tour's exit code is %d:\n%s", code, text)
 	}
 	for _, want := range []string{"(3 rows)", "(2 rows)", "UPDATE 1", "memory_edges", "SQLSTATE 42501", "HINT:", "Sunrise at the lake"} {
@@ -332,7 +333,7 @@ func TestDemo(t *testing.T) {
 			t.Errorf("the tour does not show %q:\n%s", want, text)
 		}
 	}
-	if isAlive(pid) || isAlive(tour.server(t)) {
+	if isAlive(pid) || isAlive(tourProgram.server(t)) {
 		t.Error("a PostgreSQL of the demo lives on")
 	}
 }
@@ -384,7 +385,7 @@ func checkCommands(t *testing.T, config string) {
 	}
 }
 
-// superuser connects to the demo's server past the proxy.
+// superuser connects to the demo's server, past the proxy.
 func superuser(t *testing.T, config string) *pgx.Conn {
 	t.Helper()
 	text, err := os.ReadFile(config)
@@ -400,26 +401,26 @@ func superuser(t *testing.T, config string) *pgx.Conn {
 	return connect(t, fmt.Sprintf("host=%s port=%s user=postgres password=%s dbname=arcive", host[1], port[1], strings.TrimSpace(string(password))))
 }
 
-// A database that cannot enforce the policy is named by the doctor and refused by serve.
+// The doctor reports a database that cannot enforce the policy, and serve refuses it.
 func checkUnsafeDatabase(t *testing.T, config string) {
 	admin := superuser(t, config)
 	for _, c := range []struct {
-		breaks, repairs string
-		suspends        bool // only a table and its dependents are suspended; else all agents are refused
+		breakSQL, repairSQL string
+		suspendsTable       bool // only a table and its dependents are suspended; otherwise all agents are refused
 	}{
 		{"ALTER ROLE pgconsent_agent BYPASSRLS", "ALTER ROLE pgconsent_agent NOBYPASSRLS", false},
 		{"ALTER TABLE people DISABLE ROW LEVEL SECURITY", "ALTER TABLE people ENABLE ROW LEVEL SECURITY", true},
 	} {
-		if _, err := admin.Exec(context.Background(), c.breaks); err != nil {
+		if _, err := admin.Exec(context.Background(), c.breakSQL); err != nil {
 			t.Fatal(err)
 		}
 		out, stderr, code := call(t, "", "doctor", "-c", config)
 		if code != exitError || !strings.Contains(out, "UNSAFE") || !strings.Contains(out, "fix:") {
-			t.Errorf("%s: doctor says %d %s %s", c.breaks, code, out, stderr)
+			t.Errorf("%s: doctor says %d %s %s", c.breakSQL, code, out, stderr)
 		}
 		p := launch(t, []string{"PGCONSENT_LISTEN=127.0.0.1:0", "PGCONSENT_HTTP_LISTEN=off", "PGCONSENT_AUDIT_MODE=off"}, "serve", "-c", config)
 		want := exitError
-		if c.suspends {
+		if c.suspendsTable {
 			want = exitOK
 			waitFor(t, "the table is suspended", func() bool {
 				return strings.Contains(p.errs.String(), "are suspended") && strings.Contains(p.errs.String(), "serving")
@@ -427,15 +428,15 @@ func checkUnsafeDatabase(t *testing.T, config string) {
 			p.signal(t, os.Interrupt)
 		}
 		if code := p.awaitEnd(t); code != want || !strings.Contains(p.errs.String(), "cannot enforce the policy") {
-			t.Errorf("%s: serve ends with %d: %s", c.breaks, code, p.errs)
+			t.Errorf("%s: serve ends with %d: %s", c.breakSQL, code, p.errs)
 		}
-		if _, err := admin.Exec(context.Background(), c.repairs); err != nil {
+		if _, err := admin.Exec(context.Background(), c.repairSQL); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// checkServe runs a second proxy before the same database, with a configuration of its own.
+// checkServe runs a second proxy on the same database, with its own configuration.
 func checkServe(t *testing.T, config, dir string) {
 	ctx := context.Background()
 	text, err := os.ReadFile(config)
@@ -446,11 +447,11 @@ func checkServe(t *testing.T, config, dir string) {
 	if err := os.WriteFile(configPath, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	listen, web := demos.FreeAddress(t), demos.FreeAddress(t)
-	p := launch(t, []string{"PGCONSENT_LISTEN=" + listen, "PGCONSENT_HTTP_LISTEN=" + web,
+	listen, httpAddress := demos.FreeAddress(t), demos.FreeAddress(t)
+	p := launch(t, []string{"PGCONSENT_LISTEN=" + listen, "PGCONSENT_HTTP_LISTEN=" + httpAddress,
 		"PGCONSENT_AUDIT_FILE=" + filepath.Join(dir, "audit2")}, "serve", "-c", configPath)
-	get := func(path string) string {
-		response, err := http.Get("http://" + web + path)
+	httpGet := func(path string) string {
+		response, err := http.Get("http://" + httpAddress + path)
 		if err != nil {
 			return ""
 		}
@@ -458,19 +459,19 @@ func checkServe(t *testing.T, config, dir string) {
 		body, _ := io.ReadAll(response.Body)
 		return string(body)
 	}
-	waitFor(t, "serve is ready", func() bool { return strings.HasPrefix(get("/readyz"), "ready") })
+	waitFor(t, "serve is ready", func() bool { return strings.HasPrefix(httpGet("/readyz"), "ready") })
 	password, err := os.ReadFile(filepath.Join(dir, "secrets", "agent-voice.pw"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	dsn := "postgres://voice:" + strings.TrimSpace(string(password)) + "@" + listen + "/arcive"
-	voice := connect(t, dsn)
-	if n := queryInt(t, voice, "SELECT count(*) FROM memories"); n != 866 {
+	voiceConn := connect(t, dsn)
+	if n := queryInt(t, voiceConn, "SELECT count(*) FROM memories"); n != 866 {
 		t.Errorf("voice sees %d memories", n)
 	}
-	// The log is JSON when nobody looks, and tells of the start.
-	if first, _, _ := strings.Cut(p.errs.String(), "\n"); !json.Valid([]byte(first)) {
-		t.Errorf("the log is not JSON: %s", first)
+	// The log is JSON if stderr is no terminal, and its first line reports the start.
+	if firstLine, _, _ := strings.Cut(p.errs.String(), "\n"); !json.Valid([]byte(firstLine)) {
+		t.Errorf("the log is not JSON: %s", firstLine)
 	}
 	for name, user := range map[string]string{"unknown user": "nobody", "a role that is no owner": "postgres", "the agent role": "pgconsent_agent"} {
 		if _, err := pgx.Connect(ctx, "postgres://"+user+":x@"+listen+"/arcive"); sqlState(err) != "28P01" {
@@ -478,24 +479,24 @@ func checkServe(t *testing.T, config, dir string) {
 		}
 	}
 
-	// A wrong configuration changes nothing, a right one takes effect.
+	// An invalid configuration changes nothing; a valid one takes effect.
 	if err := os.WriteFile(configPath, []byte("version: 3\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p.signal(t, syscall.SIGHUP)
 	waitFor(t, "the wrong configuration is reported", func() bool { return strings.Contains(p.errs.String(), "was not reloaded") })
-	if err := voice.Ping(ctx); err != nil {
+	if err := voiceConn.Ping(ctx); err != nil {
 		t.Errorf("a wrong configuration ended a session: %v", err)
 	}
-	without := regexp.MustCompile(`(?s)  voice:\n.*?\n  mcp:`).ReplaceAllString(string(text), "  mcp:")
-	if without == string(text) {
+	configWithoutVoice := regexp.MustCompile(`(?s)  voice:\n.*?\n  mcp:`).ReplaceAllString(string(text), "  mcp:")
+	if configWithoutVoice == string(text) {
 		t.Fatal("the configuration has no agent voice to take out")
 	}
-	if err := os.WriteFile(configPath, []byte(without), 0o600); err != nil {
+	if err := os.WriteFile(configPath, []byte(configWithoutVoice), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p.signal(t, syscall.SIGHUP)
-	waitFor(t, "the session of an agent that is gone ends", func() bool { return voice.Ping(ctx) != nil })
+	waitFor(t, "the session of an agent that is gone ends", func() bool { return voiceConn.Ping(ctx) != nil })
 
 	p.signal(t, syscall.SIGTERM)
 	if code := p.awaitEnd(t); code != exitOK {

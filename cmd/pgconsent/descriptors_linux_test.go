@@ -16,7 +16,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// countDescriptors is how many descriptors a process has.
+// countDescriptors returns the number of open file descriptors of a process.
 func countDescriptors(t *testing.T, pid int) int {
 	t.Helper()
 	descriptors, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
@@ -26,17 +26,17 @@ func countDescriptors(t *testing.T, pid int) int {
 	return len(descriptors)
 }
 
-// A proxy that has no descriptor left goes on serving the sessions that it has. Clients that come meanwhile wait, or are
-// told why they are not served; they are served when others have left. In the end no descriptor is left behind.
+// A proxy without free file descriptors continues to serve its open sessions. New clients wait or get an error, and are
+// served when others have left. In the end all descriptors of these clients are closed.
 func TestServeWithoutDescriptors(t *testing.T) {
 	tier.All(t)
 	for _, mode := range poolModes {
 		t.Run(mode, func(t *testing.T) {
 			i := installWithMarks(t, mode)
-			p, address := i.servingBy(t, []string{"sh", "-c", `ulimit -n 56 && exec "$0" "$@"`})
-			i.crowd(t, address, 3, nil) // A pool has all of its connections then, and keeps them.
+			p, address := i.startServeThrough(t, []string{"sh", "-c", `ulimit -n 56 && exec "$0" "$@"`})
+			i.runCrowd(t, address, 3, nil) // the pool has all its connections then, and keeps them
 			firstConn := connect(t, i.dsn("chat", address))
-			const more = 60
+			const crowdSize = 60
 			countBefore := 0
 			waitFor(t, "the crowd has left", func() bool {
 				n := countDescriptors(t, p.cmd.Process.Pid)
@@ -44,8 +44,8 @@ func TestServeWithoutDescriptors(t *testing.T) {
 				countBefore = n
 				return isSettled
 			})
-			release, crowd := make(chan struct{}), make(chan struct{})
-			go func() { i.crowd(t, address, more, release); close(crowd) }()
+			release, crowdDone := make(chan struct{}), make(chan struct{})
+			go func() { i.runCrowd(t, address, crowdSize, release); close(crowdDone) }()
 			waitFor(t, "no descriptor is left", func() bool { return strings.Contains(p.errs.String(), "accept failed") })
 			for n := range 20 {
 				var output string
@@ -56,7 +56,7 @@ func TestServeWithoutDescriptors(t *testing.T) {
 				time.Sleep(10 * time.Millisecond)
 			}
 			close(release)
-			<-crowd
+			<-crowdDone
 			waitFor(t, "descriptors are closed", func() bool { return countDescriptors(t, p.cmd.Process.Pid) <= countBefore })
 			waitFor(t, "connections to the server are closed", func() bool { return i.countAgentProcesses(t) <= 5 })
 			if n := queryInt(t, firstConn, "SELECT count(*) FROM memories"); n != 1 {
@@ -66,16 +66,16 @@ func TestServeWithoutDescriptors(t *testing.T) {
 	}
 }
 
-// crowd is so many clients at once. Each connects until it is served, and stays until it is released; nil: until all have
-// a transaction.
-func (i *installation) crowd(t *testing.T, address string, size int, release chan struct{}) {
+// runCrowd runs clients at the same time. Each connects until it is served, and stays until release is closed; if
+// release is nil, until all have a transaction.
+func (i *installation) runCrowd(t *testing.T, address string, size int, release chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
 	defer cancel()
-	var clients, inside sync.WaitGroup
-	inside.Add(size)
+	var clients, servedClients sync.WaitGroup
+	servedClients.Add(size)
 	for c := range size {
-		mark, arrive := fmt.Sprint("client ", c), sync.OnceFunc(inside.Done)
-		stay := func(ctx context.Context, conn *pgx.Conn) error {
+		clientMark, markServed := fmt.Sprint("client ", c), sync.OnceFunc(servedClients.Done)
+		whileConnected := func(ctx context.Context, conn *pgx.Conn) error {
 			if release != nil {
 				select {
 				case <-release:
@@ -87,23 +87,24 @@ func (i *installation) crowd(t *testing.T, address string, size int, release cha
 			if err != nil {
 				return err
 			}
-			arrive()
-			inside.Wait()
+			markServed()
+			servedClients.Wait()
 			return tx.Commit(ctx)
 		}
 		clients.Go(func() {
 			for {
-				err := i.visit(ctx, address, mark, stay)
+				err := i.askTwice(ctx, address, clientMark, whileConnected)
 				if err == nil {
 					return
 				}
-				var told *pgconn.PgError
+				var pgError *pgconn.PgError
 				if ctx.Err() != nil {
-					t.Errorf("%s is never served: %v", mark, err)
+					t.Errorf("%s is never served: %v", clientMark, err)
 					return
 				}
-				if errors.As(err, &told) && told.Code != "08006" && told.Code != "53300" && told.Code != "57P03" || errors.Is(err, errOther) {
-					t.Errorf("%s: %v", mark, err)
+				if errors.As(err, &pgError) && pgError.Code != "08006" && pgError.Code != "53300" && pgError.Code != "57P03" ||
+					errors.Is(err, errOther) {
+					t.Errorf("%s: %v", clientMark, err)
 				}
 				time.Sleep(20 * time.Millisecond)
 			}
@@ -114,8 +115,9 @@ func (i *installation) crowd(t *testing.T, address string, size int, release cha
 
 var errOther = errors.New("the answer is another's")
 
-// visit connects, asks, stays and asks again.
-func (i *installation) visit(ctx context.Context, address, mark string, stay func(context.Context, *pgx.Conn) error) error {
+// askTwice connects, sends a query, calls whileConnected, and sends the query again.
+func (i *installation) askTwice(ctx context.Context, address, clientMark string,
+	whileConnected func(context.Context, *pgx.Conn) error) error {
 	conn, err := pgx.Connect(ctx, i.dsn("chat", address))
 	if err != nil {
 		return err
@@ -123,14 +125,14 @@ func (i *installation) visit(ctx context.Context, address, mark string, stay fun
 	defer conn.Close(context.Background())
 	for n := range 2 {
 		var output string
-		if err := conn.QueryRow(ctx, "SELECT $1::text", mark).Scan(&output); err != nil {
+		if err := conn.QueryRow(ctx, "SELECT $1::text", clientMark).Scan(&output); err != nil {
 			return err
 		}
-		if output != mark {
+		if output != clientMark {
 			return fmt.Errorf("%w: %q", errOther, output)
 		}
 		if n == 0 {
-			if err := stay(ctx, conn); err != nil {
+			if err := whileConnected(ctx, conn); err != nil {
 				return err
 			}
 		}

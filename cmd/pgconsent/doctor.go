@@ -43,7 +43,7 @@ func (d doctorCmd) Run(s *session) error {
 	}
 	reports := []databaseFinding{}
 	err = s.forEachDatabase(c, d.Database, asControl, func(t targetDatabase) error {
-		built, err := s.compileServedPolicy(t)
+		policyBuild, err := s.compileServedPolicy(t)
 		var policyProblems policy.Errors
 		if errors.As(err, &policyProblems) {
 			for _, m := range policyProblems {
@@ -59,27 +59,27 @@ func (d doctorCmd) Run(s *session) error {
 		roles := t.config.Roles
 		subject := doctor.Target{AgentRole: roles.Agent, ControlRole: roles.Control, ReaderRole: roles.Reader,
 			RowsRole: roles.Rows, Owners: append([]string{}, t.config.Owners...),
-			Policy: built.policy, Snapshot: built.snapshot, Plan: built.plan}
+			Policy: policyBuild.policy, Snapshot: policyBuild.snapshot, Plan: policyBuild.plan}
 		findings, err := doctor.RunChecks(s.ctx, t.conn, subject)
 		if err != nil {
 			return err
 		}
-		missing, err := findMissingIndexes(t, built)
+		missingIndexes, err := findMissingIndexes(t, policyBuild)
 		if err != nil {
 			return err
 		}
-		findings = append(findings, missing...)
-		failing, err := findFailingCalls(s.ctx, t, built)
+		findings = append(findings, missingIndexes...)
+		failingCalls, err := findFailingCalls(s.ctx, t, policyBuild)
 		if err != nil {
 			return err
 		}
-		findings = append(findings, failing...)
-		worth, err := findWorthMaterializing(s.ctx, t, built)
+		findings = append(findings, failingCalls...)
+		materializeAdvice, err := findWorthMaterializing(s.ctx, t, policyBuild)
 		if err != nil {
 			return err
 		}
-		findings = append(findings, worth...)
-		findings = append(findings, checkConsent(s.ctx, c, t.name, built.policy.HasLifecycles())...)
+		findings = append(findings, materializeAdvice...)
+		findings = append(findings, checkConsent(s.ctx, c, t.name, policyBuild.policy.HasLifecycles())...)
 		loginFindings, err := d.tryLogins(s, c, t, subject)
 		if s.ctx.Err() != nil {
 			return s.ctx.Err()
@@ -103,13 +103,13 @@ func (d doctorCmd) Run(s *session) error {
 	for _, f := range checkAudit(s.ctx, c) {
 		reports = append(reports, databaseFinding{"", f})
 	}
-	unsafe, unknown := 0, 0
+	unsafeCount, unknownCount := 0, 0
 	for _, r := range reports {
 		switch r.Severity {
 		case doctor.SeverityUnsafe:
-			unsafe++
+			unsafeCount++
 		case doctor.SeverityUnknown:
-			unknown++
+			unknownCount++
 		}
 	}
 	if s.jsonOutput {
@@ -119,15 +119,15 @@ func (d doctorCmd) Run(s *session) error {
 	} else {
 		s.printFindings(reports)
 	}
-	if unsafe > 0 {
+	if unsafeCount > 0 {
 		if !s.jsonOutput {
-			fmt.Fprintf(s.out, "\n%d unsafe: agents are not served until they are fixed\n", unsafe)
+			fmt.Fprintf(s.out, "\n%d unsafe: agents are not served until they are fixed\n", unsafeCount)
 		}
 		return errSilent
 	}
-	if unknown > 0 {
+	if unknownCount > 0 {
 		if !s.jsonOutput {
-			fmt.Fprintf(s.out, "\n%d could not be checked: agents are not served until they can be\n", unknown)
+			fmt.Fprintf(s.out, "\n%d could not be checked: agents are not served until they can be\n", unknownCount)
 		}
 		return errUnknown
 	}
@@ -135,12 +135,12 @@ func (d doctorCmd) Run(s *session) error {
 }
 
 // findMissingIndexes reports the indexes that policy check suggests. Without them the policy is enforced more slowly.
-func findMissingIndexes(t targetDatabase, built compiledPolicy) ([]doctor.Finding, error) {
+func findMissingIndexes(t targetDatabase, policyBuild compiledPolicy) ([]doctor.Finding, error) {
 	doc, err := policy.Load(t.config.Policy)
 	if err != nil {
 		return nil, err
 	}
-	warnings, err := policy.MissingIndexes(doc, built.snapshot, policy.WithViews(rewrite.RewriteViewQuery))
+	warnings, err := policy.MissingIndexes(doc, policyBuild.snapshot, policy.WithViews(rewrite.RewriteViewQuery))
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +157,7 @@ func findMissingIndexes(t targetDatabase, built compiledPolicy) ([]doctor.Findin
 
 // findFailingCalls reports functions and triggers that fail for agents, as policy check warns: an agent only gets
 // "permission denied". The policy is enforced nevertheless.
-func findFailingCalls(ctx context.Context, t targetDatabase, built compiledPolicy) ([]doctor.Finding, error) {
+func findFailingCalls(ctx context.Context, t targetDatabase, policyBuild compiledPolicy) ([]doctor.Finding, error) {
 	doc, err := policy.Load(t.config.Policy)
 	if err != nil {
 		return nil, err
@@ -169,7 +169,8 @@ func findFailingCalls(ctx context.Context, t targetDatabase, built compiledPolic
 	if lintContext.Triggers, err = pgcatalog.Triggers(ctx, t.conn); err != nil {
 		return nil, err
 	}
-	warnings, err := policy.FailingCalls(doc, built.snapshot, lintContext, policy.WithViews(rewrite.RewriteViewQuery))
+	warnings, err := policy.FailingCalls(doc, policyBuild.snapshot, lintContext,
+		policy.WithViews(rewrite.RewriteViewQuery))
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +189,8 @@ func findFailingCalls(ctx context.Context, t targetDatabase, built compiledPolic
 // findWorthMaterializing reports consent rules on large tables that are worth "materialize: true". With enforcement:
 // both, the predicate in the statement's text reads the subjects even if the answer is materialized, so nothing is
 // reported.
-func findWorthMaterializing(ctx context.Context, t targetDatabase, built compiledPolicy) ([]doctor.Finding, error) {
+func findWorthMaterializing(ctx context.Context, t targetDatabase, policyBuild compiledPolicy) ([]doctor.Finding,
+	error) {
 	if !t.autoPath {
 		return nil, nil
 	}
@@ -196,7 +198,7 @@ func findWorthMaterializing(ctx context.Context, t targetDatabase, built compile
 	if err != nil {
 		return nil, err
 	}
-	sizes, err := pgcatalog.Sizes(ctx, t.conn, rls.PredicateTables(built.policy))
+	sizes, err := pgcatalog.Sizes(ctx, t.conn, rls.PredicateTables(policyBuild.policy))
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
 		return nil, nil // pgconsent migrate has not run yet, which another check reports
@@ -204,12 +206,13 @@ func findWorthMaterializing(ctx context.Context, t targetDatabase, built compile
 	if err != nil {
 		return nil, err
 	}
-	worth, err := policy.WorthMaterializing(doc, built.snapshot, sizes, policy.WithViews(rewrite.RewriteViewQuery))
+	adviceErrors, err := policy.WorthMaterializing(doc, policyBuild.snapshot, sizes,
+		policy.WithViews(rewrite.RewriteViewQuery))
 	if err != nil {
 		return nil, err
 	}
 	var findings []doctor.Finding
-	for _, w := range worth {
+	for _, w := range adviceErrors {
 		findings = append(findings, doctor.Finding{ID: "could_materialize", Severity: doctor.SeverityAdvice,
 			Problem: fmt.Sprintf("%s:%d:%d: %s", w.File, w.Line, w.Column, w.Message),
 			Fix:     w.Suggestion + " and run pgconsent migrate (docs/reference/policy-materialize.md says what writers pay)"})
@@ -219,13 +222,13 @@ func findWorthMaterializing(ctx context.Context, t targetDatabase, built compile
 
 // tryLogins logs in as clients would, and as the agents' role, and reports what fails.
 func (doctorCmd) tryLogins(s *session, c *config.Config, t targetDatabase, subject doctor.Target) ([]doctor.Finding, error) {
-	secure, err := c.Upstream.ClientTLS()
+	tlsConfig, err := c.Upstream.ClientTLS()
 	if err != nil {
 		return nil, err
 	}
 	network, address := c.Upstream.NetworkAddress()
 	findings, err := doctor.CheckLogins(s.ctx, doctor.Upstream{
-		Network: network, Address: address, TLS: secure, Database: t.config.Name}, t.config.Owners, subject)
+		Network: network, Address: address, TLS: tlsConfig, Database: t.config.Name}, t.config.Owners, subject)
 	if err != nil {
 		return findings, err
 	}
@@ -233,8 +236,8 @@ func (doctorCmd) tryLogins(s *session, c *config.Config, t targetDatabase, subje
 	if err != nil {
 		return findings, err
 	}
-	probed, err := doctor.RunProbes(s.ctx, t.conn, agent, subject)
-	return append(findings, probed...), err
+	probeFindings, err := doctor.RunProbes(s.ctx, t.conn, agent, subject)
+	return append(findings, probeFindings...), err
 }
 
 func (s *session) printFindings(reports []databaseFinding) {
@@ -246,22 +249,22 @@ func (s *session) printFindings(reports []databaseFinding) {
 			fmt.Fprintf(s.out, "database %s\n", r.Database)
 		}
 		lastDatabase = r.Database
-		mark, colour := "ok", "32"
+		label, colour := "ok", "32"
 		switch r.Severity {
 		case doctor.SeverityUnsafe:
-			mark, colour = "UNSAFE", "31;1"
+			label, colour = "UNSAFE", "31;1"
 		case doctor.SeverityUnknown:
-			mark, colour = "UNKNOWN", "31;1"
+			label, colour = "UNKNOWN", "31;1"
 		case doctor.SeverityNoSignedPath:
-			mark, colour = "UNSIGNED", "31"
+			label, colour = "UNSIGNED", "31"
 		case doctor.SeverityWarning:
-			mark, colour = "warning", "33"
+			label, colour = "warning", "33"
 		case doctor.SeverityHardening:
-			mark, colour = "harden", "36"
+			label, colour = "harden", "36"
 		case doctor.SeverityAdvice:
-			mark, colour = "advice", "36"
+			label, colour = "advice", "36"
 		}
-		fmt.Fprintf(s.out, "  %s  %s: %s\n", s.paint(colour, fmt.Sprintf("%-7s", mark)), r.ID, r.Problem)
+		fmt.Fprintf(s.out, "  %s  %s: %s\n", s.paint(colour, fmt.Sprintf("%-7s", label)), r.ID, r.Problem)
 		if r.Fix != "" && r.Severity != doctor.SeverityOK {
 			fmt.Fprintf(s.out, "           fix: %s\n", r.Fix)
 		}

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// freeSegments and freeDays say how much space must be free on the disk of a log. It must be enough for so many
-	// segments, and for so many days at the rate of the records so far.
+	// freeSegments and freeDays say how much disk space a log needs. There must be space for that many segments, and for
+	// the records of that many days at the rate so far.
 	freeSegments = 4
 	freeDays     = 7
 	// minFreeBytes is the free space below which doctor reports a disk as full. Audit records fill it within minutes.
@@ -30,13 +30,13 @@ const (
 
 // auditCheck collects the findings about the audit.
 type auditCheck struct {
-	ctx   context.Context
-	c     *config.Config
-	found []doctor.Finding
+	ctx      context.Context
+	c        *config.Config
+	findings []doctor.Finding
 }
 
 func (u *auditCheck) add(severity doctor.Severity, fix, format string, args ...any) {
-	u.found = append(u.found, doctor.Finding{ID: "audit", Severity: severity, Problem: fmt.Sprintf(format, args...),
+	u.findings = append(u.findings, doctor.Finding{ID: "audit", Severity: severity, Problem: fmt.Sprintf(format, args...),
 		Fix: fix})
 }
 
@@ -48,7 +48,7 @@ func checkAudit(ctx context.Context, c *config.Config) []doctor.Finding {
 	case c.Audit.Mode == string(audit.ModeOff):
 		u.add(doctor.SeverityWarning, "audit: { mode: strict, file: audit/ }",
 			"there is no audit: nobody can tell afterwards what agents have read")
-		return u.found
+		return u.findings
 	case c.Audit.Sink == config.SinkDatabase:
 		u.checkDatabase()
 	default:
@@ -56,12 +56,12 @@ func checkAudit(ctx context.Context, c *config.Config) []doctor.Finding {
 		u.checkFreeSpace(c.Audit)
 	}
 	key := u.loadKey()
-	chainEnds, sound := u.checkChain(c.Audit, key, "the audit")
+	chainEnds, isSound := u.checkChain(c.Audit, key, "the audit")
 	u.checkChain(c.Audit.ReportLog(), key, "the log of reports about persons")
 	if reports := c.Audit.ReportLog().File; c.Audit.Sink != config.SinkDatabase && fileExists(reports) {
 		u.checkFolder(reports)
 	}
-	if sound && len(u.found) == 0 {
+	if isSound && len(u.findings) == 0 {
 		if chainEnds.Records == 0 {
 			u.add(doctor.SeverityOK, "", "the audit has no record yet; it can be written")
 		} else {
@@ -69,7 +69,7 @@ func checkAudit(ctx context.Context, c *config.Config) []doctor.Finding {
 				chainEnds.NewestHead.Seq, chainEnds.NewestTime.UTC().Format(time.RFC3339))
 		}
 	}
-	return u.found
+	return u.findings
 }
 
 func fileExists(path string) bool {
@@ -77,9 +77,9 @@ func fileExists(path string) bool {
 	return err == nil
 }
 
-// checkFolder checks who can read and change the files of a log, and whether this user can write them.
-func (u *auditCheck) checkFolder(checkFolder string) {
-	info, err := os.Stat(checkFolder)
+// folder checks who can read and change the files of a log, and whether this user can write them.
+func (u *auditCheck) checkFolder(folder string) {
+	info, err := os.Stat(folder)
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // serve creates the folder
 		return
@@ -89,14 +89,14 @@ func (u *auditCheck) checkFolder(checkFolder string) {
 		return
 	case !info.IsDir():
 		u.add(doctor.SeverityUnsafe, "audit.file must be a folder: name another one.",
-			"%s is not a folder: serve cannot write records there", checkFolder)
+			"%s is not a folder: serve cannot write records there", folder)
 		return
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		u.add(doctor.SeverityWarning, "chmod 700 "+checkFolder,
-			"others than the owner can get into %s, which has records of who read what (mode %04o)", checkFolder, mode)
+		u.add(doctor.SeverityWarning, "chmod 700 "+folder,
+			"others than the owner can get into %s, which has records of who read what (mode %04o)", folder, mode)
 	}
-	files, err := os.ReadDir(checkFolder)
+	files, err := os.ReadDir(folder)
 	if err != nil {
 		u.add(doctor.SeverityWarning, "Run pgconsent doctor as the user that serve runs as.",
 			"the folder of the audit cannot be read: %v", err)
@@ -104,53 +104,54 @@ func (u *auditCheck) checkFolder(checkFolder string) {
 	}
 	for _, file := range files {
 		if info, err := file.Info(); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
-			u.add(doctor.SeverityWarning, "chmod 600 "+checkFolder+"/*",
+			u.add(doctor.SeverityWarning, "chmod 600 "+folder+"/*",
 				"others than the owner can read or write %s (mode %04o)",
-				filepath.Join(checkFolder, file.Name()), info.Mode().Perm())
+				filepath.Join(folder, file.Name()), info.Mode().Perm())
 			break
 		}
 	}
 	const writeAccess = 2 // the mode W_OK of access(2)
-	if err := syscall.Access(checkFolder, writeAccess); err != nil {
+	if err := syscall.Access(folder, writeAccess); err != nil {
 		u.add(doctor.SeverityUnsafe,
 			"Make it writable for the user that serve runs as; or run pgconsent doctor as that user, if it is.",
-			"records cannot be written to %s: %v", checkFolder, err)
+			"records cannot be written to %s: %v", folder, err)
 	}
 }
 
 // checkFreeSpace checks the free space of the disk.
 func (u *auditCheck) checkFreeSpace(a config.Audit) {
-	place := a.File
-	for !fileExists(place) && filepath.Dir(place) != place {
-		place = filepath.Dir(place)
+	diskPath := a.File
+	for !fileExists(diskPath) && filepath.Dir(diskPath) != diskPath {
+		diskPath = filepath.Dir(diskPath)
 	}
-	var disk syscall.Statfs_t
-	if err := syscall.Statfs(place, &disk); err != nil {
+	var diskStats syscall.Statfs_t
+	if err := syscall.Statfs(diskPath, &diskStats); err != nil {
 		u.add(doctor.SeverityWarning, "Run pgconsent doctor as the user that serve runs as.",
-			"it cannot be told how much room %s has: %v", place, err)
+			"it cannot be told how much room %s has: %v", diskPath, err)
 		return
 	}
-	free := int64(disk.Bavail) * int64(disk.Bsize)
+	freeBytes := int64(diskStats.Bavail) * int64(diskStats.Bsize)
 	const roomHint = "Make room, or keep the records on a larger disk (audit.file), or set audit.retention: without " +
 		"room agents are refused."
 	segment, _, _ := a.SegmentBounds()
 	switch {
-	case disk.Files > 0 && disk.Ffree < 2*freeSegments:
+	case diskStats.Files > 0 && diskStats.Ffree < 2*freeSegments:
 		u.add(doctor.SeverityUnsafe, "Remove files, or keep the records on another disk (audit.file).",
-			"the disk of the audit has room for %d files more", disk.Ffree)
-	case free < minFreeBytes:
-		u.add(doctor.SeverityUnsafe, roomHint, "the disk of the audit is full: %s are left for %s", bytesText(free), a.File)
-	case free < freeSegments*segment:
+			"the disk of the audit has room for %d files more", diskStats.Ffree)
+	case freeBytes < minFreeBytes:
+		u.add(doctor.SeverityUnsafe, roomHint, "the disk of the audit is full: %s are left for %s", bytesText(freeBytes),
+			a.File)
+	case freeBytes < freeSegments*segment:
 		u.add(doctor.SeverityWarning, roomHint,
 			"the disk of the audit has %s left for %s, which is less than %d segments (audit.rotate.size)",
-			bytesText(free), a.File, freeSegments)
+			bytesText(freeBytes), a.File, freeSegments)
 	default:
-		u.checkFillRate(a, free, roomHint)
+		u.checkFillRate(a, freeBytes, roomHint)
 	}
 }
 
 // checkFillRate estimates when the disk will be full, from the rate of the records so far.
-func (u *auditCheck) checkFillRate(a config.Audit, free int64, fix string) {
+func (u *auditCheck) checkFillRate(a config.Audit, freeBytes int64, fix string) {
 	var writtenBytes int64
 	segments, err := audit.Folder(a.File).Segments()
 	if err != nil {
@@ -160,15 +161,15 @@ func (u *auditCheck) checkFillRate(a config.Audit, free int64, fix string) {
 		writtenBytes += audit.Folder(a.File).Size(n)
 	}
 	chainEnds, err := audit.ReadEnds(audit.Folder(a.File), audit.Key{}, audit.RecordHead{})
-	span := chainEnds.NewestTime.Sub(chainEnds.OldestTime)
+	recordedTime := chainEnds.NewestTime.Sub(chainEnds.OldestTime)
 	_, _, retention := a.SegmentBounds()
-	if err != nil || span < 24*time.Hour || retention > 0 && span > retention {
+	if err != nil || recordedTime < 24*time.Hour || retention > 0 && recordedTime > retention {
 		return // if expired records are removed already, the log does not grow any more
 	}
-	if days := float64(free) / (float64(writtenBytes) / span.Hours() * 24); days < freeDays {
+	if daysLeft := float64(freeBytes) / (float64(writtenBytes) / recordedTime.Hours() * 24); daysLeft < freeDays {
 		u.add(doctor.SeverityWarning, fix,
 			"at the rate until now the disk of the audit is full in %.1f days: %s are left, %s a day are written",
-			days, bytesText(free), bytesText(int64(float64(writtenBytes)/span.Hours()*24)))
+			daysLeft, bytesText(freeBytes), bytesText(int64(float64(writtenBytes)/recordedTime.Hours()*24)))
 	}
 }
 
@@ -194,12 +195,12 @@ func (u *auditCheck) checkDatabase() {
 			"database %s takes no record of the audit: %s", a.Database, strings.TrimPrefix(errorText(err), "audit: "))
 		return
 	}
-	loose, err := serve.MissingAuditGuards(u.ctx, u.c, a)
+	missingGuards, err := serve.MissingAuditGuards(u.ctx, u.c, a)
 	if err != nil {
 		u.add(doctor.SeverityWarning, "Run pgconsent migrate.",
 			"it could not be looked at what keeps the records as they are: %s", errorText(err))
 	}
-	for _, l := range loose {
+	for _, l := range missingGuards {
 		u.add(doctor.SeverityWarning,
 			"Run pgconsent audit verify, which tells whether somebody used it; then put it back as superuser: "+
 				"ALTER TABLE … ENABLE ALWAYS TRIGGER, or DROP what was added.", "%s", l)
@@ -216,12 +217,12 @@ func (u *auditCheck) loadKey() audit.Key {
 }
 
 // checkChain checks the oldest and the newest records of a chain.
-func (u *auditCheck) checkChain(a config.Audit, key audit.Key, label string) (chainEnds audit.ChainEnds, sound bool) {
+func (u *auditCheck) checkChain(a config.Audit, key audit.Key, label string) (chainEnds audit.ChainEnds, isSound bool) {
 	const brokenChainFix = "Keep the records as evidence and run pgconsent audit verify, which says where (docs/reference/audit.md)."
-	countBefore := len(u.found)
-	anchored, err := audit.ReadAnchor(a.Anchor, key)
-	unanchored := errors.Is(err, fs.ErrNotExist)
-	if err != nil && !unanchored {
+	countBefore := len(u.findings)
+	anchoredHead, err := audit.ReadAnchor(a.Anchor, key)
+	isUnanchored := errors.Is(err, fs.ErrNotExist)
+	if err != nil && !isUnanchored {
 		u.add(doctor.SeverityUnsafe, brokenChainFix, "%v", err)
 	}
 	if info, err := os.Stat(a.Anchor); err == nil && info.Mode().Perm()&0o022 != 0 {
@@ -229,48 +230,49 @@ func (u *auditCheck) checkChain(a config.Audit, key audit.Key, label string) (ch
 			a.Anchor, info.Mode().Perm())
 	}
 	err = serve.AuditSource(u.ctx, u.c, a, false, func(source audit.Source) (err error) {
-		chainEnds, err = audit.ReadEnds(source, key, anchored)
+		chainEnds, err = audit.ReadEnds(source, key, anchoredHead)
 		return err
 	})
-	var broken *audit.ChainError
+	var chainError *audit.ChainError
 	switch {
-	case errors.As(err, &broken):
+	case errors.As(err, &chainError):
 		u.add(doctor.SeverityUnsafe, brokenChainFix, "%s is not as it was written, and serve does not go on with it: %v", label,
-			broken)
+			chainError)
 		return chainEnds, false
-	case err != nil && a.Sink == config.SinkDatabase && len(u.found) > 0: // the error was reported already
+	case err != nil && a.Sink == config.SinkDatabase && len(u.findings) > 0: // the error was reported already
 		return chainEnds, false
 	case err != nil:
 		u.add(doctor.SeverityWarning, "Run pgconsent doctor as the user that serve runs as.", "%s cannot be read: %s", label,
 			errorText(err))
 		return chainEnds, false
 	case chainEnds.Records == 0:
-		return chainEnds, len(u.found) == countBefore
+		return chainEnds, len(u.findings) == countBefore
 	}
 	if key.ID() == "" && !fileExists(a.Key) {
 		u.add(doctor.SeverityUnsafe, "Put the key back: serve does not make another one for records that need it.",
 			"the key %s of %s is missing", a.Key, label)
 	}
-	if unanchored {
+	if isUnanchored {
 		u.add(doctor.SeverityWarning,
 			"Put the anchor back from your copy; serve begins a new one otherwise, and says so in the chain.",
 			"nothing anchors the newest records of %s: nobody could tell if they were cut off", label)
-	} else if chainEnds.NewestHead.Seq > anchored.Seq+maxAnchorLag {
+	} else if chainEnds.NewestHead.Seq > anchoredHead.Seq+maxAnchorLag {
 		u.add(doctor.SeverityWarning, "Look into the log of serve, which says why the anchor cannot be written.",
 			"the anchor of %s names record %d, and record %d is the newest: newer ones could be cut off", label,
-			anchored.Seq, chainEnds.NewestHead.Seq)
+			anchoredHead.Seq, chainEnds.NewestHead.Seq)
 	}
 	// The second segment is younger than every record of the first; serve checks them once an hour, while it writes.
 	if _, _, retention := a.SegmentBounds(); retention > 0 {
-		oldest := chainEnds.SecondSegmentTime
+		oldestTime := chainEnds.SecondSegmentTime
 		if a.Sink == config.SinkDatabase {
-			oldest = chainEnds.OldestTime
+			oldestTime = chainEnds.OldestTime
 		}
-		if overdue := chainEnds.NewestTime.Sub(oldest) - retention; !oldest.IsZero() && overdue > 24*time.Hour {
+		if overdueTime := chainEnds.NewestTime.Sub(oldestTime) - retention; !oldestTime.IsZero() &&
+			overdueTime > 24*time.Hour {
 			u.add(doctor.SeverityWarning, "Look into the log of serve, which says why they are not removed.",
 				"%s has records whose time (audit.retention) was over for %s when it was last written", label,
-				overdue.Round(time.Hour))
+				overdueTime.Round(time.Hour))
 		}
 	}
-	return chainEnds, len(u.found) == countBefore
+	return chainEnds, len(u.findings) == countBefore
 }

@@ -16,8 +16,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// checkAuditFindings compares the doctor's findings about the audit with a list of beginnings, each of which is in one
-// line.
+// checkAuditFindings compares the doctor's findings about the audit with the expected texts, one for each finding.
 func checkAuditFindings(t *testing.T, file, situation string, want ...string) {
 	t.Helper()
 	c, err := config.Load(file)
@@ -41,11 +40,11 @@ func checkAuditFindings(t *testing.T, file, situation string, want ...string) {
 	}
 }
 
-// The doctor looks at the files of the audit: who can read them, what room there is, whether they end as they were
-// anchored.
-func TestDoctorLooksAtTheAuditsFiles(t *testing.T) {
+// The doctor checks the files of the audit: who can read them, the free space, and whether they end with the anchored
+// record.
+func TestDoctorChecksAuditFiles(t *testing.T) {
 	tier.All(t)
-	i := install(t)
+	i := installDatabase(t)
 	if out, stderr, _ := call(t, "", "doctor", "-c", i.config); !strings.Contains(out, "all databases\n  warning  audit: there is no audit") {
 		t.Errorf("without an audit: %s%s", out, stderr)
 	}
@@ -59,15 +58,15 @@ func TestDoctorLooksAtTheAuditsFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	recorded := bytes.Replace(text, []byte(`audit: { mode: "off" }`), []byte("audit: { file: audit/ }"), 1)
-	write(recorded)
+	auditedConfig := bytes.Replace(text, []byte(`audit: { mode: "off" }`), []byte("audit: { file: audit/ }"), 1)
+	write(auditedConfig)
 	checkAuditFindings(t, i.config, "before the first start", "ok: the audit has no record yet")
 	folder, anchor, keyFile := filepath.Join(i.dir(), "audit"), filepath.Join(i.dir(), "audit.anchor"), filepath.Join(i.dir(), "audit.key")
 	key, err := audit.EnsureKey(keyFile, audit.Folder(folder))
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Some days of records, in segments of one or two.
+	// Records of ten days, in segments of one or two days.
 	now := time.Now().Add(-20 * 24 * time.Hour)
 	for day := range 10 {
 		l, err := audit.Open(audit.Config{Dir: folder, Key: key, AnchorFile: anchor, MaxSegment: 1, ReleaseTimeout: time.Hour,
@@ -82,10 +81,10 @@ func TestDoctorLooksAtTheAuditsFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const right = "ok: the audit can be written, and ends as it was anchored: record 10"
-	checkAuditFindings(t, i.config, "records", right)
+	const wantOK = "ok: the audit can be written, and ends as it was anchored: record 10"
+	checkAuditFindings(t, i.config, "records", wantOK)
 
-	do := func(f func() error) {
+	mustDo := func(f func() error) {
 		t.Helper()
 		if err := f(); err != nil {
 			t.Fatal(err)
@@ -93,9 +92,9 @@ func TestDoctorLooksAtTheAuditsFiles(t *testing.T) {
 	}
 	segment := filepath.Join(folder, "audit-000010.jsonl")
 	for _, c := range []struct {
-		situation  string
-		begin, end func() error
-		want       []string
+		situation               string
+		breakAudit, repairAudit func() error
+		want                    []string
 	}{
 		{"others may enter", func() error { return os.Chmod(folder, 0o755) },
 			func() error { return os.Chmod(folder, 0o700) }, []string{"warning: others than the owner can get into "}},
@@ -116,24 +115,24 @@ func TestDoctorLooksAtTheAuditsFiles(t *testing.T) {
 		{"gone", func() error { return os.Rename(folder, folder+".away") }, func() error { return os.Rename(folder+".away", folder) },
 			[]string{"unsafe: the audit is not as it was written, and serve does not go on with it: "}},
 		{"a file in its place", func() error {
-			write(bytes.Replace(recorded, []byte("file: audit/"), []byte("file: policy.yaml, key: audit.key"), 1))
+			write(bytes.Replace(auditedConfig, []byte("file: audit/"), []byte("file: policy.yaml, key: audit.key"), 1))
 			return nil
 		},
-			func() error { write(recorded); return nil }, []string{"unsafe: ", "warning: the audit cannot be read"}},
+			func() error { write(auditedConfig); return nil }, []string{"unsafe: ", "warning: the audit cannot be read"}},
 		{"too much is kept", func() error {
-			write(bytes.Replace(recorded, []byte("file: audit/"), []byte("file: audit/, retention: 2d"), 1))
+			write(bytes.Replace(auditedConfig, []byte("file: audit/"), []byte("file: audit/, retention: 2d"), 1))
 			return nil
-		}, func() error { write(recorded); return nil }, []string{"warning: the audit has records whose time (audit.retention) was over for 144h0m0s"}},
+		}, func() error { write(auditedConfig); return nil }, []string{"warning: the audit has records whose time (audit.retention) was over for 144h0m0s"}},
 		{"segments are larger than the disk", func() error {
-			write(bytes.Replace(recorded, []byte("file: audit/"), []byte("file: audit/, rotate: { size: 1000000GiB }"), 1))
+			write(bytes.Replace(auditedConfig, []byte("file: audit/"), []byte("file: audit/, rotate: { size: 1000000GiB }"), 1))
 			return nil
-		}, func() error { write(recorded); return nil }, []string{"warning: the disk of the audit has "}},
+		}, func() error { write(auditedConfig); return nil }, []string{"warning: the disk of the audit has "}},
 	} {
-		do(c.begin)
+		mustDo(c.breakAudit)
 		checkAuditFindings(t, i.config, c.situation, c.want...)
-		do(c.end)
+		mustDo(c.repairAudit)
 	}
-	checkAuditFindings(t, i.config, "after all that", right)
+	checkAuditFindings(t, i.config, "after all that", wantOK)
 }
 
 func alterFile(path, from, to string) error {
@@ -144,8 +143,8 @@ func alterFile(path, from, to string) error {
 	return os.WriteFile(path, bytes.Replace(text, []byte(from), []byte(to), 1), 0o600)
 }
 
-// A disk that is full, or may not be written.
-func TestDoctorLooksAtTheAuditsDisk(t *testing.T) {
+// The doctor reports a disk that is full or read-only.
+func TestDoctorChecksAuditDisk(t *testing.T) {
 	tier.All(t)
 	i, disk, _ := installOnDisk(t)
 	for _, c := range []struct{ situation, mount, want string }{
@@ -163,15 +162,15 @@ func TestDoctorLooksAtTheAuditsDisk(t *testing.T) {
 	}
 }
 
-// The doctor has the database take a record, and takes it back.
-func TestDoctorLooksAtTheAuditsDatabase(t *testing.T) {
+// The doctor has the database insert a record, which is rolled back.
+func TestDoctorChecksAuditDatabase(t *testing.T) {
 	tier.All(t)
 	i := installAudit(t)
 	checkAuditFindings(t, i.config, "before the first start", "ok: the audit has no record yet")
-	_, address := i.serving(t)
+	_, address := i.startServe(t)
 	queryInt(t, connect(t, i.dsn("chat", address)), "SELECT count(*) FROM memories")
-	const right = "ok: the audit can be written, and ends as it was anchored: record "
-	checkAuditFindings(t, i.config, "beside serve", right)
+	const wantOK = "ok: the audit can be written, and ends as it was anchored: record "
+	checkAuditFindings(t, i.config, "beside serve", wantOK)
 	if n := queryInt(t, i.db.Connect(t, "postgres"), "SELECT count(*) FROM pgconsent.audit_record WHERE chain <> 'here'"); n != 0 {
 		t.Errorf("the doctor left %d records", n)
 	}
@@ -185,16 +184,16 @@ func TestDoctorLooksAtTheAuditsDatabase(t *testing.T) {
 	checkAuditFindings(t, i.config, "read-only", "unsafe: database app takes no record of the audit: ")
 	i.exec(t, "ALTER ROLE pgconsent_control RESET default_transaction_read_only")
 
-	lock, err := i.db.Connect(t, "postgres").Begin(t.Context())
+	lockTx, err := i.db.Connect(t, "postgres").Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := lock.Exec(t.Context(), "LOCK pgconsent.audit_record IN EXCLUSIVE MODE"); err != nil {
+	if _, err := lockTx.Exec(t.Context(), "LOCK pgconsent.audit_record IN EXCLUSIVE MODE"); err != nil {
 		t.Fatal(err)
 	}
 	checkAuditFindings(t, i.config, "locked", "unsafe: database app takes no record of the audit: pgconsent.audit_record is locked")
-	if err := lock.Rollback(t.Context()); err != nil {
+	if err := lockTx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	checkAuditFindings(t, i.config, "after all that", right)
+	checkAuditFindings(t, i.config, "after all that", wantOK)
 }

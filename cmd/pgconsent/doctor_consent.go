@@ -16,7 +16,7 @@ import (
 
 // checkConsent checks the consent registry, if one is configured: its key, its newest record, the clock, and whether
 // the sweeper has run. Each record by itself is verified by "audit verify".
-func checkConsent(ctx context.Context, c *config.Config, database string, sweeps bool) []doctor.Finding {
+func checkConsent(ctx context.Context, c *config.Config, database string, runsSweeper bool) []doctor.Finding {
 	if c.Consent == nil {
 		return nil
 	}
@@ -38,9 +38,9 @@ func checkConsent(ctx context.Context, c *config.Config, database string, sweeps
 			"the consent registry could not be looked at: %s", errorText(err))
 		return out
 	}
-	const verify = "Run pgconsent audit verify, which says where; then see docs/reference/consent.md."
+	const verifyHint = "Run pgconsent audit verify, which says where; then see docs/reference/consent.md."
 	for _, f := range inspection.Findings {
-		addFinding(doctor.SeverityWarning, verify, "the consent registry is not what was acknowledged: %s", f)
+		addFinding(doctor.SeverityWarning, verifyHint, "the consent registry is not what was acknowledged: %s", f)
 	}
 	if inspection.MissingRecord != "" {
 		addFinding(doctor.SeverityUnsafe,
@@ -57,7 +57,7 @@ func checkConsent(ctx context.Context, c *config.Config, database string, sweeps
 		addFinding(doctor.SeverityWarning, "Set the clock of the database's server right: until then nobody can grant anything.",
 			"the database's clock is %s behind the last consent record", inspection.ClockLag.Round(time.Second))
 	}
-	if sweeps {
+	if runsSweeper {
 		checkSweeper(ctx, c, r, addFinding)
 	}
 	if len(out) == 0 {
@@ -66,10 +66,10 @@ func checkConsent(ctx context.Context, c *config.Config, database string, sweeps
 	return out
 }
 
-// checkSweeper reports rows with which the sweeper should be done by now.
+// checkSweeper reports rows that the sweeper should already have deleted or anonymised.
 func checkSweeper(ctx context.Context, c *config.Config, r *registry.Registry,
 	addFinding func(doctor.Severity, string, string, ...any)) {
-	const run = "pgconsent serve sweeps while it runs: look into its log. pgconsent sweep does it now."
+	const sweepHint = "pgconsent serve sweeps while it runs: look into its log. pgconsent sweep does it now."
 	n, err := (&sweep.Sweeper{Registry: r}).Counts(ctx)
 	period := c.Consent.SweepInterval()
 	lag := time.Duration(n.LagSeconds * float64(time.Second))
@@ -78,18 +78,18 @@ func checkSweeper(ctx context.Context, c *config.Config, r *registry.Registry,
 		addFinding(doctor.SeverityWarning, hintOr(err, "Run pgconsent migrate."),
 			"it could not be looked at what waits for the sweeper: %s", errorText(err))
 	case lag > time.Hour:
-		addFinding(doctor.SeverityWarning, run,
+		addFinding(doctor.SeverityWarning, sweepHint,
 			"what was withdrawn, has expired or was erased waits for its deletion for %s; agents do not see it",
 			lag.Round(time.Minute))
 	case n.SweptAt == 0:
-		addFinding(doctor.SeverityWarning, run, "the sweeper has never run here")
+		addFinding(doctor.SeverityWarning, sweepHint, "the sweeper has never run here")
 	case time.Since(time.Unix(int64(n.SweptAt), 0)) > 2*period:
-		addFinding(doctor.SeverityWarning, run, "the sweeper ran last at %s, and is to run every %s",
+		addFinding(doctor.SeverityWarning, sweepHint, "the sweeper ran last at %s, and is to run every %s",
 			time.Unix(int64(n.SweptAt), 0).UTC().Format(time.RFC3339), period)
 	}
 }
 
-// hintOr returns the hint of an error, or the other text if the error has no hint.
+// hintOr returns the hint of an error, or the fallback if the error has no hint.
 func hintOr(err error, fallback string) string {
 	var e *sqlstate.Error
 	if errors.As(err, &e) && e.Hint != "" {

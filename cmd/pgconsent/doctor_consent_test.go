@@ -9,9 +9,9 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The doctor checks the consent registry. It finds a missing key, records that were cut off or changed, an altered
-// structure, a clock that goes backwards, and a sweeper that has not run.
-func TestDoctorLooksAtTheRegistry(t *testing.T) {
+// The doctor checks the consent registry. It finds a missing key, and records that were cut off or changed. It also
+// finds altered tables or functions, a clock that goes backwards, and a sweeper that has not run.
+func TestDoctorChecksRegistry(t *testing.T) {
 	tier.All(t)
 	config, db := installConsent(t)
 	dir := filepath.Dir(config)
@@ -26,7 +26,7 @@ func TestDoctorLooksAtTheRegistry(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	says := func(situation string, want ...string) {
+	checkFindings := func(situation string, want ...string) {
 		t.Helper()
 		out, stderr, _ := call(t, "", "doctor", "-c", config)
 		var lines []string
@@ -46,24 +46,24 @@ func TestDoctorLooksAtTheRegistry(t *testing.T) {
 	}
 	runSteps(t, config, []commandStep{{"migrate", exitOK, ""}, {"consent grant ada --stream TEMPORARY", exitOK, ""},
 		{"consent grant bob --stream TEMPORARY", exitOK, ""}})
-	says("before a sweep", "the sweeper has never run here")
+	checkFindings("before a sweep", "the sweeper has never run here")
 	runSteps(t, config, []commandStep{{"sweep", exitOK, ""}})
-	const right = "the consent registry ends as it was anchored, and nothing waits for the sweeper"
-	says("after a sweep", right)
+	const wantOK = "the consent registry ends as it was anchored, and nothing waits for the sweeper"
+	checkFindings("after a sweep", wantOK)
 
 	exec("UPDATE pgconsent.sweep_state SET finished_at = now() - interval '13 hours'")
-	says("long after", "the sweeper ran last at")
+	checkFindings("long after", "the sweeper ran last at")
 	exec("UPDATE pgconsent.sweep_state SET finished_at = now()")
 
-	const clock = "CREATE OR REPLACE FUNCTION pgconsent.consent_now() RETURNS pg_catalog.timestamptz LANGUAGE sql VOLATILE PARALLEL SAFE RETURN "
-	var real string
-	if err := conn.QueryRow(t.Context(), "SELECT pg_get_functiondef('pgconsent.consent_now()'::regprocedure)").Scan(&real); err != nil {
+	const clockSQL = "CREATE OR REPLACE FUNCTION pgconsent.consent_now() RETURNS pg_catalog.timestamptz LANGUAGE sql VOLATILE PARALLEL SAFE RETURN "
+	var realClock string
+	if err := conn.QueryRow(t.Context(), "SELECT pg_get_functiondef('pgconsent.consent_now()'::regprocedure)").Scan(&realClock); err != nil {
 		t.Fatal(err)
 	}
-	exec(clock + "pg_catalog.clock_timestamp() - interval '3 hours'")
-	says("a clock that goes backwards", "behind the last consent record", "consent_now() is not as migrate installs it")
-	exec(real)
-	says("the clock is right", right)
+	exec(clockSQL + "pg_catalog.clock_timestamp() - interval '3 hours'")
+	checkFindings("a clock that goes backwards", "behind the last consent record", "consent_now() is not as migrate installs it")
+	exec(realClock)
+	checkFindings("the clock is right", wantOK)
 
 	exec("CREATE TABLE saved AS TABLE pgconsent.consent_record; ALTER TABLE pgconsent.consent_record DISABLE " +
 		"TRIGGER ALL; DELETE FROM pgconsent.consent_record WHERE number = 2")
@@ -83,7 +83,7 @@ func TestDoctorLooksAtTheRegistry(t *testing.T) {
 	if err := os.Rename(key, key+".away"); err != nil {
 		t.Fatal(err)
 	}
-	says("no key", "UNSAFE   consent: the consent registry cannot be opened")
+	checkFindings("no key", "UNSAFE   consent: the consent registry cannot be opened")
 	if err := os.Rename(key+".away", key); err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// SYSTEMS.md 3 l: the doctor names missing indexes, and serves without them.
+// SYSTEMS.md 3 l: the doctor names missing indexes; serve works without them.
 // seeds/002:428-430.
 func TestBeheardL_DoctorNamesMissingIndexes(t *testing.T) {
 	tier.All(t)
@@ -55,12 +55,12 @@ func TestBeheardL_DoctorNamesMissingIndexes(t *testing.T) {
 		`CREATE INDEX CONCURRENTLY ON public."ConsentedContent" ("consentActive");`,
 		`CREATE INDEX CONCURRENTLY ON public."ConsentRecord" (id) WHERE "revokedAt" IS NULL;`,
 	}
-	told := func(wanted bool) {
+	checkFixes := func(areNamed bool) {
 		t.Helper()
 		out, stderr, _ := call(t, "", "doctor", "-c", config)
 		for _, fix := range fixes {
-			if strings.Contains(out, "fix: "+fix) != wanted {
-				t.Errorf("%s is named: %t; %s%s", fix, !wanted, out, stderr)
+			if strings.Contains(out, "fix: "+fix) != areNamed {
+				t.Errorf("%s is named: %t; %s%s", fix, !areNamed, out, stderr)
 			}
 		}
 		for _, line := range strings.Split(out, "\n") {
@@ -69,20 +69,20 @@ func TestBeheardL_DoctorNamesMissingIndexes(t *testing.T) {
 			}
 		}
 	}
-	told(false)
+	checkFixes(false)
 	if _, err := conn.Exec(context.Background(), "DROP INDEX event_vessel, content_active, record_unrevoked"); err != nil {
 		t.Fatal(err)
 	}
-	told(true)
+	checkFixes(true)
 	for _, fix := range fixes {
 		if _, err := conn.Exec(context.Background(), fix); err != nil {
 			t.Errorf("%s: %v", fix, err)
 		}
 	}
-	told(false)
+	checkFixes(false)
 }
 
-// checkContractExplanations: what a statement compiles into is printed, and which contract refuses which access
+// checkContractExplanations checks what explain prints: what a statement reads, and which contract refuses which access
 // (SYSTEMS.md 3 a). The session is in stage 1.
 func checkContractExplanations(t *testing.T, config string) {
 	for _, c := range []struct {
@@ -109,8 +109,8 @@ func checkContractExplanations(t *testing.T, config string) {
 	}
 }
 
-// Where an agent gets permission denied, the doctor names the cause: functions and triggers that use columns or tables
-// which agents do not have.
+// If an agent would get "permission denied", the doctor names the cause: functions and triggers that use columns or
+// tables without the agents' rights.
 func TestDoctorNamesFailingCalls(t *testing.T) {
 	tier.All(t)
 	db := pgtest.Database(t)
@@ -148,7 +148,7 @@ functions: { titles: {}, headline: {}, fine: {} }
 			t.Error(stderr)
 		}
 	})
-	told := func() string {
+	doctorOutput := func() string {
 		t.Helper()
 		out, stderr, _ := call(t, "", "doctor", "-c", config)
 		var lines []string
@@ -162,7 +162,7 @@ functions: { titles: {}, headline: {}, fine: {} }
 		}
 		return strings.Join(lines, "\n")
 	}
-	out := told()
+	out := doctorOutput()
 	for _, part := range []string{"public.titles reads public.memory, of which agents have some columns only",
 		"public.headline takes rows of public.memory", "the trigger logging of public.task"} {
 		if !strings.Contains(out, part) {
@@ -176,7 +176,7 @@ functions: { titles: {}, headline: {}, fine: {} }
 		[]byte("version: 1\nattributes: {}\ntables: { task: { rows: open } }\nfunctions: { fine: {} }\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out := told(); !strings.Contains(out, "ok") || strings.Contains(out, "fails") {
+	if out := doctorOutput(); !strings.Contains(out, "ok") || strings.Contains(out, "fails") {
 		t.Error(out)
 	}
 }

@@ -71,25 +71,25 @@ func (d dsarCmd) Run(s *session) error {
 		report, err = d.assembleReport(s, c, t)
 		return err
 	}); err != nil {
-		var named consent.Named
-		if errors.As(err, &named) { // the error is about the person, not about the database
-			return named
+		var namedErr consent.Named
+		if errors.As(err, &namedErr) { // the error is about the person, not about the database
+			return namedErr
 		}
 		return err
 	}
 	if err := d.writeReport(s, report); err != nil {
 		return err
 	}
-	intact := true
+	isIntact := true
 	for _, l := range report.Logs {
 		if !l.Intact {
-			intact = false
+			isIntact = false
 			fmt.Fprintf(s.err,
 				"pgconsent: the audit log %s fails verification: %s. The report says so. pgconsent audit verify tells "+
 					"more.\n", l.Name, l.Problem)
 		}
 	}
-	if !intact {
+	if !isIntact {
 		return errSilent
 	}
 	return nil
@@ -131,12 +131,12 @@ func (d *dsarCmd) validateFlags(s *session) error {
 
 // assembleReport assembles the report, and records that the report was asked for.
 func (d dsarCmd) assembleReport(s *session, c *config.Config, t targetDatabase) (*dsar.Report, error) {
-	built, err := s.compile(t)
+	policyBuild, err := s.compile(t)
 	if err != nil {
 		return nil, err
 	}
 	sources := serve.AccessSources(c, t.name, d.Audit)
-	sources.Conn, sources.Policy, sources.Progress = t.conn, built.policy, s.readProgress
+	sources.Conn, sources.Policy, sources.Progress = t.conn, policyBuild.policy, s.readProgress
 	if c.Consent != nil {
 		if sources.Registry, err = serve.OpenRegistry(c, t.name); err != nil {
 			return nil, err
@@ -164,17 +164,17 @@ func (s *session) readProgress(label string) func(done, total int64) {
 
 // writeReport writes the report to a file or to stdout.
 func (d dsarCmd) writeReport(s *session, r *dsar.Report) error {
-	write := r.WriteJSON
+	writeFormat := r.WriteJSON
 	if d.Format == "html" {
-		write = r.WriteHTML
+		writeFormat = r.WriteHTML
 	}
 	if d.Out == "" {
 		if d.Format != "" {
-			return write(s.out)
+			return writeFormat(s.out)
 		}
 		return printSummary(s.out, r)
 	}
-	if err := writePrivateFile(d.Out, write); err != nil {
+	if err := writePrivateFile(d.Out, writeFormat); err != nil {
 		return err
 	}
 	if s.jsonOutput {

@@ -34,7 +34,7 @@ tables:
   weather: { rows: [ { open: true } ] }
 `
 
-// installDSAR makes a protected database with a registry of consents, and its configuration.
+// installDSAR makes a protected database with a consent registry, and its configuration.
 func installDSAR(t *testing.T) *installation {
 	t.Helper()
 	i := installDSARIn(t, pgtest.Database(t))
@@ -47,7 +47,7 @@ func installDSAR(t *testing.T) *installation {
 	return i
 }
 
-// installDSARIn makes it in a database, and leaves it there.
+// installDSARIn does the same in an existing database, and does not delete it.
 func installDSARIn(t *testing.T, db *pgtest.DB) *installation {
 	t.Helper()
 	i := &installation{db: db}
@@ -86,14 +86,14 @@ func TestDSAR(t *testing.T) {
 	i := installDSAR(t)
 	dir := filepath.Dir(i.config)
 	reports := filepath.Join(dir, "audit-reports")
-	const odd = `'x"; DROP TABLE interactions; {"$ne": 1}<script>'`
+	const oddSubject = `'x"; DROP TABLE interactions; {"$ne": 1}<script>'`
 	runSteps(t, i.config, []commandStep{
 		{"consent grant ada --stream TEMPORARY --reason '<b>help</b>'", exitOK, "given"},
 		{"consent grant bob --stream TEMPORARY", exitOK, "given"},
-		{"consent grant " + odd + " --stream TEMPORARY", exitOK, "given"},
+		{"consent grant " + oddSubject + " --stream TEMPORARY", exitOK, "given"},
 	})
 	checkDSARPage(t, i)
-	p, address := i.serving(t)
+	p, address := i.startServe(t)
 	agent := connect(t, i.dsn("chat", address))
 	if n := queryInt(t, agent, "SELECT count(*) FROM (SELECT id, said FROM interactions) AS x"); n != 3 {
 		t.Fatalf("the agent sees %d interactions", n)
@@ -123,7 +123,7 @@ func TestDSAR(t *testing.T) {
 		{"dsar --subject nobody", exitError, "ConsentNotFoundError: there is no consent of this subject"},
 		{"dsar --subject 'a\x01b'", exitError, "ConsentValidationError"},
 		{"dsar --subject '\xff'", exitUsage, "not UTF-8"},
-		{"dsar --subject " + odd, exitOK, "rows        0 in public.interactions"},
+		{"dsar --subject " + oddSubject, exitOK, "rows        0 in public.interactions"},
 		{"dsar --subject ada", exitOK, "rows        2 in public.interactions"},
 		{"dsar --subject ada", exitOK, "recipient   chat: "},
 		{"dsar --subject ada --by officer --contact privacy@example.org --out " + page, exitOK, "written to " + page},
@@ -138,8 +138,8 @@ func TestDSAR(t *testing.T) {
 		strings.Contains(string(text), "<b>") || strings.Contains(string(text), "marker-") {
 		t.Errorf("%v %s", err, text)
 	}
-	if left, _ := filepath.Glob(filepath.Join(dir, ".pgconsent-*")); len(left) > 0 {
-		t.Errorf("%v is left", left)
+	if leftFiles, _ := filepath.Glob(filepath.Join(dir, ".pgconsent-*")); len(leftFiles) > 0 {
+		t.Errorf("%v is left", leftFiles)
 	}
 
 	out, stderr, code := call(t, "", "dsar", "--subject", "ada", "--json", "-c", i.config)
@@ -154,14 +154,15 @@ func TestDSAR(t *testing.T) {
 	if len(r.Data) != 2 || r.Data[0].Rows != 2 || r.Data[0].Keys[1][0] != "2" || r.Data[1].Table != "public.turns" || r.Data[1].Rows != 1 {
 		t.Errorf("%+v", r.Data)
 	}
-	// The count and the turns may have included rows of hers; what found nothing and what is about the weather did not.
-	var seen []string
+	// The count and the query on turns may have read her rows; the query without a result and the one about the weather
+	// did not.
+	var retrievedTables []string
 	for _, x := range r.Retrievals.List {
 		for _, table := range x.Tables {
-			seen = append(seen, table.Table)
+			retrievedTables = append(retrievedTables, table.Table)
 		}
 	}
-	if !slices.Contains(seen, "public.turns") || len(r.Recipients) != 1 || r.Recipients[0].Agent != "chat" ||
+	if !slices.Contains(retrievedTables, "public.turns") || len(r.Recipients) != 1 || r.Recipients[0].Agent != "chat" ||
 		r.Retrievals.Exact+r.Retrievals.Possible != 3 {
 		t.Errorf("%+v", r.Retrievals)
 	}
@@ -171,10 +172,11 @@ func TestDSAR(t *testing.T) {
 		t.Errorf("%d %s", code, out)
 	}
 
-	// The audit says who asked, for whom and when, without the answer and without the name of the person.
-	var made []audit.SubjectReport
+	// The audit records who asked for a report, about whom and when. It has neither the content of the report nor the name
+	// of the person.
+	var recordedReports []audit.SubjectReport
 	if _, err := audit.Walk(reports, func(rec audit.Record) error {
-		if rec.Kind == audit.KindRecovery { // the first report was made before there was a key, and the log had no anchor
+		if rec.Kind == audit.KindRecovery { // the first report was made before there was a key, so the log was continued without an anchor
 			return nil
 		}
 		var m audit.SubjectReport
@@ -182,22 +184,24 @@ func TestDSAR(t *testing.T) {
 		if regexp.MustCompile(`\bada\b`).Match(rec.Line) || time.Since(rec.Time) > time.Hour {
 			t.Errorf("%s", rec.Line)
 		}
-		made = append(made, m)
+		recordedReports = append(recordedReports, m)
 		return err
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if len(made) != 8 || made[1].SubjectKnown || made[1].Subject != "" || made[5].RequestedBy != "officer" ||
-		made[5].Subject != made[7].Subject || made[5].Subject == made[2].Subject || !made[7].HasCopy || made[5].Format != "html" {
-		t.Errorf("%+v", made)
+	if len(recordedReports) != 8 || recordedReports[1].SubjectKnown || recordedReports[1].Subject != "" ||
+		recordedReports[5].RequestedBy != "officer" ||
+		recordedReports[5].Subject != recordedReports[7].Subject || recordedReports[5].Subject == recordedReports[2].Subject ||
+		!recordedReports[7].HasCopy || recordedReports[5].Format != "html" {
+		t.Errorf("%+v", recordedReports)
 	}
 
-	// A withdrawal does not take the report away.
+	// After a withdrawal, the person can still get a report.
 	runSteps(t, i.config, []commandStep{
 		{"consent revoke ada", exitOK, "withdrawn"},
 		{"dsar --subject ada", exitOK, "No consent is active: TEMPORARY withdrawn since"},
 	})
-	// A log that fails verification is reported, and the report is given.
+	// If a log fails verification, the command says so, and still prints the report.
 	segment := filepath.Join(dir, "audit", "audit-000001.jsonl")
 	text, err = os.ReadFile(segment)
 	if err != nil {
@@ -210,12 +214,12 @@ func TestDSAR(t *testing.T) {
 	if code != exitError || !strings.Contains(stderr, "fails verification") || !strings.Contains(out, "subject") {
 		t.Errorf("%d %s %s", code, out, stderr)
 	}
-	// Erased: as if there had never been anybody.
+	// After an erasure, the report is that of an unknown person.
 	i.exec(t, "DELETE FROM turns; DELETE FROM interactions")
-	_, never, _ := call(t, "", "dsar", "--subject", "nobody", "-c", i.config)
+	_, unknownOutput, _ := call(t, "", "dsar", "--subject", "nobody", "-c", i.config)
 	runSteps(t, i.config, []commandStep{{"consent erase ada --yes", exitOK, "erased"}})
-	if _, erased, code := call(t, "", "dsar", "--subject", "ada", "-c", i.config); code != exitError || erased != never {
-		t.Errorf("%d %s, but of nobody %s", code, erased, never)
+	if _, erasedOutput, code := call(t, "", "dsar", "--subject", "ada", "-c", i.config); code != exitError || erasedOutput != unknownOutput {
+		t.Errorf("%d %s, but of nobody %s", code, erasedOutput, unknownOutput)
 	}
 }
 
@@ -233,11 +237,11 @@ func checkDSARPage(t *testing.T, i *installation) {
 	session, _, _ = strings.Cut(session, "```")
 	command, want, _ := strings.Cut(session, "\n")
 	got, stderr, code := call(t, "", append(fields(command), "-c", i.config)...)
-	same := func(text string) string {
+	normalized := func(text string) string {
 		text = regexp.MustCompile(`[0-9-]{10} [0-9:]{8} UTC`).ReplaceAllString(text, "TIME")
 		return regexp.MustCompile(` in .*audit-reports`).ReplaceAllString(text, " in audit-reports")
 	}
-	if code != exitOK || same(got) != same(want) {
+	if code != exitOK || normalized(got) != normalized(want) {
 		t.Errorf("pgconsent %s\n%s%s\ndocs/howto/dsar.md says\n%s", command, got, stderr, want)
 	}
 }

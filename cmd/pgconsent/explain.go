@@ -82,19 +82,19 @@ func (e explainCmd) Run(s *session) error {
 		return err
 	}
 	return s.forEachDatabase(c, agent.Database, asControl, func(t targetDatabase) error {
-		built, err := s.compileServedPolicy(t)
+		policyBuild, err := s.compileServedPolicy(t)
 		if err != nil {
 			return err
 		}
-		values, err := attributeValues(s.ctx, t.conn, built.policy, agent.Attributes, e.Set)
+		values, err := attributeValues(s.ctx, t.conn, policyBuild.policy, agent.Attributes, e.Set)
 		if err != nil {
 			return err
 		}
-		rewriter, err := s.newRewriter(t, built)
+		rewriter, err := s.newRewriter(t, policyBuild)
 		if err != nil {
 			return err
 		}
-		answer := explainStatement(rewriter, built.policy, text, values)
+		answer := explainStatement(rewriter, policyBuild.policy, text, values)
 		answer.Agent, answer.Database = e.As, t.name
 		if s.jsonOutput {
 			err = s.printJSON(answer)
@@ -119,12 +119,12 @@ func attributeValues(ctx context.Context, conn *pgx.Conn, p *policy.Policy, attr
 		if !ok || name == "" {
 			return nil, usageError{errors.New("--set takes NAME=VALUE")}
 		}
-		if claimed, ok := p.Settings()[strings.ToLower(name)]; ok {
-			claims[claimed] = value
+		if claimName, ok := p.Settings()[strings.ToLower(name)]; ok {
+			claims[claimName] = value
 			continue
 		}
-		a, declared := p.Attribute(name)
-		if !declared {
+		a, isDeclared := p.Attribute(name)
+		if !isDeclared {
 			return nil, usageError{fmt.Errorf("the policy has no attribute %q, and no attribute that this setting claims", name)}
 		}
 		if value != "" {
@@ -136,16 +136,16 @@ func attributeValues(ctx context.Context, conn *pgx.Conn, p *policy.Policy, attr
 	}
 	values := map[string]string{}
 	maps.Copy(values, attributes)
-	var live []string
+	var liveNames []string
 	for _, a := range p.Attributes() {
 		if _, ok := givenValues[a.Name]; a.IsLive() && !ok {
-			live = append(live, a.Name)
+			liveNames = append(liveNames, a.Name)
 		}
 	}
-	if len(live) > 0 {
+	if len(liveNames) > 0 {
 		rows, err := conn.Query(ctx,
 			"SELECT a.name, pgconsent.live(a.name, $2, $3) FROM pg_catalog.unnest($1::pg_catalog.text[]) AS a (name)",
-			live, seal.AttributeFields(attributes), seal.AttributeFields(claims))
+			liveNames, seal.AttributeFields(attributes), seal.AttributeFields(claims))
 		if err != nil {
 			return nil, err
 		}
@@ -198,17 +198,17 @@ func explainStatement(r *rewrite.Rewriter, p *policy.Policy, text string, values
 		}
 		answer.Statements = append(answer.Statements, out)
 	}
-	seen := map[catalog.Name]bool{}
+	seenTables := map[catalog.Name]bool{}
 	for _, a := range result.Accesses {
-		if t, ok := p.Table(a.Relation); ok && !seen[a.Relation] {
-			seen[a.Relation] = true
+		if t, ok := p.Table(a.Relation); ok && !seenTables[a.Relation] {
+			seenTables[a.Relation] = true
 			answer.Tables = append(answer.Tables, rulesJSON{Table: a.Relation.String(), Rules: describeRules(t)})
 		}
 	}
 	return answer
 }
 
-// describeRules lists the blocks of a table's rule, with those that contracts add, and their places in the policy.
+// describeRules lists the blocks of a table's rule, with those that contracts add, and their lines in the policy file.
 func describeRules(t *policy.Table) []string {
 	var out []string
 	if t.Rule != nil {
@@ -238,9 +238,9 @@ func (s *session) printExplanation(a explainJSON) {
 			if len(access.Through) > 0 {
 				name += " through " + strings.Join(access.Through, ", ")
 			}
-			key := "scan"
+			accessKind := "scan"
 			if access.ByKey {
-				key = "key"
+				accessKind = "key"
 			}
 			columns := strings.Join(access.Columns, ", ")
 			switch {
@@ -249,7 +249,8 @@ func (s *session) printExplanation(a explainJSON) {
 			case columns == "":
 				columns = "none"
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t\n", name, orDash(access.Object), orDash(access.Vessel), access.Source, key,
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t\n", name, orDash(access.Object), orDash(access.Vessel), access.Source,
+				accessKind,
 				columns)
 		}
 		_ = w.Flush()

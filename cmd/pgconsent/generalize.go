@@ -37,12 +37,12 @@ This asks a running pgconsent serve, as whom the token is of. The policy decides
 }
 
 func (g generalizeCmd) Run(s *session) error {
-	in, err := currentContext(s, g.apiClient, g.MemoryContext)
+	currentName, err := currentContext(s, g.apiClient, g.MemoryContext)
 	if err != nil {
 		return err
 	}
 	body := map[string]any{"source": g.Source, "belief": g.Belief}
-	addNonEmpty(body, map[string]string{"abstraction_note": g.AbstractionNote, "kind": g.Kind, "context": in, "reason": g.Reason})
+	addNonEmpty(body, map[string]string{"abstraction_note": g.AbstractionNote, "kind": g.Kind, "context": currentName, "reason": g.Reason})
 	if len(g.AccessGrants) > 0 {
 		body["access_grants"] = g.AccessGrants
 	}

@@ -77,11 +77,11 @@ func manPage(root *kong.Node) string {
 	walk(root, "pgconsent")
 	out.WriteString(".SH EXIT STATUS\n")
 	for _, c := range []struct {
-		code  int
-		label string
+		code    int
+		heading string
 	}{{exitOK, "Done."}, {exitError, "Something is wrong: the command says what."}, {exitUsage, "Wrong usage."},
 		{exitUnknown, "doctor alone: nothing is unsafe, and something could not be told."}} {
-		fmt.Fprintf(&out, ".TP\n%d\n%s\n", c.code, c.label)
+		fmt.Fprintf(&out, ".TP\n%d\n%s\n", c.code, c.heading)
 	}
 	return out.String()
 }

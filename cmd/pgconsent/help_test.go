@@ -12,7 +12,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/record/audit"
 )
 
-// The words that a shell is offered next.
+// Completion offers the words that may come next.
 func TestCompletion(t *testing.T) {
 	for words, want := range map[string]string{
 		"":                          "demo init serve migrate doctor",
@@ -45,14 +45,14 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// The scripts work in the shells that are here.
+// The completion scripts work in those shells that are installed.
 func TestCompletionScripts(t *testing.T) {
 	dir := t.TempDir()
-	self, err := os.Executable()
+	programPath, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(self, filepath.Join(dir, "pgconsent")); err != nil {
+	if err := os.Symlink(programPath, filepath.Join(dir, "pgconsent")); err != nil {
 		t.Fatal(err)
 	}
 	for shell, c := range map[string]struct {
@@ -76,7 +76,7 @@ func TestCompletionScripts(t *testing.T) {
 			if code != exitOK || script == "" {
 				t.Fatalf("%d %s", code, stderr)
 			}
-			cmd := exec.CommandContext(t.Context(), program, append(c.args, file(t, "script", script, 0o600))...)
+			cmd := exec.CommandContext(t.Context(), program, append(c.args, writeTestFile(t, "script", script, 0o600))...)
 			cmd.Env = append(os.Environ(), "PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH"), "PGCONSENT_TEST_MAIN=1",
 				"HOME="+dir)
 			if out, err := cmd.CombinedOutput(); err != nil || string(out) != c.want {
@@ -86,7 +86,7 @@ func TestCompletionScripts(t *testing.T) {
 	}
 }
 
-// The manual page has every command, and nothing in it is read as a request that is none.
+// The manual page has every command, and no text in it is read as a formatter request.
 func TestManPage(t *testing.T) {
 	page, stderr, code := call(t, "", "man")
 	if code != exitOK {
@@ -133,10 +133,10 @@ func TestHelpOfCommand(t *testing.T) {
 	}
 }
 
-// Lines that --follow prints later stand under the headings.
+// Lines that --follow prints later are aligned with the headings.
 func TestTailStaysAligned(t *testing.T) {
 	var out bytes.Buffer
-	p := &tailPrinter{out: &out, pending: map[uint64]auditRecord{}}
+	p := &tailPrinter{out: &out, pendingDecisions: map[uint64]auditRecord{}}
 	p.addHeader()
 	for _, agent := range []string{"a long name é", "b"} {
 		e := auditRecord{Kind: audit.KindDecision}
@@ -147,12 +147,12 @@ func TestTailStaysAligned(t *testing.T) {
 		}
 	}
 	rows := strings.Split(strings.TrimSpace(out.String()), "\n")
-	at := func(row, word string) int {
-		before, _, _ := strings.Cut(row, word)
-		return utf8.RuneCountInString(before)
+	columnOf := func(row, word string) int {
+		textBefore, _, _ := strings.Cut(row, word)
+		return utf8.RuneCountInString(textBefore)
 	}
 	for _, row := range rows[1:] {
-		if at(row, "deny") != at(rows[0], "VERDICT") || at(row, "42501") != at(rows[0], "NOTE") {
+		if columnOf(row, "deny") != columnOf(rows[0], "VERDICT") || columnOf(row, "42501") != columnOf(rows[0], "NOTE") {
 			t.Errorf("not under its heading:\n%s", out.String())
 		}
 	}

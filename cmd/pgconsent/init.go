@@ -46,19 +46,19 @@ type initResult struct {
 }
 
 func (c initCmd) Run(s *session) error {
-	parsed, err := pgx.ParseConfig(c.DSN)
+	connConfig, err := pgx.ParseConfig(c.DSN)
 	if err != nil {
 		return usageError{
 			errors.New("the DSN is not understood: write postgres://user@host:5432/database, or host=… user=… dbname=…")}
 	}
-	conn, err := pgx.ConnectConfig(s.ctx, parsed)
+	conn, err := pgx.ConnectConfig(s.ctx, connConfig)
 	if err != nil {
 		return sqlstate.New(sqlstate.ConnectionFailure, sqlstate.ReasonUpstream, "cannot log in to the server as %s",
-			parsed.User).
+			connConfig.User).
 			WithHint("Is the server running, and is the password in the DSN, in PGPASSWORD or in ~/.pgpass?").WithCause(err)
 	}
 	defer conn.Close(context.WithoutCancel(s.ctx))
-	server, err := readServer(s.ctx, conn, parsed)
+	server, err := readServer(s.ctx, conn, connConfig)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (c initCmd) Run(s *session) error {
 		files[name] = newPassword()
 	}
 	if server.HasPassword {
-		files["migrate.pw"] = parsed.Password + "\n"
+		files["migrate.pw"] = connConfig.Password + "\n"
 	}
 	paths, err := writeNewFiles(c.Dir, files)
 	if err != nil {
@@ -115,10 +115,11 @@ func (c initCmd) Run(s *session) error {
 }
 
 // readServer asks the server about the connection, for the configuration.
-func readServer(ctx context.Context, conn *pgx.Conn, parsed *pgx.ConnConfig) (starter.Connection, error) {
-	server := starter.Connection{Database: parsed.Database, Host: parsed.Host, Port: int(parsed.Port), TLS: "disable",
-		Role: parsed.User, HasPassword: parsed.Password != ""}
-	if tls := parsed.TLSConfig; tls != nil && !strings.HasPrefix(parsed.Host, "/") {
+func readServer(ctx context.Context, conn *pgx.Conn, connConfig *pgx.ConnConfig) (starter.Connection, error) {
+	server := starter.Connection{Database: connConfig.Database, Host: connConfig.Host, Port: int(connConfig.Port),
+		TLS:  "disable",
+		Role: connConfig.User, HasPassword: connConfig.Password != ""}
+	if tls := connConfig.TLSConfig; tls != nil && !strings.HasPrefix(connConfig.Host, "/") {
 		server.TLS = "verify-full"
 		if tls.InsecureSkipVerify {
 			server.TLS = "require"
@@ -165,9 +166,9 @@ func readRowPolicies(ctx context.Context, conn *pgx.Conn) ([]starter.RowPolicy, 
 // proposePolicy makes proposals until one compiles: a table whose rule does not compile is denied, with the reason.
 func proposePolicy(snap *catalog.Snapshot, policies []starter.RowPolicy, database string) (*starter.Proposal, string,
 	error) {
-	rejected := map[string]string{}
+	rejectedTables := map[string]string{}
 	for range 1 + len(snap.Relations()) {
-		proposal := starter.Propose(snap, policies, rejected)
+		proposal := starter.Propose(snap, policies, rejectedTables)
 		text := proposal.Policy(database)
 		doc, err := policy.Parse("policy.yaml", []byte(text))
 		if err == nil {
@@ -181,10 +182,10 @@ func proposePolicy(snap *catalog.Snapshot, policies []starter.RowPolicy, databas
 			return nil, "", err
 		}
 		name, ok := proposal.RelationAtLine(text, problems[0].Line)
-		if !ok || rejected[name] != "" {
+		if !ok || rejectedTables[name] != "" {
 			return nil, "", fmt.Errorf("the proposal does not compile: %w", err)
 		}
-		rejected[name] = "its rule would not compile: " + problems[0].Message
+		rejectedTables[name] = "its rule would not compile: " + problems[0].Message
 	}
 	return nil, "", errors.New("no proposal compiles")
 }

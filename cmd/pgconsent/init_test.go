@@ -21,10 +21,10 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-var update = flag.Bool("update", false, "write testdata/init/*.yaml as they come out")
+var updateGolden = flag.Bool("update", false, "write testdata/init/*.yaml as they come out")
 
-// The proposal of init passes policy check and migrate on the database that it looked at. The policies stand beside
-// their schemas, to be read.
+// The proposal of init passes policy check and migrate on the database that init has read. The expected policies are
+// next to their schemas, so that people can read them.
 func TestInit(t *testing.T) {
 	tier.All(t)
 	schemas, err := filepath.Glob("testdata/init/*.sql")
@@ -42,11 +42,11 @@ func TestInit(t *testing.T) {
 	for _, world := range []string{"arcive"} {
 		var text strings.Builder
 		for _, file := range []string{"extensions.sql", "schema.sql"} {
-			part, err := worlds.Files.ReadFile(world + "/" + file)
+			worldText, err := worlds.Files.ReadFile(world + "/" + file)
 			if err != nil {
 				t.Fatal(err)
 			}
-			text.Write(part)
+			text.Write(worldText)
 		}
 		sources["world-"+world] = text.String()
 	}
@@ -82,20 +82,20 @@ func TestInit(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := strings.ReplaceAll(string(policy), db.Name, "app")
-			golden := "testdata/init/" + name + ".yaml"
-			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
+			goldenPath := "testdata/init/" + name + ".yaml"
+			if *updateGolden {
+				if err := os.WriteFile(goldenPath, []byte(got), 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if want, err := os.ReadFile(golden); err != nil || string(want) != got {
-				t.Errorf("%s: %v; the proposal is\n%s", golden, err, got)
+			if want, err := os.ReadFile(goldenPath); err != nil || string(want) != got {
+				t.Errorf("%s: %v; the proposal is\n%s", goldenPath, err, got)
 			}
 			config := filepath.Join(dir, "pgconsent.yaml")
 			text, err := os.ReadFile(config)
-			elsewhere := name == "profiles" || name == "supabase"
+			hasOtherSchemas := name == "profiles" || name == "supabase"
 			isAcknowledged := strings.Contains(string(text), "Tables of auth are listed as well")
-			if err != nil || isAcknowledged != elsewhere {
+			if err != nil || isAcknowledged != hasOtherSchemas {
 				t.Errorf("what the search path does not lead to: %v\n%s", err, text)
 			}
 			if out, stderr, code := call(t, "", "policy", "check", "-c", config); code != exitOK {
@@ -132,7 +132,8 @@ func TestInit(t *testing.T) {
 	}
 }
 
-// checkHints: row policies add blocks to a proposal and tables to what is denied. They show nothing that is hidden without.
+// checkHints checks that row policies in the database add rules to a proposal, and tables to the denied ones. They
+// never show rows that would be hidden otherwise.
 func checkHints(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
 	snap, err := pgcatalog.Load(t.Context(), conn, []string{"public"})
@@ -148,23 +149,23 @@ func checkHints(t *testing.T, conn *pgx.Conn) {
 		tables[table.Name] = table
 	}
 	for _, table := range starter.Propose(snap, policies, nil).Tables {
-		before := tables[table.Name]
-		if before == nil || table.IsOpen && !before.IsOpen {
+		withoutHints := tables[table.Name]
+		if withoutHints == nil || table.IsOpen && !withoutHints.IsOpen {
 			t.Errorf("%s shows because of a row policy", table.Name)
 			continue
 		}
-		for _, block := range before.Blocks {
+		for _, block := range withoutHints.Blocks {
 			if !slices.ContainsFunc(table.Blocks, func(b starter.Block) bool { return b.YAML == block.YAML }) {
 				t.Errorf("%s is without %s because of a row policy", table.Name, block.YAML)
 			}
 		}
-		if !slices.Equal(before.Hidden, table.Hidden) {
+		if !slices.Equal(withoutHints.Hidden, table.Hidden) {
 			t.Errorf("%s hides other columns because of a row policy", table.Name)
 		}
 	}
 }
 
-// checkAlternatives: what the policy has as comments for a person to choose passes policy check as well.
+// checkAlternatives checks that the alternatives in the policy's comments pass policy check as well.
 func checkAlternatives(t *testing.T, policy, config string) {
 	t.Helper()
 	path := filepath.Join(filepath.Dir(config), "policy.yaml")
@@ -173,19 +174,19 @@ func checkAlternatives(t *testing.T, policy, config string) {
 			t.Fatal(err)
 		}
 	}()
-	chosen := regexp.MustCompile(`(?m)^(  )# (\w+: \{ type: .*)$|^(      )# (- .*)$`).ReplaceAllString(policy, "$1$3$2$4")
-	if chosen == policy {
+	chosenPolicy := regexp.MustCompile(`(?m)^(  )# (\w+: \{ type: .*)$|^(      )# (- .*)$`).ReplaceAllString(policy, "$1$3$2$4")
+	if chosenPolicy == policy {
 		return
 	}
-	if err := os.WriteFile(path, []byte(chosen), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(chosenPolicy), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if out, stderr, code := call(t, "", "policy", "check", "-c", config); code != exitOK {
-		t.Errorf("with what is written as comments: %s%s\n%s", out, stderr, chosen)
+		t.Errorf("with what is written as comments: %s%s\n%s", out, stderr, chosenPolicy)
 	}
 }
 
-// Init reads catalogs only: it works for a role that may not read a single row.
+// init reads catalogs only: it works for a role that may not read a single row.
 func TestInitReadsNoRow(t *testing.T) {
 	db := pgtest.Database(t)
 	conn := db.Connect(t, "postgres")
@@ -219,8 +220,8 @@ func TestInitUsage(t *testing.T) {
 	}
 }
 
-// The configuration that init proposes for a chat application does what it says. It shows chats, messages and files of
-// people who let an AI read along, and of nobody else. That holds over any number of steps and whoever takes part.
+// The policy that init proposes for a chat application shows chats, messages and files only where all people have
+// consented. It must do so over many steps and for any participants.
 func TestInitAsksForConsent(t *testing.T) {
 	const schema = `
 CREATE TABLE users (id integer PRIMARY KEY, ai_consent boolean NOT NULL);

@@ -15,19 +15,19 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// poolModes are the modes of pools in which faults are tried.
+// poolModes are the pool modes in which faults are tested.
 var poolModes = []string{"session", "transaction"}
 
-// setPool has the agents of an installation share connections, or not.
+// setPool sets the pool mode of the agents of an installation.
 func (i *installation) setPool(t *testing.T, mode string) {
 	t.Helper()
 	i.editConfig(t, "owners: [app_owner],", "owners: [app_owner], pool: { mode: "+mode+", size: 3, wait: 2m },")
 }
 
-// installWithMarks makes an installation with a table that agents write to.
+// installWithMarks makes an installation with a table that agents may write.
 func installWithMarks(t *testing.T, mode string) *installation {
 	t.Helper()
-	i := install(t)
+	i := installDatabase(t)
 	i.setPool(t, mode)
 	i.exec(t, "SET ROLE app_owner; CREATE TABLE public.marks (user_id uuid NOT NULL, client text NOT NULL, n int NOT NULL); RESET ROLE")
 	policy := strings.Replace(guardedPolicy, "functions:",
@@ -39,7 +39,7 @@ func installWithMarks(t *testing.T, mode string) *installation {
 	return i
 }
 
-// countAgentProcesses is how many processes the server has for agents of the database.
+// countAgentProcesses returns the number of the server's processes for agents of the database.
 func (i *installation) countAgentProcesses(t *testing.T) (n int) {
 	t.Helper()
 	conn := i.db.Connect(t, "postgres")
@@ -51,16 +51,16 @@ func (i *installation) countAgentProcesses(t *testing.T) (n int) {
 	return n
 }
 
-// A proxy that is killed at any moment has acknowledged no commit that is lost, and leaves no session on the server.
-// Clients that connect to the next one find what they have written.
+// A proxy that is killed at any moment has not acknowledged a commit that is lost, and leaves no session on the server.
+// Clients of the next proxy find what they have written.
 func TestKilledProxyLosesNoCommit(t *testing.T) {
 	tier.All(t)
 	for _, mode := range poolModes {
 		t.Run(mode, func(t *testing.T) {
 			i := installWithMarks(t, mode)
-			random, acknowledged := tier.Rand(2), map[string]int{}
+			random, acknowledgedRows := tier.Rand(2), map[string]int{}
 			for round := range tier.Count(1, 3, 60) {
-				p, address := i.serving(t)
+				p, address := i.startServe(t)
 				marksOfRound := map[string]int{}
 				var mu sync.Mutex
 				var clients sync.WaitGroup
@@ -80,26 +80,27 @@ func TestKilledProxyLosesNoCommit(t *testing.T) {
 				p.awaitEnd(t)
 				clients.Wait()
 				for name, n := range marksOfRound {
-					acknowledged[name] = n
+					acknowledgedRows[name] = n
 				}
 				waitFor(t, "the server's processes end", func() bool { return i.countAgentProcesses(t) == 0 })
-				i.checkMarks(t, acknowledged)
+				i.checkMarks(t, acknowledgedRows)
 			}
-			_, address := i.serving(t)
+			_, address := i.startServe(t)
 			conn := connect(t, i.dsn("chat", address))
-			for name, n := range acknowledged {
+			for name, n := range acknowledgedRows {
 				var count int
 				if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM marks WHERE client = $1", name).Scan(&count); err != nil || count < n {
 					t.Errorf("%s finds %d rows, of %d that were acknowledged: %v", name, count, n, err)
 				}
 			}
-			t.Logf("%d clients, %v", len(acknowledged), acknowledged)
+			t.Logf("%d clients, %v", len(acknowledgedRows), acknowledgedRows)
 		})
 	}
 }
 
-// writeMarks writes transactions of two rows until the proxy is gone, and counts those rows whose commit was acknowledged.
-func (i *installation) writeMarks(t *testing.T, address, name string, mu *sync.Mutex, acknowledged map[string]int) {
+// writeMarks writes transactions of two rows until the proxy is killed, and counts the rows whose commit was
+// acknowledged.
+func (i *installation) writeMarks(t *testing.T, address, name string, mu *sync.Mutex, acknowledgedRows map[string]int) {
 	ctx := context.Background()
 	conn, err := pgx.Connect(ctx, i.dsn("chat", address))
 	if err != nil {
@@ -126,13 +127,13 @@ func (i *installation) writeMarks(t *testing.T, address, name string, mu *sync.M
 			return
 		}
 		mu.Lock()
-		acknowledged[name] += 2
+		acknowledgedRows[name] += 2
 		mu.Unlock()
 	}
 }
 
-// checkMarks checks that all rows are there whose commit was acknowledged, and no transaction by halves.
-func (i *installation) checkMarks(t *testing.T, acknowledged map[string]int) {
+// checkMarks checks that all acknowledged rows exist, and that no transaction was committed partly.
+func (i *installation) checkMarks(t *testing.T, acknowledgedRows map[string]int) {
 	t.Helper()
 	conn := i.db.Connect(t, "postgres")
 	defer conn.Close(t.Context())
@@ -142,17 +143,17 @@ func (i *installation) checkMarks(t *testing.T, acknowledged map[string]int) {
 	}
 	rowsByMark := map[string]int{}
 	var client string
-	var n, total int
-	if _, err := pgx.ForEachRow(rows, []any{&client, &n, &total}, func() error {
-		if total != 2 {
-			t.Errorf("%s: %d rows of a transaction of 2", client, total)
+	var n, totalRows int
+	if _, err := pgx.ForEachRow(rows, []any{&client, &n, &totalRows}, func() error {
+		if totalRows != 2 {
+			t.Errorf("%s: %d rows of a transaction of 2", client, totalRows)
 		}
-		rowsByMark[client] += total
+		rowsByMark[client] += totalRows
 		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}
-	for client, n := range acknowledged {
+	for client, n := range acknowledgedRows {
 		if rowsByMark[client] < n || rowsByMark[client] > n+2 {
 			t.Errorf("%s: %d rows are there, of %d that were acknowledged", client, rowsByMark[client], n)
 		}

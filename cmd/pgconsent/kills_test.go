@@ -15,10 +15,10 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// verifyEvery is after how many kills the whole chain is walked; what is new is read after each.
+// verifyEvery is the number of kills after which the whole chain is verified; new records are read after each kill.
 const verifyEvery = 50
 
-// A server that is killed at any moment has answered nothing that has no record, wherever records are kept.
+// A serve that is killed at any moment has recorded every answer that it has sent, in a folder or in the database.
 func TestKills(t *testing.T) {
 	tier.All(t)
 	kills := tier.Count(2, 6, 200)
@@ -52,20 +52,20 @@ func checkKills(t *testing.T, i *installation, kills int) {
 	total, start, random := 0, time.Now(), tier.Rand(1)
 	var source audit.Source
 	var cursor *audit.Cursor
-	sessions, decided := map[string]string{}, map[string]int{}
-	take := func(r audit.Record) error {
+	sessions, decisionsByAddress := map[string]string{}, map[string]int{}
+	countRecord := func(r audit.Record) error {
 		e, err := readAuditRecord(r)
 		switch {
 		case e.Kind == audit.KindSession && e.Event == "open":
 			sessions[e.Session] = e.Remote
 		case e.Kind == audit.KindDecision && e.Verdict == "allow":
-			decided[sessions[e.Session]]++
+			decisionsByAddress[sessions[e.Session]]++
 		}
 		return err
 	}
 	for round := range kills {
-		clear(decided)
-		p, address := i.serving(t)
+		clear(decisionsByAddress)
+		p, address := i.startServe(t)
 		answersByAddress := map[string]int{} // how many statements were answered, by the client's address
 		var mu sync.Mutex
 		var clients sync.WaitGroup
@@ -77,19 +77,19 @@ func checkKills(t *testing.T, i *installation, kills int) {
 					return // the proxy was killed during the login
 				}
 				defer conn.Close(context.Background())
-				local := conn.PgConn().Conn().LocalAddr().String()
+				localAddress := conn.PgConn().Conn().LocalAddr().String()
 				for n := 0; ; n++ {
 					var count int
 					if err := conn.QueryRow(ctx, "SELECT count(*) FROM memories").Scan(&count); err != nil {
 						return
 					}
 					mu.Lock()
-					answersByAddress[local]++
+					answersByAddress[localAddress]++
 					mu.Unlock()
 				}
 			})
 		}
-		// On a slow machine, too, there is something to be lost.
+		// Also on a slow machine, some statements run before the kill.
 		waitFor(t, "agents read", func() bool {
 			mu.Lock()
 			defer mu.Unlock()
@@ -110,22 +110,22 @@ func checkKills(t *testing.T, i *installation, kills int) {
 		var err error
 		if cursor == nil {
 			source, _ = i.auditSource(t)
-			cursor, err = audit.ReadNewest(source, 1<<30, func(audit.Record) bool { return true }, take)
+			cursor, err = audit.ReadNewest(source, 1<<30, func(audit.Record) bool { return true }, countRecord)
 		} else {
-			err = cursor.ReadRest(take)
+			err = cursor.ReadRest(countRecord)
 		}
 		if err != nil {
 			t.Fatalf("round %d: %v", round, err)
 		}
 		for client, n := range answersByAddress {
-			if decided[client] < n {
-				t.Errorf("round %d: %s got %d answers, and has %d records", round, client, n, decided[client])
+			if decisionsByAddress[client] < n {
+				t.Errorf("round %d: %s got %d answers, and has %d records", round, client, n, decisionsByAddress[client])
 			}
 			total += n
 		}
 		if (round+1)%verifyEvery == 0 || round+1 == kills {
-			source, against := i.auditSource(t)
-			if _, err := against.Read(source, nil); err != nil {
+			source, options := i.auditSource(t)
+			if _, err := options.Read(source, nil); err != nil {
 				t.Fatalf("round %d: %v", round, err)
 			}
 		}

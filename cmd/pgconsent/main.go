@@ -106,12 +106,12 @@ var errUnknown = errors.New("")
 func run(args []string, s streams) (code int) {
 	var cli commands
 	s.out, s.err = newTerminalWriter(s.out), newTerminalWriter(s.err)
-	exited := -1
+	exitCode := -1
 	parser, err := kong.New(&cli,
 		kong.Name("pgconsent"),
 		kong.Description(description),
 		kong.Writers(s.out, s.err),
-		kong.Exit(func(code int) { exited = code; panic(exitPanic{}) }),
+		kong.Exit(func(code int) { exitCode = code; panic(exitPanic{}) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 110}),
 	)
 	if err != nil {
@@ -124,7 +124,7 @@ func run(args []string, s streams) (code int) {
 			if _, ok := r.(exitPanic); !ok {
 				panic(r)
 			}
-			code = exited
+			code = exitCode
 		}
 	}()
 	if len(args) == 0 {
@@ -139,27 +139,27 @@ func run(args []string, s streams) (code int) {
 	if args[0] == completeWord {
 		return printCandidates(s, args[1:])
 	}
-	parsed, err := parser.Parse(expandListFlags(args))
+	parseContext, err := parser.Parse(expandListFlags(args))
 	if err != nil {
 		fmt.Fprintf(s.err, "pgconsent: %v\n", err)
-		more := ""
+		dashHint := ""
 		if strings.HasPrefix(err.Error(), "unknown flag -") && !strings.HasPrefix(err.Error(), "unknown flag --") {
-			more = " An id that begins with - comes after --."
+			dashHint = " An id that begins with - comes after --."
 		}
 		fmt.Fprintf(s.err, "hint: %s --help shows what there is.%s\n",
-			strings.TrimSpace("pgconsent "+selectedCommand(parsed, err)), more)
+			strings.TrimSpace("pgconsent "+selectedCommand(parseContext, err)), dashHint)
 		return exitUsage
 	}
-	if name := findEmptyFlag(parsed); name != "" {
+	if name := findEmptyFlag(parseContext); name != "" {
 		fmt.Fprintf(s.err, "pgconsent: --%s is empty, which is not the same as left out\n", name)
 		return exitUsage
 	}
 	ctx, stop := signalContext()
 	defer stop()
-	sess := &session{streams: s, ctx: ctx, jsonOutput: cli.JSON, stdoutIsTerminal: isTerminal(s.out), cli: &cli}
-	sess.log = sess.newLogger()
-	if err := parsed.Run(sess); err != nil {
-		return sess.printError(err)
+	runSession := &session{streams: s, ctx: ctx, jsonOutput: cli.JSON, stdoutIsTerminal: isTerminal(s.out), cli: &cli}
+	runSession.log = runSession.newLogger()
+	if err := parseContext.Run(runSession); err != nil {
+		return runSession.printError(err)
 	}
 	return exitOK
 }
@@ -169,9 +169,9 @@ var flagsThatMayBeEmpty = []string{"reason", "evidence", "contact", "note", "abs
 
 // findEmptyFlag returns a flag that was given an empty value, for example by a script with an unset variable. If such a
 // flag counted as left out, an empty grantee would mean everybody, and an empty scope everything.
-func findEmptyFlag(parsed *kong.Context) string {
+func findEmptyFlag(parseContext *kong.Context) string {
 	flagCounts := map[*kong.Flag]int{}
-	for _, p := range parsed.Path {
+	for _, p := range parseContext.Path {
 		if p.Flag == nil || slices.Contains(flagsThatMayBeEmpty, p.Flag.Name) {
 			continue
 		}
@@ -212,9 +212,9 @@ Beside your own database:
 
 // selectedCommand returns the command that the command line named, for use after an error.
 func selectedCommand(_ *kong.Context, err error) string {
-	var parse *kong.ParseError
-	if errors.As(err, &parse) && parse.Context != nil && parse.Context.Selected() != nil {
-		return parse.Context.Selected().Path()
+	var parseErr *kong.ParseError
+	if errors.As(err, &parseErr) && parseErr.Context != nil && parseErr.Context.Selected() != nil {
+		return parseErr.Context.Selected().Path()
 	}
 	return ""
 }
@@ -237,14 +237,14 @@ func (s *session) printError(err error) int {
 		return exitError
 	}
 	var e *sqlstate.Error
-	var named consent.Named
+	var namedErr consent.Named
 	if s.jsonOutput {
 		out := map[string]string{"error": errorText(err)}
 		if errors.As(err, &e) && e.Hint != "" {
 			out["hint"] = e.Hint
 		}
-		if errors.As(err, &named) {
-			out["name"], out["sqlstate"] = named.Name(), string(sqlstate.AsError(err).Code)
+		if errors.As(err, &namedErr) {
+			out["name"], out["sqlstate"] = namedErr.Name(), string(sqlstate.AsError(err).Code)
 		}
 		_ = json.NewEncoder(s.err).Encode(out)
 		return code
@@ -254,8 +254,8 @@ func (s *session) printError(err error) int {
 		red, reset = "\x1b[31m", "\x1b[0m"
 	}
 	name := ""
-	if errors.As(err, &named) {
-		name = named.Name() + ": "
+	if errors.As(err, &namedErr) {
+		name = namedErr.Name() + ": "
 	}
 	fmt.Fprintf(s.err, "%spgconsent: %s%s%s\n", red, name, errorText(err), reset)
 	if errors.As(err, &e) && e.Hint != "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 )
 
-// The test binary is the program as well: demo_test.go starts it.
+// TestMain lets the test binary run as the program itself, which other tests start.
 func TestMain(m *testing.M) {
 	if os.Getenv("PGCONSENT_TEST_MAIN") == "1" {
 		main()
@@ -27,7 +27,7 @@ func call(t *testing.T, in string, args ...string) (out, stderr string, code int
 	return o.String(), e.String(), code
 }
 
-func file(t *testing.T, name, text string, mode os.FileMode) string {
+func writeTestFile(t *testing.T, name, text string, mode os.FileMode) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
 	if err := os.WriteFile(path, []byte(text), mode); err != nil {
@@ -43,9 +43,9 @@ agents: { chat: { database: app, attributes: { user: x } } }
 `
 
 func TestUsage(t *testing.T) {
-	goodConfig := file(t, "c.yaml", minimalConfig, 0o600)
-	badConfig := file(t, "bad.yaml", "version: 1\nlisten: nowhere\ndatabses: {}\n", 0o600)
-	policy := file(t, "p.yaml", "version: 1\ntables: { people: { rows: [ { open: true }, { wrong: 1 } ] } }\n", 0o600)
+	goodConfig := writeTestFile(t, "c.yaml", minimalConfig, 0o600)
+	badConfig := writeTestFile(t, "bad.yaml", "version: 1\nlisten: nowhere\ndatabses: {}\n", 0o600)
+	policy := writeTestFile(t, "p.yaml", "version: 1\ntables: { people: { rows: [ { open: true }, { wrong: 1 } ] } }\n", 0o600)
 	for name, c := range map[string]struct {
 		args []string
 		code int
@@ -117,15 +117,15 @@ func TestUsage(t *testing.T) {
 }
 
 func TestConfigFromTheEnvironment(t *testing.T) {
-	t.Setenv("PGCONSENT_CONFIG", file(t, "c.yaml", minimalConfig, 0o600))
+	t.Setenv("PGCONSENT_CONFIG", writeTestFile(t, "c.yaml", minimalConfig, 0o600))
 	if out, stderr, code := call(t, "", "agent", "list"); code != exitOK || !strings.Contains(out, "chat") {
 		t.Errorf("%d %s %s", code, out, stderr)
 	}
 }
 
-// An agent whose passwords are the tokens of a provider is disabled and enabled like others, and has no password.
+// An agent that logs in with tokens of a provider can be disabled and enabled like others, and has no password.
 func TestAgentsByToken(t *testing.T) {
-	config := file(t, "c.yaml", strings.Replace(minimalConfig, "attributes: { user: x } } }", "auth: jwt } }", 1)+
+	config := writeTestFile(t, "c.yaml", strings.Replace(minimalConfig, "attributes: { user: x } } }", "auth: jwt } }", 1)+
 		"jwt: { issuer: https://id.test, audience: pgconsent, jwks: keys.json }\n", 0o600)
 	for _, step := range []struct {
 		args []string
@@ -148,9 +148,9 @@ func TestAgentsByToken(t *testing.T) {
 }
 
 func TestAgents(t *testing.T) {
-	config := file(t, "c.yaml", minimalConfig, 0o600)
-	password := file(t, "pw", "from a file\n", 0o600)
-	list := func(want string) {
+	config := writeTestFile(t, "c.yaml", minimalConfig, 0o600)
+	password := writeTestFile(t, "pw", "from a file\n", 0o600)
+	checkList := func(want string) {
 		t.Helper()
 		out, _, code := call(t, "", "agent", "list", "--json", "-c", config)
 		var agents []agentInfo
@@ -158,21 +158,21 @@ func TestAgents(t *testing.T) {
 			t.Errorf("%d %s, want login %s", code, out, want)
 		}
 	}
-	list("none")
+	checkList("none")
 	out, stderr, code := call(t, "", "agent", "add", "chat", "-c", config)
 	if code != exitOK || !strings.HasPrefix(out, "postgres://chat:") || !strings.HasSuffix(out, "@127.0.0.1:7432/app\n") {
 		t.Errorf("%d %s %s", code, out, stderr)
 	}
-	list("yes")
+	checkList("yes")
 	if _, _, code := call(t, "", "agent", "disable", "chat", "-c", config); code != exitOK {
 		t.Error("disable failed")
 	}
-	list("disabled")
+	checkList("disabled")
 	out, _, code = call(t, "", "agent", "add", "chat", "--password-file", password, "-c", config)
 	if code != exitOK || strings.Contains(out, "from") {
 		t.Errorf("%d: a password that is known was printed: %s", code, out)
 	}
-	list("yes")
+	checkList("yes")
 	text, err := os.ReadFile(filepath.Join(filepath.Dir(config), "agents.scram"))
 	if err != nil || !strings.HasPrefix(string(text), "chat SCRAM-SHA-256$4096:") || strings.Count(string(text), "\n") != 1 {
 		t.Errorf("%s %v", text, err)

@@ -80,15 +80,15 @@ func (m migrateCmd) Run(s *session) error {
 			}
 			return s.printMigrateResult(t.name, fmt.Sprintf("key %d", kid), "", nil)
 		}
-		built, err := s.compile(t)
+		policyBuild, err := s.compile(t)
 		if err != nil {
 			return err
 		}
-		if err := s.printWarnings(t, built); err != nil {
+		if err := s.printWarnings(t, policyBuild); err != nil {
 			return err
 		}
 		if m.DryRun {
-			sql, err := migrations.Render(s.ctx, t.conn, options, built.plan)
+			sql, err := migrations.Render(s.ctx, t.conn, options, policyBuild.plan)
 			if err != nil {
 				return err
 			}
@@ -100,19 +100,19 @@ func (m migrateCmd) Run(s *session) error {
 		}
 		var changed migrations.Changed
 		options.OnChange = func(c migrations.Changed) { changed = c }
-		if err := migrations.Up(s.ctx, t.conn, options, built.plan); err != nil {
+		if err := migrations.Up(s.ctx, t.conn, options, policyBuild.plan); err != nil {
 			return err
 		}
-		if err := s.fillMaterialized(t, built); err != nil {
+		if err := s.fillMaterialized(t, policyBuild); err != nil {
 			return err
 		}
 		if err := s.createConsentKey(c, t); err != nil {
 			return err
 		}
-		if err := s.printMigrateResult(t.name, "installed", built.policy.Version(), &changed); err != nil {
+		if err := s.printMigrateResult(t.name, "installed", policyBuild.policy.Version(), &changed); err != nil {
 			return err
 		}
-		return s.reportServing(t, built.plan.Hash())
+		return s.reportServing(t, policyBuild.plan.Hash())
 	})
 }
 
@@ -140,24 +140,24 @@ func (s *session) reportServing(t targetDatabase, hash string) error {
 
 // fillMaterialized fills in the answers that the policy materializes, and reports how many rows are left. If it is
 // interrupted, the next run continues.
-func (s *session) fillMaterialized(t targetDatabase, built compiledPolicy) error {
+func (s *session) fillMaterialized(t targetDatabase, policyBuild compiledPolicy) error {
 	lastReport := time.Time{}
-	return migrations.FillAll(s.ctx, t.conn, built.plan.Fills(), func(f migrations.Fill, left int64) {
-		if left == 0 || time.Since(lastReport) > time.Second {
+	return migrations.FillAll(s.ctx, t.conn, policyBuild.plan.Fills(), func(f migrations.Fill, remainingRows int64) {
+		if remainingRows == 0 || time.Since(lastReport) > time.Second {
 			lastReport = time.Now()
 			fmt.Fprintf(s.err, "database %s: materializing the consents of %s: %d rows left\n",
-				t.name, f.Relation, left)
+				t.name, f.Relation, remainingRows)
 		}
 	})
 }
 
 // printWarnings prints the warnings about a policy on stderr, where they do not mix with the output.
-func (s *session) printWarnings(t targetDatabase, built compiledPolicy) error {
+func (s *session) printWarnings(t targetDatabase, policyBuild compiledPolicy) error {
 	doc, err := policy.Load(t.config.Policy)
 	if err != nil {
 		return err
 	}
-	warnings, err := s.lintPolicy(t, doc, built)
+	warnings, err := s.lintPolicy(t, doc, policyBuild)
 	for _, w := range warnings {
 		fmt.Fprintf(s.err, "%s %s\n", s.paint("33", "warning:"), w)
 	}
@@ -192,7 +192,7 @@ func (s *session) migrationOptions(db *config.Database) (migrations.Options, err
 	if err != nil {
 		return migrations.Options{}, err
 	}
-	control, err := config.ReadSecret(db.Secrets.Control)
+	controlSecret, err := config.ReadSecret(db.Secrets.Control)
 	if err != nil {
 		return migrations.Options{}, err
 	}
@@ -203,7 +203,7 @@ func (s *session) migrationOptions(db *config.Database) (migrations.Options, err
 			}
 		},
 		AgentRole: db.Roles.Agent, ControlRole: db.Roles.Control, ReaderRole: db.Roles.Reader, RowsRole: db.Roles.Rows,
-		AgentPassword: agent, ControlPassword: control,
+		AgentPassword: agent, ControlPassword: controlSecret,
 	}, nil
 }
 

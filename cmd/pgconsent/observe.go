@@ -140,13 +140,13 @@ func (r observeReplayCmd) Run(s *session) error {
 		in = io.Reader(file)
 	}
 	return s.forEachDatabase(c, names[0], asControl, func(t targetDatabase) error {
-		built, err := r.compileCandidate(s, t)
+		policyBuild, err := r.compileCandidate(s, t)
 		if err != nil {
 			return err
 		}
-		replay := observe.NewLogReplay(built.policy, built.snapshot, r.ShowSQL)
+		replay := observe.NewLogReplay(policyBuild.policy, policyBuild.snapshot, r.ShowSQL)
 		if r.As != "" {
-			values, err := attributeValues(s.ctx, t.conn, built.policy, attributes, r.Set)
+			values, err := attributeValues(s.ctx, t.conn, policyBuild.policy, attributes, r.Set)
 			if err != nil {
 				return err
 			}
@@ -190,23 +190,23 @@ func (r observeReplayCmd) judgeAudit(s *session, c *config.Config, database stri
 		since = time.Now().Add(-r.Since)
 	}
 	return s.forEachDatabase(c, database, asControl, func(t targetDatabase) error {
-		built, err := r.compileCandidate(s, t)
+		policyBuild, err := r.compileCandidate(s, t)
 		if err != nil {
 			return err
 		}
-		recall := observe.NewAuditReplay(built.policy, built.snapshot, database)
+		auditReplay := observe.NewAuditReplay(policyBuild.policy, policyBuild.snapshot, database)
 		if err := s.withAuditSource(c, c.Audit,
-			func(source audit.Source) error { return recall.Read(source, since) }); err != nil {
+			func(source audit.Source) error { return auditReplay.Read(source, since) }); err != nil {
 			return err
 		}
 		if s.jsonOutput {
-			if err := s.printJSON(recall); err != nil {
+			if err := s.printJSON(auditReplay); err != nil {
 				return err
 			}
 		} else {
-			recall.Print(s.out)
+			auditReplay.Print(s.out)
 		}
-		if recall.Counts[observe.OutcomeBecomesRefused] > 0 {
+		if auditReplay.Counts[observe.OutcomeBecomesRefused] > 0 {
 			return errSilent
 		}
 		return nil

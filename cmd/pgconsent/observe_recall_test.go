@@ -12,8 +12,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Recorded statements of an audit are judged by other policies. Where the record decides, the verdict is printed;
-// elsewhere that it does not.
+// Another policy is applied to the recorded statements of an audit. If a record has enough information, the verdict is
+// printed; otherwise the output says that it is unknown.
 func TestObserveReplayOfTheAudit(t *testing.T) {
 	tier.All(t)
 	config, logs := observedWorld(t)
@@ -61,7 +61,7 @@ func TestObserveReplayOfTheAudit(t *testing.T) {
 	if err := log.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	replay := func(want int, args ...string) map[string]observe.StatementClass {
+	replayAudit := func(want int, args ...string) map[string]observe.StatementClass {
 		t.Helper()
 		out, stderr, code := call(t, "", append([]string{"observe", "replay", "--audit", "-c", config, "--json"}, args...)...)
 		if code != want {
@@ -80,19 +80,19 @@ func TestObserveReplayOfTheAudit(t *testing.T) {
 		}
 		return classes
 	}
-	check := func(of string, got map[string]observe.StatementClass, want map[string][2]string) {
+	checkClasses := func(label string, got map[string]observe.StatementClass, want map[string][2]string) {
 		t.Helper()
 		for fingerprint, w := range want {
 			if c := got[fingerprint]; c.NewOutcome != w[0] || !strings.Contains(c.Reason, w[1]) || c.Count != 1 {
-				t.Errorf("%s: %q: %+v, want %q", of, fingerprint, c, w)
+				t.Errorf("%s: %q: %+v, want %q", label, fingerprint, c, w)
 			}
 		}
 		if _, ok := got["elsewhere"]; ok {
-			t.Errorf("%s: what was asked of another database is judged", of)
+			t.Errorf("%s: what was asked of another database is judged", label)
 		}
 	}
-	got := replay(exitError)
-	check("the world's policy", got, map[string][2]string{
+	got := replayAudit(exitError)
+	checkClasses("the world's policy", got, map[string][2]string{
 		"unlisted":               {observe.OutcomeBecomesRefused, "public.nowhere does not exist any more"},
 		"writes":                 {observe.OutcomeBecomesRefused, "agents may not write public.Session"},
 		"unlisted function":      {observe.OutcomeBecomesRefused, "the policy does not list the function public.nothing"},
@@ -105,7 +105,7 @@ func TestObserveReplayOfTheAudit(t *testing.T) {
 		"synthesis":              {observe.OutcomeUnknown, "of which the record has no value"},
 		"":                       {observe.OutcomeUnknown, "0A000 unsupported"},
 	})
-	// A policy without contracts, which hides a column.
+	// A policy without contracts that hides a column.
 	plainPolicy := filepath.Join(filepath.Dir(config), "plain.yaml")
 	if err := os.WriteFile(plainPolicy, []byte(`version: 1
 attributes: { user: { type: text, source: credential } }
@@ -116,8 +116,8 @@ tables:
 `), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got = replay(exitError, "--policy", plainPolicy)
-	check("a plain policy", got, map[string][2]string{
+	got = replayAudit(exitError, "--policy", plainPolicy)
+	checkClasses("a plain policy", got, map[string][2]string{
 		"counts":            {observe.OutcomeStaysAllowed, ""},
 		"events in stage 2": {observe.OutcomeLosesColumns, "no column public.UserEvent.content"},
 		"events of nobody":  {observe.OutcomeLosesColumns, "no column public.UserEvent.content"},

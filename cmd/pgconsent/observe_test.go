@@ -16,7 +16,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// observedWorld is a folder with a configuration of the world beheard, migrated with a policy that observes.
+// observedWorld makes a folder with a configuration of the world beheard, whose migrated policy only observes.
 func observedWorld(t *testing.T) (config, logs string) {
 	t.Helper()
 	w, err := world.Open("beheard")
@@ -135,14 +135,14 @@ func TestObserveReport(t *testing.T) {
 	record("aaa", "public.Need", audit.Observation{Rows: 3, SkipReason: audit.ComparedSeparately})
 	record("aaa", "public.Need", audit.Observation{Compared: &audit.Comparison{Rows: 3, VisibleRows: 3}})
 	record("aaa", "public.Need", audit.Observation{Rows: 3, SkipReason: "not in the sample"})
-	close := func() {
+	closeLog := func() {
 		ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
 		defer cancel()
 		if err := log.Close(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
-	close()
+	closeLog()
 	out, stderr, code := call(t, "", "observe", "report", "-c", config)
 	if code != exitOK || !strings.Contains(out, "changes nothing that was seen") ||
 		!strings.Contains(out, "1 not compared: not in the sample") || strings.Contains(out, audit.ComparedSeparately) {
@@ -154,7 +154,7 @@ func TestObserveReport(t *testing.T) {
 	record("bbb", "public.UserEvent", audit.Observation{
 		Rows: 9, SQLState: "42501", Reason: "contract", Contract: "retrieval", SkipReason: "it would be refused"})
 	record("ccc", "public.Session", audit.Observation{Rows: 9, SkipReason: "it has parameters"})
-	close()
+	closeLog()
 	out, stderr, code = call(t, "", "observe", "report", "-c", config)
 	for _, want := range []string{"1 refused (42501 contract retrieval)",
 		"is not known to change anything; not all was compared", "not known; 1 not compared: it has parameters",

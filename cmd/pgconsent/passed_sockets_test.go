@@ -18,19 +18,19 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// servingOn starts serve with sockets that are open already, as systemd does.
-func (i *installation) servingOn(t *testing.T, listen string, sockets ...*os.File) *program {
+// startServeOnSockets starts serve with sockets that are already open, as systemd does.
+func (i *installation) startServeOnSockets(t *testing.T, listen string, sockets ...*os.File) *program {
 	t.Helper()
 	cmd := exec.Command("/bin/sh", "-c", `LISTEN_PID=$$ exec "$0" "$@"`, os.Args[0], "serve", "-c", i.config, "--log-format", "json", "--drain", "1s")
 	cmd.ExtraFiles = sockets
 	return startProgram(t, cmd, []string{"LISTEN_FDS=" + string('0'+rune(len(sockets))), "PGCONSENT_LISTEN=" + listen})
 }
 
-// An upgrade refuses no login: while one process ends and the next begins, clients wait in the queue of the socket that
-// both were passed.
+// An upgrade refuses no login: after one process ends and before the next starts, clients wait in the queue of the
+// socket that both get.
 func TestPassedSockets(t *testing.T) {
 	tier.All(t)
-	i := install(t)
+	i := installDatabase(t)
 	for _, network := range []string{"tcp", "unix"} {
 		t.Run(network, func(t *testing.T) {
 			address := "127.0.0.1:0"
@@ -61,49 +61,49 @@ func TestPassedSockets(t *testing.T) {
 			}
 			config.ConnectTimeout = tier.Patience
 
-			var logins, upgrades atomic.Int64
-			stop := make(chan struct{})
+			var loginCount, upgradeCount atomic.Int64
+			stopClients := make(chan struct{})
 			var clients sync.WaitGroup
-			current := i.servingOn(t, address, socket)
+			currentServe := i.startServeOnSockets(t, address, socket)
 			for range 3 {
 				clients.Go(func() {
 					for {
 						select {
-						case <-stop:
+						case <-stopClients:
 							return
 						default:
 						}
 						conn, err := pgx.ConnectConfig(t.Context(), config)
 						if err != nil {
-							t.Errorf("after %d logins and %d upgrades: %v", logins.Load(), upgrades.Load(), err)
+							t.Errorf("after %d logins and %d upgrades: %v", loginCount.Load(), upgradeCount.Load(), err)
 							return
 						}
-						logins.Add(1)
+						loginCount.Add(1)
 						_ = conn.Close(t.Context())
 					}
 				})
 			}
 			for range 3 {
-				loginsBefore := logins.Load()
-				waitFor(t, "agents log in", func() bool { return logins.Load() > loginsBefore+5 || t.Failed() })
-				current.signal(t, syscall.SIGTERM)
-				if code := current.awaitEnd(t); code != exitOK {
+				loginsBefore := loginCount.Load()
+				waitFor(t, "agents log in", func() bool { return loginCount.Load() > loginsBefore+5 || t.Failed() })
+				currentServe.signal(t, syscall.SIGTERM)
+				if code := currentServe.awaitEnd(t); code != exitOK {
 					t.Errorf("it ends with %d", code)
 				}
-				current = i.servingOn(t, address, socket)
-				upgrades.Add(1)
+				currentServe = i.startServeOnSockets(t, address, socket)
+				upgradeCount.Add(1)
 			}
-			loginsBefore := logins.Load()
-			waitFor(t, "agents log in", func() bool { return logins.Load() > loginsBefore+5 || t.Failed() })
-			close(stop)
+			loginsBefore := loginCount.Load()
+			waitFor(t, "agents log in", func() bool { return loginCount.Load() > loginsBefore+5 || t.Failed() })
+			close(stopClients)
 			clients.Wait()
 		})
 	}
 }
 
-// A socket at an address that the configuration does not name is refused, since nobody would answer there.
+// serve refuses a socket whose address is not in the configuration, because it would not answer there.
 func TestPassedSocketsOfOthers(t *testing.T) {
-	i := install(t)
+	i := installDatabase(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +114,7 @@ func TestPassedSocketsOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer socket.Close()
-	p := i.servingOn(t, "127.0.0.1:0", socket)
+	p := i.startServeOnSockets(t, "127.0.0.1:0", socket)
 	if code := p.awaitEnd(t); code != exitError || !strings.Contains(p.errs.String(), "does not listen on "+l.Addr().String()) {
 		t.Errorf("it ends with %d", code)
 	}

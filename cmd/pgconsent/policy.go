@@ -112,29 +112,29 @@ func (policyCheckCmd) compareWithDatabase(s *session, t targetDatabase, v *polic
 		return s.compareReadable(t, doc, problems, v)
 	}
 	v.Compared = true
-	built, err := s.compile(t)
+	policyBuild, err := s.compile(t)
 	if err != nil && !errors.As(err, &problems) {
 		return v.addProblems(err)
 	}
-	lintContext, tourErr := s.readLintContext(t)
-	if tourErr != nil {
-		return tourErr
+	lintContext, contextErr := s.readLintContext(t)
+	if contextErr != nil {
+		return contextErr
 	}
 	if err != nil { // one run reports all problems
-		otherProblems, warnings := policy.LintRest(doc, built.snapshot, lintContext, problems,
+		otherProblems, warnings := policy.LintRest(doc, policyBuild.snapshot, lintContext, problems,
 			policy.WithViews(rewrite.RewriteViewQuery))
 		v.Warnings = append(v.Warnings, warnings...)
 		return v.addProblems(append(problems, otherProblems...))
 	}
-	v.Version = built.policy.Version()
-	warnings, err := policy.Lint(doc, built.snapshot, lintContext, policy.WithViews(rewrite.RewriteViewQuery))
+	v.Version = policyBuild.policy.Version()
+	warnings, err := policy.Lint(doc, policyBuild.snapshot, lintContext, policy.WithViews(rewrite.RewriteViewQuery))
 	v.Warnings = append(v.Warnings, warnings...)
 	if err != nil {
 		return v.addProblems(err)
 	}
-	waiting, err := migrations.ReadWaitingColumns(s.ctx, t.conn)
-	for _, r := range built.snapshot.Relations() {
-		if names := waiting[r.OID]; len(names) > 0 {
+	waitingColumns, err := migrations.ReadWaitingColumns(s.ctx, t.conn)
+	for _, r := range policyBuild.snapshot.Relations() {
+		if names := waitingColumns[r.OID]; len(names) > 0 {
 			v.Warnings = append(v.Warnings, &policy.Error{File: t.config.Policy,
 				Message: fmt.Sprintf(
 					"%s has columns since the last pgconsent migrate, which do not exist for agents: %s", r.Name,
@@ -162,12 +162,12 @@ func (s *session) compareReadable(t targetDatabase, doc *policy.Document, proble
 }
 
 // lintPolicy returns warnings about what a policy allows although it is unwise.
-func (s *session) lintPolicy(t targetDatabase, doc *policy.Document, built compiledPolicy) ([]*policy.Error, error) {
+func (s *session) lintPolicy(t targetDatabase, doc *policy.Document, policyBuild compiledPolicy) ([]*policy.Error, error) {
 	lintContext, err := s.readLintContext(t)
 	if err != nil {
 		return nil, err
 	}
-	return policy.Lint(doc, built.snapshot, lintContext, policy.WithViews(rewrite.RewriteViewQuery))
+	return policy.Lint(doc, policyBuild.snapshot, lintContext, policy.WithViews(rewrite.RewriteViewQuery))
 }
 
 // readLintContext returns the facts besides the schema on which warnings about a policy depend.
@@ -209,13 +209,13 @@ func (v policyReport) equals(o policyReport) bool {
 // addProblems adds the problems in an error of a policy to the result, and returns any other error.
 func (v *policyReport) addProblems(err error) error {
 	var problems policy.Errors
-	var one *policy.Error
+	var singleError *policy.Error
 	switch {
 	case err == nil:
 	case errors.As(err, &problems):
 		v.Problems = problems
-	case errors.As(err, &one):
-		v.Problems = []*policy.Error{one}
+	case errors.As(err, &singleError):
+		v.Problems = []*policy.Error{singleError}
 	default:
 		return err
 	}
@@ -259,11 +259,11 @@ func (v policyReport) write(s *session) {
 	case len(v.Problems) > 0:
 		fmt.Fprintf(s.out, "%s: %s\n", v.Policy, countOf(len(v.Problems), "problem"))
 	case v.Compared:
-		warned := ""
+		warningCount := ""
 		if len(v.Warnings) > 0 {
-			warned = ", " + countOf(len(v.Warnings), "warning")
+			warningCount = ", " + countOf(len(v.Warnings), "warning")
 		}
-		fmt.Fprintf(s.out, "%s: %s for %s, version %s%s\n", v.Policy, s.paint("32", "ok"), databases, shortVersion(v.Version), warned)
+		fmt.Fprintf(s.out, "%s: %s for %s, version %s%s\n", v.Policy, s.paint("32", "ok"), databases, shortVersion(v.Version), warningCount)
 	default:
 		fmt.Fprintf(s.out, "%s: %s, not compared with a database\n", v.Policy, s.paint("32", "ok"))
 	}

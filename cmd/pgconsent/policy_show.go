@@ -93,26 +93,26 @@ func (c policyShowCmd) Run(s *session) error {
 	}
 	policies := []policyJSON{}
 	err = s.forEachDatabase(config, c.Database, asMigrate, func(t targetDatabase) error {
-		built, err := s.compile(t)
+		policyBuild, err := s.compile(t)
 		if err != nil {
 			return err
 		}
-		policies = append(policies, describePolicy(t.name, built))
+		policies = append(policies, describePolicy(t.name, policyBuild))
 		return nil
 	})
 	if err != nil {
 		return err
 	}
 	if c.Table != "" {
-		found := false
+		isFound := false
 		for i := range policies {
 			policies[i].Tables = slices.DeleteFunc(policies[i].Tables, func(t tableJSON) bool {
 				_, name, _ := strings.Cut(t.Table, ".")
 				return t.Table != c.Table && name != c.Table
 			})
-			found = found || len(policies[i].Tables) > 0
+			isFound = isFound || len(policies[i].Tables) > 0
 		}
-		if !found {
+		if !isFound {
 			return fmt.Errorf("the policy lists no table %q", c.Table)
 		}
 	}
@@ -128,8 +128,8 @@ func (c policyShowCmd) Run(s *session) error {
 	return nil
 }
 
-func describePolicy(database string, built compiledPolicy) policyJSON {
-	p := built.policy
+func describePolicy(database string, policyBuild compiledPolicy) policyJSON {
+	p := policyBuild.policy
 	out := policyJSON{Database: database, Version: p.Version(), Attributes: []attributeJSON{},
 		Tables: []tableJSON{}, Views: []string{}, Functions: []functionJSON{}, Operators: append([]string{},
 			p.OperatorExtensions()...), Contracts: []string{}, Unlisted: []string{}}
@@ -147,8 +147,8 @@ func describePolicy(database string, built compiledPolicy) policyJSON {
 	for _, f := range p.Functions() {
 		for _, o := range f.Overloads {
 			function := functionJSON{o.Name.String() + "(" + strings.Join(o.ArgTypes, ", ") + ")", map[string]string{}}
-			for _, pin := range f.Pins {
-				function.Pins[pin.Arg] = policy.ReadableSQL(pin.Value)
+			for _, pinnedArgument := range f.Pins {
+				function.Pins[pinnedArgument.Arg] = policy.ReadableSQL(pinnedArgument.Value)
 			}
 			out.Functions = append(out.Functions, function)
 		}
@@ -156,7 +156,7 @@ func describePolicy(database string, built compiledPolicy) policyJSON {
 	for _, c := range p.Contracts() {
 		out.Contracts = append(out.Contracts, c.Name)
 	}
-	for _, r := range built.snapshot.Relations() {
+	for _, r := range policyBuild.snapshot.Relations() {
 		table := r.Kind == catalog.Table || r.Kind == catalog.PartitionedTable || r.Kind == catalog.MaterializedView ||
 			r.Kind == catalog.ForeignTable
 		if _, isListed := p.Table(r.Name); isListed || !table || r.IsPartition || r.Extension != "" ||
@@ -237,13 +237,13 @@ func (p policyJSON) write(s *session, tableOnly bool) {
 	if !tableOnly {
 		w("\nattributes")
 		for _, a := range p.Attributes {
-			from := map[string]string{"credential": "the configuration gives each agent one",
+			sourceTexts := map[string]string{"credential": "the configuration gives each agent one",
 				"set":   "the agent's own setting " + a.Setting + ", the claim, if it is among",
 				"query": "looked up in the database, if it is one value", "expression": "follows from others"}[a.Source]
 			if a.Optional {
-				from += "; may be missing"
+				sourceTexts += "; may be missing"
 			}
-			w("  %s  %s: %s", a.Name, a.Type, from)
+			w("  %s  %s: %s", a.Name, a.Type, sourceTexts)
 			if a.Origin != "" {
 				w("    %s", a.Origin)
 			}
@@ -256,16 +256,16 @@ func (p policyJSON) write(s *session, tableOnly bool) {
 	if tableOnly {
 		return
 	}
-	for _, part := range []struct {
+	for _, section := range []struct {
 		name  string
 		lines []string
 	}{{"views", p.Views}, {"operators of extensions", p.Operators}, {"contracts", p.Contracts}, {
 		"not listed, and so not there for agents", p.Unlisted}} {
-		w("\n%s", part.name)
-		for _, line := range part.lines {
+		w("\n%s", section.name)
+		for _, line := range section.lines {
 			w("  %s", line)
 		}
-		printNoneIfZero(w, len(part.lines))
+		printNoneIfZero(w, len(section.lines))
 	}
 	w("\nfunctions")
 	for _, f := range p.Functions {
@@ -336,29 +336,29 @@ func (t tableJSON) write(s *session, w func(string, ...any)) {
 	if len(t.Children) > 0 {
 		w("  under the same rule: %s", strings.Join(t.Children, ", "))
 	}
-	switch wr := t.Write; {
-	case wr == nil:
+	switch writeRule := t.Write; {
+	case writeRule == nil:
 		w("  agents write nothing")
 	default:
-		w("  agents may %s", strings.Join(wr.Commands, ", "))
-		if wr.Insert != nil {
-			w("    INSERT names %s", strings.Join(wr.Insert, ", "))
+		w("  agents may %s", strings.Join(writeRule.Commands, ", "))
+		if writeRule.Insert != nil {
+			w("    INSERT names %s", strings.Join(writeRule.Insert, ", "))
 		}
-		if wr.Update != nil {
-			w("    UPDATE sets %s", strings.Join(wr.Update, ", "))
+		if writeRule.Update != nil {
+			w("    UPDATE sets %s", strings.Join(writeRule.Update, ", "))
 		}
-		if wr.UpdatableRows != "" {
+		if writeRule.UpdatableRows != "" {
 			w("    UPDATE changes, of the rows that show, those where")
-			w("      %s", wr.UpdatableRows)
+			w("      %s", writeRule.UpdatableRows)
 		}
-		if wr.DeletableRows != "" {
+		if writeRule.DeletableRows != "" {
 			w("    DELETE takes, of the rows that show, those where")
-			w("      %s", wr.DeletableRows)
+			w("      %s", writeRule.DeletableRows)
 		}
-		for _, column := range sortedNames(wr.Stamps) {
-			w("    a new row's %s is %s, whatever they send", column, wr.Stamps[column])
+		for _, column := range sortedNames(writeRule.Stamps) {
+			w("    a new row's %s is %s, whatever they send", column, writeRule.Stamps[column])
 		}
-		if wr.LostSight {
+		if writeRule.LostSight {
 			w("    new rows are hidden from them")
 		}
 	}

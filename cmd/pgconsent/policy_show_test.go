@@ -7,7 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The origin of a derived attribute is printed as text. migrate prints warnings about what is allowed and unwise.
+// The origin of a derived attribute is printed. migrate prints warnings about what the policy allows although it is
+// unwise.
 func TestOriginsAndWarnings(t *testing.T) {
 	tier.All(t)
 	config, _ := observedWorld(t)
@@ -30,8 +31,8 @@ func TestOriginsAndWarnings(t *testing.T) {
 	if code != exitOK || !strings.Contains(stderr, "warning: ") || !strings.Contains(stderr, "policy.yaml:") {
 		t.Errorf("migrate: exit %d, %q", code, stderr)
 	}
-	dry, stderr, code := call(t, "", "migrate", "--dry-run", "-c", config)
-	if code != exitOK || strings.Contains(dry, "warning: ") || !strings.Contains(stderr, "warning: ") {
+	dryRunOutput, stderr, code := call(t, "", "migrate", "--dry-run", "-c", config)
+	if code != exitOK || strings.Contains(dryRunOutput, "warning: ") || !strings.Contains(stderr, "warning: ") {
 		t.Errorf("migrate --dry-run: exit %d, %q", code, stderr)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 )
 
-// policyFolder writes a configuration with two databases on the server that share a policy.
+// policyFolder writes a policy, and a configuration with two databases that share it.
 func policyFolder(t *testing.T, policy string) (config string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -21,14 +21,14 @@ func policyFolder(t *testing.T, policy string) (config string) {
 		"CREATE VIEW public.old AS SELECT * FROM public.attic").ReadAll(); err != nil {
 		t.Fatal(err)
 	}
-	one := fmt.Sprintf("{ name: %s, policy: policy.yaml, owners: [postgres] }", db.Name)
+	databaseConfig := fmt.Sprintf("{ name: %s, policy: policy.yaml, owners: [postgres] }", db.Name)
 	for name, text := range map[string]string{
 		"policy.yaml": policy,
 		"pgconsent.yaml": fmt.Sprintf(
 			"version: 1\nupstream: { host: %s, port: %d }\ndatabases:\n  one: %s\n  two: %s\nagents:\n  chat: { "+
 				"database: one, attributes: { user: 6f1e0000-0000-4000-8000-000000000001 } }\n  talk: { database: "+
 				"two, attributes: { user: 6f1e0000-0000-4000-8000-000000000001 } }\n",
-			pgtest.SocketDir(), pgtest.Port(), one, one),
+			pgtest.SocketDir(), pgtest.Port(), databaseConfig, databaseConfig),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -96,7 +96,7 @@ func TestPolicyCheckSaysThingsOnce(t *testing.T) {
 	}
 }
 
-// policy show prints every table with its rule in words and in SQL, and what is not listed.
+// policy show prints every table, with its rule in words and in SQL, and the tables that the policy does not list.
 func TestPolicyShow(t *testing.T) {
 	config := policyFolder(t, strings.Replace(guardedPolicy, "  notes: { rows: [ { own: { column: user_id, is: user } } ] }",
 		"  notes:\n    rows: [ any: [ own: { column: user_id, is: user }, not: { sql: 'id > 5' } ] ]\n    columns: { id: allow }", 1))

@@ -45,11 +45,11 @@ func (p policyDiffCmd) Run(s *session) error {
 		return usageError{errors.New("--samples is a number of keys")}
 	}
 	values := map[string]string{}
-	compared, err := parseSettings(p.Value)
+	valueSettings, err := parseSettings(p.Value)
 	if err != nil {
 		return usageError{errors.New("--value takes NAME=VALUE")}
 	}
-	for _, v := range compared {
+	for _, v := range valueSettings {
 		values[v.Name] = v.Value
 	}
 	settings, err := parseSettings(p.Set)
@@ -62,25 +62,25 @@ func (p policyDiffCmd) Run(s *session) error {
 	}
 	name := p.Database
 	if name == "" {
-		all := slices.Sorted(maps.Keys(c.Databases))
-		if len(all) != 1 {
+		databaseNames := slices.Sorted(maps.Keys(c.Databases))
+		if len(databaseNames) != 1 {
 			return usageError{fmt.Errorf("the configuration has several databases: choose with --database: %s",
-				strings.Join(all, ", "))}
+				strings.Join(databaseNames, ", "))}
 		}
-		name = all[0]
+		name = databaseNames[0]
 	}
 	agents, err := p.chosenAgents(c, name)
 	if err != nil {
 		return err
 	}
-	revealed := false
+	mayReveal := false
 	err = s.forEachDatabase(c, name, asMigrate, func(t targetDatabase) error {
 		report, err := p.comparePolicies(s, t, policydiff.Options{
 			Agents: agents, AttributeValues: values, SampleSize: p.Samples, ReportProgress: s.percentProgress()}, settings)
 		if err != nil {
 			return err
 		}
-		revealed = report.MayReveal()
+		mayReveal = report.MayReveal()
 		if s.jsonOutput {
 			return s.printJSON(report)
 		}
@@ -97,7 +97,7 @@ func (p policyDiffCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	if p.Reveals && revealed {
+	if p.Reveals && mayReveal {
 		return errSilent
 	}
 	return nil
@@ -105,19 +105,19 @@ func (p policyDiffCmd) Run(s *session) error {
 
 // chosenAgents returns the chosen agents of the database, with the attributes of their credentials.
 func (p policyDiffCmd) chosenAgents(c *config.Config, database string) (map[string]map[string]string, error) {
-	agents, all := map[string]map[string]string{}, []string{}
+	agents, agentNames := map[string]map[string]string{}, []string{}
 	for _, agent := range slices.Sorted(maps.Keys(c.Agents)) {
 		a := c.Agents[agent]
 		if a.Database != database {
 			continue
 		}
-		if all = append(all, agent); len(p.As) == 0 || slices.Contains(p.As, agent) {
+		if agentNames = append(agentNames, agent); len(p.As) == 0 || slices.Contains(p.As, agent) {
 			agents[agent] = a.Attributes
 		}
 	}
 	for _, agent := range p.As {
-		if !slices.Contains(all, agent) {
-			return nil, usageError{fmt.Errorf("database %s has no agent %q: it has %s", database, agent, strings.Join(all, ", "))}
+		if !slices.Contains(agentNames, agent) {
+			return nil, usageError{fmt.Errorf("database %s has no agent %q: it has %s", database, agent, strings.Join(agentNames, ", "))}
 		}
 	}
 	return agents, nil
@@ -135,49 +135,49 @@ func (p policyDiffCmd) comparePolicies(s *session, t targetDatabase, o policydif
 		target, config := t, *t.config
 		config.Policy = path
 		target.config = &config
-		built, err := s.compile(target)
+		policyBuild, err := s.compile(target)
 		if err != nil {
 			return nil, err
 		}
-		sides[i] = policydiff.PolicyVersion{Path: path, Policy: built.policy}
+		sides[i] = policydiff.PolicyVersion{Path: path, Policy: policyBuild.policy}
 	}
-	installed, err := migrations.ReadInstalled(s.ctx, t.conn)
+	installedPolicy, err := migrations.ReadInstalled(s.ctx, t.conn)
 	if err != nil && !errors.Is(err, migrations.ErrNotInstalled) {
 		return nil, err
 	}
-	live := map[string]map[string]string{}
+	derivedAttributes := map[string]map[string]string{}
 	for _, side := range sides {
-		if side.Policy.Version() != installed.PolicyVersion {
+		if side.Policy.Version() != installedPolicy.PolicyVersion {
 			continue
 		}
 		// Attributes that the installed policy derives are used for attributes of the same name in the other policy.
 		for agent, attributes := range o.Agents {
-			if live[agent], err = attributesOf(s.ctx, t.conn, side.Policy, attributes, settings); err != nil {
+			if derivedAttributes[agent], err = attributesOf(s.ctx, t.conn, side.Policy, attributes, settings); err != nil {
 				return nil, err
 			}
 		}
 	}
-	o.Old, o.New, o.LiveAttributes = sides[0], sides[1], live
+	o.Old, o.New, o.LiveAttributes = sides[0], sides[1], derivedAttributes
 	report, err := policydiff.Compare(s.ctx, t.conn, o)
 	if err != nil {
 		return nil, err
 	}
 	report.Database = t.name
-	if installed.PolicyVersion != report.OldVersion {
+	if installedPolicy.PolicyVersion != report.OldVersion {
 		report.Notes = append(report.Notes, fmt.Sprintf("%s is not the policy that is installed", paths[0]))
 	}
 	return report, nil
 }
 
 // attributesOf returns the attributes of an agent's session under the installed policy.
-func attributesOf(ctx context.Context, conn *pgx.Conn, p *policy.Policy, credential map[string]string,
+func attributesOf(ctx context.Context, conn *pgx.Conn, p *policy.Policy, ownAttributes map[string]string,
 	settings []why.Setting) (map[string]string, error) {
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	return why.AttributeValues(ctx, tx, p, credential, settings)
+	return why.AttributeValues(ctx, tx, p, ownAttributes, settings)
 }
 
 // percentProgress returns a callback that shows on stderr how far long steps have come, in percent.

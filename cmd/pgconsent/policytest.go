@@ -50,7 +50,7 @@ func (p policyTestCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	say := func(label string) {
+	reportStep := func(label string) {
 		if !s.jsonOutput {
 			fmt.Fprintln(s.err, s.paint("2", label))
 		}
@@ -59,26 +59,26 @@ func (p policyTestCmd) Run(s *session) error {
 	if p.Postgres != "" {
 		server, err = policytest.NewServerOn(s.ctx, p.Postgres)
 	} else {
-		say("starting a private PostgreSQL")
+		reportStep("starting a private PostgreSQL")
 		server, err = policytest.NewPrivateServer(s.ctx)
 	}
 	if err != nil {
 		return err
 	}
-	ended := false
-	end := func() error {
-		if ended {
+	isStopped := false
+	stopServer := func() error {
+		if isStopped {
 			return nil
 		}
-		ended = true
+		isStopped = true
 		return server.Close(context.WithoutCancel(s.ctx))
 	}
-	defer func() { _ = end() }() // the first error is reported, not this one
+	defer func() { _ = stopServer() }() // the first error is reported, not this one
 	allPassed, err := p.runOnce(s, server, files, match)
 	if p.Watch && (err == nil || s.ctx.Err() == nil) {
 		err = p.runOnChanges(s, server, files, match, err)
 	}
-	if err := errors.Join(err, end()); err != nil {
+	if err := errors.Join(err, stopServer()); err != nil {
 		if errors.Is(context.Cause(s.ctx), syscall.EPIPE) {
 			return errSilent
 		}
@@ -189,10 +189,10 @@ func (p policyTestCmd) runOnce(s *session, server *policytest.Server, files []st
 
 // runOnChanges runs the tests again after each change of a file, until the program is interrupted.
 func (p policyTestCmd) runOnChanges(s *session, server *policytest.Server, files []string, match *regexp.Regexp,
-	tourErr error) error {
+	runErr error) error {
 	for s.ctx.Err() == nil {
-		if tourErr != nil {
-			fmt.Fprintln(s.err, s.paint("31", errorText(tourErr)))
+		if runErr != nil {
+			fmt.Fprintln(s.err, s.paint("31", errorText(runErr)))
 		}
 		var watchedFiles []string
 		for _, file := range files {
@@ -205,7 +205,7 @@ func (p policyTestCmd) runOnChanges(s *session, server *policytest.Server, files
 		if err := policytest.WaitForChange(s.ctx, watchedFiles); err != nil || s.ctx.Err() != nil {
 			return err
 		}
-		_, tourErr = p.runOnce(s, server, files, match)
+		_, runErr = p.runOnce(s, server, files, match)
 	}
 	return nil
 }

@@ -54,13 +54,13 @@ func (p privacyAddCmd) Run(s *session) error {
 	if p.Private && len(p.Access) > 0 {
 		return usageError{errors.New("--private and --access do not go together")}
 	}
-	in, err := currentContext(s, p.apiClient, p.MemoryContext)
+	currentName, err := currentContext(s, p.apiClient, p.MemoryContext)
 	if err != nil {
 		return err
 	}
 	body := map[string]any{"content": p.Text}
 	addNonEmpty(body, map[string]string{"kind": p.Kind, "store": p.Store, "source_entity": p.Source, "told_from": p.Told,
-		"context": in, "reason": p.Reason})
+		"context": currentName, "reason": p.Reason})
 	for name, list := range map[string][]string{"subject_ids": p.Subject, "access_grants": p.Access,
 		"consent_grants": p.Consent} {
 		if len(list) > 0 {
@@ -176,12 +176,12 @@ func (p privacyConsentCmd) Run(s *session) error {
 	if s.jsonOutput {
 		return s.printJSON(out)
 	}
-	was := ""
+	repeatedNote := ""
 	if out.Repeated {
-		was = " already"
+		repeatedNote = " already"
 	}
 	fmt.Fprintf(s.out, "%s: %s has%s consented that %s sees what is granted to it, about %s, in %s.\n", out.ID,
-		out.Grantor, was, out.Grantee, out.Scope, out.Store)
+		out.Grantor, repeatedNote, out.Grantee, out.Scope, out.Store)
 	return nil
 }
 
@@ -212,11 +212,11 @@ func (p privacyRetractCmd) Run(s *session) error {
 		return s.printJSON(out)
 	}
 	for _, c := range out.Consents {
-		was := ""
+		repeatedNote := ""
 		if c.Repeated {
-			was = " already"
+			repeatedNote = " already"
 		}
-		fmt.Fprintf(s.out, "%s, to %s about %s, is revoked%s.\n", c.ID, c.Grantee, c.Scope, was)
+		fmt.Fprintf(s.out, "%s, to %s about %s, is revoked%s.\n", c.ID, c.Grantee, c.Scope, repeatedNote)
 	}
 	return nil
 }
@@ -269,11 +269,11 @@ func (p privacyAuditCmd) Run(s *session) error {
 			fmt.Fprintln(s.out)
 		}
 		fmt.Fprintf(s.out, "%s, in %s of %s\n", row.ID, row.Store, row.Owner)
-		others := ""
+		moreSubjects := ""
 		if row.OtherSubjects > 0 {
-			others = fmt.Sprintf(" and %d more", row.OtherSubjects)
+			moreSubjects = fmt.Sprintf(" and %d more", row.OtherSubjects)
 		}
-		printItem(s, "about", strings.Join(row.Subjects, ", ")+others)
+		printItem(s, "about", strings.Join(row.Subjects, ", ")+moreSubjects)
 		printItem(s, "granted to", listOrNobody(row.Access))
 		for _, v := range row.Viewers {
 			printItem(s, "sees it", describeViewer(v))
@@ -310,11 +310,11 @@ func describeViewer(v privacy.Viewer) string {
 		out += ": by the policy"
 	}
 	for _, c := range v.Consents {
-		replacement := c.Grantor
+		grantor := c.Grantor
 		if c.Guardian {
-			replacement += " for " + c.Subject
+			grantor += " for " + c.Subject
 		}
-		out += "; consent " + c.Record + " of " + replacement
+		out += "; consent " + c.Record + " of " + grantor
 		if c.Scope != "" {
 			out += ", about " + c.Scope
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The sessions of docs/reference/privacy.md and docs/reference/generalize.md, line by line, by the command line against
-// a demo: what it prints is what stands there. So are the commands of the world's text, as they stand in that.
+// The sessions of docs/reference/privacy.md and docs/reference/generalize.md are run against a demo, and print what the
+// pages show. So are the commands in the seed of the world.
 // seeds/003:67-84, 107-113, 115-121, 123-126.
 func TestPrivacyPageSessions(t *testing.T) {
 	tier.All(t)
@@ -28,7 +28,7 @@ func TestPrivacyPageSessions(t *testing.T) {
 		}
 		_, session, _ := strings.Cut(string(page), "```console\n")
 		session, _, _ = strings.Cut(session, "```")
-		session = regexp.MustCompile(` \\\n +`).ReplaceAllString(session, " ") // a command on several lines
+		session = regexp.MustCompile(` \\\n +`).ReplaceAllString(session, " ") // joins a command that is on several lines
 		lines := prompt.FindAllStringSubmatchIndex(session, -1)
 		if len(lines) < 4 {
 			t.Fatalf("%s: %d lines", name, len(lines))
@@ -39,7 +39,7 @@ func TestPrivacyPageSessions(t *testing.T) {
 				end = lines[i+1][0]
 			}
 			t.Setenv("PGCONSENT_TOKEN", access.Tokens["agent:"+suffix])
-			out, _ := commanded(command, access.HTTP)
+			out, _ := runAPICommand(command, access.HTTP)
 			if got, want := uuid.ReplaceAllString(out, "…"), session[m[1]:end]; got != want {
 				t.Errorf("%s: %s$ pgconsent %s\n%s\nwant\n%s", name, suffix, command, got, want)
 			}
@@ -49,8 +49,8 @@ func TestPrivacyPageSessions(t *testing.T) {
 	t.Run("the text's own", func(t *testing.T) { seedCommands(t, access) })
 }
 
-// commanded runs a command against a server: what it prints, and its code.
-func commanded(command, url string) (string, int) {
+// runAPICommand runs a command against a server, and returns its output and exit code.
+func runAPICommand(command, url string) (string, int) {
 	var args []string
 	for i, part := range strings.Split(command, `"`) {
 		if i%2 == 1 {
@@ -64,7 +64,7 @@ func commanded(command, url string) (string, int) {
 	return out.String(), code
 }
 
-// seedCommands are the commands of seeds/003, with "pgconsent privacy add --kind raw" for "kernle raw".
+// seedCommands runs the commands of seeds/003, with "pgconsent privacy add --kind raw" for "kernle raw".
 func seedCommands(t *testing.T, access announcement) {
 	owner := connect(t, access.OwnerDSN)
 	exec := func(sql string) {
@@ -73,9 +73,9 @@ func seedCommands(t *testing.T, access announcement) {
 			t.Fatal(err)
 		}
 	}
-	told := func(command string, want int, parts ...string) string {
+	checkCommand := func(command string, want int, parts ...string) string {
 		t.Helper()
-		out, code := commanded(command, access.HTTP)
+		out, code := runAPICommand(command, access.HTTP)
 		for _, part := range parts {
 			if code != want || !strings.Contains(out, part) {
 				t.Errorf("pgconsent %s: code %d, no %q in\n%s", command, code, part, out)
@@ -83,48 +83,51 @@ func seedCommands(t *testing.T, access announcement) {
 		}
 		return out
 	}
-	// Lines 109-113. A vet's statement is passed on with the vet's consent, and that of whoever speaks for the dog.
-	const raw = `privacy add "Bella has a heart murmur" --kind raw --subject dog:bella ` +
+	// Lines 109-113: a statement of a veterinarian may be stored with the consent of the dog's guardian and of the
+	// veterinarian.
+	const addCommand = `privacy add "Bella has a heart murmur" --kind raw --subject dog:bella ` +
 		`--access human:sean si:bella_agent --consent human:sean --source vet:dr_smith`
-	told(strings.Replace(raw, "vet:dr_smith", "vet:dr_jones", 1), exitError, "PrivacyForbiddenError") // a person who has not consented
-	id, _, _ := strings.Cut(told(raw, exitOK, "  source      vet:dr_smith\n  about       dog:bella\n  granted to  human:sean, si:bella_agent\n"), ",")
+	checkCommand(strings.Replace(addCommand, "vet:dr_smith", "vet:dr_jones", 1), exitError,
+		"PrivacyForbiddenError") // a person who has not consented
+	id, _, _ := strings.Cut(checkCommand(addCommand, exitOK, "  source      vet:dr_smith\n  about       dog:bella\n  granted to  human:sean, si:bella_agent\n"), ",")
 	if n := queryInt(t, owner, `SELECT count(*) FROM raw_entries WHERE id = '`+
 		id+`' AND content = 'Bella has a heart murmur' AND subject_ids::jsonb = '["dog:bella"]' AND consent_grants::jsonb = '["human:sean"]'`); n != 1 {
 		t.Errorf("%d memories %s", n, id)
 	}
 	// Lines 116-121.
-	told("context enter ctx:bella_health --role care_agent --participants human:sean si:bella_agent",
+	checkCommand("context enter ctx:bella_health --role care_agent --participants human:sean si:bella_agent",
 		exitOK, "takes part  human:sean, si:bella_agent\n", "new is for  human:sean, si:bella_agent, ctx:bella_health\n", "role        care_agent, which")
-	told("context list", exitOK, "ctx:bella_health, in ash, your own", "you are in it", "ctx:dog_park")
-	if out := told("context show", exitOK, "ctx:bella_health, in ash, your own"); strings.Contains(out, "ctx:dog_park") {
+	checkCommand("context list", exitOK, "ctx:bella_health, in ash, your own", "you are in it", "ctx:dog_park")
+	if out := checkCommand("context show", exitOK, "ctx:bella_health, in ash, your own"); strings.Contains(out, "ctx:dog_park") {
 		t.Errorf("another context is shown: %s", out)
 	}
-	told(`privacy add "She sleeps well"`, exitOK, "granted to  human:sean, si:bella_agent, ctx:bella_health\n")
+	checkCommand(`privacy add "She sleeps well"`, exitOK, "granted to  human:sean, si:bella_agent, ctx:bella_health\n")
 	// Lines 124-126.
 	grant := "privacy grant " + id + " --to si:new_vet --consent human:sean"
-	told(grant, exitError, "PrivacyForbiddenError") // evidence is no consent
+	checkCommand(grant, exitError, "PrivacyForbiddenError") // --consent is evidence only, without effect
 	exec(`INSERT INTO consent_records (stack_id, grantor, grantee, scope) VALUES ('ash', 'human:sean', 'si:new_vet', '*')`)
-	told(grant, exitOK, id+" is granted to si:new_vet as well.\n  granted to  human:sean, si:bella_agent, si:new_vet\n")
+	checkCommand(grant, exitOK, id+" is granted to si:new_vet as well.\n  granted to  human:sean, si:bella_agent, si:new_vet\n")
 	exec(`UPDATE raw_entries SET access_grants = '["human:sean", "si:old_agent"]' WHERE id = '` + id + `'`)
-	told("privacy revoke "+id+" --from si:old_agent", exitOK, id+" is not granted to si:old_agent any more.\n  granted to  human:sean\n")
-	told("privacy audit --subject dog:bella", exitOK, id, "human:sean", "si:old_agent")
+	checkCommand("privacy revoke "+id+" --from si:old_agent", exitOK,
+		id+" is not granted to si:old_agent any more.\n  granted to  human:sean\n")
+	checkCommand("privacy audit --subject dog:bella", exitOK, id, "human:sean", "si:old_agent")
 	// Lines 71-79.
 	exec(
 		`INSERT INTO episodes (id, stack_id, content, source_entity, subject_ids) ` +
 			`VALUES ('episode:private_health_incident', 'ash', 'Bella has a heart murmur since last Tuesday', 'vet:dr_smith', '["dog:bella"]')`)
-	const note = `"Generalized from direct care experience. No identifying details — applies to breed, not individual."`
-	told(
+	const noteArgument = `"Generalized from direct care experience. No identifying details — applies to breed, not individual."`
+	checkCommand(
 		`generalize --source episode:private_health_incident --belief "Heart murmurs in small breeds need exercise monitoring" --access-grants * `+
-			`--abstraction-note `+note, exitOK, "in ash\n  granted to  *\n")
+			`--abstraction-note `+noteArgument, exitOK, "in ash\n  granted to  *\n")
 	if n := queryInt(t, owner,
 		`SELECT count(*) FROM beliefs b JOIN generalizations g ON g.belief_id = b.id WHERE g.source_id = 'episode:private_health_incident' `+
-			`AND b.access_grants::jsonb = '["*"]' AND g.abstraction_note = '`+strings.Trim(note, `"`)+`'`); n != 1 {
+			`AND b.access_grants::jsonb = '["*"]' AND g.abstraction_note = '`+strings.Trim(noteArgument, `"`)+`'`); n != 1 {
 		t.Errorf("%d beliefs", n)
 	}
 }
 
-// Several ids may stand after a flag of ids, and what is no id is the next argument.
-func TestFlagsOfIDsSpread(t *testing.T) {
+// A flag that takes ids may be followed by several ids; an argument that is not an id is the next argument.
+func TestListFlagsTakeSeveralIDs(t *testing.T) {
 	for contextName, want := range map[string]string{
 		"privacy add x --access a:1 b:2 * --reason r": "privacy add x --access a:1 --access b:2 --access * --reason r",
 		"context enter ctx:x --participants a:1 b:2":  "context enter ctx:x --participants a:1 --participants b:2",

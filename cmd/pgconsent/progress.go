@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// progress reports to a person at a terminal how far a long command has come.
+// progress prints to a terminal how much of a long command is done.
 type progress struct {
 	s          *session
-	what       string
-	started    time.Time
+	label      string
+	startTime  time.Time
 	lastReport time.Time
 }
 
 func (s *session) newProgress(label string) *progress {
 	now := time.Now()
-	return &progress{s: s, what: label, started: now, lastReport: now}
+	return &progress{s: s, label: label, startTime: now, lastReport: now}
 }
 
 // report shows how many of the total bytes are done.
@@ -25,6 +25,6 @@ func (h *progress) report(done, total int64) {
 		return
 	}
 	h.lastReport = now
-	left := time.Duration(float64(now.Sub(h.started)) * float64(total-done) / float64(max(done, 1)))
-	fmt.Fprintf(h.s.err, "%s %d of %d MB, %s left\n", h.what, done>>20, total>>20, left.Round(time.Second))
+	remainingTime := time.Duration(float64(now.Sub(h.startTime)) * float64(total-done) / float64(max(done, 1)))
+	fmt.Fprintf(h.s.err, "%s %d of %d MB, %s left\n", h.label, done>>20, total>>20, remainingTime.Round(time.Second))
 }

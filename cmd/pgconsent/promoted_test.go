@@ -19,7 +19,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// startServer runs a cluster of the test's own, at a port of 127.0.0.1; 0 is a free one.
+// startServer runs a PostgreSQL cluster of this test, on a port of 127.0.0.1; 0 is a free port.
 func startServer(t *testing.T, dir string, port int) *pgcluster.Cluster {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)
@@ -33,7 +33,7 @@ func startServer(t *testing.T, dir string, port int) *pgcluster.Cluster {
 	return c
 }
 
-// serverFolder makes a folder that the server's account can reach.
+// serverFolder makes a folder that the server's account can read and write.
 func serverFolder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "promoted")
@@ -51,11 +51,11 @@ func databaseOf(c *pgcluster.Cluster, database string) *pgtest.DB {
 	return &pgtest.DB{Name: database, SocketDir: c.SocketDir, Port: c.Port}
 }
 
-// standby makes a copy of a running cluster that follows it, and runs it.
-func standby(t *testing.T, primary *pgcluster.Cluster) *pgcluster.Cluster {
+// startStandby makes a copy of a running cluster, and runs it as a standby.
+func startStandby(t *testing.T, primary *pgcluster.Cluster) *pgcluster.Cluster {
 	t.Helper()
 	dir := serverFolder(t)
-	// The folders of a cluster are made by a start, which comes to its end.
+	// startServer creates the folders of a cluster; the copy then replaces the data.
 	cluster := startServer(t, dir, 0)
 	if err := cluster.Stop(); err != nil {
 		t.Fatal(err)
@@ -85,9 +85,9 @@ func standby(t *testing.T, primary *pgcluster.Cluster) *pgcluster.Cluster {
 	return startServer(t, dir, 0)
 }
 
-// A standby takes over. As long as it is a standby, no agent reads there: a withdrawal would come late. Promoted with
-// every record that was acknowledged, it goes on where the primary was. Promoted without one, it refuses agents. So
-// does the old primary, which does not have the newest records.
+// While a server is a standby, agents are refused, since a withdrawal would arrive late. A promoted standby with every
+// acknowledged record continues as the new primary. One that lacks a record refuses agents, and so does the old
+// primary, which lacks the newest records.
 func TestPromotion(t *testing.T) {
 	tier.All(t)
 	primary := startServer(t, serverFolder(t), 0)
@@ -102,31 +102,31 @@ func TestPromotion(t *testing.T) {
 		t.Fatal(err)
 	}
 	runSteps(t, i.config, []commandStep{{"consent grant ada --stream TEMPORARY", exitOK, "given"}, {"consent grant bob --stream TEMPORARY", exitOK, "given"}})
-	point := func(cluster *pgcluster.Cluster) {
+	useServer := func(cluster *pgcluster.Cluster) {
 		t.Helper()
 		text, err := os.ReadFile(i.config)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, rest, _ := strings.Cut(string(text), "\ndatabases:")
+		_, databaseConfig, _ := strings.Cut(string(text), "\ndatabases:")
 		output := fmt.Sprintf("version: 1\nlisten: 127.0.0.1:0\nhttp: { listen: \"off\" }\nupstream: { host: "+
-			"127.0.0.1, port: %d }\ndatabases:%s", cluster.Port, rest)
+			"127.0.0.1, port: %d }\ndatabases:%s", cluster.Port, databaseConfig)
 		if err := os.WriteFile(i.config, []byte(output), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	// refused wants serve not to start before a server, and doctor to call it unsafe.
-	refused := func(cluster *pgcluster.Cluster, text, unsafe string) {
+	// checkServeRefused checks that serve does not start with this server, and that doctor reports it as unsafe.
+	checkServeRefused := func(cluster *pgcluster.Cluster, text, wantUnsafe string) {
 		t.Helper()
-		point(cluster)
-		for command, want := range map[string]string{"serve": text, "doctor": "UNSAFE   " + unsafe} {
+		useServer(cluster)
+		for command, want := range map[string]string{"serve": text, "doctor": "UNSAFE   " + wantUnsafe} {
 			out, stderr, code := runFinished(t, command, "-c", i.config)
 			if code != exitError || !strings.Contains(out+stderr, want) {
 				t.Errorf("%s does not say %q: %d %s %s", command, want, code, out, stderr)
 			}
 		}
 	}
-	caughtUp := func(c *pgcluster.Cluster) {
+	awaitStandby := func(c *pgcluster.Cluster) {
 		t.Helper()
 		var lsn string
 		primaryConn := databaseOf(primary, "app").Connect(t, "postgres")
@@ -143,19 +143,19 @@ func TestPromotion(t *testing.T) {
 		t.Helper()
 		(&installation{db: databaseOf(c, "app")}).exec(t, "SELECT pg_promote()")
 	}
-	standbyCluster := standby(t, primary)
+	standbyCluster := startStandby(t, primary)
 
 	runSteps(t, i.config, []commandStep{{"consent revoke ada", exitOK, "withdrawn"}})
-	caughtUp(standbyCluster)
-	refused(standbyCluster, "the server is a standby", "standby: the server is a standby")
+	awaitStandby(standbyCluster)
+	checkServeRefused(standbyCluster, "the server is a standby", "standby: the server is a standby")
 	runSteps(t, i.config, []commandStep{
 		{"consent grant eve --stream TEMPORARY", exitError, "standby"}, {"consent revoke bob", exitError, "standby"}, {
 			"sweep", exitError, "standby"}, {"migrate", exitError, "recovery"}, {"consent status ada", exitOK, "withdrawn"}, {"audit verify", exitOK, "3 records hold"},
 	})
 
-	// Nothing is lost: the promoted one goes on, with the same anchor and the same audit.
+	// No record is lost: the promoted server continues with the same anchor and the same audit.
 	promote(standbyCluster)
-	p, address := i.serving(t)
+	p, address := i.startServe(t)
 	waitFor(t, "the promoted one serves", func() bool { n, err := i.countVisible(t, address, "bob"); return err == nil && n == 1 })
 	if n, err := i.countVisible(t, address, "ada"); err != nil || n != 0 {
 		t.Errorf("what was withdrawn before: %d rows %v", n, err)
@@ -168,8 +168,8 @@ func TestPromotion(t *testing.T) {
 	p.signal(t, syscall.SIGTERM)
 	p.awaitEnd(t)
 
-	// The old primary has not heard of the last withdrawal.
-	refused(primary, "which was acknowledged, is not in the database", "consent: the consent registry is not what was acknowledged")
+	// The old primary lacks the last withdrawal.
+	checkServeRefused(primary, "which was acknowledged, is not in the database", "consent: the consent registry is not what was acknowledged")
 	runSteps(t, i.config, []commandStep{{"consent grant eve --stream TEMPORARY", exitError, "ConsentTamperedError"}})
 	if out, _, code := call(t, "", "audit", "verify", "-c", i.config); code != exitError ||
 		!strings.Contains(out, "the records after 3, up to 4, which was acknowledged, are missing") {
@@ -177,40 +177,40 @@ func TestPromotion(t *testing.T) {
 	}
 }
 
-// A standby that is promoted without the last records that were acknowledged closes its database to agents.
-func TestPromotionThatLoses(t *testing.T) {
+// A promoted standby that lacks acknowledged records refuses agents.
+func TestPromotionWithLostRecordsRefusesAgents(t *testing.T) {
 	tier.All(t)
 	primary := startServer(t, serverFolder(t), 0)
 	i := &installation{db: databaseOf(primary, "postgres")}
 	i.exec(t, "CREATE DATABASE app")
 	i = installDSARIn(t, databaseOf(primary, "app"))
 	runSteps(t, i.config, []commandStep{{"consent grant ada --stream TEMPORARY", exitOK, "given"}})
-	standbyCluster := standby(t, primary)
+	standbyCluster := startStandby(t, primary)
 	database := databaseOf(standbyCluster, "app")
-	lagging := &installation{db: database}
-	follower := database.Connect(t, "postgres")
+	standbyInstallation := &installation{db: database}
+	standbyConn := database.Connect(t, "postgres")
 	waitFor(t, "the standby follows", func() bool {
 		var n int
-		return follower.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_wal_receiver WHERE status = 'streaming'").Scan(&n) == nil && n == 1
+		return standbyConn.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_wal_receiver WHERE status = 'streaming'").Scan(&n) == nil && n == 1
 	})
-	lagging.exec(t, "ALTER SYSTEM SET primary_conninfo = ''")
-	lagging.exec(t, "SELECT pg_reload_conf()")
+	standbyInstallation.exec(t, "ALTER SYSTEM SET primary_conninfo = ''")
+	standbyInstallation.exec(t, "SELECT pg_reload_conf()")
 	waitFor(t, "the standby follows no more", func() bool {
 		var n int
-		return follower.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_wal_receiver").Scan(&n) == nil && n == 0
+		return standbyConn.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_wal_receiver").Scan(&n) == nil && n == 0
 	})
 	runSteps(t, i.config, []commandStep{{"consent revoke ada", exitOK, "withdrawn"}})
-	p, address := i.serving(t)
+	p, address := i.startServe(t)
 	agent := connect(t, i.dsn("chat", address))
 	if n := queryInt(t, agent, "SELECT count(*) FROM interactions WHERE user_id = 'ada'"); n != 0 {
 		t.Errorf("%d rows after a withdrawal", n)
 	}
-	// Under serve the other one comes to the same address.
+	// While serve runs, the other server takes over the address of the primary.
 	port := primary.Port
 	if err := primary.StopNow(); err != nil {
 		t.Fatal(err)
 	}
-	lagging.exec(t, "SELECT pg_promote()")
+	standbyInstallation.exec(t, "SELECT pg_promote()")
 	if err := standbyCluster.Stop(); err != nil {
 		t.Fatal(err)
 	}

@@ -19,10 +19,10 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The audit has the client's address that a load balancer tells, also on a socket that serve was passed. A unix socket
-// beside it takes no header.
+// The audit has the client's address that a load balancer sends, also on a socket that serve was passed. On a unix
+// socket, no such header is accepted.
 func TestProxyProtocol(t *testing.T) {
-	i := install(t)
+	i := installDatabase(t)
 	server := authority.New(t, "servers", nil, time.Now().Add(24*time.Hour))
 	authority.WritePair(t, server.Issue(t, "localhost", authority.ForServer), i.dir(), "server")
 	i.replaceInConfig(t, "http: {", "tls: { cert: server.crt, key: server.key }\nproxy_protocol: { from: [127.0.0.0/8] }\nhttp: {",
@@ -37,11 +37,11 @@ func TestProxyProtocol(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := i.servingOn(t, address+","+path, socket)
+	p := i.startServeOnSockets(t, address+","+path, socket)
 	socket.Close()
-	p.address(t)
+	p.listenAddress(t)
 
-	login := func(header string, edit func(*pgx.ConnConfig)) (*pgx.Conn, error) {
+	login := func(header string, editConnConfig func(*pgx.ConnConfig)) (*pgx.Conn, error) {
 		config, err := pgx.ParseConfig(strings.Replace(i.dsn("chat", address), "sslmode=disable", "sslmode=require", 1))
 		if err != nil {
 			t.Fatal(err)
@@ -49,13 +49,13 @@ func TestProxyProtocol(t *testing.T) {
 		config.ConnectTimeout = tier.Patience
 		config.TLSConfig = &tls.Config{RootCAs: server.Pool(), ServerName: "localhost"}
 		config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
-			nc, err := (&net.Dialer{}).DialContext(ctx, network, address)
+			netConn, err := (&net.Dialer{}).DialContext(ctx, network, address)
 			if err == nil {
-				_, err = nc.Write([]byte(header))
+				_, err = netConn.Write([]byte(header))
 			}
-			return nc, err
+			return netConn, err
 		}
-		edit(config)
+		editConnConfig(config)
 		return pgx.ConnectConfig(t.Context(), config)
 	}
 	conn, err := login("PROXY TCP4 203.0.113.7 192.0.2.1 4711 7432\r\n", func(*pgx.ConnConfig) {})
@@ -80,19 +80,19 @@ func TestProxyProtocol(t *testing.T) {
 	}
 }
 
-// auditText returns the text of all files of the audit.
+// auditText returns the text of all audit files.
 func (i *installation) auditText(t *testing.T) string {
 	t.Helper()
-	var all strings.Builder
+	var texts strings.Builder
 	if err := filepath.WalkDir(filepath.Join(i.dir(), "audit"), func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
 		}
 		text, err := os.ReadFile(path)
-		all.Write(text)
+		texts.Write(text)
 		return err
 	}); err != nil {
 		t.Fatal(err)
 	}
-	return all.String()
+	return texts.String()
 }

@@ -11,8 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 )
 
-// readmeSession plays the session of README.md's first screen with psql, and holds what psql prints against what README
-// says it prints.
+// readmeSession runs the session of README.md with psql, and compares the output with README.md.
 func readmeSession(t *testing.T, access announcement) {
 	text, err := os.ReadFile("../../README.md")
 	if err != nil {
@@ -26,21 +25,21 @@ func readmeSession(t *testing.T, access announcement) {
 	}
 	type statement struct{ dsn, sql, want string }
 	var session []statement
-	inBlock, answering := false, false
+	isInBlock, isInAnswer := false, false
 	for _, line := range strings.Split(string(text), "\n") {
-		_, owners, isOwner := strings.Cut(line, `$ psql "$OWNER" -c "`)
+		_, ownerCommand, isOwner := strings.Cut(line, `$ psql "$OWNER" -c "`)
 		sql, isAgent := strings.CutPrefix(line, "arcive=> ")
 		switch {
 		case strings.HasPrefix(line, "```"):
-			inBlock, answering = !inBlock, false
-		case !inBlock:
+			isInBlock, isInAnswer = !isInBlock, false
+		case !isInBlock:
 		case isOwner:
-			answering = true
-			session = append(session, statement{dsn: access.OwnerDSN, sql: strings.TrimSuffix(owners, `"`)})
+			isInAnswer = true
+			session = append(session, statement{dsn: access.OwnerDSN, sql: strings.TrimSuffix(ownerCommand, `"`)})
 		case isAgent:
-			answering = true
+			isInAnswer = true
 			session = append(session, statement{dsn: access.Agents["chat"], sql: sql})
-		case answering:
+		case isInAnswer:
 			session[len(session)-1].want += strings.TrimRight(line, " ") + "\n"
 		}
 	}
@@ -55,9 +54,9 @@ func readmeSession(t *testing.T, access announcement) {
 		for _, line := range strings.Split(string(out), "\n") {
 			got.WriteString(strings.TrimRight(line, " ") + "\n")
 		}
-		want, printed := strings.TrimSpace(s.want), strings.TrimSpace(got.String())
-		if printed != want {
-			t.Errorf("%s\nprints\n%s\nREADME.md says\n%s", s.sql, printed, want)
+		want, printedText := strings.TrimSpace(s.want), strings.TrimSpace(got.String())
+		if printedText != want {
+			t.Errorf("%s\nprints\n%s\nREADME.md says\n%s", s.sql, printedText, want)
 		}
 	}
 	if _, err := connect(t, access.OwnerDSN).Exec(context.Background(),

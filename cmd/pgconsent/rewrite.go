@@ -66,16 +66,16 @@ func (s *session) readStatement(givenSQL string) (string, error) {
 }
 
 // newRewriter returns the rewriter that serve would use now.
-func (s *session) newRewriter(t targetDatabase, built compiledPolicy) (*rewrite.Rewriter, error) {
+func (s *session) newRewriter(t targetDatabase, policyBuild compiledPolicy) (*rewrite.Rewriter, error) {
 	mode := rewrite.InjectedMode
 	if t.autoPath {
 		mode = rewrite.AutoMode
 	}
-	sizes, err := pgcatalog.Sizes(s.ctx, t.conn, rls.PredicateTables(built.policy))
+	sizes, err := pgcatalog.Sizes(s.ctx, t.conn, rls.PredicateTables(policyBuild.policy))
 	if err != nil {
 		return nil, fmt.Errorf("%w; has pgconsent migrate been run?", err)
 	}
-	return rewrite.New(built.snapshot, built.policy, mode).WithSizes(sizes), nil
+	return rewrite.New(policyBuild.snapshot, policyBuild.policy, mode).WithSizes(sizes), nil
 }
 
 func (r rewriteCmd) Run(s *session) error {
@@ -92,11 +92,11 @@ func (r rewriteCmd) Run(s *session) error {
 		return err
 	}
 	return s.forEachDatabase(c, agent.Database, asControl, func(t targetDatabase) error {
-		built, err := s.compileServedPolicy(t)
+		policyBuild, err := s.compileServedPolicy(t)
 		if err != nil {
 			return err
 		}
-		rewriter, err := s.newRewriter(t, built)
+		rewriter, err := s.newRewriter(t, policyBuild)
 		if err != nil {
 			return err
 		}

@@ -36,13 +36,13 @@ func (c serveCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	hup := make(chan os.Signal, 1)
-	signal.Notify(hup, syscall.SIGHUP)
-	defer signal.Stop(hup)
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
 	go func() {
 		for {
 			select {
-			case <-hup:
+			case <-hangups:
 				_ = service.Reload() // Reload itself logs its error
 			case <-s.ctx.Done():
 				return

@@ -17,8 +17,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Two programs serve one database and sweep it. One is killed in the middle, and the other goes on. No row is deleted
-// twice, none that is due stays, and none goes that an active consent shows. /metrics tells the registry's state.
+// Two processes of serve sweep one database. One is killed meanwhile, and the other continues. No row is deleted twice,
+// no due row is left, and no row of an active consent is deleted. /metrics reports the state of the registry.
 // seeds/001:158-159.
 func TestTwoServesSweep(t *testing.T) {
 	tier.All(t)
@@ -29,12 +29,12 @@ func TestTwoServesSweep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	configure := func(name, page string) string {
+	configure := func(name, httpAddress string) string {
 		path := filepath.Join(dir, name)
 		output := strings.NewReplacer(fmt.Sprintf("host: %s, port: %d", pgtest.SocketDir(), pgtest.Port()),
 			fmt.Sprintf("host: 127.0.0.1, port: %d", pgtest.TCPPort()),
 			"owners: [postgres]", "owners: [app_owner], secrets: { agent: pw, control: pw }",
-			"consent: { ", "listen: 127.0.0.1:0\nhttp: { listen: \""+page+"\" }\naudit: { mode: \"off\" }\nconsent: { sweep_every: 2s, ").Replace(string(text))
+			"consent: { ", "listen: 127.0.0.1:0\nhttp: { listen: \""+httpAddress+"\" }\naudit: { mode: \"off\" }\nconsent: { sweep_every: 2s, ").Replace(string(text))
 		if err := os.WriteFile(path, []byte(output), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +59,7 @@ func TestTwoServesSweep(t *testing.T) {
 		}
 		return n
 	}
-	const subjects, each = 8, 60
+	const subjects, rowsPerSubject = 8, 60
 	commands := []commandStep{{"migrate", exitOK, ""}, {"consent grant stays --stream TEMPORARY", exitOK, ""}, {"consent upgrade partner", exitOK, ""},
 		{"consent decide partner TASK_COMPLETE --agent chat", exitOK, ""}, {"consent grant quiet --stream ANONYMOUS", exitOK, ""}}
 	for n := range subjects {
@@ -77,21 +77,21 @@ func TestTwoServesSweep(t *testing.T) {
 		CREATE TABLE gone (id int);
 		CREATE FUNCTION gone() RETURNS trigger
 			LANGUAGE plpgsql SECURITY DEFINER AS 'BEGIN PERFORM pg_catalog.pg_sleep(0.004); INSERT INTO public.gone VALUES (OLD.id); RETURN OLD; END';
-		CREATE TRIGGER gone BEFORE DELETE ON notes FOR EACH ROW EXECUTE FUNCTION gone()`, subjects, 2*subjects*each))
-	pages := []string{demos.FreeAddress(t), demos.FreeAddress(t)}
+		CREATE TRIGGER gone BEFORE DELETE ON notes FOR EACH ROW EXECUTE FUNCTION gone()`, subjects, 2*subjects*rowsPerSubject))
+	httpAddresses := []string{demos.FreeAddress(t), demos.FreeAddress(t)}
 	var programs []*program
-	for i, page := range pages {
-		programs = append(programs, launch(t, nil, "serve", "-c", configure(fmt.Sprintf("serve%d.yaml", i), page), "--log-format", "json"))
+	for i, httpAddress := range httpAddresses {
+		programs = append(programs, launch(t, nil, "serve", "-c", configure(fmt.Sprintf("serve%d.yaml", i), httpAddress), "--log-format", "json"))
 	}
 	waitFor(t, "a sweep has begun", func() bool { return count("SELECT count(*) FROM gone") > 0 })
 	programs[0].signal(t, syscall.SIGKILL)
-	waitFor(t, "the other goes on", func() bool { return count("SELECT count(*) FROM notes") == subjects*each })
+	waitFor(t, "the other goes on", func() bool { return count("SELECT count(*) FROM notes") == subjects*rowsPerSubject })
 	waitFor(t, "it is recorded", func() bool { return count("SELECT count(*) FROM pgconsent.sweep_note") == 0 })
 	if n := count("SELECT count(*) - count(DISTINCT id) FROM gone"); n != 0 {
 		t.Errorf("%d rows went twice", n)
 	}
-	if n := count("SELECT count(*) FROM gone"); n != subjects*each {
-		t.Errorf("%d rows went, want %d", n, subjects*each)
+	if n := count("SELECT count(*) FROM gone"); n != subjects*rowsPerSubject {
+		t.Errorf("%d rows went, want %d", n, subjects*rowsPerSubject)
 	}
 	if n := count("SELECT count(DISTINCT subject) FROM pgconsent.consent_record WHERE event = 'deleted'"); n != subjects {
 		t.Errorf("of %d subjects it is recorded, want %d", n, subjects)
@@ -103,7 +103,7 @@ func TestTwoServesSweep(t *testing.T) {
 	}
 	var got map[string]float64
 	waitFor(t, "the page says what the registry says", func() bool {
-		got = readMetrics(t, pages[1])
+		got = readMetrics(t, httpAddresses[1])
 		for name, value := range want {
 			if v, ok := got[name]; !ok || v < value-0.01 || v > value+0.01 {
 				return false

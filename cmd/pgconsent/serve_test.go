@@ -14,27 +14,27 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// serving starts serve and returns where it listens.
-func (i *installation) serving(t *testing.T, args ...string) (*program, string) {
+// startServe starts serve and returns the address on which it listens.
+func (i *installation) startServe(t *testing.T, args ...string) (*program, string) {
 	t.Helper()
-	return i.servingBy(t, nil, args...)
+	return i.startServeThrough(t, nil, args...)
 }
 
-// servingBy is serving by a command that becomes the program.
-func (i *installation) servingBy(t *testing.T, wrapper []string, args ...string) (*program, string) {
+// startServeThrough does what startServe does, with a command that executes the program.
+func (i *installation) startServeThrough(t *testing.T, wrapper []string, args ...string) (*program, string) {
 	t.Helper()
 	p := launchThrough(t, nil, append(append(wrapper, os.Args[0], "serve", "-c", i.config, "--log-format", "json"), args...)...)
-	return p, p.address(t)
+	return p, p.listenAddress(t)
 }
 
-// address waits until serve listens, and returns where: of several addresses all, as the log has them.
-func (p *program) address(t *testing.T) (address string) {
+// listenAddress waits until serve listens, and returns its address, or all addresses as the log lists them.
+func (p *program) listenAddress(t *testing.T) (address string) {
 	t.Helper()
 	waitFor(t, "serve listens", func() bool {
 		for line := range strings.Lines(p.errs.String()) {
-			var said struct{ Msg, Listen string }
-			if json.Unmarshal([]byte(line), &said) == nil && said.Msg == "serving" {
-				address = said.Listen
+			var logLine struct{ Msg, Listen string }
+			if json.Unmarshal([]byte(line), &logLine) == nil && logLine.Msg == "serving" {
+				address = logLine.Listen
 			}
 		}
 		return address != ""
@@ -42,7 +42,7 @@ func (p *program) address(t *testing.T) (address string) {
 	return address
 }
 
-// countVisible logs an agent in, and returns the number of a person's visible rows, or the refusal.
+// countVisible logs an agent in, and returns the number of visible rows of a person, or the error.
 func (i *installation) countVisible(t *testing.T, address, suffix string) (int, error) {
 	t.Helper()
 	config, err := pgx.ParseConfig(i.dsn("chat", address))
@@ -64,28 +64,28 @@ func (i *installation) dsn(user, address string) string {
 	return "postgres://" + user + ":secret@" + address + "/app?sslmode=disable"
 }
 
-// An idle owner keeps a drain waiting, but no longer than --drain, and not past a second signal.
+// An idle owner delays the end of serve, but no longer than --drain, and not after a second signal.
 func TestDrain(t *testing.T) {
 	tier.All(t)
-	i := install(t)
+	i := installDatabase(t)
 	for _, c := range []struct {
-		name   string
-		drain  string // "1h" is longer than the test waits
-		second syscall.Signal
-		place  string // a text in the log before the second signal
-		owner  bool
-		min    time.Duration
-		code   int
+		name           string
+		drainTime      string // "1h" is longer than the test waits
+		secondSignal   syscall.Signal
+		awaitedLogText string // a text in the log before the second signal
+		owner          bool
+		minTime        time.Duration
+		code           int
 	}{
 		{"agents only", "1h", 0, "", false, 0, exitOK},
 		{"an idle owner", "1s", 0, "", true, 900 * time.Millisecond, exitOK},
-		// Ended by the signal.
+		// The program is ended by the second signal.
 		{"a second signal", "1h", syscall.SIGTERM, `"draining"`, true, 0, -1},
-		// Two kinds: of one, the system may make one signal of two.
+		// The signals differ, because the system may merge two equal signals into one.
 		{"two signals at once", "1h", syscall.SIGINT, "", true, 0, -1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p, address := i.serving(t, "--drain", c.drain)
+			p, address := i.startServe(t, "--drain", c.drainTime)
 			agent := connect(t, i.dsn("chat", address))
 			if n := queryInt(t, agent, "SELECT count(*) FROM memories"); n != 1 {
 				t.Errorf("the agent sees %d memories", n)
@@ -97,13 +97,13 @@ func TestDrain(t *testing.T) {
 			}
 			start := time.Now()
 			p.signal(t, syscall.SIGTERM)
-			if c.second != 0 {
-				waitFor(t, "it drains", func() bool { return strings.Contains(p.errs.String(), c.place) })
-				p.signal(t, c.second)
+			if c.secondSignal != 0 {
+				waitFor(t, "it drains", func() bool { return strings.Contains(p.errs.String(), c.awaitedLogText) })
+				p.signal(t, c.secondSignal)
 			}
 			code := p.awaitEnd(t)
-			if elapsed := time.Since(start); code != c.code || elapsed < c.min {
-				t.Errorf("code %d after %v, want %d after %v", code, elapsed, c.code, c.min)
+			if elapsed := time.Since(start); code != c.code || elapsed < c.minTime {
+				t.Errorf("code %d after %v, want %d after %v", code, elapsed, c.code, c.minTime)
 			}
 		})
 	}
@@ -115,21 +115,21 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// A probe that takes too long refuses nobody and is logged; enforcement goes on.
+// A policy probe of the doctor that takes too long refuses nobody and is logged. The policy is still enforced.
 func TestSlowProbe(t *testing.T) {
 	tier.All(t)
-	i := install(t)
+	i := installDatabase(t)
 	ctx := context.Background()
-	holder := i.db.Connect(t, "postgres")
-	// A statement that plans to read the table waits for its index, as long as if it were very large.
+	lockHolder := i.db.Connect(t, "postgres")
+	// This REINDEX blocks the planning of statements that read the table, as if the table were very large.
 	for _, sql := range []string{"BEGIN", "REINDEX INDEX notes_pkey"} {
-		if _, err := holder.Exec(ctx, sql); err != nil {
+		if _, err := lockHolder.Exec(ctx, sql); err != nil {
 			t.Fatal(err)
 		}
 	}
-	p, address := i.serving(t)
-	// On a busy machine the probe may leave too little time for the rest of the check. That then says that the state is
-	// not known, and is made again.
+	p, address := i.startServe(t)
+	// On a busy machine the probe may leave too little time for the rest of the check. The state is then unknown, and the
+	// check is repeated.
 	var agent *pgx.Conn
 	for end := time.Now().Add(tier.Patience); agent == nil; time.Sleep(100 * time.Millisecond) {
 		c, err := pgx.Connect(ctx, i.dsn("chat", address))
@@ -152,22 +152,22 @@ func TestSlowProbe(t *testing.T) {
 	}
 }
 
-// pg_hba.conf may change under a proxy that runs: it then takes nobody for the owner, refuses agents, and says why.
+// If pg_hba.conf changes to trust while serve runs, serve refuses owners and agents, and logs why.
 func TestTrustWhileServing(t *testing.T) {
 	tier.All(t)
-	i := install(t)
+	i := installDatabase(t)
 	ctx := context.Background()
-	p, address := i.serving(t)
+	p, address := i.startServe(t)
 	agent := connect(t, i.dsn("chat", address))
 	const line = "host all app_owner all trust"
 	i.exec(t, withHBA(line, true))
-	trusted := true
+	isTrusted := true
 	t.Cleanup(func() {
-		if trusted {
+		if isTrusted {
 			i.exec(t, withHBA(line, false))
 		}
 	})
-	anybody := func() string {
+	wrongPasswordError := func() string {
 		conn, err := pgx.Connect(ctx, strings.Replace(i.dsn("app_owner", address), ":secret@", ":wrong@", 1))
 		if err == nil {
 			conn.Close(ctx)
@@ -175,13 +175,13 @@ func TestTrustWhileServing(t *testing.T) {
 		}
 		return sqlState(err)
 	}
-	waitFor(t, "owners are refused", func() bool { return anybody() == "28P01" })
+	waitFor(t, "owners are refused", func() bool { return wrongPasswordError() == "28P01" })
 	waitFor(t, "agents are refused", func() bool { return agent.QueryRow(ctx, "SELECT 1").Scan(new(int)) != nil })
 	if !strings.Contains(p.errs.String(), "owner_login: ") {
 		t.Errorf("the log does not say why: %s", p.errs)
 	}
 	i.exec(t, withHBA(line, false))
-	trusted = false
+	isTrusted = false
 	waitFor(t, "owners are served again", func() bool {
 		conn, err := pgx.Connect(ctx, i.dsn("app_owner", address))
 		if err == nil {

@@ -54,12 +54,12 @@ func (r serverFlags) resolve(s *session) (runningServer, error) {
 	if err != nil {
 		return runningServer{}, err
 	}
-	trusted, err := r.tlsConfig()
+	tlsConfig, err := r.tlsConfig()
 	if err != nil {
 		return runningServer{}, err
 	}
 	return runningServer{u.String(), token, &http.Client{
-		Transport: &http.Transport{TLSClientConfig: trusted, MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute},
+		Transport: &http.Transport{TLSClientConfig: tlsConfig, MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute},
 		// following a redirect would send the token to another address
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil

@@ -16,9 +16,10 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Agents log in at each address of a list, whether serve has opened it or was passed it, and a drain ends them all.
+// Agents can log in at each address of a list, whether serve has opened it or was passed its socket. A drain ends the
+// sessions of all.
 func TestSeveralListeners(t *testing.T) {
-	i := install(t)
+	i := installDatabase(t)
 	path := filepath.Join(t.TempDir(), ".s.PGSQL.7432")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -30,9 +31,9 @@ func TestSeveralListeners(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := i.servingOn(t, "127.0.0.1:0,"+path+","+passedAddress, socket)
+	p := i.startServeOnSockets(t, "127.0.0.1:0,"+path+","+passedAddress, socket)
 	socket.Close()
-	addresses := strings.Split(p.address(t), ", ")
+	addresses := strings.Split(p.listenAddress(t), ", ")
 	if len(addresses) != 3 || addresses[1] != path || addresses[2] != passedAddress {
 		t.Fatalf("serve listens at %q", addresses)
 	}
@@ -80,9 +81,9 @@ func TestSeveralListeners(t *testing.T) {
 	}
 }
 
-// If one address cannot be opened, serve does not start, and leaves nothing of the others.
+// If one address cannot be opened, serve does not start, and closes the others.
 func TestOneOfSeveralInUse(t *testing.T) {
-	i := install(t)
+	i := installDatabase(t)
 	path := filepath.Join(t.TempDir(), ".s.PGSQL.7432")
 	occupied, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -98,7 +99,7 @@ func TestOneOfSeveralInUse(t *testing.T) {
 	}
 }
 
-// For a list, the first address is printed for clients.
+// If serve listens on several addresses, the first is printed for clients.
 func TestFirstAddressIsPrinted(t *testing.T) {
 	for _, c := range []struct {
 		listen config.AddressList

@@ -24,8 +24,8 @@ func signalContext() (ctx context.Context, stop func()) {
 		// The second signal may come as soon as the context is done, so this must not catch it.
 		signal.Stop(signals)
 		select {
-		case second := <-signals:
-			_ = syscall.Kill(os.Getpid(), second.(syscall.Signal))
+		case secondSignal := <-signals:
+			_ = syscall.Kill(os.Getpid(), secondSignal.(syscall.Signal))
 		default:
 		}
 		cancel()
@@ -54,10 +54,10 @@ func (s *session) endWithOutput() (_ *session, stop func()) {
 			}
 		}
 	}()
-	ending := *s
-	ending.ctx = ctx
-	ending.out, ending.err = &cancellingWriter{s.out, cancel}, &cancellingWriter{s.err, cancel}
-	return &ending, func() {
+	endingSession := *s
+	endingSession.ctx = ctx
+	endingSession.out, endingSession.err = &cancellingWriter{s.out, cancel}, &cancellingWriter{s.err, cancel}
+	return &endingSession, func() {
 		signal.Stop(signals)
 		cancel(nil)
 	}

@@ -63,10 +63,10 @@ func (c sweepCmd) Run(s *session) error {
 		}
 		result := result{Database: name, Report: report}
 		if err == nil && !c.DryRun {
-			var box *sweep.Outbox
-			if box, err = serve.NewOutbox(cfg, r); err == nil && box != nil {
+			var outbox *sweep.Outbox
+			if outbox, err = serve.NewOutbox(cfg, r); err == nil && outbox != nil {
 				var d sweep.DeliveryCounts
-				d, err = box.Deliver(s.ctx)
+				d, err = outbox.Deliver(s.ctx)
 				result.Sent, result.Unsent = d.Sent, d.Failed
 			}
 		}
@@ -108,21 +108,21 @@ func (s *session) printSweep(name string, r sweep.Report) {
 		fmt.Fprintf(s.out, "%s: another sweep is at work\n", name)
 		return
 	}
-	deletes, changes, would := "deleted", "made anonymous", ""
+	deletedText, changedText, prefix := "deleted", "made anonymous", ""
 	if r.DryRun {
-		would = ", if it were done"
+		prefix = ", if it were done"
 	}
-	var recorded []string
+	var eventTexts []string
 	for _, event := range slices.Sorted(maps.Keys(r.RecordedEvents)) {
-		recorded = append(recorded, fmt.Sprintf("%d %s", r.RecordedEvents[event], event))
+		eventTexts = append(eventTexts, fmt.Sprintf("%d %s", r.RecordedEvents[event], event))
 	}
-	if len(recorded) == 0 {
-		recorded = []string{"nothing to record"}
+	if len(eventTexts) == 0 {
+		eventTexts = []string{"nothing to record"}
 	}
-	fmt.Fprintf(s.out, "%s: %s%s\n", name, strings.Join(recorded, ", "), would)
+	fmt.Fprintf(s.out, "%s: %s%s\n", name, strings.Join(eventTexts, ", "), prefix)
 	if len(r.Tables) > 0 {
 		w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-		fmt.Fprintf(w, "  table\tsubjects\t%s\t%s\n", deletes, changes)
+		fmt.Fprintf(w, "  table\tsubjects\t%s\t%s\n", deletedText, changedText)
 		for _, t := range r.Tables {
 			fmt.Fprintf(w, "  %s\t%d\t%d\t%d\n", t.Table, t.Subjects, t.Deleted, t.Anonymised)
 		}

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// The sweeper by command: a dry run changes nothing, a sweep does what it said, and what fails is told with exit code 1.
+// For the command sweep, a dry run changes nothing, and a sweep then does what the dry run said. A failure is reported
+// with exit code 1.
 func TestSweepCommand(t *testing.T) {
 	config, db := installConsent(t)
 	policy := "version: 1\ntables:\n  notes:\n    rows: [ consent: { subject: person, registry: {} } ]\n    lifecycle: { subject: person }\n"
@@ -42,7 +43,7 @@ func TestSweepCommand(t *testing.T) {
 	if n := count(); n != 3 {
 		t.Errorf("after a dry run there are %d rows", n)
 	}
-	// A table that refuses is told of, without what the database quotes.
+	// A failure of one table is reported without the values that the database quotes.
 	exec("CREATE TABLE kept (note int REFERENCES notes); INSERT INTO kept VALUES (1)")
 	out, _, code := call(t, "", "sweep", "-c", config)
 	if code != exitError || !strings.Contains(out, "FAILED  sweep public.notes: SQLSTATE 23503, constraint kept_note_fkey") || strings.Contains(out, "ada") {

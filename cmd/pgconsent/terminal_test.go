@@ -7,7 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/tool/policydiff"
 )
 
-// Keys of rows are written by agents; on the DBA's terminal they are text and nothing else.
+// Agents write the keys of rows. The DBA's terminal must show them as text and nothing else.
 func TestValuesDoNotActOnTheTerminal(t *testing.T) {
 	for in, want := range map[string]string{
 		"\x1b[31mno\x1b[0m \x1b[32;1msees\x1b[0m\tü\n": "\x1b[31mno\x1b[0m \x1b[32;1msees\x1b[0m\tü\n",
@@ -19,19 +19,19 @@ func TestValuesDoNotActOnTheTerminal(t *testing.T) {
 		"\x9b2J \xff":           `\x9b2J \xff`,
 		"世界 → ✓ 🙂":              "世界 → ✓ 🙂",
 	} {
-		var whole, bytewise bytes.Buffer
-		if n, err := (&plainWriter{writer: &whole}).Write([]byte(in)); err != nil || n != len(in) {
+		var wholeOutput, bytewiseOutput bytes.Buffer
+		if n, err := (&plainWriter{writer: &wholeOutput}).Write([]byte(in)); err != nil || n != len(in) {
 			t.Fatal(n, err)
 		}
-		if whole.String() != want {
-			t.Errorf("%q became %q, want %q", in, whole.String(), want)
+		if wholeOutput.String() != want {
+			t.Errorf("%q became %q, want %q", in, wholeOutput.String(), want)
 		}
-		p := &plainWriter{writer: &bytewise}
+		p := &plainWriter{writer: &bytewiseOutput}
 		for i := range []byte(in) {
 			_, _ = p.Write([]byte(in)[i : i+1])
 		}
-		if bytes.Contains(bytewise.Bytes(), []byte("\x1b[2J")) || bytes.Contains(bytewise.Bytes(), []byte("\u009b")) {
-			t.Errorf("%q in pieces became %q", in, bytewise.String())
+		if bytes.Contains(bytewiseOutput.Bytes(), []byte("\x1b[2J")) || bytes.Contains(bytewiseOutput.Bytes(), []byte("\u009b")) {
+			t.Errorf("%q in pieces became %q", in, bytewiseOutput.String())
 		}
 	}
 }

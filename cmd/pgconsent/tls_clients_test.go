@@ -17,8 +17,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// selfSigned writes a certificate of localhost and its key.
-func selfSigned(t *testing.T, dir string) {
+// writeSelfSigned writes a self-signed certificate of localhost, and its key.
+func writeSelfSigned(t *testing.T, dir string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -30,36 +30,36 @@ func selfSigned(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	secret, err := x509.MarshalECPrivateKey(key)
+	keyBytes, err := x509.MarshalECPrivateKey(key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, block := range map[string]*pem.Block{"server.crt": {Type: "CERTIFICATE", Bytes: der}, "server.key": {Type: "EC PRIVATE KEY", Bytes: secret}} {
+	for name, block := range map[string]*pem.Block{"server.crt": {Type: "CERTIFICATE", Bytes: der}, "server.key": {Type: "EC PRIVATE KEY", Bytes: keyBytes}} {
 		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// By TLS an operator's login is bound to the channel, and bench takes the certificate of the configuration and no other.
+// Over TLS, an operator's login uses channel binding. bench accepts only the configured certificate.
 func TestClientsByTLS(t *testing.T) {
 	tier.All(t)
-	i := install(t).withOperators(t, "ops")
-	selfSigned(t, i.dir())
+	i := installDatabase(t).withOperators(t, "ops")
+	writeSelfSigned(t, i.dir())
 	i.editConfig(t, "audit: {", "tls: { cert: server.crt, key: server.key }\naudit: {")
-	_, address := i.serving(t)
-	ops := strings.Replace(consoleDSN("ops", address), "sslmode=disable", "sslmode=verify-ca&channel_binding=require&sslrootcert="+
+	_, address := i.startServe(t)
+	opsDSN := strings.Replace(consoleDSN("ops", address), "sslmode=disable", "sslmode=verify-ca&channel_binding=require&sslrootcert="+
 		filepath.Join(i.dir(), "server.crt"), 1)
-	if out, stderr := psql(t, ops, "-At", "-c", "SHOW VERSION", "-c", "PAUSE", "-c", "RESUME"); out != readVersion().String()+"\nPAUSE\nRESUME\n" {
+	if out, stderr := psql(t, opsDSN, "-At", "-c", "SHOW VERSION", "-c", "PAUSE", "-c", "RESUME"); out != readVersion().String()+"\nPAUSE\nRESUME\n" {
 		t.Errorf("%s%s", out, stderr)
 	}
-	bench := []string{"bench", "-c", i.config, "--address", address, "--password-file", filepath.Join(i.dir(), "pw"), "--clients", "1",
+	benchArgs := []string{"bench", "-c", i.config, "--address", address, "--password-file", filepath.Join(i.dir(), "pw"), "--clients", "1",
 		"--time", "20ms", "--rounds", "1", "--protocol", "simple", "--as", "chat", "--table", "memories"}
-	if out, stderr, code := call(t, "", bench...); code != exitOK || !strings.Contains(out, "simple\tagent\t") {
+	if out, stderr, code := call(t, "", benchArgs...); code != exitOK || !strings.Contains(out, "simple\tagent\t") {
 		t.Errorf("bench: %s%s", out, stderr)
 	}
-	selfSigned(t, i.dir()) // another server's certificate, as if an attacker listened there
-	if _, stderr, code := call(t, "", bench...); code != exitError || !strings.Contains(stderr, "does not show the certificate of the configuration") {
+	writeSelfSigned(t, i.dir()) // a certificate of another server, as an attacker would have
+	if _, stderr, code := call(t, "", benchArgs...); code != exitError || !strings.Contains(stderr, "does not show the certificate of the configuration") {
 		t.Errorf("bench with another certificate: %d %s", code, stderr)
 	}
 }

@@ -75,21 +75,21 @@ func (tokenListCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	all := []tokenJSON{}
+	tokenList := []tokenJSON{}
 	for _, t := range tokens {
-		all = append(all, tokenJSON{t.Name, string(t.Role), t.Subject, t.Agent, t.Database, !t.Disabled})
+		tokenList = append(tokenList, tokenJSON{t.Name, string(t.Role), t.Subject, t.Agent, t.Database, !t.Disabled})
 	}
 	if s.jsonOutput {
-		return s.printJSON(all)
+		return s.printJSON(tokenList)
 	}
 	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "token\trole\tof\tdatabase\tvalid")
-	for _, t := range all {
-		valid := "yes"
+	for _, t := range tokenList {
+		validity := "yes"
 		if !t.Valid {
-			valid = "revoked"
+			validity = "revoked"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", t.Name, t.Role, t.Subject+t.Agent, t.Database, valid)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", t.Name, t.Role, t.Subject+t.Agent, t.Database, validity)
 	}
 	return w.Flush()
 }

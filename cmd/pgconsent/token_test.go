@@ -9,7 +9,7 @@ import (
 )
 
 func TestTokenCommands(t *testing.T) {
-	config := file(t, "c.yaml", strings.Replace(minimalConfig, "upstream:", "http: { tokens: tokens.yaml }\nupstream:", 1), 0o600)
+	config := writeTestFile(t, "c.yaml", strings.Replace(minimalConfig, "upstream:", "http: { tokens: tokens.yaml }\nupstream:", 1), 0o600)
 	ok := func(args ...string) string {
 		t.Helper()
 		out, stderr, code := call(t, "", append([]string{"--config", config}, args...)...)
@@ -29,13 +29,13 @@ func TestTokenCommands(t *testing.T) {
 	if !strings.HasPrefix(token, "pgct_") || len(token) < 40 {
 		t.Errorf("the token is %q", token)
 	}
-	var printed struct{ Name, Role, Token string }
+	var printedToken struct{ Name, Role, Token string }
 	if err := json.Unmarshal([]byte(ok("--json", "token", "add", "chat", "--role", "agent", "--agent", "chat")),
-		&printed); err != nil || printed.Token == "" || printed.Role != "agent" {
-		t.Errorf("%+v, %v", printed, err)
+		&printedToken); err != nil || printedToken.Token == "" || printedToken.Role != "agent" {
+		t.Errorf("%+v, %v", printedToken, err)
 	}
-	kept, err := os.ReadFile(filepath.Join(filepath.Dir(config), "tokens.yaml"))
-	if err != nil || strings.Contains(string(kept), token) || strings.Contains(string(kept), printed.Token) {
+	storedTokens, err := os.ReadFile(filepath.Join(filepath.Dir(config), "tokens.yaml"))
+	if err != nil || strings.Contains(string(storedTokens), token) || strings.Contains(string(storedTokens), printedToken.Token) {
 		t.Errorf("a token is in the file (%v)", err)
 	}
 	if list := ok("token", "list"); !strings.Contains(list, "alice") || strings.Contains(list, "revoked") || strings.Contains(list, "pgct_") {
@@ -52,6 +52,6 @@ func TestTokenCommands(t *testing.T) {
 	checkFailure(exitError, "there is no agent", "token", "add", "x", "--role", "agent", "--agent", "nobody")
 	checkFailure(exitError, "already", "token", "add", "chat", "--role", "admin")
 	checkFailure(exitError, "no token called", "token", "revoke", "nobody")
-	config = file(t, "c.yaml", minimalConfig, 0o600)
+	config = writeTestFile(t, "c.yaml", minimalConfig, 0o600)
 	checkFailure(exitError, "names no file for tokens", "token", "list")
 }

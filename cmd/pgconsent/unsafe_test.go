@@ -21,7 +21,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// installation is a database of its own that pgconsent migrate has protected, with its configuration.
+// installation is a database that pgconsent migrate has protected, with its configuration.
 type installation struct {
 	db     *pgtest.DB
 	config string
@@ -55,9 +55,9 @@ tables:
 functions: { count_memories: { pin: { respect_consent: true } } }
 `
 
-// install makes a database and protects it by the commands that an operator would use. By TCP the server asks everybody
-// for a password.
-func install(t *testing.T) *installation {
+// installDatabase makes a database and protects it with the commands that an operator would use. Over TCP the server
+// requires a password from everybody.
+func installDatabase(t *testing.T) *installation {
 	t.Helper()
 	i := &installation{db: pgtest.Database(t)}
 	i.exec(t, `CREATE ROLE app_owner LOGIN CREATEROLE PASSWORD 'secret'`)
@@ -106,7 +106,7 @@ audit: { mode: "off" }
 	return filepath.Join(dir, "pgconsent.yaml")
 }
 
-// exec runs SQL as the superuser, past everything.
+// exec runs SQL as the superuser, past the proxy.
 func (i *installation) exec(t *testing.T, sql string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
@@ -121,7 +121,7 @@ func (i *installation) exec(t *testing.T, sql string) {
 	}
 }
 
-// runFinished runs the program to its end.
+// runFinished runs the program until it ends.
 func runFinished(t *testing.T, args ...string) (out, stderr string, code int) {
 	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
 	defer cancel()
@@ -130,14 +130,14 @@ func runFinished(t *testing.T, args ...string) (out, stderr string, code int) {
 	cmd.Env = append(os.Environ(), "PGCONSENT_TEST_MAIN=1")
 	cmd.Stdout, cmd.Stderr = &o, &e
 	err := cmd.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) || ctx.Err() != nil {
+	var exitErr *exec.ExitError
+	if err != nil && !errors.As(err, &exitErr) || ctx.Err() != nil {
 		t.Errorf("%v: %v %v", args, err, ctx.Err())
 	}
 	return o.String(), e.String(), cmd.ProcessState.ExitCode()
 }
 
-// withHBA is SQL that puts a line before the others in pg_hba.conf, or takes it away.
+// withHBA returns SQL that adds a first line to pg_hba.conf, or removes it.
 func withHBA(line string, isRecorded bool) string {
 	text := `replace(pg_read_file(current_setting('hba_file')), '` + line + `' || chr(10), '')`
 	if isRecorded {
@@ -150,21 +150,21 @@ func withHBA(line string, isRecorded bool) string {
 	END $$`
 }
 
-// singleTableCases are findings about single tables: serve suspends these, and serves the rest.
+// singleTableCases are findings about single tables: serve suspends such a table, and serves the others.
 var singleTableCases = []string{"rls_off", "force_rls", "foreign_policy", "foreign_restrictive", "agent_write", "drift"}
 
-// Each row breaks a real database. The doctor must name what is wrong and how to put it right, and serve must not
-// start, or suspend the table.
+// Each case makes a real database unsafe. The doctor must name the problem and its fix, and serve must not start, or
+// must suspend the table.
 func TestUnsafeDatabases(t *testing.T) {
 	tier.All(t)
-	i := install(t)
+	i := installDatabase(t)
 	db := i.db.Name
 	for n, c := range []struct {
-		id      string // the id of the finding
-		breaks  string
-		repairs string // "": pgconsent migrate does
-		fix     string // a text in the fix that the doctor proposes
-		serve   string // the error with which serve does not start, if it is not the finding
+		id             string // the id of the finding
+		breakSQL       string
+		repairSQL      string // "": pgconsent migrate does
+		wantFix        string // a text in the fix that the doctor proposes
+		wantServeError string // the error with which serve does not start, if it is not the finding
 	}{
 		{"agent_owner", "ALTER TABLE attic OWNER TO pgconsent_agent", "ALTER TABLE attic OWNER TO app_owner", "REASSIGN OWNED BY", ""},
 		{"agent_superuser", "ALTER ROLE pgconsent_agent SUPERUSER", "ALTER ROLE pgconsent_agent NOSUPERUSER", "NOSUPERUSER", ""},
@@ -205,20 +205,20 @@ func TestUnsafeDatabases(t *testing.T) {
 		{"key_readable", "GRANT EXECUTE ON FUNCTION pgconsent.seal_key() TO PUBLIC",
 			"REVOKE EXECUTE ON FUNCTION pgconsent.seal_key() FROM PUBLIC", "REVOKE ALL ON FUNCTION pgconsent.seal_key()", ""},
 	} {
-		if !tier.IsPicked(n, 8) { // the tests of package doctor try each of them
+		if !tier.IsPicked(n, 8) { // the tests of package doctor try every case
 			continue
 		}
 		t.Run(c.id, func(t *testing.T) {
-			i.exec(t, c.breaks)
-			checkRefused(t, i.config, c.id, c.fix, c.serve)
-			if c.repairs != "" {
-				i.exec(t, c.repairs)
+			i.exec(t, c.breakSQL)
+			checkRefused(t, i.config, c.id, c.wantFix, c.wantServeError)
+			if c.repairSQL != "" {
+				i.exec(t, c.repairSQL)
 			} else if _, stderr, code := call(t, "", "migrate", "-c", i.config); code != exitOK {
 				t.Errorf("migrate does not repair it: %s", stderr)
 			}
 		})
 	}
-	// The rows have put right what they broke: each finding was their own.
+	// Each case has repaired what it broke, so that each finding had its own cause.
 	out, stderr, code := runFinished(t, "doctor", "-c", i.config)
 	if code != exitOK || strings.Contains(out, "UNSAFE") {
 		t.Errorf("%d\n%s\n%s", code, out, stderr)
@@ -227,9 +227,9 @@ func TestUnsafeDatabases(t *testing.T) {
 	t.Run("server_encoding", func(t *testing.T) {
 		i.exec(t, "CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0 OWNER app_owner")
 		t.Cleanup(func() { i.exec(t, "DROP DATABASE latin WITH (FORCE)") })
-		latin := installation{db: &pgtest.DB{Name: "latin", SocketDir: i.db.SocketDir, Port: i.db.Port}}
-		latin.exec(t, "ALTER SCHEMA public OWNER TO app_owner; SET ROLE app_owner; "+guardedSchema)
-		config := latin.configure(t, "latin")
+		latinInstallation := installation{db: &pgtest.DB{Name: "latin", SocketDir: i.db.SocketDir, Port: i.db.Port}}
+		latinInstallation.exec(t, "ALTER SCHEMA public OWNER TO app_owner; SET ROLE app_owner; "+guardedSchema)
+		config := latinInstallation.configure(t, "latin")
 		if _, stderr, code := call(t, "", "migrate", "-c", config); code != exitOK {
 			t.Fatal(stderr)
 		}
@@ -237,41 +237,41 @@ func TestUnsafeDatabases(t *testing.T) {
 	})
 }
 
-// checkRefused runs the doctor, in both of its languages, and serve.
-func checkRefused(t *testing.T, config, id, fix, serve string) {
+// checkRefused runs the doctor, with text and JSON output, and serve.
+func checkRefused(t *testing.T, config, id, wantFix, wantServeError string) {
 	t.Helper()
-	var wait sync.WaitGroup
-	defer wait.Wait()
-	wait.Go(func() {
+	var checks sync.WaitGroup
+	defer checks.Wait()
+	checks.Go(func() {
 		out, stderr, code := runFinished(t, "doctor", "-c", config)
 		line, rest, _ := strings.Cut(out[max(0, strings.Index(out, "UNSAFE   "+id+": ")):], "\n")
 		next, _, _ := strings.Cut(rest, "\n")
 		if code != exitError || !strings.Contains(line, id) || !strings.Contains(next, "fix: ") ||
-			!strings.Contains(next, fix) || !strings.Contains(out, "agents are not served") {
-			t.Errorf("doctor: code %d, want UNSAFE %s with …%s…\n%s\n%s", code, id, fix, out, stderr)
+			!strings.Contains(next, wantFix) || !strings.Contains(out, "agents are not served") {
+			t.Errorf("doctor: code %d, want UNSAFE %s with …%s…\n%s\n%s", code, id, wantFix, out, stderr)
 		}
 	})
-	wait.Go(func() {
+	checks.Go(func() {
 		out, stderr, code := runFinished(t, "doctor", "--json", "-c", config)
 		var reports []databaseFinding
 		if err := json.Unmarshal([]byte(out), &reports); err != nil {
 			t.Errorf("doctor --json: %v in %s %s", err, out, stderr)
 		}
 		for _, r := range reports {
-			if r.ID == id && r.Severity == doctor.SeverityUnsafe && r.Database == "app" && strings.Contains(r.Fix, fix) && code == exitError {
+			if r.ID == id && r.Severity == doctor.SeverityUnsafe && r.Database == "app" && strings.Contains(r.Fix, wantFix) && code == exitError {
 				return
 			}
 		}
-		t.Errorf("doctor --json: code %d, no unsafe finding %s with …%s… in %s", code, id, fix, out)
+		t.Errorf("doctor --json: code %d, no unsafe finding %s with …%s… in %s", code, id, wantFix, out)
 	})
-	if serve == "" {
-		serve = id + ": "
+	if wantServeError == "" {
+		wantServeError = id + ": "
 	}
 	if slices.Contains(singleTableCases, id) {
 		p := launch(t, nil, "serve", "-c", config)
 		waitFor(t, "the table is suspended", func() bool {
 			output := p.errs.String()
-			return strings.Contains(output, "are suspended") && strings.Contains(output, serve) && strings.Contains(output, `"serving"`)
+			return strings.Contains(output, "are suspended") && strings.Contains(output, wantServeError) && strings.Contains(output, `"serving"`)
 		})
 		p.signal(t, os.Interrupt)
 		if code := p.awaitEnd(t); code != exitOK {
@@ -280,7 +280,7 @@ func checkRefused(t *testing.T, config, id, fix, serve string) {
 		return
 	}
 	out, stderr, code := runFinished(t, "serve", "-c", config)
-	if code != exitError || out != "" || !strings.Contains(stderr, serve) || strings.Contains(stderr, `"serving"`) {
-		t.Errorf("serve: code %d, want …%s…\n%s\n%s", code, serve, out, stderr)
+	if code != exitError || out != "" || !strings.Contains(stderr, wantServeError) || strings.Contains(stderr, `"serving"`) {
+		t.Errorf("serve: code %d, want …%s…\n%s\n%s", code, wantServeError, out, stderr)
 	}
 }

@@ -46,14 +46,14 @@ func (w whyCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	attributes, settings := ofUser(agent, settings)
+	attributes, settings := splitUserSettings(agent, settings)
 	return s.forEachDatabase(c, agent.Database, asMigrate, func(t targetDatabase) error {
-		built, err := s.compileServedPolicy(t)
+		policyBuild, err := s.compileServedPolicy(t)
 		if err != nil {
 			return err
 		}
 		answer, err := why.Explain(s.ctx, t.conn, why.Question{
-			Policy: built.policy, Snapshot: built.snapshot, Agent: w.As, Attributes: attributes, Settings: settings,
+			Policy: policyBuild.policy, Snapshot: policyBuild.snapshot, Agent: w.As, Attributes: attributes, Settings: settings,
 			Table: w.Table, Key: w.Key,
 			AgentRole: t.config.Roles.Agent,
 			ConnectAgent: func(ctx context.Context) (*pgx.Conn, error) {
@@ -108,15 +108,16 @@ func parseSettings(settingTexts []string) ([]why.Setting, error) {
 	return out, nil
 }
 
-// ofUser returns the agent's attributes with those of the user for whom it acts, which are given like settings, and the
-// other settings.
-func ofUser(agent *config.Agent, set []why.Setting) (attributes map[string]string, settings []why.Setting) {
+// splitUserSettings separates settings: those that set attributes of the represented user, which it adds to the agent's
+// attributes, and all others.
+func splitUserSettings(agent *config.Agent, assignments []why.Setting) (attributes map[string]string,
+	settings []why.Setting) {
 	if agent.ActsFor == nil {
-		return agent.Attributes, set
+		return agent.Attributes, assignments
 	}
 	attributes = map[string]string{}
 	maps.Copy(attributes, agent.Attributes)
-	for _, setting := range set {
+	for _, setting := range assignments {
 		if slices.Contains(agent.ActsFor.Attributes, setting.Name) {
 			attributes[setting.Name] = setting.Value
 		} else {

@@ -52,26 +52,26 @@ type manyUserProxy struct {
 	db          *pgtest.DB
 	proxy       *harness.Proxy
 	auditFolder string
-	clock       atomic.Int64 // when tokens expire, in seconds of the epoch
+	tokenExpiry atomic.Int64 // when tokens expire, in seconds of the epoch
 }
 
-// userTokenOf is the token of a user, which the test's verifier knows.
+// userTokenOf returns the token of a user, which the test's verifier knows.
 func userTokenOf(user int) string { return fmt.Sprintf("secret-token-of-%d", user) }
 
-func startManyUsers(t *testing.T, mode harness.Mode, more string, change ...func(*harness.Database)) *manyUserProxy {
+func startManyUsers(t *testing.T, mode harness.Mode, policyLines string, changeDatabase ...func(*harness.Database)) *manyUserProxy {
 	t.Helper()
 	m := &manyUserProxy{db: pgtest.Database(t), auditFolder: t.TempDir() + "/audit"}
-	m.clock.Store(time.Now().Add(time.Hour).Unix())
+	m.tokenExpiry.Store(time.Now().Add(time.Hour).Unix())
 	harness.Exec(t, m.db, manySetup)
-	d := harness.Database{Name: "many", DB: m.db, SearchPath: []string{"public"}, Policy: manyPolicy + more, Audit: m.auditFolder,
+	d := harness.Database{Name: "many", DB: m.db, SearchPath: []string{"public"}, Policy: manyPolicy + policyLines, Audit: m.auditFolder,
 		VerifyUser: func(_ context.Context, token, _, _ string) (map[string]string, time.Time, error) {
 			user, ok := strings.CutPrefix(token, "secret-token-of-")
 			if !ok {
 				return nil, time.Time{}, errors.New("it is not right")
 			}
-			return map[string]string{"user": user}, time.Unix(m.clock.Load(), 0), nil
+			return map[string]string{"user": user}, time.Unix(m.tokenExpiry.Load(), 0), nil
 		}}
-	for _, f := range change {
+	for _, f := range changeDatabase {
 		f(&d)
 	}
 	harness.Install(t, d, mode)
@@ -90,20 +90,21 @@ func (m *manyUserProxy) agent(t *testing.T, name string) *pgconn.PgConn {
 	return m.proxy.Agent(t, name, "many")
 }
 
-// rowsOf are the notes of a user.
-func rowsOf(user int) string { return fmt.Sprintf("%d\n%d\n%d", 10*user+1, 10*user+2, 10*user+3) }
+// noteIDsOf returns the ids of a user's notes, as oneText prints them.
+func noteIDsOf(user int) string { return fmt.Sprintf("%d\n%d\n%d", 10*user+1, 10*user+2, 10*user+3) }
 
 const notesOfUser = "SELECT id FROM notes ORDER BY id"
 
-// 50 users on one connection, in every way that says who asks, see exactly their rows; in between nobody does.
+// 50 users share one connection. Each way of naming a user shows exactly that user's rows, and no rows are visible
+// between two users.
 func TestManyRepresentedUsersOnOneConnection(t *testing.T) {
 	t.Parallel()
 	for _, mode := range harness.Modes(harness.Both, harness.Auto, harness.SignedViews, harness.RLS) {
 		t.Run(mode.Name, func(t *testing.T) {
 			m := startManyUsers(t, mode, "")
 			c := m.agent(t, "backend")
-			trusted := m.agent(t, "trusted")
-			otherUsers := m.agent(t, "rest")
+			trustedAgent := m.agent(t, "trusted")
+			restAgent := m.agent(t, "rest")
 			if _, err := c.Prepare(t.Context(), "kept", notesOfUser, nil); err != nil {
 				t.Fatal(err)
 			}
@@ -133,7 +134,7 @@ func TestManyRepresentedUsersOnOneConnection(t *testing.T) {
 						t.Fatalf("set_config: %v", a)
 					}
 				}
-				want(c, rowsOf(user), notesOfUser)
+				want(c, noteIDsOf(user), notesOfUser)
 				want(c, strconv.Itoa(100+user), "SELECT id FROM chats")
 				if r := c.ExecPrepared(t.Context(), "kept", nil, nil, nil).Read(); r.Err != nil || len(r.Rows) != 3 ||
 					string(r.Rows[0][0]) != strconv.Itoa(10*user+1) {
@@ -141,38 +142,38 @@ func TestManyRepresentedUsersOnOneConnection(t *testing.T) {
 				}
 				want(c, "", fmt.Sprintf("SELECT body FROM notes WHERE user_id <> %d OR body NOT LIKE '%% %d'", user, user))
 				want(c, "", []string{"COMMIT", "ROLLBACK"}[random.IntN(2)])
-				want(c, rowsOf(user), "BEGIN; SET LOCAL pgconsent.token = '"+token+"'; "+notesOfUser+"; COMMIT")
+				want(c, noteIDsOf(user), "BEGIN; SET LOCAL pgconsent.token = '"+token+"'; "+notesOfUser+"; COMMIT")
 
-				want(trusted, rowsOf(user), fmt.Sprintf("BEGIN; SET LOCAL pgconsent.\"user\" = %d; %s; COMMIT", user, notesOfUser))
-				want(trusted, "", notesOfUser)
-				want(otherUsers, "", "BEGIN")
+				want(trustedAgent, noteIDsOf(user), fmt.Sprintf("BEGIN; SET LOCAL pgconsent.\"user\" = %d; %s; COMMIT", user, notesOfUser))
+				want(trustedAgent, "", notesOfUser)
+				want(restAgent, "", "BEGIN")
 				claims := fmt.Sprintf(`{"sub": "%d", "role": "authenticated", "team": "blue"}`, user)
-				if a := harness.AskText(otherUsers, "SELECT set_config('request.jwt.claims', $1, true)", claims); a.Code != "" {
+				if a := harness.AskText(restAgent, "SELECT set_config('request.jwt.claims', $1, true)", claims); a.Code != "" {
 					t.Fatalf("%v", a)
 				}
-				want(otherUsers, rowsOf(user), notesOfUser)
-				want(otherUsers, "", "COMMIT")
-				want(otherUsers, "", notesOfUser)
+				want(restAgent, noteIDsOf(user), notesOfUser)
+				want(restAgent, "", "COMMIT")
+				want(restAgent, "", notesOfUser)
 			}
-			// For a session, until the next one.
+			// SET without LOCAL names the user for the session, until the next SET.
 			want(c, "", "SET pgconsent.token = '"+userTokenOf(7)+"'")
-			want(c, rowsOf(7), notesOfUser)
-			want(c, rowsOf(8), "BEGIN; SET LOCAL pgconsent.token = '"+userTokenOf(8)+"'; "+notesOfUser+"; COMMIT")
-			want(c, rowsOf(7), notesOfUser)
+			want(c, noteIDsOf(7), notesOfUser)
+			want(c, noteIDsOf(8), "BEGIN; SET LOCAL pgconsent.token = '"+userTokenOf(8)+"'; "+notesOfUser+"; COMMIT")
+			want(c, noteIDsOf(7), notesOfUser)
 			want(c, "", "SET pgconsent.token = '"+userTokenOf(9)+"'")
-			want(c, rowsOf(9), notesOfUser)
+			want(c, noteIDsOf(9), notesOfUser)
 			want(c, "", "SET pgconsent.token = ''")
 			want(c, "", notesOfUser)
 			want(c, "9", "SET pgconsent.token = '"+userTokenOf(9)+"'; INSERT INTO notes (user_id, body) VALUES (9, 'new') RETURNING user_id")
 			want(c, "42501", "INSERT INTO notes (user_id, body) VALUES (8, 'for another')")
 			want(c, "", "DISCARD ALL")
 			want(c, "", notesOfUser)
-			want(m.agent(t, "one"), rowsOf(1), notesOfUser) // an agent that acts for nobody is not affected
+			want(m.agent(t, "one"), noteIDsOf(1), notesOfUser) // an agent that acts for nobody is not affected
 		})
 	}
 }
 
-// A small pool for 50 users at once: each request sees the rows of its own user.
+// 50 users at once share a pool of four connections: each request sees the rows of its own user.
 func TestManyRepresentedUsersInAPool(t *testing.T) {
 	t.Parallel()
 	m := startManyUsers(t, harness.Auto, "")
@@ -185,9 +186,9 @@ func TestManyRepresentedUsersInAPool(t *testing.T) {
 		defer func() { _ = c.Close(context.Background()) }()
 		pool <- c
 	}
-	var all sync.WaitGroup
+	var workers sync.WaitGroup
 	for user := 1; user <= manyUsers; user++ {
-		all.Go(func() {
+		workers.Go(func() {
 			for range tier.Count(3, 10, 50) {
 				c := <-pool
 				err := pgx.BeginFunc(t.Context(), c, func(tx pgx.Tx) error {
@@ -215,17 +216,17 @@ func TestManyRepresentedUsersInAPool(t *testing.T) {
 			}
 		})
 	}
-	all.Wait()
+	workers.Wait()
 }
 
-// Ten sessions on two connections to the server: each goes on for its own user, whichever connection it gets.
+// Ten sessions share two connections to the server: each session keeps its own user, whichever connection it gets.
 func TestRepresentedUsersOnSharedConnections(t *testing.T) {
 	t.Parallel()
 	m := startManyUsers(t, harness.Auto, "", func(d *harness.Database) { d.Pool = &proxy.PoolSettings{Size: 2, Wait: tier.Patience} })
-	var all sync.WaitGroup
+	var workers sync.WaitGroup
 	for i := range 10 {
 		c := m.agent(t, "backend")
-		all.Go(func() {
+		workers.Go(func() {
 			random := tier.Rand(uint64(200 + i))
 			user := 0
 			for range tier.Count(20, 60, 300) {
@@ -237,14 +238,15 @@ func TestRepresentedUsersOnSharedConnections(t *testing.T) {
 					user = 0
 					oneText(c, []string{"RESET pgconsent.token", "RESET ALL", "DISCARD ALL"}[random.IntN(3)])
 				case 2:
-					other := 1 + random.IntN(manyUsers)
-					if got := oneText(c, "BEGIN; SET LOCAL pgconsent.token = '"+userTokenOf(other)+"'; "+notesOfUser+"; COMMIT"); got != rowsOf(other) {
-						t.Errorf("in a transaction for user %d: %q", other, got)
+					otherUser := 1 + random.IntN(manyUsers)
+					if got := oneText(c,
+						"BEGIN; SET LOCAL pgconsent.token = '"+userTokenOf(otherUser)+"'; "+notesOfUser+"; COMMIT"); got != noteIDsOf(otherUser) {
+						t.Errorf("in a transaction for user %d: %q", otherUser, got)
 					}
 				}
 				want := ""
 				if user > 0 {
-					want = rowsOf(user)
+					want = noteIDsOf(user)
 				}
 				if got := oneText(c, notesOfUser); got != want {
 					t.Errorf("session %d for user %d: %q", i, user, got)
@@ -252,10 +254,10 @@ func TestRepresentedUsersOnSharedConnections(t *testing.T) {
 			}
 		})
 	}
-	all.Wait()
+	workers.Wait()
 }
 
-// For whom a session acts follows transactions and savepoints as a setting of PostgreSQL's does.
+// The user whom a session represents is set and undone by transactions and savepoints like a setting of PostgreSQL.
 func TestRepresentedUserFollowsTransactions(t *testing.T) {
 	t.Parallel()
 	m := startManyUsers(t, harness.Auto, "")
@@ -313,7 +315,8 @@ func TestRepresentedUserFollowsTransactions(t *testing.T) {
 	}
 }
 
-// A wrong request is refused with a clear error, and no row changes; hidden rows are not shown.
+// Statements with a wrong user or token are refused with an error that names the cause. No row changes, and no hidden
+// row is shown.
 func TestRepresentedUserRefusals(t *testing.T) {
 	t.Parallel()
 	m := startManyUsers(t, harness.Auto, "")
@@ -368,7 +371,7 @@ func TestRepresentedUserRefusals(t *testing.T) {
 			t.Errorf("%s: then %q shows", q.sql, got)
 		}
 	}
-	// A cursor shows the rows of the user for whom it was opened, and of no other.
+	// A cursor returns the rows of the user for whom it was opened, also after another user is set.
 	c := m.agent(t, "backend")
 	for _, q := range []struct{ sql, want string }{
 		{"BEGIN", ""}, {"SET LOCAL pgconsent.token = '" + token + "'", ""}, {"DECLARE c CURSOR FOR " + notesOfUser, ""}, {"FETCH 1 FROM c", "11"},
@@ -376,12 +379,12 @@ func TestRepresentedUserRefusals(t *testing.T) {
 		{"BEGIN", ""}, {"SET LOCAL pgconsent.token = '" + token + "'", ""}, {"DECLARE c CURSOR FOR " + notesOfUser, ""},
 		{"RESET ALL", "0A000"}, {"ROLLBACK", ""},
 		{"BEGIN", ""}, {"SET LOCAL pgconsent.token = '" + token + "'", ""}, {"DECLARE c CURSOR FOR " + notesOfUser, ""}, {"CLOSE c", ""},
-		{"SET LOCAL pgconsent.token = '" + userTokenOf(2) + "'", ""}, {notesOfUser, rowsOf(2)}, {"COMMIT", ""}, {notesOfUser, ""},
-		// Numbers that another user has drawn are not told.
+		{"SET LOCAL pgconsent.token = '" + userTokenOf(2) + "'", ""}, {notesOfUser, noteIDsOf(2)}, {"COMMIT", ""}, {notesOfUser, ""},
+		// currval and lastval do not return numbers that another user's statement has drawn from a sequence.
 		{"BEGIN", ""}, {"SET LOCAL pgconsent.token = '" + token + "'", ""}, {"INSERT INTO notes (user_id) VALUES (1)", ""},
 		{"SET LOCAL pgconsent.token = '" + userTokenOf(2) + "'", ""}, {"SELECT lastval()", "55000"}, {"ROLLBACK", ""},
 		{"SELECT currval('notes_id_seq')", "55000"},
-		// Locks are those of the user.
+		// Advisory locks belong to the user who took them: another user's unlock returns false.
 		{"SET pgconsent.token = '" + token + "'", ""}, {"SELECT pg_try_advisory_lock(7)", "t"}, {"SET pgconsent.token = '" + userTokenOf(2) + "'", ""},
 		{"SELECT pg_advisory_unlock(7)", "f"}, {"SET pgconsent.token = '" + token + "'", ""}, {"SELECT pg_advisory_unlock(7)", "t"},
 	} {
@@ -400,7 +403,7 @@ func TestRepresentedUserRefusals(t *testing.T) {
 		}
 	}
 	oneText(c, "RESET ALL")
-	// By the name that SQL gives to a statement of the protocol, nobody is set.
+	// A statement that was prepared by the protocol and sets a user is refused when SQL's EXECUTE runs it.
 	if _, err := c.Prepare(t.Context(), "who", "SELECT set_config('pgconsent.token', $1, false)", nil); err != nil {
 		t.Fatal(err)
 	}
@@ -415,12 +418,12 @@ func TestRepresentedUserRefusals(t *testing.T) {
 	if r := c.ExecPrepared(t.Context(), "who", [][]byte{[]byte(userTokenOf(3))}, nil, nil).Read(); r.Err != nil || string(r.Rows[0][0]) != "" {
 		t.Errorf("%v", r)
 	}
-	if got := oneText(c, notesOfUser); got != rowsOf(3) {
+	if got := oneText(c, notesOfUser); got != noteIDsOf(3) {
 		t.Errorf("user 3: %q", got)
 	}
 }
 
-// Messages that are sent without waiting are for the user that the messages before them set.
+// In a pipeline, each message runs for the user that earlier messages of the same pipeline have set.
 func TestRepresentedUsersInPipelines(t *testing.T) {
 	t.Parallel()
 	m := startManyUsers(t, harness.Auto, "")
@@ -439,10 +442,10 @@ func TestRepresentedUsersInPipelines(t *testing.T) {
 		b.Queue("SELECT set_config('pgconsent.token', $1, true)", userTokenOf(user))
 		b.Queue("SELECT min(user_id) FROM notes")
 		r := c.SendBatch(t.Context(), b)
-		var n, seen int
-		var set string
-		if err := errors.Join(r.QueryRow().Scan(&n), r.QueryRow().Scan(&set), r.QueryRow().Scan(&seen), r.Close()); err != nil || n != 0 || seen != user {
-			t.Errorf("user %d: %d, %d, %v", user, n, seen, err)
+		var n, shownUser int
+		var setValue string
+		if err := errors.Join(r.QueryRow().Scan(&n), r.QueryRow().Scan(&setValue), r.QueryRow().Scan(&shownUser), r.Close()); err != nil || n != 0 || shownUser != user {
+			t.Errorf("user %d: %d, %d, %v", user, n, shownUser, err)
 		}
 		if err := c.QueryRow(t.Context(), "SELECT count(*) FROM notes").Scan(&n); err != nil || n != 0 {
 			t.Errorf("behind the pipeline: %d, %v", n, err)
@@ -450,12 +453,12 @@ func TestRepresentedUsersInPipelines(t *testing.T) {
 	}
 }
 
-// Once a token has expired nothing is shown by it, in the same transaction neither.
+// An expired token shows no rows, even in the transaction that has set it.
 func TestRepresentedUserOfAnExpiredToken(t *testing.T) {
 	t.Parallel()
 	m := startManyUsers(t, harness.Auto, "")
 	c := m.agent(t, "backend")
-	m.clock.Store(time.Now().Add(-time.Minute).Unix())
+	m.tokenExpiry.Store(time.Now().Add(-time.Minute).Unix())
 	for _, q := range []struct{ sql, want string }{
 		{"SET pgconsent.token = '" + userTokenOf(1) + "'", ""}, {notesOfUser, "28000"}, {"SELECT 1", "1"}, {"RESET pgconsent.token", ""}, {notesOfUser, ""},
 	} {
@@ -463,12 +466,12 @@ func TestRepresentedUserOfAnExpiredToken(t *testing.T) {
 			t.Errorf("%s: %q, want %q", q.sql, got, q.want)
 		}
 	}
-	m.clock.Store(time.Now().Add(2 * time.Second).Unix())
+	m.tokenExpiry.Store(time.Now().Add(2 * time.Second).Unix())
 	oneText(c, "BEGIN; SET LOCAL pgconsent.token = '"+userTokenOf(2)+"'")
 	for deadline := time.Now().Add(tier.Patience); ; time.Sleep(100 * time.Millisecond) {
 		if got := oneText(c, notesOfUser); got == "28000" {
 			break
-		} else if got != rowsOf(2) || time.Now().After(deadline) {
+		} else if got != noteIDsOf(2) || time.Now().After(deadline) {
 			t.Fatalf("%q", got)
 		}
 	}
@@ -477,18 +480,18 @@ func TestRepresentedUserOfAnExpiredToken(t *testing.T) {
 	}
 }
 
-// A startup option says who asks, and RESET goes back to that.
+// A startup option of the connection can set the user's token, and RESET returns to that user.
 func TestRepresentedUserFromTheStart(t *testing.T) {
 	t.Parallel()
 	m := startManyUsers(t, harness.Auto, "")
 	dsn := m.proxy.DSN("backend", "many") + "&options=-c%20pgconsent.token%3D"
 	c := harness.Connect(t, dsn+userTokenOf(4))
 	for _, q := range []struct{ sql, want string }{
-		{notesOfUser, rowsOf(4)}, {"SET pgconsent.token = '" + userTokenOf(5) + "'", ""}, {notesOfUser, rowsOf(5)},
-		{"RESET pgconsent.token", ""}, {notesOfUser, rowsOf(4)}, {"SET pgconsent.token = ''", ""}, {notesOfUser, ""},
-		{"RESET ALL", ""}, {notesOfUser, rowsOf(4)}, {"SET pgconsent.token = ''", ""}, {"DISCARD ALL", ""}, {notesOfUser, rowsOf(4)},
-		{"BEGIN", ""}, {"SET LOCAL pgconsent.token = '" + userTokenOf(6) + "'", ""}, {"RESET ALL", ""}, {notesOfUser, rowsOf(4)},
-		{"ROLLBACK", ""}, {notesOfUser, rowsOf(4)},
+		{notesOfUser, noteIDsOf(4)}, {"SET pgconsent.token = '" + userTokenOf(5) + "'", ""}, {notesOfUser, noteIDsOf(5)},
+		{"RESET pgconsent.token", ""}, {notesOfUser, noteIDsOf(4)}, {"SET pgconsent.token = ''", ""}, {notesOfUser, ""},
+		{"RESET ALL", ""}, {notesOfUser, noteIDsOf(4)}, {"SET pgconsent.token = ''", ""}, {"DISCARD ALL", ""}, {notesOfUser, noteIDsOf(4)},
+		{"BEGIN", ""}, {"SET LOCAL pgconsent.token = '" + userTokenOf(6) + "'", ""}, {"RESET ALL", ""}, {notesOfUser, noteIDsOf(4)},
+		{"ROLLBACK", ""}, {notesOfUser, noteIDsOf(4)},
 	} {
 		if got := oneText(c, q.sql); got != q.want {
 			t.Errorf("%s: %q, want %q", q.sql, got, q.want)
@@ -501,7 +504,7 @@ func TestRepresentedUserFromTheStart(t *testing.T) {
 	}
 }
 
-// With another key of seals, the session goes on for its user.
+// After the key of the seals is rotated, an open session still sees its user's rows.
 func TestRepresentedUserWithANewKey(t *testing.T) {
 	tier.All(t)
 	t.Parallel()
@@ -511,7 +514,7 @@ func TestRepresentedUserWithANewKey(t *testing.T) {
 	harness.Exec(t, m.db, "SELECT pgconsent.make_key(); DELETE FROM pgconsent.keys WHERE kid < (SELECT max(kid) FROM pgconsent.keys)")
 	for deadline := time.Now().Add(tier.Patience + time.Minute); ; time.Sleep(500 * time.Millisecond) {
 		switch got := oneText(c, notesOfUser); {
-		case got == rowsOf(3):
+		case got == noteIDsOf(3):
 			return
 		case got != "" && len(got) != 5 || time.Now().After(deadline):
 			t.Fatalf("%q", got)
@@ -519,7 +522,8 @@ func TestRepresentedUserWithANewKey(t *testing.T) {
 	}
 }
 
-// Records say who asked and on whose behalf, by a reference for each user, and hold no token; rates are each user's own.
+// Audit records name the agent and a reference to the represented user, and hold no token. Row limits are counted per
+// user.
 func TestRepresentedUserIsRecordedAndBounded(t *testing.T) {
 	t.Parallel()
 	m := startManyUsers(t, harness.Auto, "limits: { per: user, rows: 9 }\n")
@@ -528,7 +532,7 @@ func TestRepresentedUserIsRecordedAndBounded(t *testing.T) {
 		for range 3 {
 			oneText(c, "BEGIN")
 			oneText(c, "SET LOCAL pgconsent.token = '"+userTokenOf(user)+"'")
-			if got := oneText(c, notesOfUser); got != rowsOf(user) {
+			if got := oneText(c, notesOfUser); got != noteIDsOf(user) {
 				t.Errorf("user %d: %q", user, got)
 			}
 			oneText(c, "COMMIT")
@@ -540,7 +544,7 @@ func TestRepresentedUserIsRecordedAndBounded(t *testing.T) {
 		}
 		oneText(c, "ROLLBACK")
 	}
-	behalf := map[string]int{}
+	recordsByUser := map[string]int{}
 	if _, err := audit.Walk(m.auditFolder, func(r audit.Record) error {
 		var d audit.Decision
 		if err := json.Unmarshal(r.Line, &d); err != nil || len(d.Tables) == 0 {
@@ -549,13 +553,13 @@ func TestRepresentedUserIsRecordedAndBounded(t *testing.T) {
 		if d.Agent != "backend" || !strings.HasPrefix(d.OnBehalfOf, "ref:") || d.Attributes["user"] != d.OnBehalfOf {
 			t.Errorf("a record says that %s asked on behalf of %q, with %v", d.Agent, d.OnBehalfOf, d.Attributes)
 		}
-		behalf[d.OnBehalfOf]++
+		recordsByUser[d.OnBehalfOf]++
 		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if len(behalf) != 5 {
-		t.Errorf("records name %d users", len(behalf))
+	if len(recordsByUser) != 5 {
+		t.Errorf("records name %d users", len(recordsByUser))
 	}
 	err := filepath.WalkDir(m.auditFolder, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
@@ -572,31 +576,32 @@ func TestRepresentedUserIsRecordedAndBounded(t *testing.T) {
 	}
 }
 
-// The database itself takes a user only for the session for which the proxy has signed it.
+// The database accepts a represented user only with a valid signature of the proxy for this session. Forged values show
+// no rows.
 func TestForgedUsersShowNothing(t *testing.T) {
 	t.Parallel()
 	m := startManyUsers(t, harness.Both, "")
-	control, err := pgx.Connect(t.Context(), m.db.DSN("pgconsent_control", "role-password"))
+	controlConn, err := pgx.Connect(t.Context(), m.db.DSN("pgconsent_control", "role-password"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer control.Close(t.Context())
-	ring, err := seal.LoadKeyring(t.Context(), control)
+	defer controlConn.Close(t.Context())
+	keyring, err := seal.LoadKeyring(t.Context(), controlConn)
 	if err != nil {
 		t.Fatal(err)
 	}
-	key := ring.NewestKey()
-	other := seal.Key{ID: key.ID, Secret: []byte(strings.Repeat("x", 32))}
-	unknown := seal.Key{ID: key.ID + 1, Secret: key.Secret}
+	key := keyring.NewestKey()
+	otherKey := seal.Key{ID: key.ID, Secret: []byte(strings.Repeat("x", 32))}
+	unknownKey := seal.Key{ID: key.ID + 1, Secret: key.Secret}
 	c := harness.Connect(t, m.db.DSN("pgconsent_agent", "role-password"))
-	sealed := seal.Claims{PID: c.PID(), Expires: time.Now().Add(time.Minute), Profile: "p", RepresentingSession: "s1"}
+	baseClaims := seal.Claims{PID: c.PID(), Expires: time.Now().Add(time.Minute), Profile: "p", RepresentingSession: "s1"}
 	user := seal.RepresentedUser{Session: "s1", Expires: time.Now().Add(time.Hour), Attributes: map[string]string{"user": "3"}}
 	sealWith := func(change func(c *seal.Claims, a *seal.RepresentedUser)) (string, string) {
-		s, a := sealed, user
+		s, a := baseClaims, user
 		change(&s, &a)
 		return key.Seal(s), key.SealRepresentedUser(a)
 	}
-	show := func(seal, signedUser string) string {
+	visibleIDs := func(seal, signedUser string) string {
 		t.Helper()
 		if a := harness.AskText(c, "SELECT pg_catalog.set_config('pgconsent.seal', $1, false), pg_catalog.set_config('pgconsent.acting', $2, false)",
 			seal, signedUser); a.Code != "" {
@@ -605,44 +610,45 @@ func TestForgedUsersShowNothing(t *testing.T) {
 		return oneText(c, "SELECT id FROM public.notes ORDER BY id")
 	}
 	goodSeal, signedUser := sealWith(func(*seal.Claims, *seal.RepresentedUser) {})
-	if got := show(goodSeal, signedUser); got != rowsOf(3) {
+	if got := visibleIDs(goodSeal, signedUser); got != noteIDsOf(3) {
 		t.Fatalf("the right values show %q", got)
 	}
-	forever, lasting := sealWith(func(_ *seal.Claims, a *seal.RepresentedUser) { a.Expires = time.Time{} })
-	if got := show(forever, lasting); got != rowsOf(3) {
+	unlimitedSeal, unlimitedUser := sealWith(func(_ *seal.Claims, a *seal.RepresentedUser) { a.Expires = time.Time{} })
+	if got := visibleIDs(unlimitedSeal, unlimitedUser); got != noteIDsOf(3) {
 		t.Fatalf("without an end they show %q", got)
 	}
-	_, foreign := sealWith(func(_ *seal.Claims, a *seal.RepresentedUser) { a.Session = "s2" })
-	_, expired := sealWith(func(_ *seal.Claims, a *seal.RepresentedUser) { a.Expires = time.Now().Add(-time.Second) })
-	sealedWith := func(change func(c *seal.Claims)) string {
+	_, otherSessionUser := sealWith(func(_ *seal.Claims, a *seal.RepresentedUser) { a.Session = "s2" })
+	_, expiredUser := sealWith(func(_ *seal.Claims, a *seal.RepresentedUser) { a.Expires = time.Now().Add(-time.Second) })
+	changedSeal := func(change func(c *seal.Claims)) string {
 		s, _ := sealWith(func(c *seal.Claims, _ *seal.RepresentedUser) { change(c) })
 		return s
 	}
 	for name, v := range map[string][2]string{
 		"no user":              {goodSeal, ""},
-		"another session's":    {goodSeal, foreign},
-		"an expired one":       {goodSeal, expired},
+		"another session's":    {goodSeal, otherSessionUser},
+		"an expired one":       {goodSeal, expiredUser},
 		"altered":              {goodSeal, strings.Replace(signedUser, "user=3", "user=4", 1)},
 		"without a code":       {goodSeal, strings.Split(signedUser, "#")[0]},
 		"an empty code":        {goodSeal, strings.Split(signedUser, "#")[0] + "#"},
-		"of another key":       {goodSeal, other.SealRepresentedUser(user)},
-		"of an unknown key":    {goodSeal, unknown.SealRepresentedUser(user)},
+		"of another key":       {goodSeal, otherKey.SealRepresentedUser(user)},
+		"of an unknown key":    {goodSeal, unknownKey.SealRepresentedUser(user)},
 		"a seal as the user":   {goodSeal, goodSeal},
 		"nonsense":             {goodSeal, "v1|||||#"},
 		"a long one":           {goodSeal, signedUser + strings.Repeat("x", 1<<16)},
-		"a seal that acts not": {sealedWith(func(c *seal.Claims) { c.RepresentingSession = "" }), signedUser},
-		"another seal":         {sealedWith(func(c *seal.Claims) { c.RepresentingSession = "s2" }), signedUser},
-		"an old seal":          {sealedWith(func(c *seal.Claims) { c.Expires = time.Now().Add(-time.Second) }), signedUser},
-		"of another process":   {sealedWith(func(c *seal.Claims) { c.PID++ }), signedUser},
+		"a seal that acts not": {changedSeal(func(c *seal.Claims) { c.RepresentingSession = "" }), signedUser},
+		"another seal":         {changedSeal(func(c *seal.Claims) { c.RepresentingSession = "s2" }), signedUser},
+		"an old seal":          {changedSeal(func(c *seal.Claims) { c.Expires = time.Now().Add(-time.Second) }), signedUser},
+		"of another process":   {changedSeal(func(c *seal.Claims) { c.PID++ }), signedUser},
 		"the user as a seal":   {signedUser, signedUser},
 		"no seal":              {"", signedUser},
 	} {
-		if got := show(v[0], v[1]); got != "" {
+		if got := visibleIDs(v[0], v[1]); got != "" {
 			t.Errorf("%s: %q shows", name, got)
 		}
 	}
-	// Attributes of the credential itself are not replaced.
-	if got := show(sealedWith(func(c *seal.Claims) { c.Attributes = map[string]string{"user": "1"} }), signedUser); got != rowsOf(1) {
+	// The signed user does not replace an attribute that the credential itself has.
+	if got := visibleIDs(changedSeal(func(c *seal.Claims) { c.Attributes = map[string]string{"user": "1"} }),
+		signedUser); got != noteIDsOf(1) {
 		t.Errorf("the credential's own attribute: %q", got)
 	}
 }

@@ -6,12 +6,12 @@ import (
 	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
-// Advisory locks of agents work among sessions of the same attributes, collide with nobody else's, and cannot fill the
-// server's table of locks.
+// Agents with the same attributes share advisory locks. Their locks never collide with those of other users or of the
+// owner, and they cannot fill the server's lock table.
 func TestAdvisoryLocks(t *testing.T) {
 	in := start(t, options{})
-	first, second, owner := in.agent(t), in.agent(t), in.direct(t)
-	other := harness.Connect(t, in.dsn("second", agentPassword)) // a session of another user
+	first, second, owner := in.agent(t), in.agent(t), in.superuserConn(t)
+	otherUser := harness.Connect(t, in.dsn("second", agentPassword)) // a session of another user
 	answer := func(a harness.Answer) string {
 		if a.Err != "" {
 			return a.Code
@@ -46,7 +46,7 @@ func TestAdvisoryLocks(t *testing.T) {
 		case "owner":
 			conn = owner
 		case "other":
-			conn = other
+			conn = otherUser
 		case "same":
 			conn = second
 		}

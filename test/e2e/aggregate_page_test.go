@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// docs/reference/policy-aggregate.md says what is built: its policy installs, and each of its statements is answered or
-// refused as it says.
+// The example policy of docs/reference/policy-aggregate.md installs, and each statement of that page is answered or
+// refused as the page says.
 func TestAggregatePage(t *testing.T) {
 	tier.All(t)
 	t.Parallel()

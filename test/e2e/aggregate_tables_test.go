@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Aggregates over a partitioned table with names that need quotes and columns that agents do not have. Dimensions are
-// an enum and a date, measures are decimals and NaN.
+// Aggregates work over a partitioned table whose names need quotes and whose columns are partly hidden from agents. The
+// dimensions are an enum and a date; the measures are decimals with NaN.
 func TestAggregatesOverOddTables(t *testing.T) {
 	tier.All(t)
 	t.Parallel()
@@ -77,26 +77,27 @@ tables:
 	}
 }
 
-// A person who stops counting is in no answer from the next statement on. Older snapshots end.
+// When a person withdraws, no aggregate counts that person from the next statement on. Older snapshots end with an
+// error.
 func TestCirisC_WithdrawalCountsAtOnce(t *testing.T) {
-	inModes(t, "", func(t *testing.T, c *ciris) {
-		agent, other := c.agent(t), c.agent(t)
+	runInModes(t, "", func(t *testing.T, c *ciris) {
+		agent, otherAgent := c.agent(t), c.agent(t)
 		const question = `SELECT sum(usage_statistics) FROM interactions WHERE channel_type = 'api'`
-		oneText(other, `BEGIN ISOLATION LEVEL REPEATABLE READ`)
-		before := oneText(agent, question)
-		if got := oneText(other, question); got != before {
-			t.Errorf("two agents are told %s and %s", before, got)
+		oneText(otherAgent, `BEGIN ISOLATION LEVEL REPEATABLE READ`)
+		sumBefore := oneText(agent, question)
+		if got := oneText(otherAgent, question); got != sumBefore {
+			t.Errorf("two agents are told %s and %s", sumBefore, got)
 		}
 		harness.Exec(t, c.db, `UPDATE users SET stream = NULL WHERE stream = 'ANONYMOUS'`)
-		if got := oneText(other, question); got != "40001" {
+		if got := oneText(otherAgent, question); got != "40001" {
 			t.Errorf("an older snapshot answers %s", got)
 		}
-		shown := oneText(agent, `SELECT sum(usage_statistics) FROM interactions AS visible_i WHERE channel_type = 'api'`)
-		if got := oneText(agent, question); got == before || got != shown {
-			t.Errorf("after everybody withdrew the sum is %s, before %s, of the rows that show %s", got, before, shown)
+		visibleSum := oneText(agent, `SELECT sum(usage_statistics) FROM interactions AS visible_i WHERE channel_type = 'api'`)
+		if got := oneText(agent, question); got == sumBefore || got != visibleSum {
+			t.Errorf("after everybody withdrew the sum is %s, before %s, of the rows that show %s", got, sumBefore, visibleSum)
 		}
 		harness.Exec(t, c.db, `UPDATE users SET stream = 'ANONYMOUS' WHERE stream IS NULL`)
-		if got := oneText(agent, question); got == shown {
+		if got := oneText(agent, question); got == visibleSum {
 			t.Errorf("nobody counts again: %s", got)
 		}
 	})

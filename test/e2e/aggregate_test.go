@@ -15,7 +15,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The reference model of aggregates: rows in memory, and what may come out of them, in plain Go.
+// This file holds a reference model of aggregates in plain Go: it computes from rows in memory what the proxy may
+// answer.
 
 const (
 	aggregateSchema = `
@@ -24,11 +25,12 @@ CREATE TABLE events (id int PRIMARY KEY, person int, kind text, level int, at ti
 	aggregateMinimum = 3
 )
 
-// aggregatePolicy names a table's dimensions and measures; share is in percent, 0 for none.
-func aggregatePolicy(share int, closed bool) string {
-	more := ""
-	if share > 0 {
-		more = fmt.Sprintf("\n      share: %d", share)
+// aggregatePolicy returns a policy with the dimensions and measures of a table. sharePercent is the largest share that
+// one person may have in a cell, 0 for no limit.
+func aggregatePolicy(sharePercent int, hasClosedMonths bool) string {
+	shareLine := ""
+	if sharePercent > 0 {
+		shareLine = fmt.Sprintf("\n      share: %d", sharePercent)
 	}
 	return fmt.Sprintf(`version: 1
 attributes: {}
@@ -42,7 +44,7 @@ tables:
       minimum: %d%s
       dimensions: { kind: allow, level: allow, at: { by: month, closed: %t } }
       measures: { amount: { between: [0, 50] }, score: { between: [-1, 1.5] } }
-`, aggregateMinimum, more, closed)
+`, aggregateMinimum, shareLine, hasClosedMonths)
 }
 
 type event struct {
@@ -60,7 +62,7 @@ func (e event) cell() string { return fmt.Sprint(e.kind, "|", e.level, "|", e.mo
 
 func randomBetween(n, low, high int) int { return max(low, min(n, high)) }
 
-// randomEvents are events made at random, so few for each cell that many are too small.
+// randomEvents returns random events, so few in each cell that many cells are below the minimum.
 func randomEvents(r *rand.Rand, now time.Time) []event {
 	status := map[int]string{}
 	for p := range 30 {
@@ -80,19 +82,19 @@ func randomEvents(r *rand.Rand, now time.Time) []event {
 	return out
 }
 
-// countableEvents returns the rows that aggregates may be made of.
-func countableEvents(events []event, share int, closed bool, now time.Time) []event {
-	hidden := map[string][]event{}
+// countableEvents returns the events that aggregates may count.
+func countableEvents(events []event, sharePercent int, hasClosedMonths bool, now time.Time) []event {
+	hiddenByCell := map[string][]event{}
 	var out []event
 	for _, e := range events {
 		switch {
 		case e.status == "shown":
 			out = append(out, e)
-		case e.status == "counted" && (!closed || e.month() < now.UTC().Format("2006-01")):
-			hidden[e.cell()] = append(hidden[e.cell()], e)
+		case e.status == "counted" && (!hasClosedMonths || e.month() < now.UTC().Format("2006-01")):
+			hiddenByCell[e.cell()] = append(hiddenByCell[e.cell()], e)
 		}
 	}
-	for _, cell := range hidden {
+	for _, cell := range hiddenByCell {
 		rows, amounts, scores := map[int]int{}, map[int]int{}, map[int]int{}
 		for _, e := range cell {
 			rows[e.person]++
@@ -101,11 +103,11 @@ func countableEvents(events []event, share int, closed bool, now time.Time) []ev
 		}
 		isLargeEnough := len(rows) >= aggregateMinimum
 		for _, parts := range []map[int]int{rows, amounts, scores} {
-			largest, all := 0, 0
+			largest, total := 0, 0
 			for _, n := range parts {
-				largest, all = max(largest, n), all+n
+				largest, total = max(largest, n), total+n
 			}
-			isLargeEnough = isLargeEnough && (share == 0 || largest*100 <= all*share)
+			isLargeEnough = isLargeEnough && (sharePercent == 0 || largest*100 <= total*sharePercent)
 		}
 		if isLargeEnough {
 			out = append(out, cell...)
@@ -114,7 +116,7 @@ func countableEvents(events []event, share int, closed bool, now time.Time) []ev
 	return out
 }
 
-// condition is one of SQL; its truth is 1, 0, or -1 for NULL.
+// condition is an SQL condition. eval returns its truth for an event: 1, 0, or -1 for NULL.
 type condition struct {
 	sql  string
 	eval func(e event) int
@@ -127,9 +129,9 @@ func isTrue(b bool) int {
 	return 0
 }
 
-func randomCond(r *rand.Rand, depth int) condition {
+func randomCondition(r *rand.Rand, depth int) condition {
 	if depth > 0 {
-		a, b := randomCond(r, depth-1), randomCond(r, depth-1)
+		a, b := randomCondition(r, depth-1), randomCondition(r, depth-1)
 		switch r.IntN(4) {
 		case 0:
 			return condition{"(" + a.sql + " AND " + b.sql + ")", func(e event) int {
@@ -256,7 +258,7 @@ func randomAggregate(r *rand.Rand) output {
 			return new(big.Rat).SetFrac64(int64(scores), 1000).FloatString(6)
 		}}
 	case 5:
-		c := randomCond(r, 1)
+		c := randomCondition(r, 1)
 		return output{"count(amount) FILTER (WHERE " + c.sql + ")", func(rows []event) string {
 			_, n, _ := sumColumns(slices.DeleteFunc(slices.Clone(rows), func(e event) bool { return c.eval(e) != 1 }))
 			return fmt.Sprint(n)
@@ -274,8 +276,8 @@ func randomAggregate(r *rand.Rand) output {
 	}
 }
 
-// randomQuestion makes an aggregate and what the model says to it over the rows that count.
-func randomQuestion(r *rand.Rand) (sql string, model func(rows []event) []string) {
+// randomAggregateQuery returns a random aggregate query, and the model's answer to it over the countable rows.
+func randomAggregateQuery(r *rand.Rand) (sql string, model func(rows []event) []string) {
 	var keys, columns []output
 	for _, k := range aggregateKeys {
 		if r.IntN(3) == 0 {
@@ -285,39 +287,39 @@ func randomQuestion(r *rand.Rand) (sql string, model func(rows []event) []string
 	for range 1 + r.IntN(3) {
 		columns = append(columns, randomAggregate(r))
 	}
-	if r.IntN(5) == 0 { // people can be counted in single cells
+	if r.IntN(5) == 0 { // people can be counted only where each group is one cell
 		keys = slices.Clone(aggregateKeys[:3])
 		columns = append(columns, output{"count(DISTINCT ev.person)", func(rows []event) string { return fmt.Sprint(countPeople(rows)) }})
 	}
-	where := condition{"true", func(event) int { return 1 }}
+	filter := condition{"true", func(event) int { return 1 }}
 	if r.IntN(3) > 0 {
-		where = randomCond(r, r.IntN(3))
+		filter = randomCondition(r, r.IntN(3))
 	}
 	minimum := 0
-	having := ""
+	havingClause := ""
 	if r.IntN(3) == 0 {
 		minimum = r.IntN(40)
-		having = fmt.Sprintf(" HAVING count(*) >= %d OR false", minimum)
+		havingClause = fmt.Sprintf(" HAVING count(*) >= %d OR false", minimum)
 	}
-	all := append(slices.Clone(keys), columns...)
-	var list, by []string
-	for i, c := range all {
-		list = append(list, c.sql)
+	allColumns := append(slices.Clone(keys), columns...)
+	var selectList, groupColumns []string
+	for i, c := range allColumns {
+		selectList = append(selectList, c.sql)
 		if i < len(keys) {
-			by = append(by, fmt.Sprint(i+1))
+			groupColumns = append(groupColumns, fmt.Sprint(i+1))
 		}
 	}
-	sql = "SELECT " + strings.Join(list, ", ") + " FROM events AS ev WHERE " + where.sql
+	sql = "SELECT " + strings.Join(selectList, ", ") + " FROM events AS ev WHERE " + filter.sql
 	if slices.ContainsFunc(columns, func(c output) bool { return strings.Contains(c.sql, "DISTINCT ev.person") }) {
-		by = []string{"kind", "level", "date_trunc('month', at)"}
+		groupColumns = []string{"kind", "level", "date_trunc('month', at)"}
 	}
-	if len(by) > 0 {
-		sql += " GROUP BY " + strings.Join(by, ", ")
+	if len(groupColumns) > 0 {
+		sql += " GROUP BY " + strings.Join(groupColumns, ", ")
 	}
-	return sql + having, func(rows []event) []string {
+	return sql + havingClause, func(rows []event) []string {
 		groups := map[string][]event{}
 		for _, e := range rows {
-			if where.eval(e) != 1 {
+			if filter.eval(e) != 1 {
 				continue
 			}
 			key := ""
@@ -332,7 +334,7 @@ func randomQuestion(r *rand.Rand) (sql string, model func(rows []event) []string
 				continue
 			}
 			var values []string
-			for _, c := range all {
+			for _, c := range allColumns {
 				values = append(values, c.value(g))
 			}
 			out = append(out, strings.Join(values, "\t"))
@@ -366,50 +368,51 @@ func insertEvents(t *testing.T, db *pgtest.DB, events []event) {
 	harness.Exec(t, db, b.String())
 }
 
-// Random aggregates over random rows return what the model computes, before and after hidden rows change within what
-// cells may tell. Rows that count nowhere are added and removed, and values change places inside a cell.
+// Random aggregates over random rows return what the model computes. They return the same after changes of hidden rows
+// that cells may not reveal: rows that count nowhere are added or removed, and values move within a cell.
 func TestAggregatesAgreeWithTheModel(t *testing.T) {
 	tier.All(t)
 	t.Parallel()
 	now := time.Now()
 	for seed, variant := range []struct {
-		mode   harness.Mode
-		share  int
-		closed bool
+		mode            harness.Mode
+		sharePercent    int
+		hasClosedMonths bool
 	}{{harness.Both, 0, false}, {harness.Auto, 0, true}, {harness.Auto, 60, false}, {harness.Both, 40, true}} {
-		t.Run(fmt.Sprintf("%s share %d closed %t", variant.mode.Name, variant.share, variant.closed), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s share %d closed %t", variant.mode.Name, variant.sharePercent, variant.hasClosedMonths), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(17, uint64(seed)))
 			events := randomEvents(r, now)
 			db := pgtest.Database(t)
 			harness.Exec(t, db, aggregateSchema)
 			insertEvents(t, db, events)
 			proxy := harness.Start(t, variant.mode,
-				harness.Database{Name: "events", DB: db, Policy: aggregatePolicy(variant.share, variant.closed), SearchPath: []string{"public"}}, nil)
+				harness.Database{Name: "events", DB: db, Policy: aggregatePolicy(variant.sharePercent, variant.hasClosedMonths),
+					SearchPath: []string{"public"}}, nil)
 			agent := proxy.Agent(t, "agent", "events")
 			oneText(agent, "SET timezone = 'UTC'")
-			counted := countableEvents(events, variant.share, variant.closed, now)
-			shown := slices.DeleteFunc(slices.Clone(events), func(e event) bool { return e.status != "shown" })
-			if len(counted) == len(shown) || len(counted) == len(events) {
-				t.Fatalf("%d rows, %d count and %d show: the data tests nothing", len(events), len(counted), len(shown))
+			countedEvents := countableEvents(events, variant.sharePercent, variant.hasClosedMonths, now)
+			shownEvents := slices.DeleteFunc(slices.Clone(events), func(e event) bool { return e.status != "shown" })
+			if len(countedEvents) == len(shownEvents) || len(countedEvents) == len(events) {
+				t.Fatalf("%d rows, %d count and %d show: the data tests nothing", len(events), len(countedEvents), len(shownEvents))
 			}
-			type asked struct{ sql, answer string }
-			var questions []asked
-			returned := 0
+			type askedQuestion struct{ sql, answer string }
+			var questions []askedQuestion
+			returnedRows := 0
 			for range tier.Count(50, 150, 1000) {
-				sql, model := randomQuestion(r)
-				got, want := oneText(agent, sql), strings.Join(model(counted), "\n")
+				sql, model := randomAggregateQuery(r)
+				got, want := oneText(agent, sql), strings.Join(model(countedEvents), "\n")
 				if sortedLines(got) != want {
 					t.Errorf("%s:\n%s\nwant\n%s", sql, sortedLines(got), want)
 				}
-				if want != strings.Join(model(shown), "\n") {
-					returned++
+				if want != strings.Join(model(shownEvents), "\n") {
+					returnedRows++
 				}
-				questions = append(questions, asked{sql, sortedLines(got)})
+				questions = append(questions, askedQuestion{sql, sortedLines(got)})
 			}
-			if returned < len(questions)/5 {
-				t.Errorf("only %d of %d answers have to do with hidden rows", returned, len(questions))
+			if returnedRows < len(questions)/5 {
+				t.Errorf("only %d of %d answers have to do with hidden rows", returnedRows, len(questions))
 			}
-			rearrange(t, r, db, events, counted, variant.share > 0)
+			changeUntoldDetails(t, r, db, events, countedEvents, variant.sharePercent > 0)
 			for _, q := range questions {
 				if got := sortedLines(oneText(agent, q.sql)); got != q.answer {
 					t.Errorf("%s tells what hidden rows of a cell are:\n%s\nwas\n%s", q.sql, got, q.answer)
@@ -419,12 +422,12 @@ func TestAggregatesAgreeWithTheModel(t *testing.T) {
 	}
 }
 
-// rearrange changes everything about hidden rows that no aggregate may tell.
-func rearrange(t *testing.T, r *rand.Rand, db *pgtest.DB, events, counted []event, shares bool) {
+// changeUntoldDetails changes hidden rows in every way that no aggregate may reveal.
+func changeUntoldDetails(t *testing.T, r *rand.Rand, db *pgtest.DB, events, countedEvents []event, hasShareLimit bool) {
 	t.Helper()
 	countedIDs := map[int]bool{}
 	cells := map[string][]event{}
-	for _, e := range counted {
+	for _, e := range countedEvents {
 		countedIDs[e.id] = true
 		if e.status == "counted" {
 			cells[e.cell()] = append(cells[e.cell()], e)
@@ -432,7 +435,7 @@ func rearrange(t *testing.T, r *rand.Rand, db *pgtest.DB, events, counted []even
 	}
 	var b strings.Builder
 	for _, e := range events {
-		if shares && e.status == "counted" {
+		if hasShareLimit && e.status == "counted" {
 			continue // the change could give a cell other shares
 		}
 		switch {
@@ -445,17 +448,17 @@ func rearrange(t *testing.T, r *rand.Rand, db *pgtest.DB, events, counted []even
 	}
 	for _, name := range slices.Sorted(maps.Keys(cells)) {
 		cell := cells[name]
-		order := func() []int {
-			if !shares {
+		rowOrder := func() []int {
+			if !hasShareLimit {
 				return r.Perm(len(cell))
 			}
-			samePlaces := make([]int, len(cell))
-			for i := range samePlaces {
-				samePlaces[i] = i
+			sameOrder := make([]int, len(cell))
+			for i := range sameOrder {
+				sameOrder[i] = i
 			}
-			return samePlaces
+			return sameOrder
 		}
-		for i, j := range order() {
+		for i, j := range rowOrder() {
 			source := cell[j]
 			amount := fmt.Sprint(source.amount)
 			switch {
@@ -467,11 +470,11 @@ func rearrange(t *testing.T, r *rand.Rand, db *pgtest.DB, events, counted []even
 			fmt.Fprintf(&b,
 				"UPDATE events SET amount = %s, at = date_trunc('month', at, 'UTC') + interval '%d hours' WHERE id = %d;\n", amount, r.IntN(27*24), cell[i].id)
 		}
-		for i, j := range order() {
+		for i, j := range rowOrder() {
 			fmt.Fprintf(&b, "UPDATE events SET note = 'other', score = %d / 1000.0::float8 WHERE id = %d;\n", cell[j].score, cell[i].id)
 		}
 	}
-	// Somebody who counts, in cells too small to.
+	// A person who counts is added, with rows in cells that stay below the minimum.
 	b.WriteString("INSERT INTO people VALUES (40, 'counted');\nINSERT INTO events SELECT 1000 + n, 40, 'none', n, " +
 		"'2020-01-01', 7, 0.5, 'x' FROM generate_series(1, 9) n;\n")
 	harness.Exec(t, db, b.String())

@@ -24,8 +24,8 @@ tables:
   channels: { rows: [ own: { column: owner, is: user } ] }
 `
 
-// A reminder reaches the agent whose session names the user and the channel, as a notice, once a connection. No other
-// session's answers change by a byte, and the answers of this one are otherwise what they were.
+// A reminder comes as a notice, once per connection, to the agent whose session names the user and the channel. All
+// other bytes of that session and of others are unchanged.
 func TestReminderIsANotice(t *testing.T) {
 	tier.All(t)
 	db := pgtest.Database(t)
@@ -41,57 +41,57 @@ func TestReminderIsANotice(t *testing.T) {
 		{Name: "one", Database: "talks", Attributes: map[string]string{"user": "u1"}},
 		{Name: "two", Database: "talks", Attributes: map[string]string{"user": "u2"}},
 	})
-	sendMessage := func(by, user, channel string, n int) {
+	sendMessage := func(recordedBy, user, channel string, n int) {
 		t.Helper()
 		for range n {
-			if _, err := tracker.Track(time.Now(), air.SessionKey{Database: "talks", RecordedBy: by, User: user, Channel: channel},
+			if _, err := tracker.Track(time.Now(), air.SessionKey{Database: "talks", RecordedBy: recordedBy, User: user, Channel: channel},
 				""); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	sameChannel, otherChannel, other, unnamed := harness.Connect(t, proxy.DSN("one", "talks")), harness.Connect(t,
+	sameChannel, otherChannel, otherUser, withoutChannel := harness.Connect(t, proxy.DSN("one", "talks")), harness.Connect(t,
 		proxy.DSN("one", "talks")), harness.Connect(t, proxy.DSN("two", "talks")), harness.Connect(t, proxy.DSN("one", "talks"))
 	wantCode(t, sameChannel, "SET pgconsent.channel = 'api_1'", "")
 	wantCode(t, otherChannel, "SET pgconsent.channel = 'api_2'", "")
-	wantCode(t, other, "SET pgconsent.channel = 'api_3'", "")
-	wantCode(t, other, "SET pgconsent.channel = 'api_1'", "42501") // the user may not name this channel
-	all := []*pgconn.PgConn{sameChannel, otherChannel, other, unnamed}
-	want := func(c *pgconn.PgConn, sql, code string, notices ...string) {
+	wantCode(t, otherUser, "SET pgconsent.channel = 'api_3'", "")
+	wantCode(t, otherUser, "SET pgconsent.channel = 'api_1'", "42501") // the user may not name this channel
+	conns := []*pgconn.PgConn{sameChannel, otherChannel, otherUser, withoutChannel}
+	checkNotices := func(c *pgconn.PgConn, sql, code string, notices ...string) {
 		t.Helper()
 		if got := wantCode(t, c, sql, code).Notices; fmt.Sprint(got) != fmt.Sprint(notices) {
 			t.Errorf("%s: notices %q, want %q", sql, got, notices)
 		}
 	}
-	for _, c := range all {
-		want(c, "SELECT id FROM channels", "")
+	for _, c := range conns {
+		checkNotices(c, "SELECT id FROM channels", "")
 	}
 	sendMessage("", "u1", "api_1", 2)
 	sendMessage("", "u2", "api_1", 3) // another user's session in that channel
-	for _, c := range all {
-		want(c, "SELECT id FROM channels", "")
+	for _, c := range conns {
+		checkNotices(c, "SELECT id FROM channels", "")
 	}
 	sendMessage("", "u1", "api_1", 1)
 	const notice = "NOTICE 00000 rest, 3 "
-	for _, c := range all[1:] {
-		want(c, "SELECT id FROM channels", "")
+	for _, c := range conns[1:] {
+		checkNotices(c, "SELECT id FROM channels", "")
 	}
-	want(sameChannel, "SELECT id FROM channels", "", notice)
+	checkNotices(sameChannel, "SELECT id FROM channels", "", notice)
 	for range 3 {
-		want(sameChannel, "SELECT id FROM channels", "")
+		checkNotices(sameChannel, "SELECT id FROM channels", "")
 	}
 	sendMessage("", "u1", "api_1", 5)
-	want(sameChannel, "SELECT id FROM channels", "")
+	checkNotices(sameChannel, "SELECT id FROM channels", "")
 
-	// The agent's own interactions are recorded for itself, and their notices go to it alone; after a refused statement
-	// as after any other.
+	// Interactions that the agent itself records lead to notices for that agent alone. The notice also comes with a
+	// refused statement.
 	sendMessage("one", "u1", "api_2", 3)
-	want(other, "SELECT id FROM channels", "")
-	want(otherChannel, "SELECT * FROM nothing", "42501", notice)
+	checkNotices(otherUser, "SELECT id FROM channels", "")
+	checkNotices(otherChannel, "SELECT * FROM nothing", "42501", notice)
 	sendMessage("two", "u1", "api_1", 3)
-	want(sameChannel, "SELECT id FROM channels", "")
+	checkNotices(sameChannel, "SELECT id FROM channels", "")
 
-	// In a transaction, and by the extended protocol; and a connection that comes later has it as well.
+	// The notice also comes inside a transaction, by the extended protocol, and on a connection that is opened later.
 	cfg, err := pgx.ParseConfig(proxy.DSN("one", "talks") + "&options=-c%20pgconsent.channel%3Dapi_1")
 	if err != nil {
 		t.Fatal(err)
@@ -99,12 +99,12 @@ func TestReminderIsANotice(t *testing.T) {
 	var got []string
 	cfg.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { got = append(got, n.Message) }
 	ctx := context.Background()
-	later, err := pgx.ConnectConfig(ctx, cfg)
+	laterConn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer later.Close(ctx)
-	tx, err := later.Begin(ctx)
+	defer laterConn.Close(ctx)
+	tx, err := laterConn.Begin(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,23 +16,23 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The points of the arcive world, each through the wire with pgx and with psql. The expected visible rows are computed
-// by the superuser, past the proxy, with another SQL.
+// These tests cover the requirements of the arcive world, over the wire with pgx and with psql. The superuser computes
+// the expected visible rows past the proxy, with other SQL.
 
 const (
-	alice = "a11ce000-0000-4000-8000-000000000001"
-	ben   = "be000000-0000-4000-8000-000000000002"
+	aliceID = "a11ce000-0000-4000-8000-000000000001"
+	benID   = "be000000-0000-4000-8000-000000000002"
 
-	lakeAlone = "d0000000-0000-4000-8000-000000000001" // a recording of the user only
-	lakeAlice = "d0000000-0000-4000-8000-000000000002"
-	lakeBen   = "d0000000-0000-4000-8000-000000000004"
+	aloneMemory = "d0000000-0000-4000-8000-000000000001" // a memory in which only the user takes part
+	aliceMemory = "d0000000-0000-4000-8000-000000000002"
+	benMemory   = "d0000000-0000-4000-8000-000000000004"
 )
 
-// visibleMemories is the rule in one expression over memories m.
+// visibleMemories is the visibility rule as one SQL condition over memories m.
 const visibleMemories = `m.user_id = '` + user1 + `' AND NOT EXISTS (SELECT FROM memory_participants p WHERE p.memory_id = m.id
 	AND coalesce((SELECT q.consent_status FROM people q WHERE q.id = p.person_id), '') <> 'granted')`
 
-// superuserList asks the superuser for a list.
+// superuserList returns the first column of a query that the superuser runs past the proxy.
 func superuserList(t testing.TB, in *instance, sql string) []string {
 	t.Helper()
 	rows, err := in.db.Connect(t, "postgres").Query(context.Background(), sql)
@@ -58,19 +58,19 @@ func wantSameRows(t testing.TB, description string, got, want []string) {
 func TestArciveA_AMemoryWithAnyUnconsentedParticipantDoesNotExist(t *testing.T) {
 	in := startForReading(t, options{})
 	want := superuserList(t, in, `SELECT m.id::text FROM memories m WHERE `+visibleMemories)
-	hidden := superuserList(t, in, `SELECT m.id::text FROM memories m WHERE NOT (`+visibleMemories+`) AND m.user_id = '`+user1+`' ORDER BY 1`)
-	if len(hidden) < 100 || len(want) < 100 {
-		t.Fatalf("%d visible and %d hidden memories prove little", len(want), len(hidden))
+	hiddenIDs := superuserList(t, in, `SELECT m.id::text FROM memories m WHERE NOT (`+visibleMemories+`) AND m.user_id = '`+user1+`' ORDER BY 1`)
+	if len(hiddenIDs) < 100 || len(want) < 100 {
+		t.Fatalf("%d visible and %d hidden memories prove little", len(want), len(hiddenIDs))
 	}
-	// Some who were there have granted, and some have not.
-	mixed := superuserList(t, in, `SELECT m.id::text FROM memories m WHERE m.user_id = '`+user1+`'
+	// Memories of which some participants have granted and others have not.
+	mixedIDs := superuserList(t, in, `SELECT m.id::text FROM memories m WHERE m.user_id = '`+user1+`'
 		AND EXISTS (SELECT FROM memory_participants p JOIN people q ON q.id = p.person_id WHERE p.memory_id = m.id AND q.consent_status = 'granted')
 		AND EXISTS (SELECT FROM memory_participants p JOIN people q ON q.id = p.person_id
 			WHERE p.memory_id = m.id AND q.consent_status IN ('pending', 'revoked')) ORDER BY 1`)
-	if len(mixed) < 20 {
-		t.Fatalf("%d memories with some who have granted and some who have not prove little", len(mixed))
+	if len(mixedIDs) < 20 {
+		t.Fatalf("%d memories with some who have granted and some who have not prove little", len(mixedIDs))
 	}
-	clients(t, in, func(t *testing.T, agent, _ client) {
+	forEachClient(t, in, func(t *testing.T, agent, _ client) {
 		got, _ := agent.rows(`SELECT id::text FROM memories`)
 		wantSameRows(t, "rows", got, want)
 		if n := oneValue(t, agent, `SELECT count(*)::text FROM memories`); n != oneValue(t, agent, `SELECT '`+itoa(len(want))+`'`) {
@@ -80,7 +80,7 @@ func TestArciveA_AMemoryWithAnyUnconsentedParticipantDoesNotExist(t *testing.T) 
 			`SELECT DISTINCT m.id::text FROM memories m JOIN memory_participants p ON p.memory_id = m.id JOIN people q ON q.id = p.person_id`)
 		wantSameRows(t, "join", got, superuserList(t, in, `SELECT m.id::text FROM memories m WHERE `+
 			visibleMemories+` AND EXISTS (SELECT FROM memory_participants p JOIN people q ON q.id = p.person_id AND q.user_id = m.user_id WHERE p.memory_id = m.id)`))
-		for _, id := range []string{hidden[0], hidden[len(hidden)/2], mixed[0], mixed[len(mixed)/2], lakeBen} {
+		for _, id := range []string{hiddenIDs[0], hiddenIDs[len(hiddenIDs)/2], mixedIDs[0], mixedIDs[len(mixedIDs)/2], benMemory} {
 			if got, code := agent.rows(`SELECT title FROM memories WHERE id = '` + id + `'`); len(got) != 0 || code != "" {
 				t.Errorf("hidden memory by key: %d rows, SQLSTATE %q", len(got), code)
 			}
@@ -97,16 +97,16 @@ func TestArciveA_AMemoryWithAnyUnconsentedParticipantDoesNotExist(t *testing.T) 
 		wantSameRows(t, "full text", got, superuserList(t, in,
 			`SELECT m.id::text FROM memories m WHERE to_tsvector('english', title || ' ' || body) @@ to_tsquery('english', 'lake') AND `+visibleMemories))
 		got, _ = agent.rows(
-			`SELECT id::text FROM memories ORDER BY embedding <-> (SELECT embedding FROM memories WHERE id = '` + lakeAlone + `'), id LIMIT 20`)
-		wantK := superuserList(t, in, `SELECT m.id::text FROM memories m WHERE `+
-			visibleMemories+` ORDER BY embedding <-> (SELECT embedding FROM memories WHERE id = '`+lakeAlone+`'), m.id LIMIT 20`)
-		if !slices.Equal(got, wantK) {
-			t.Errorf("vector top 20: got %v, want %v", got, wantK)
+			`SELECT id::text FROM memories ORDER BY embedding <-> (SELECT embedding FROM memories WHERE id = '` + aloneMemory + `'), id LIMIT 20`)
+		wantNearest := superuserList(t, in, `SELECT m.id::text FROM memories m WHERE `+
+			visibleMemories+` ORDER BY embedding <-> (SELECT embedding FROM memories WHERE id = '`+aloneMemory+`'), m.id LIMIT 20`)
+		if !slices.Equal(got, wantNearest) {
+			t.Errorf("vector top 20: got %v, want %v", got, wantNearest)
 		}
-		if max := oneValue(t, agent, `SELECT max((metadata->>'stars')::int)::text FROM memories`); max != "5" {
-			t.Errorf("max(stars) = %s: an aggregate saw hidden rows", max)
+		if maxStars := oneValue(t, agent, `SELECT max((metadata->>'stars')::int)::text FROM memories`); maxStars != "5" {
+			t.Errorf("max(stars) = %s: an aggregate saw hidden rows", maxStars)
 		}
-		// The hidden rows' numbers would make this cast raise.
+		// The values of hidden rows would make this cast fail.
 		if _, code := agent.rows(`SELECT id::text FROM memories WHERE (metadata->>'stars')::int2 > 4`); code != "" {
 			t.Errorf("an error tells of hidden rows: SQLSTATE %s", code)
 		}
@@ -119,13 +119,13 @@ func TestArciveA_AMemoryWithAnyUnconsentedParticipantDoesNotExist(t *testing.T) 
 		t.Fatal(err)
 	}
 	wantSameRows(t, "COPY TO STDOUT", strings.Fields(string(copyOutput)), want)
-	in.noMarker(t)
+	in.requireNoMarker(t)
 }
 
 // seeds/000:39.
 func TestArciveA_NullUnknownAndDanglingStatusHide(t *testing.T) {
-	in := start(t, options{setup: `
-		UPDATE people SET consent_status = 'granted' WHERE id = '` + alice + `';
+	in := start(t, options{beforeMigrate: `
+		UPDATE people SET consent_status = 'granted' WHERE id = '` + aliceID + `';
 		INSERT INTO people (id, user_id, name, consent_status) VALUES
 			('00000000-0000-4000-8000-0000000000f1', '` + user1 + `', 'null HIDDENMARK', NULL),
 			('00000000-0000-4000-8000-0000000000f2', '` + user1 + `', 'unknown HIDDENMARK', 'GRANTED'),
@@ -138,12 +138,12 @@ func TestArciveA_NullUnknownAndDanglingStatusHide(t *testing.T) {
 			('00000000-0000-4000-8000-0000000000e2', '00000000-0000-4000-8000-0000000000f2', 'x'),
 			('00000000-0000-4000-8000-0000000000e3', '00000000-0000-4000-8000-0000000000f3', 'x'),
 			('00000000-0000-4000-8000-0000000000e4', '00000000-0000-4000-8000-0000000000ff', 'x'),
-			('00000000-0000-4000-8000-0000000000e5', '` + alice + `', 'x')`})
-	clients(t, in, func(t *testing.T, agent, _ client) {
+			('00000000-0000-4000-8000-0000000000e5', '` + aliceID + `', 'x')`})
+	forEachClient(t, in, func(t *testing.T, agent, _ client) {
 		got, _ := agent.rows(`SELECT id::text FROM memories WHERE id::text LIKE '00000000-0000-4000-8000-0000000000e%'`)
 		wantSameRows(t, "memories with odd statuses", got, []string{"00000000-0000-4000-8000-0000000000e5"})
 	})
-	in.noMarker(t)
+	in.requireNoMarker(t)
 }
 
 func TestArciveB_MemoriesWithoutParticipantsShowAndForeignOnesNever(t *testing.T) {
@@ -153,7 +153,7 @@ func TestArciveB_MemoriesWithoutParticipantsShowAndForeignOnesNever(t *testing.T
 	if len(withoutParticipants) == 0 {
 		t.Fatal("the world has no memory without participants")
 	}
-	clients(t, in, func(t *testing.T, agent, _ client) {
+	forEachClient(t, in, func(t *testing.T, agent, _ client) {
 		got, _ := agent.rows(`SELECT m.id::text FROM memories m WHERE NOT EXISTS (SELECT 1 FROM memory_participants p WHERE p.memory_id = m.id)`)
 		for _, id := range withoutParticipants {
 			if !slices.Contains(got, id) {
@@ -164,23 +164,24 @@ func TestArciveB_MemoriesWithoutParticipantsShowAndForeignOnesNever(t *testing.T
 			t.Errorf("%s memories of other users", n)
 		}
 	})
-	second := &pgxClient{t: t, conn: in.pgx(t, "second")}
-	got, _ := second.rows(`SELECT DISTINCT user_id::text FROM memories`)
+	secondAgent := &pgxClient{t: t, conn: in.connectPgx(t, "second")}
+	got, _ := secondAgent.rows(`SELECT DISTINCT user_id::text FROM memories`)
 	wantSameRows(t, "users whose memories the second user's agent sees", got, []string{user2})
 }
 
 // seeds/000:49, 53.
 func TestArciveC_PeopleParticipantsAndEdges(t *testing.T) {
 	in := startForReading(t, options{})
-	people := superuserList(t, in, `SELECT id::text FROM people WHERE user_id = '`+user1+`' AND consent_status = 'granted'`)
-	links := superuserList(t, in, `SELECT p.memory_id::text || p.person_id FROM memory_participants p JOIN memories m ON m.id = p.memory_id
+	visiblePeople := superuserList(t, in, `SELECT id::text FROM people WHERE user_id = '`+user1+`' AND consent_status = 'granted'`)
+	visibleLinks := superuserList(t, in,
+		`SELECT p.memory_id::text || p.person_id FROM memory_participants p JOIN memories m ON m.id = p.memory_id
 		JOIN people q ON q.id = p.person_id AND q.user_id = '`+user1+`' AND q.consent_status = 'granted' WHERE `+strings.ReplaceAll(visibleMemories,
-		"memory_participants p WHERE p.", "memory_participants p WHERE p."))
-	clients(t, in, func(t *testing.T, agent, _ client) {
+			"memory_participants p WHERE p.", "memory_participants p WHERE p."))
+	forEachClient(t, in, func(t *testing.T, agent, _ client) {
 		got, _ := agent.rows(`SELECT id::text FROM people`)
-		wantSameRows(t, "people", got, people)
+		wantSameRows(t, "people", got, visiblePeople)
 		got, _ = agent.rows(`SELECT memory_id::text || person_id FROM memory_participants`)
-		wantSameRows(t, "participants", got, links)
+		wantSameRows(t, "participants", got, visibleLinks)
 		got, _ = agent.rows(
 			`SELECT memory_id::text FROM memory_participants WHERE memory_id NOT IN (SELECT id FROM memories) OR person_id NOT IN (SELECT id FROM people)`)
 		wantSameRows(t, "participants that name hidden rows", got, nil)
@@ -192,15 +193,15 @@ func TestArciveC_PeopleParticipantsAndEdges(t *testing.T) {
 			wantRefused(t, agent, sql, "42501")
 		}
 	})
-	in.noMarker(t)
+	in.requireNoMarker(t)
 }
 
 // seeds/000:26-29, 39.
 func TestArciveD_RespectConsentIsPinned(t *testing.T) {
 	in := startForReading(t, options{})
-	const probe = `(SELECT embedding FROM memories WHERE id = '` + lakeAlone + `')`
+	const searchVector = `(SELECT embedding FROM memories WHERE id = '` + aloneMemory + `')`
 	want := superuserList(t, in, `SELECT m.id::text FROM memories m WHERE `+visibleMemories)
-	clients(t, in, func(t *testing.T, agent, _ client) {
+	forEachClient(t, in, func(t *testing.T, agent, _ client) {
 		for _, functionCall := range []string{
 			`search_memories_semantic('lake', 100000)`,
 			`search_memories_semantic('lake', 100000, true)`,
@@ -212,10 +213,10 @@ func TestArciveD_RespectConsentIsPinned(t *testing.T) {
 			`search_memories_semantic(respect_consent => false, match_count => 100000, query_text => 'lake')`,
 			`search_memories_semantic(query_text => 'lake', match_count => 100000)`,
 			`public.search_memories_semantic('lake', 100000, respect_consent := false)`,
-			`match_memories(` + probe + `, 100000)`,
-			`match_memories(` + probe + `, 100000, false)`,
-			`match_memories(` + probe + `, 100000, respect_consent => false)`,
-			`match_memories(match_count => 100000, query_embedding => ` + probe + `)`,
+			`match_memories(` + searchVector + `, 100000)`,
+			`match_memories(` + searchVector + `, 100000, false)`,
+			`match_memories(` + searchVector + `, 100000, respect_consent => false)`,
+			`match_memories(match_count => 100000, query_embedding => ` + searchVector + `)`,
 		} {
 			got, code := agent.rows(`SELECT id::text FROM ` + functionCall)
 			if code != "" {
@@ -228,49 +229,50 @@ func TestArciveD_RespectConsentIsPinned(t *testing.T) {
 			t.Errorf("in the select list: %s rows, want %d", n, len(want))
 		}
 	})
-	in.noMarker(t)
+	in.requireNoMarker(t)
 }
 
 // seeds/000:53.
 func TestArciveE_NewPeopleArePending(t *testing.T) {
 	in := start(t, options{})
-	clients(t, in, func(t *testing.T, agent, owner client) {
+	forEachClient(t, in, func(t *testing.T, agent, owner client) {
 		const (
-			newcomer = "00000000-0000-4000-8000-00000000ee01"
-			sql      = `SELECT count(*)::text FROM memories WHERE id = '` + lakeAlone + `'`
+			newPersonID = "00000000-0000-4000-8000-00000000ee01"
+			sql         = `SELECT count(*)::text FROM memories WHERE id = '` + aloneMemory + `'`
 		)
 		if oneValue(t, agent, sql) != "1" {
 			t.Fatal("the memory is not visible to begin with")
 		}
-		wantDone(t, owner, `INSERT INTO people (id, user_id, name) VALUES ('`+newcomer+`', '`+user1+`', 'HIDDENMARK unknown speaker')`)
-		wantDone(t, owner, `INSERT INTO memory_participants VALUES ('`+lakeAlone+`', '`+newcomer+`', 'HIDDENMARK')`)
+		wantDone(t, owner, `INSERT INTO people (id, user_id, name) VALUES ('`+newPersonID+`', '`+user1+`', 'HIDDENMARK unknown speaker')`)
+		wantDone(t, owner, `INSERT INTO memory_participants VALUES ('`+aloneMemory+`', '`+newPersonID+`', 'HIDDENMARK')`)
 		if oneValue(t, agent, sql) != "0" {
 			t.Error("a memory that mentions a new person is still visible")
 		}
-		wantDone(t, owner, `UPDATE memory_participants SET role = 'present' WHERE person_id = '`+newcomer+`'`)
-		wantDone(t, owner, `UPDATE people SET consent_status = 'granted', name = 'known speaker' WHERE id = '`+newcomer+`'`)
+		wantDone(t, owner, `UPDATE memory_participants SET role = 'present' WHERE person_id = '`+newPersonID+`'`)
+		wantDone(t, owner, `UPDATE people SET consent_status = 'granted', name = 'known speaker' WHERE id = '`+newPersonID+`'`)
 		if oneValue(t, agent, sql) != "1" {
 			t.Error("granting did not bring the memory back")
 		}
-		wantDone(t, owner, `DELETE FROM memory_participants WHERE person_id = '`+newcomer+`'`)
-		wantDone(t, owner, `DELETE FROM people WHERE id = '`+newcomer+`'`)
-		wantDone(t, owner, `INSERT INTO people (id, user_id, name, is_self) VALUES ('`+newcomer+`', '`+user1+`', 'self', true)`)
-		if oneValue(t, agent, `SELECT consent_status FROM people WHERE id = '`+newcomer+`'`) != "granted" {
+		wantDone(t, owner, `DELETE FROM memory_participants WHERE person_id = '`+newPersonID+`'`)
+		wantDone(t, owner, `DELETE FROM people WHERE id = '`+newPersonID+`'`)
+		wantDone(t, owner, `INSERT INTO people (id, user_id, name, is_self) VALUES ('`+newPersonID+`', '`+user1+`', 'self', true)`)
+		if oneValue(t, agent, `SELECT consent_status FROM people WHERE id = '`+newPersonID+`'`) != "granted" {
 			t.Error("an is_self person was not granted at creation")
 		}
-		wantDone(t, owner, `DELETE FROM people WHERE id = '`+newcomer+`'`)
+		wantDone(t, owner, `DELETE FROM people WHERE id = '`+newPersonID+`'`)
 		checkMentions(t, agent, owner)
 	})
-	in.noMarker(t)
+	in.requireNoMarker(t)
 }
 
-// checkMentions: the owner decides whom a memory mentions, and a change counts at the next statement. A voice may turn
-// out to be another person's, two people may be one, somebody was not there (seeds/000:53).
+// checkMentions changes which people a memory mentions, as the owner, and checks that agents see each change at the
+// next statement. A voice turns out to be another person's, two people are one, and somebody was not there
+// (seeds/000:53).
 func checkMentions(t *testing.T, agent, owner client) {
 	t.Helper()
 	const (
-		speaker = "00000000-0000-4000-8000-00000000ee02"
-		sql     = `SELECT count(*)::text FROM memories WHERE id = '` + lakeAlone + `'`
+		speakerID = "00000000-0000-4000-8000-00000000ee02"
+		sql       = `SELECT count(*)::text FROM memories WHERE id = '` + aloneMemory + `'`
 	)
 	wantShown := func(description, want string) {
 		t.Helper()
@@ -278,73 +280,75 @@ func checkMentions(t *testing.T, agent, owner client) {
 			t.Errorf("%s: %s memories", description, got)
 		}
 	}
-	addMention := func(from, to string) {
-		wantDone(t, owner, `UPDATE memory_participants SET person_id = '`+to+`' WHERE memory_id = '`+lakeAlone+`' AND person_id = '`+from+`'`)
+	changeMention := func(oldPerson, newPerson string) {
+		wantDone(t, owner,
+			`UPDATE memory_participants SET person_id = '`+newPerson+`' WHERE memory_id = '`+aloneMemory+`' AND person_id = '`+oldPerson+`'`)
 	}
-	wantDone(t, owner, `INSERT INTO memory_participants VALUES ('`+lakeAlone+`', '`+alice+`', 'present')`)
+	wantDone(t, owner, `INSERT INTO memory_participants VALUES ('`+aloneMemory+`', '`+aliceID+`', 'present')`)
 	wantShown("with Alice", "1")
-	wantDone(t, owner, `INSERT INTO people (id, user_id, name) VALUES ('`+speaker+`', '`+user1+`', 'HIDDENMARK Unknown speaker')`)
-	addMention(alice, speaker)
+	wantDone(t, owner, `INSERT INTO people (id, user_id, name) VALUES ('`+speakerID+`', '`+user1+`', 'HIDDENMARK Unknown speaker')`)
+	changeMention(aliceID, speakerID)
 	wantShown("it was not Alice who spoke", "0")
-	addMention(speaker, ben)
+	changeMention(speakerID, benID)
 	wantShown("it was Ben", "0")
-	addMention(ben, alice)
+	changeMention(benID, aliceID)
 	wantShown("Ben and Alice are one", "1")
-	addMention(alice, speaker)
-	wantDone(t, owner, `DELETE FROM people WHERE id = '`+speaker+`'`)
+	changeMention(aliceID, speakerID)
+	wantDone(t, owner, `DELETE FROM people WHERE id = '`+speakerID+`'`)
 	wantShown("nobody knows any more who spoke", "0")
-	wantDone(t, owner, `DELETE FROM memory_participants WHERE memory_id = '`+lakeAlone+`' AND person_id = '`+speaker+`'`)
+	wantDone(t, owner, `DELETE FROM memory_participants WHERE memory_id = '`+aloneMemory+`' AND person_id = '`+speakerID+`'`)
 	wantShown("nobody else was there", "1")
 }
 
 // seeds/000:47.
 func TestArciveF_GrantAndRevokeActOnTheNextStatement(t *testing.T) {
 	in := start(t, options{})
-	clients(t, in, func(t *testing.T, agent, owner client) {
-		const sql = `SELECT count(*)::text FROM memories WHERE id = '` + lakeAlice + `'`
+	forEachClient(t, in, func(t *testing.T, agent, owner client) {
+		const sql = `SELECT count(*)::text FROM memories WHERE id = '` + aliceMemory + `'`
 		for range 3 {
 			if oneValue(t, agent, sql) != "1" {
 				t.Fatal("the memory with Alice is not visible")
 			}
-			wantDone(t, owner, `UPDATE people SET consent_status = 'revoked' WHERE id = '`+alice+`'`)
+			wantDone(t, owner, `UPDATE people SET consent_status = 'revoked' WHERE id = '`+aliceID+`'`)
 			if oneValue(t, agent, sql) != "0" {
 				t.Error("the memory is visible after Alice withdrew")
 			}
-			if oneValue(t, agent, `SELECT count(*)::text FROM people WHERE id = '`+alice+`'`) != "0" {
+			if oneValue(t, agent, `SELECT count(*)::text FROM people WHERE id = '`+aliceID+`'`) != "0" {
 				t.Error("Alice is visible after she withdrew")
 			}
-			wantDone(t, owner, `UPDATE people SET consent_status = 'granted' WHERE id = '`+alice+`'`)
+			wantDone(t, owner, `UPDATE people SET consent_status = 'granted' WHERE id = '`+aliceID+`'`)
 		}
-		// Inside a transaction, too: every statement has its own snapshot.
+		// Also inside a transaction, since each statement has its own snapshot.
 		wantDone(t, agent, `BEGIN`)
 		if oneValue(t, agent, sql) != "1" {
 			t.Error("not visible in the transaction")
 		}
-		wantDone(t, owner, `UPDATE people SET consent_status = 'pending' WHERE id = '`+alice+`'`)
+		wantDone(t, owner, `UPDATE people SET consent_status = 'pending' WHERE id = '`+aliceID+`'`)
 		if oneValue(t, agent, sql) != "0" {
 			t.Error("visible in the transaction after Alice withdrew")
 		}
 		wantDone(t, agent, `COMMIT`)
-		wantDone(t, owner, `UPDATE people SET consent_status = 'granted' WHERE id = '`+alice+`'`)
+		wantDone(t, owner, `UPDATE people SET consent_status = 'granted' WHERE id = '`+aliceID+`'`)
 	})
 }
 
 // seeds/000:9-13, 30, 49.
 func TestArciveG_TheOwnerIsUnaffected(t *testing.T) {
 	in := start(t, options{})
-	clients(t, in, func(t *testing.T, _, owner client) {
+	forEachClient(t, in, func(t *testing.T, _, owner client) {
 		for _, table := range []string{"people", "memories", "memory_participants", "memory_edges"} {
 			want := superuserList(t, in, `SELECT count(*)::text FROM `+table)
 			if got := oneValue(t, owner, `SELECT count(*)::text FROM `+table); got != want[0] {
 				t.Errorf("the owner sees %s rows of %s, the superuser %s", got, table, want[0])
 			}
 		}
-		// A job: edges from the ungated function; and a delete that cascades over hidden rows.
+		// A background job of the owner: edges from the function without the rule, and a DELETE that cascades over hidden
+		// rows.
 		wantDone(t, owner, `BEGIN`)
-		wantDone(t, owner, `INSERT INTO memory_edges SELECT '`+lakeAlone+
-			`', id, 1 FROM match_memories((SELECT embedding FROM memories WHERE id = '`+lakeBen+`'), 5) WHERE id <> '`+lakeAlone+`' ON CONFLICT DO NOTHING`)
-		wantDone(t, owner, `DELETE FROM memories WHERE id = '`+lakeBen+`'`)
-		if oneValue(t, owner, `SELECT count(*)::text FROM memory_participants WHERE memory_id = '`+lakeBen+`'`) != "0" {
+		wantDone(t, owner, `INSERT INTO memory_edges SELECT '`+aloneMemory+
+			`', id, 1 FROM match_memories((SELECT embedding FROM memories WHERE id = '`+benMemory+`'), 5) WHERE id <> '`+aloneMemory+`' ON CONFLICT DO NOTHING`)
+		wantDone(t, owner, `DELETE FROM memories WHERE id = '`+benMemory+`'`)
+		if oneValue(t, owner, `SELECT count(*)::text FROM memory_participants WHERE memory_id = '`+benMemory+`'`) != "0" {
 			t.Error("the delete did not cascade")
 		}
 		wantDone(t, owner, `ROLLBACK`)
@@ -354,16 +358,16 @@ func TestArciveG_TheOwnerIsUnaffected(t *testing.T) {
 // seeds/000:26-29, 39, 40-41.
 func TestArciveI_TheOwnersCallsKeepTheirMeaning(t *testing.T) {
 	in := startForReading(t, options{})
-	clients(t, in, func(t *testing.T, _, owner client) {
-		const probe = `(SELECT embedding FROM memories WHERE id = '` + lakeAlone + `')`
-		all := oneValue(t, owner, `SELECT count(*)::text FROM memories`)
+	forEachClient(t, in, func(t *testing.T, _, owner client) {
+		const searchVector = `(SELECT embedding FROM memories WHERE id = '` + aloneMemory + `')`
+		totalMemories := oneValue(t, owner, `SELECT count(*)::text FROM memories`)
 		for functionCall, want := range map[string]string{
-			`search_memories_semantic('lake', 100000)`:                          all,
-			`search_memories_semantic('lake', 100000, false)`:                   all,
-			`search_memories_semantic('lake', 100000, respect_consent => true)`: gatedForOwner(t, in),
-			`match_memories(` + probe + `, 100000)`:                             all,
-			`match_memories(` + probe + `, 100000, false)`:                      all,
-			`match_memories(` + probe + `, 100000, true)`:                       gatedForOwner(t, in),
+			`search_memories_semantic('lake', 100000)`:                          totalMemories,
+			`search_memories_semantic('lake', 100000, false)`:                   totalMemories,
+			`search_memories_semantic('lake', 100000, respect_consent => true)`: consentedMemoryCount(t, in),
+			`match_memories(` + searchVector + `, 100000)`:                      totalMemories,
+			`match_memories(` + searchVector + `, 100000, false)`:               totalMemories,
+			`match_memories(` + searchVector + `, 100000, true)`:                consentedMemoryCount(t, in),
 		} {
 			if got := oneValue(t, owner, `SELECT count(*)::text FROM `+functionCall); got != want {
 				t.Errorf("%s: %s rows, want %s", functionCall, got, want)
@@ -372,8 +376,8 @@ func TestArciveI_TheOwnersCallsKeepTheirMeaning(t *testing.T) {
 	})
 }
 
-// Surfaces that ship later, and roles whose prompt does not tell them to refuse, are under the consent rule as well.
-// They differ in nothing but their names. SYSTEMS.md 1 j; of the unmodified MCP server: mcp.TestArcive.
+// Agents for interfaces that ship later, and agents whose prompt does not tell them to refuse, get the same answers.
+// The agents differ in their names only. SYSTEMS.md 1 j; for the unmodified MCP server see mcp.TestArcive.
 // seeds/000:21-25, 43-45, 48.
 func TestArciveJ_EveryAgentIsAnsweredAlike(t *testing.T) {
 	in := start(t, options{})
@@ -388,9 +392,9 @@ func TestArciveJ_EveryAgentIsAnsweredAlike(t *testing.T) {
 		`SELECT id, title, distance FROM search_memories_semantic('lake', 50)`,
 		`SELECT id, title, distance FROM search_memories_semantic('lake', 50, respect_consent => false)`,
 		`SELECT id, title, distance FROM search_memories_semantic('lake', 50, respect_consent => true)`,
-		`SELECT id FROM match_memories((SELECT embedding FROM memories WHERE id = '` + lakeAlone + `'), 20, true)`,
-		`SELECT id FROM match_memories((SELECT embedding FROM memories WHERE id = '` + lakeAlone +
-			`'), 20, false)`, `SELECT title FROM memories WHERE id = '` + lakeBen + `'`,
+		`SELECT id FROM match_memories((SELECT embedding FROM memories WHERE id = '` + aloneMemory + `'), 20, true)`,
+		`SELECT id FROM match_memories((SELECT embedding FROM memories WHERE id = '` + aloneMemory +
+			`'), 20, false)`, `SELECT title FROM memories WHERE id = '` + benMemory + `'`,
 		`UPDATE people SET consent_status = 'granted'`, `SELECT body::int FROM memories`, `EXPLAIN SELECT 1 FROM memories`,
 	} {
 		questions++
@@ -401,8 +405,8 @@ func TestArciveJ_EveryAgentIsAnsweredAlike(t *testing.T) {
 			}
 		}
 	}
-	in.noMarker(t)
-	// Each attempt of each of them is in the audit, allowed or not.
+	in.requireNoMarker(t)
+	// The audit has a record of each statement of each agent, whether it was allowed or not.
 	decisions := countDecisions(t, in.audit)
 	for _, agent := range arciveAgents {
 		want := questions
@@ -415,7 +419,7 @@ func TestArciveJ_EveryAgentIsAnsweredAlike(t *testing.T) {
 	}
 }
 
-// countDecisions counts the decisions of an audit, by agent and verdict.
+// countDecisions returns the number of decisions in an audit folder, by agent and verdict.
 func countDecisions(t testing.TB, folder string) map[string]map[string]int {
 	t.Helper()
 	out := map[string]map[string]int{}
@@ -438,54 +442,55 @@ func countDecisions(t testing.TB, folder string) map[string]map[string]int {
 	return out
 }
 
-// gatedForOwner counts the memories of all users whose participants have all granted.
-func gatedForOwner(t testing.TB, in *instance) string {
+// consentedMemoryCount returns the number of memories, of all users, whose participants have all granted.
+func consentedMemoryCount(t testing.TB, in *instance) string {
 	t.Helper()
 	return superuserList(t, in, `SELECT count(*)::text FROM memories m WHERE `+strings.ReplaceAll(visibleMemories, `m.user_id = '`+user1+`' AND `, ""))[0]
 }
 
-// A person whom the agent cannot see still hides the memory: the trap of a predicate that runs with the agent's rights.
-// seeds/000:46.
+// A person whom the agent cannot see still hides a memory. A predicate that ran with the agent's own rights would miss
+// that person. seeds/000:46.
 func TestAnInvisiblePersonStillHidesTheMemory(t *testing.T) {
 	for name, o := range map[string]options{"both": {}, "rls": {mode: modeRLS}, "injected": {mode: modeInjected, rowSecurity: withoutPolicies}} {
 		t.Run(name, func(t *testing.T) {
 			in := startForReading(t, o)
-			agent := &pgxClient{t: t, conn: in.pgx(t, "caregiver")}
-			if n := oneValue(t, agent, `SELECT count(*)::text FROM people WHERE id = '`+ben+`'`); n != "0" {
+			agent := &pgxClient{t: t, conn: in.connectPgx(t, "caregiver")}
+			if n := oneValue(t, agent, `SELECT count(*)::text FROM people WHERE id = '`+benID+`'`); n != "0" {
 				t.Fatal("Ben is visible")
 			}
-			if n := oneValue(t, agent, `SELECT count(*)::text FROM memories WHERE id = '`+lakeBen+`'`); n != "0" {
+			if n := oneValue(t, agent, `SELECT count(*)::text FROM memories WHERE id = '`+benMemory+`'`); n != "0" {
 				t.Error("a memory with Ben is visible, since the agent cannot see that he refused")
 			}
-			in.noMarker(t)
+			in.requireNoMarker(t)
 		})
 	}
 }
 
-// An ordinary application role, and an older permissive policy of the customer, change nothing.
+// An ordinary role of the application, and a permissive row policy that the customer had before, behave as without
+// pgconsent.
 func TestTheCustomersOwnRolesAndPolicies(t *testing.T) {
 	tier.All(t)
-	in := start(t, options{setup: `
+	in := start(t, options{beforeMigrate: `
 		DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'application') THEN CREATE ROLE application LOGIN; END IF; END $$;
 		GRANT USAGE ON SCHEMA public TO application; GRANT SELECT ON ALL TABLES IN SCHEMA public TO application;
 		ALTER TABLE people ENABLE ROW LEVEL SECURITY;
 		CREATE POLICY everybody ON people USING (true)`})
-	agent := &pgxClient{t: t, conn: in.pgx(t, "caregiver")}
+	agent := &pgxClient{t: t, conn: in.connectPgx(t, "caregiver")}
 	want := superuserList(t, in, `SELECT m.id::text FROM memories m WHERE `+visibleMemories)
 	got, _ := agent.rows(`SELECT id::text FROM memories`)
 	wantSameRows(t, "memories beside an older permissive policy", got, want)
 	got, _ = agent.rows(`SELECT id::text FROM people`)
 	wantSameRows(t, "people beside an older permissive policy", got,
 		superuserList(t, in, `SELECT id::text FROM people WHERE user_id = '`+user1+`' AND consent_status = 'granted'`))
-	application := in.db.Connect(t, "application")
+	applicationConn := in.db.Connect(t, "application")
 	for _, table := range []string{"people", "memories", "memory_participants"} {
 		var n string
-		if err := application.QueryRow(context.Background(), `SELECT count(*)::text FROM `+table).Scan(&n); err != nil {
+		if err := applicationConn.QueryRow(context.Background(), `SELECT count(*)::text FROM `+table).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		if want := superuserList(t, in, `SELECT count(*)::text FROM `+table)[0]; n != want {
 			t.Errorf("an ordinary role sees %s of %s rows of %s", n, want, table)
 		}
 	}
-	in.noMarker(t)
+	in.requireNoMarker(t)
 }

@@ -10,8 +10,8 @@ import (
 	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
-// answer is what the agent is told: "" for rows, else the message of the error.
-func (b *beheard) answer(t *testing.T, sql string) string {
+// errorMessage returns the error message that the agent gets for a statement, or "" if rows are returned.
+func (b *beheard) errorMessage(t *testing.T, sql string) string {
 	t.Helper()
 	if _, err := b.agent.Exec(t.Context(), sql).ReadAll(); err != nil {
 		return err.Error()
@@ -19,8 +19,8 @@ func (b *beheard) answer(t *testing.T, sql string) string {
 	return ""
 }
 
-// found is how many rows the agent gets, and the message of the error.
-func (b *beheard) found(t *testing.T, sql string) (rows int, message string) {
+// countRows returns the number of rows that the agent gets, and the message of the error.
+func (b *beheard) countRows(t *testing.T, sql string) (rows int, message string) {
 	t.Helper()
 	results, err := b.agent.Exec(t.Context(), sql).ReadAll()
 	for _, r := range results {
@@ -32,17 +32,17 @@ func (b *beheard) found(t *testing.T, sql string) (rows int, message string) {
 	return rows, message
 }
 
-func (b *beheard) denied(t *testing.T, sql, message string) {
+func (b *beheard) checkDenied(t *testing.T, sql, message string) {
 	t.Helper()
-	if got := b.answer(t, sql); !strings.Contains(got, message) || !strings.Contains(got, "SQLSTATE 42501") {
+	if got := b.errorMessage(t, sql); !strings.Contains(got, message) || !strings.Contains(got, "SQLSTATE 42501") {
 		t.Errorf("%s\n got %q\nwant %q", sql, got, message)
 	}
 }
 
-// turn changes the open turn of ana.
-func (b *beheard) turn(t *testing.T, set string) {
+// updateTurn changes the open turn of the user ana.
+func (b *beheard) updateTurn(t *testing.T, assignments string) {
 	t.Helper()
-	b.now(t, `UPDATE "Turn" SET `+set+` WHERE "sessionId" = 'ses-1-4' AND "userId" = 'user-ana' AND "sealedAt" IS NULL`)
+	b.execAsOwner(t, `UPDATE "Turn" SET `+assignments+` WHERE "sessionId" = 'ses-1-4' AND "userId" = 'user-ana' AND "sealedAt" IS NULL`)
 }
 
 const (
@@ -51,11 +51,11 @@ const (
 	nearestNeeds  = `SELECT n.name FROM "Need" n WHERE n.embedding <-> n.embedding < 1 LIMIT 5`
 )
 
-// SYSTEMS.md 3 a: each line of the seed's five tables.
+// SYSTEMS.md 3 a: each line of the five tables of the seed, which say what a stage allows and forbids.
 // seeds/002:33-61, 86-92, 94, 117-126, 178-187, 247-255, 295-305, 363-366.
 func TestBeheardA_StageContracts(t *testing.T) {
 	b := startBeheard(t)
-	const no = "is not allowed; this statement would "
+	const notAllowed = "is not allowed; this statement would "
 	for _, c := range []struct {
 		line        int
 		stage, name string
@@ -65,16 +65,17 @@ func TestBeheardA_StageContracts(t *testing.T) {
 		{89, "0", "allowed: outcomes of previous sessions", `SELECT kind, summary FROM "SessionOutcome"`, ""},
 		{90, "0", "allowed: metadata of the relationship", `SELECT "createdAt", (SELECT count(*) FROM "Session") FROM "Relationship"`, ""},
 		{90, "0", "allowed: metadata of the relationship, and no more", `SELECT "userBId" FROM "Relationship"`,
-			"relationship " + no + "read it (structured)"},
-		{88, "0", "allowed: metadata of sessions, and no more", `SELECT notes FROM "Session"`, "session " + no + "read it (structured)"},
+			"relationship " + notAllowed + "read it (structured)"},
+		{88, "0", "allowed: metadata of sessions, and no more", `SELECT notes FROM "Session"`, "session " + notAllowed + "read it (structured)"},
 		{91, "0", "forbidden: data of the partner", `SELECT "transformedContent" FROM "ConsentedContent"`,
-			"contract retrieval, stage 0: consented_content " + no + "read it (structured)"},
-		{92, "0", "forbidden: events", `SELECT content FROM "UserEvent"`, "contract retrieval, stage 0: event " + no + "read it (structured)"},
-		{92, "0", "forbidden: emotions", `SELECT emotion FROM "EmotionalReading"`, "reading " + no},
-		{92, "0", "forbidden: needs", `SELECT count(*) FROM "Need"`, "need " + no + "read its metadata"},
-		{94, "0", "vector scope: none", searchEvents, "event " + no + "search it by likeness (vector)"},
+			"contract retrieval, stage 0: consented_content " + notAllowed + "read it (structured)"},
+		{92, "0", "forbidden: events", `SELECT content FROM "UserEvent"`, "contract retrieval, stage 0: event " + notAllowed +
+			"read it (structured)"},
+		{92, "0", "forbidden: emotions", `SELECT emotion FROM "EmotionalReading"`, "reading " + notAllowed},
+		{92, "0", "forbidden: needs", `SELECT count(*) FROM "Need"`, "need " + notAllowed + "read its metadata"},
+		{94, "0", "vector scope: none", searchEvents, "event " + notAllowed + "search it by likeness (vector)"},
 		{94, "0", "vector scope: none, not even of outcomes",
-			`SELECT summary FROM "SessionOutcome" ORDER BY similarity(summary, 'walk') LIMIT 1`, "outcome " + no + "search it by likeness (vector)"},
+			`SELECT summary FROM "SessionOutcome" ORDER BY similarity(summary, 'walk') LIMIT 1`, "outcome " + notAllowed + "search it by likeness (vector)"},
 
 		{119, "1", "allowed: own input", `SELECT content FROM "UserEvent" ORDER BY "createdAt" DESC LIMIT 5`, ""},
 		{120, "1", "allowed: own emotional readings", `SELECT emotion, intensity FROM "EmotionalReading" LIMIT 5`, ""},
@@ -83,14 +84,16 @@ func TestBeheardA_StageContracts(t *testing.T) {
 		{121, "1", "allowed: own needs", `SELECT name FROM "Need" LIMIT 5`, ""},
 		{121, "1", "allowed: own boundaries", `SELECT description FROM "Boundary" LIMIT 5`, ""},
 		{122, "1", "forbidden: data of the partner", `SELECT "transformedContent" FROM "ConsentedContent" LIMIT 5`,
-			"contract retrieval, stage 1: consented_content " + no},
-		{123, "1", "forbidden: shared vessel", `SELECT description FROM "Agreement" LIMIT 5`, "contract retrieval, stage 1: agreement " + no},
-		{123, "1", "forbidden: shared vessel, common ground", `SELECT description FROM "CommonGround" LIMIT 5`, "common_ground " + no},
-		{123, "1", "forbidden: shared vessel, experiments", `SELECT description FROM "MicroExperiment" LIMIT 5`, "micro_experiment " + no},
-		{124, "1", "forbidden: synthesis", `SELECT map FROM "AISynthesis" LIMIT 5`, "contract retrieval, stage 1: synthesis " + no},
+			"contract retrieval, stage 1: consented_content " + notAllowed},
+		{123, "1", "forbidden: shared vessel", `SELECT description FROM "Agreement" LIMIT 5`, "contract retrieval, stage 1: agreement " +
+			notAllowed},
+		{123, "1", "forbidden: shared vessel, common ground", `SELECT description FROM "CommonGround" LIMIT 5`, "common_ground " + notAllowed},
+		{123, "1", "forbidden: shared vessel, experiments", `SELECT description FROM "MicroExperiment" LIMIT 5`, "micro_experiment " +
+			notAllowed},
+		{124, "1", "forbidden: synthesis", `SELECT map FROM "AISynthesis" LIMIT 5`, "contract retrieval, stage 1: synthesis " + notAllowed},
 		{126, "1", "vector scope: own content", nearestEvents, ""},
 		{126, "1", "vector scope: own content only",
-			`SELECT id FROM "GlobalExperiment" ORDER BY embedding <-> embedding LIMIT 5`, "contract retrieval, stage 1: library " + no},
+			`SELECT id FROM "GlobalExperiment" ORDER BY embedding <-> embedding LIMIT 5`, "contract retrieval, stage 1: library " + notAllowed},
 
 		{180, "2", "allowed: own events", `SELECT content FROM "UserEvent"`, ""},
 		{180, "2", "allowed: own readings, needs and boundaries",
@@ -99,98 +102,100 @@ func TestBeheardA_StageContracts(t *testing.T) {
 		{181, "2", "allowed: common ground", `SELECT description FROM "CommonGround"`, ""},
 		{182, "2", "allowed: reflections of the partner",
 			`SELECT "transformedContent" FROM "ConsentedContent" WHERE kind = 'reflection' AND "sourceUserId" = 'user-ben'`, ""},
-		{184, "2", "forbidden: synthesis", `SELECT map FROM "AISynthesis"`, "contract role, role agent: synthesis " + no},
+		{184, "2", "forbidden: synthesis", `SELECT map FROM "AISynthesis"`, "contract role, role agent: synthesis " + notAllowed},
 		{187, "2", "vector scope: own", nearestEvents, ""},
 		{187, "2", "vector scope: shared", `SELECT c.id FROM "ConsentedContent" c WHERE c.embedding <-> c.embedding < 1`, ""},
 		{187, "2", "vector scope: no agreement",
-			`SELECT id FROM "Agreement" ORDER BY similarity(description, 'phones') DESC LIMIT 1`, "agreement " + no + "search it by likeness (vector)"},
-		{187, "2", "vector scope: no library", `SELECT id FROM "GlobalExperiment" ORDER BY embedding <-> embedding LIMIT 5`, "library " + no},
+			`SELECT id FROM "Agreement" ORDER BY similarity(description, 'phones') DESC LIMIT 1`, "agreement " + notAllowed + "search it by likeness (vector)"},
+		{187, "2", "vector scope: no library", `SELECT id FROM "GlobalExperiment" ORDER BY embedding <-> embedding LIMIT 5`, "library " +
+			notAllowed},
 
 		{249, "3", "allowed: own needs", `SELECT name FROM "Need"`, ""},
 		{250, "3", "allowed: consented needs", `SELECT "transformedContent" FROM "ConsentedContent" WHERE kind = 'need'`, ""},
 		{251, "3", "allowed: common ground", `SELECT description FROM "CommonGround"`, ""},
-		{252, "3", "forbidden: events", `SELECT content FROM "UserEvent"`, "contract retrieval, stage 3: event " + no},
-		{252, "3", "forbidden: readings", `SELECT emotion FROM "EmotionalReading"`, "contract retrieval, stage 3: reading " + no},
+		{252, "3", "forbidden: events", `SELECT content FROM "UserEvent"`, "contract retrieval, stage 3: event " + notAllowed},
+		{252, "3", "forbidden: readings", `SELECT emotion FROM "EmotionalReading"`, "contract retrieval, stage 3: reading " + notAllowed},
 		{255, "3", "vector scope: needs", nearestNeeds, ""},
-		{255, "3", "vector scope: not events", nearestEvents, "contract retrieval, stage 3: event " + no + "search it by likeness (vector)"},
+		{255, "3", "vector scope: not events", nearestEvents, "contract retrieval, stage 3: event " + notAllowed +
+			"search it by likeness (vector)"},
 		{255, "3", "vector scope: not content",
-			`SELECT c.id FROM "ConsentedContent" c WHERE c.embedding <-> c.embedding < 1`, "consented_content " + no + "search it by likeness (vector)"},
+			`SELECT c.id FROM "ConsentedContent" c WHERE c.embedding <-> c.embedding < 1`, "consented_content " + notAllowed + "search it by likeness (vector)"},
 
 		{297, "4", "allowed: shared vessel", `SELECT "transformedContent" FROM "ConsentedContent"`, ""},
 		{298, "4", "allowed: common ground", `SELECT description FROM "CommonGround"`, ""},
 		{299, "4", "allowed: agreements", `SELECT description FROM "Agreement" ORDER BY "agreedAt" DESC`, ""},
 		{300, "4", "allowed: experiments and outcomes", `SELECT description, outcome FROM "MicroExperiment"`, ""},
 		{301, "4", "allowed: library", `SELECT title FROM "GlobalExperiment" g ORDER BY g.embedding <-> g.embedding LIMIT 3`, ""},
-		{302, "4", "forbidden: events", `SELECT content FROM "UserEvent"`, "contract retrieval, stage 4: event " + no},
-		{302, "4", "forbidden: readings", `SELECT emotion FROM "EmotionalReading"`, "reading " + no},
-		{302, "4", "forbidden: needs", `SELECT name FROM "Need"`, "need " + no},
-		{302, "4", "forbidden: boundaries", `SELECT description FROM "Boundary"`, "boundary " + no},
+		{302, "4", "forbidden: events", `SELECT content FROM "UserEvent"`, "contract retrieval, stage 4: event " + notAllowed},
+		{302, "4", "forbidden: readings", `SELECT emotion FROM "EmotionalReading"`, "reading " + notAllowed},
+		{302, "4", "forbidden: needs", `SELECT name FROM "Need"`, "need " + notAllowed},
+		{302, "4", "forbidden: boundaries", `SELECT description FROM "Boundary"`, "boundary " + notAllowed},
 		{303, "4", "requires: structured records",
-			`SELECT id FROM "Agreement" ORDER BY description <-> 'phones' LIMIT 1`, "agreement " + no + "search it by likeness (vector)"},
+			`SELECT id FROM "Agreement" ORDER BY description <-> 'phones' LIMIT 1`, "agreement " + notAllowed + "search it by likeness (vector)"},
 		{303, "4", "requires: structured records, of experiments",
-			`SELECT id FROM "MicroExperiment" WHERE description % 'walk'`, "micro_experiment " + no + "search it by likeness (vector)"},
-		{304, "4", "vector scope: not the user's memory", nearestEvents, "event " + no + "search it by likeness (vector)"},
+			`SELECT id FROM "MicroExperiment" WHERE description % 'walk'`, "micro_experiment " + notAllowed + "search it by likeness (vector)"},
+		{304, "4", "vector scope: not the user's memory", nearestEvents, "event " + notAllowed + "search it by likeness (vector)"},
 		{304, "4", "vector scope: not shared content",
-			`SELECT c.id FROM "ConsentedContent" c WHERE c.embedding <-> c.embedding < 1`, "consented_content " + no + "search it by likeness (vector)"},
-		{305, "4", "vector scope: the library, by likeness alone", `SELECT title FROM "GlobalExperiment"`, "library " + no + "read it (structured)"},
+			`SELECT c.id FROM "ConsentedContent" c WHERE c.embedding <-> c.embedding < 1`, "consented_content " + notAllowed + "search it by likeness (vector)"},
+		{305, "4", "vector scope: the library, by likeness alone", `SELECT title FROM "GlobalExperiment"`, "library " + notAllowed + "read it (structured)"},
 	} {
 		t.Run(fmt.Sprintf("stage %s, %s (line %d)", c.stage, c.name, c.line), func(t *testing.T) {
-			b.stage(t, c.stage)
+			b.setStage(t, c.stage)
 			if c.stage == "1" && c.want == "" {
-				b.nextTurn(t) // each turn has five rows
+				b.startNextTurn(t) // each turn has five rows
 			}
 			if strings.Contains(c.sql, "similarity(") || strings.Contains(c.sql, " % ") || strings.Contains(c.sql, "<-> 'phones'") {
-				b.needsTrigrams(t)
+				b.requireTrigrams(t)
 			}
 			want := c.want
 			if want != "" && !strings.HasPrefix(want, "contract ") {
 				want = "contract retrieval, stage " + c.stage + ": " + want
 			}
-			rows, got := b.found(t, c.sql)
+			rows, got := b.countRows(t, c.sql)
 			if want == "" && (got != "" || rows == 0) || want != "" && (!strings.Contains(got, want) || !strings.Contains(got, "SQLSTATE 42501")) {
 				t.Errorf("%s\n got %q and %d rows\nwant %q", c.sql, got, rows, want)
 			}
 		})
 	}
-	// A forbidden or missing partner: no rows.
-	const partners = ` x JOIN "UserVessel" v ON v.id = x."vesselId" WHERE v."userId" <> 'user-ana' LIMIT 5`
+	// Rows of a forbidden or missing partner are never returned.
+	const partnerRows = ` x JOIN "UserVessel" v ON v.id = x."vesselId" WHERE v."userId" <> 'user-ana' LIMIT 5`
 	for _, c := range []struct {
 		line             int
 		stage, name, sql string
 	}{
-		{122, "1", "forbidden: events of the partner", `SELECT x.content FROM "UserEvent"` + partners},
-		{125, "1", "requires: one's own readings", `SELECT x.emotion FROM "EmotionalReading"` + partners},
-		{183, "2", "forbidden: events of the partner", `SELECT x.content FROM "UserEvent"` + partners},
-		{183, "2", "forbidden: readings of the partner", `SELECT x.emotion FROM "EmotionalReading"` + partners},
+		{122, "1", "forbidden: events of the partner", `SELECT x.content FROM "UserEvent"` + partnerRows},
+		{125, "1", "requires: one's own readings", `SELECT x.emotion FROM "EmotionalReading"` + partnerRows},
+		{183, "2", "forbidden: events of the partner", `SELECT x.content FROM "UserEvent"` + partnerRows},
+		{183, "2", "forbidden: readings of the partner", `SELECT x.emotion FROM "EmotionalReading"` + partnerRows},
 		{185, "2", "forbidden: content that is not consented", `SELECT "transformedContent" FROM "ConsentedContent" WHERE "consentActive" IS NOT TRUE`},
 		{186, "2", "requires: an active consent",
 			`SELECT c.id FROM "ConsentedContent" c LEFT JOIN "ConsentRecord" r ON r.id = c."consentRecordId" ` +
 				`AND r.decision = 'GRANTED' AND r."revokedAt" IS NULL WHERE r.id IS NULL`},
-		{253, "3", "forbidden: needs of the partner", `SELECT x.name FROM "Need"` + partners},
+		{253, "3", "forbidden: needs of the partner", `SELECT x.name FROM "Need"` + partnerRows},
 		{254, "3", "requires: confirmed needs", `SELECT name FROM "Need" WHERE confirmed IS NOT TRUE`},
 		{298, "4", "allowed: common ground that both confirmed",
 			`SELECT id FROM "CommonGround" WHERE "confirmedByA" IS NOT TRUE OR "confirmedByB" IS NOT TRUE`},
 	} {
 		t.Run(fmt.Sprintf("stage %s, %s (line %d)", c.stage, c.name, c.line), func(t *testing.T) {
-			b.stage(t, c.stage)
-			b.nextTurn(t)
+			b.setStage(t, c.stage)
+			b.startNextTurn(t)
 			if oneText(harness.ConnectSuperuser(t, b.db), c.sql) == "" {
 				t.Errorf("%s: the owner finds nothing either", c.sql)
 			}
-			b.want(t, c.sql, "")
+			b.checkAnswer(t, c.sql, "")
 		})
 	}
 	b.proxy.Tap().RequireNoMarker(t)
 }
 
-// SYSTEMS.md 3 a: what each stage may retrieve, of each object from each source, and nothing else.
+// SYSTEMS.md 3 a: each stage may retrieve from each object only by the listed kinds of access, and nothing else.
 // seeds/002:14, 20, 33-61, 62-68, 94, 100-107, 137-153, 193-221, 261-285, 322-351, 424.
-func TestBeheardA_NothingElse(t *testing.T) {
+func TestBeheardA_StagesRetrieveNothingElse(t *testing.T) {
 	b := startBeheard(t)
-	b.needsTrigrams(t)
+	b.requireTrigrams(t)
 	for _, o := range []struct {
-		object, table, metadata, content, like string
-		may                                    [5]string // by stage: m metadata, s structured, v vector
+		object, table, metadata, content, similarity string
+		allowedSources                               [5]string // by stage: m metadata, s structured, v vector
 	}{
 		{"session", "Session", "status", "notes", "similarity(notes, 'x')", [5]string{"m", "m", "m", "", ""}},
 		{"relationship", "Relationship", "status", "\"userBId\"", "similarity(\"userBId\", 'x')", [5]string{"m", "m", "m", "", ""}},
@@ -204,28 +209,28 @@ func TestBeheardA_NothingElse(t *testing.T) {
 		{"agreement", "Agreement", "id", "description", "similarity(description, 'x')", [5]string{"", "", "s", "", "s"}},
 		{"micro_experiment", "MicroExperiment", "id", "description", "similarity(description, 'x')", [5]string{"", "", "s", "", "s"}},
 		{"library", "GlobalExperiment", "id", "title", "embedding <-> embedding", [5]string{"", "", "", "", "v"}},
-		{"synthesis", "AISynthesis", "id", "map", "similarity(map, 'x')", [5]string{}}, // an object that agents may not use, except planners
+		{"synthesis", "AISynthesis", "id", "map", "similarity(map, 'x')", [5]string{}}, // only planners may use this object
 		{"user_vessel", "UserVessel", "id", "\"userId\"", "similarity(id, 'x')", [5]string{}},
 		{"shared_vessel", "SharedVessel", "id", "\"relationshipId\"", "similarity(id, 'x')", [5]string{}},
 		{"consent_record", "ConsentRecord", "id", "decision", "similarity(id, 'x')", [5]string{}},
 	} {
-		for stage, may := range o.may {
-			b.stage(t, fmt.Sprint(stage))
+		for stage, allowedSources := range o.allowedSources {
+			b.setStage(t, fmt.Sprint(stage))
 			for source, sql := range map[string]string{
 				"m": fmt.Sprintf(`SELECT %s FROM "%s" LIMIT 1`, o.metadata, o.table),
 				"s": fmt.Sprintf(`SELECT %s FROM "%s" LIMIT 1`, o.content, o.table),
-				"v": fmt.Sprintf(`SELECT %s FROM "%s" ORDER BY %s LIMIT 1`, o.metadata, o.table, o.like),
+				"v": fmt.Sprintf(`SELECT %s FROM "%s" ORDER BY %s LIMIT 1`, o.metadata, o.table, o.similarity),
 			} {
 				if stage == 1 {
-					b.nextTurn(t)
+					b.startNextTurn(t)
 				}
-				wasAllowed := strings.Contains(may, source) || source == "m" && strings.Contains(may, "s") // a key column is part of the structured reads
-				rows, got := b.found(t, sql)
+				wasAllowed := strings.Contains(allowedSources, source) || source == "m" && strings.Contains(allowedSources, "s") // structured reads include the key column
+				rows, got := b.countRows(t, sql)
 				if wasAllowed && got == "" && rows != 1 {
 					t.Errorf("stage %d, %s from %s: %d rows, want one", stage, o.object, source, rows)
 				}
 				if stage == 1 && wasAllowed && strings.Contains(got, "contract intent, intent emotional_validation: "+o.object) {
-					got = "" // the contract allows it; the plan minimal allows the user's own content
+					got = "" // the contract allows it, but the intent's plan allows the user's own content only
 				}
 				if wasAllowed != (got == "") || !wasAllowed && !strings.Contains(got, "SQLSTATE 42501") {
 					t.Errorf("stage %d, %s from %s: %q", stage, o.object, source, got)
@@ -236,31 +241,30 @@ func TestBeheardA_NothingElse(t *testing.T) {
 	b.proxy.Tap().RequireNoMarker(t)
 }
 
-// needsTrigrams fails a test where the world is without pg_trgm: it is one of PostgreSQL's contrib modules, which setup
-// installs.
-func (b *beheard) needsTrigrams(t *testing.T) {
+// requireTrigrams fails a test if the server lacks pg_trgm, one of PostgreSQL's contrib modules, which setup installs.
+func (b *beheard) requireTrigrams(t *testing.T) {
 	t.Helper()
-	if !b.trigrams(t) {
+	if !b.hasTrigrams(t) {
 		t.Fatal("the server has no pg_trgm: install PostgreSQL's contrib modules")
 	}
 }
 
-func (b *beheard) trigrams(t *testing.T) bool {
+func (b *beheard) hasTrigrams(t *testing.T) bool {
 	t.Helper()
-	return b.answer(t, "SELECT similarity('a', 'b')") == ""
+	return b.errorMessage(t, "SELECT similarity('a', 'b')") == ""
 }
 
-// SYSTEMS.md 3 d: likeness is found in whatever dress.
+// SYSTEMS.md 3 d: a search by similarity is recognized and refused in whatever form SQL can express it.
 // seeds/002:14, 311-313.
 func TestBeheardD_Likeness(t *testing.T) {
 	b := startBeheard(t)
-	b.needsTrigrams(t)
+	b.requireTrigrams(t)
 	distance := "cube_distance"
 	if oneText(harness.ConnectSuperuser(t, b.db), "SELECT count(*) FROM pg_extension WHERE extname = 'vector'") == "1" {
 		distance = "l2_distance"
 	}
-	b.stage(t, "4")
-	const search = "event is not allowed; this statement would search it by likeness (vector)"
+	b.setStage(t, "4")
+	const searchDenial = "event is not allowed; this statement would search it by likeness (vector)"
 	for _, sql := range []string{
 		`SELECT 1 FROM "UserEvent" ORDER BY (embedding <-> embedding)`,
 		`SELECT embedding <-> embedding FROM "UserEvent" ORDER BY 1`,
@@ -285,94 +289,97 @@ func TestBeheardD_Likeness(t *testing.T) {
 		`SELECT id FROM "UserEvent" WHERE word_similarity('argued', content) > 0.5`,
 		`SELECT id FROM "UserEvent" WHERE strict_word_similarity('argued', content) > 0.5`,
 	} {
-		b.denied(t, sql, search)
+		b.checkDenied(t, sql, searchDenial)
 	}
 	b.proxy.Tap().RequireNoMarker(t)
 }
 
-// SYSTEMS.md 3 f: one plan per turn, which others write; outside it and once the turn is sealed nothing is retrieved.
+// SYSTEMS.md 3 f: each turn has one plan, which agents cannot write. Nothing outside the plan is retrieved, and nothing
+// after the turn is sealed.
 // seeds/002:20, 22, 435-438.
 func TestBeheardF_Plan(t *testing.T) {
 	b := startBeheard(t)
-	b.stage(t, "2")
-	b.turn(t, "phase = 'generation', plan = NULL")
-	const events = `SELECT content FROM "UserEvent"`
-	b.denied(t, events, "contract phase, phase generation: there is no plan")
-	b.turn(t, "plan = 'need:structured,event:metadata'")
-	b.denied(t, events, "contract phase, phase generation: event is not in the plan; this statement would read it (structured)")
+	b.setStage(t, "2")
+	b.updateTurn(t, "phase = 'generation', plan = NULL")
+	const eventsQuery = `SELECT content FROM "UserEvent"`
+	b.checkDenied(t, eventsQuery, "contract phase, phase generation: there is no plan")
+	b.updateTurn(t, "plan = 'need:structured,event:metadata'")
+	b.checkDenied(t, eventsQuery, "contract phase, phase generation: event is not in the plan; this statement would read it (structured)")
 	for _, sql := range []string{`SELECT name FROM "Need"`, `SELECT count(*) FROM "UserEvent"`, `SELECT count(*) FROM "Need"`} {
-		if got := b.answer(t, sql); got != "" {
+		if got := b.errorMessage(t, sql); got != "" {
 			t.Errorf("%s: %s", sql, got)
 		}
 	}
-	b.denied(t, nearestNeeds, "need is not in the plan; this statement would search it by likeness (vector)")
-	planner := b.as(t, "planner", "ses-1-4")
+	b.checkDenied(t, nearestNeeds, "need is not in the plan; this statement would search it by likeness (vector)")
+	plannerConn := b.connectAs(t, "planner", "ses-1-4")
 	for _, sql := range []string{ // an agent cannot set another plan or turn
 		`UPDATE "Turn" SET plan = 'event:structured'`, `UPDATE "Turn" SET phase = 'planning'`, `DELETE FROM "Turn"`,
 		`INSERT INTO "Turn" (id, "sessionId", "userId", message) VALUES ('x', 'ses-1-4', 'user-ana', 'x')`,
 	} {
-		b.want(t, sql, "42501")
-		if got := oneText(planner, sql); got != "42501" {
+		b.checkAnswer(t, sql, "42501")
+		if got := oneText(plannerConn, sql); got != "42501" {
 			t.Errorf("the planner: %s: %q", sql, got)
 		}
 	}
-	b.turn(t, `"sealedAt" = now()`)
-	b.denied(t, `SELECT name FROM "Need"`, "allows nothing: the session has no")
+	b.updateTurn(t, `"sealedAt" = now()`)
+	b.checkDenied(t, `SELECT name FROM "Need"`, "allows nothing: the session has no")
 	b.proxy.Tap().RequireNoMarker(t)
 }
 
-// SYSTEMS.md 3 g: intents, the first that fits, which only narrow.
+// SYSTEMS.md 3 g: the first intent that matches applies, and it can only narrow what the stage allows.
 // seeds/002:387-412.
 func TestBeheardG_Intents(t *testing.T) {
 	b := startBeheard(t)
-	const needs, events, outcomes = `SELECT name FROM "Need"`, `SELECT content FROM "UserEvent"`, `SELECT "sessionId" FROM "SessionOutcome" GROUP BY 1`
-	b.stage(t, "2")
-	b.turn(t, "intensity = 8, message = 'as we agreed'") // seeds/002:400-401
-	b.denied(t, needs, "contract intent, intent avoid_recall: nothing may be retrieved")
-	b.denied(t, `SELECT count(*) FROM "Session"`, "contract intent, intent avoid_recall: nothing may be retrieved")
-	b.stage(t, "1") // this intent comes first, also in stage 1
-	b.denied(t, events+" LIMIT 5", "contract intent, intent avoid_recall: nothing may be retrieved")
-	b.turn(t, "intensity = 10")
-	b.denied(t, events+" LIMIT 5", "contract intent, intent avoid_recall: nothing may be retrieved")
-	b.stage(t, "2")
-	b.turn(t, "intensity = 7, message = 'We Agreed, or we had agreed'") // the message does not contain the exact words
-	if rows, got := b.found(t, nearestNeeds); got != "" || rows == 0 {
+	const needsQuery, eventsQuery, outcomesQuery = `SELECT name FROM "Need"`, `SELECT content FROM "UserEvent"`, `SELECT "sessionId" FROM "SessionOutcome" GROUP BY 1`
+	b.setStage(t, "2")
+	b.updateTurn(t, "intensity = 8, message = 'as we agreed'") // seeds/002:400-401
+	b.checkDenied(t, needsQuery, "contract intent, intent avoid_recall: nothing may be retrieved")
+	b.checkDenied(t, `SELECT count(*) FROM "Session"`, "contract intent, intent avoid_recall: nothing may be retrieved")
+	b.setStage(t, "1") // this intent comes first, also in stage 1
+	b.checkDenied(t, eventsQuery+" LIMIT 5", "contract intent, intent avoid_recall: nothing may be retrieved")
+	b.updateTurn(t, "intensity = 10")
+	b.checkDenied(t, eventsQuery+" LIMIT 5", "contract intent, intent avoid_recall: nothing may be retrieved")
+	b.setStage(t, "2")
+	b.updateTurn(t, "intensity = 7, message = 'We Agreed, or we had agreed'") // the message does not contain the exact words
+	if rows, got := b.countRows(t, nearestNeeds); got != "" || rows == 0 {
 		t.Errorf("%d rows, %s", rows, got)
 	}
-	b.turn(t, "message = 'as we agreed'") // seeds/002:406-407
-	if got := b.answer(t, needs); got != "" {
+	b.updateTurn(t, "message = 'as we agreed'") // seeds/002:406-407
+	if got := b.errorMessage(t, needsQuery); got != "" {
 		t.Error(got)
 	}
-	b.denied(t, nearestNeeds, "contract intent, intent recall_commitment: need is not allowed; this statement would search it by likeness")
-	b.stage(t, "1") // the stage has priority over the message; seeds/002:403-404
-	b.denied(t, events, "contract intent, intent emotional_validation: at most 5 rows, as they are")
-	b.denied(t, `SELECT string_agg(content, '') FROM "UserEvent" LIMIT 1`, "at most 5 rows, as they are")
-	if got := b.answer(t, events+" LIMIT 5"); got != "" {
+	b.checkDenied(t, nearestNeeds,
+		"contract intent, intent recall_commitment: need is not allowed; this statement would search it by likeness")
+	b.setStage(t, "1") // the stage has priority over the message; seeds/002:403-404
+	b.checkDenied(t, eventsQuery, "contract intent, intent emotional_validation: at most 5 rows, as they are")
+	b.checkDenied(t, `SELECT string_agg(content, '') FROM "UserEvent" LIMIT 1`, "at most 5 rows, as they are")
+	if got := b.errorMessage(t, eventsQuery+" LIMIT 5"); got != "" {
 		t.Error(got)
 	}
-	b.denied(t, events+" LIMIT 1", "at most 5 rows per turn, and they have been taken")
-	b.denied(t, outcomes, "contract intent, intent emotional_validation: outcome is not allowed") // the user's own content
-	b.turn(t, `message = 'hello', "defaultIntent" = 'stage_enforcement'`)
-	b.stage(t, "2")
-	b.denied(t, needs, "contract intent, intent stage_enforcement: nothing may be retrieved")
-	b.turn(t, `"defaultIntent" = 'offer_continuity'`)
-	b.denied(t, needs, "contract intent, intent offer_continuity: need is not allowed")
-	b.denied(t, outcomes, "contract retrieval, stage 2: outcome is not allowed") // an intent can only narrow the stage
-	b.stage(t, "0")
-	b.want(t, outcomes, "ses-1-3") // an outcome of the last session
-	b.turn(t, `"defaultIntent" = 'something else'`)
-	b.denied(t, outcomes, "contract intent, intent something else: nothing is allowed")
+	b.checkDenied(t, eventsQuery+" LIMIT 1", "at most 5 rows per turn, and they have been taken")
+	b.checkDenied(t, outcomesQuery,
+		"contract intent, intent emotional_validation: outcome is not allowed") // the user's own content is allowed
+	b.updateTurn(t, `message = 'hello', "defaultIntent" = 'stage_enforcement'`)
+	b.setStage(t, "2")
+	b.checkDenied(t, needsQuery, "contract intent, intent stage_enforcement: nothing may be retrieved")
+	b.updateTurn(t, `"defaultIntent" = 'offer_continuity'`)
+	b.checkDenied(t, needsQuery, "contract intent, intent offer_continuity: need is not allowed")
+	b.checkDenied(t, outcomesQuery, "contract retrieval, stage 2: outcome is not allowed") // an intent can only narrow the stage
+	b.setStage(t, "0")
+	b.checkAnswer(t, outcomesQuery, "ses-1-3") // an outcome of the last session
+	b.updateTurn(t, `"defaultIntent" = 'something else'`)
+	b.checkDenied(t, outcomesQuery, "contract intent, intent something else: nothing is allowed")
 	b.proxy.Tap().RequireNoMarker(t)
 }
 
-// SYSTEMS.md 3 h: every attempt is in the trail.
+// SYSTEMS.md 3 h: the audit has a record of every attempt, allowed or not.
 // seeds/002:423.
 func TestBeheardH_Audit(t *testing.T) {
 	auditFolder := t.TempDir() + "/audit"
 	b := startBeheard(t, func(d *harness.Database) { d.Audit = auditFolder })
-	b.stage(t, "4")
-	b.want(t, `SELECT count(*) FROM "Agreement" WHERE description <> ''`, "3")
-	b.denied(t, `SELECT content FROM "UserEvent"`, "contract retrieval")
+	b.setStage(t, "4")
+	b.checkAnswer(t, `SELECT count(*) FROM "Agreement" WHERE description <> ''`, "3")
+	b.checkDenied(t, `SELECT content FROM "UserEvent"`, "contract retrieval")
 	wasAllowed, wasDenied, rows := false, false, map[uint64]int64{}
 	if _, err := audit.Walk(auditFolder, func(r audit.Record) error {
 		var d audit.Decision
@@ -388,9 +395,9 @@ func TestBeheardH_Audit(t *testing.T) {
 			return nil
 		}
 		for _, c := range d.Contracts {
-			facts := d.Attributes["session"] == "ses-1-4" && d.Attributes["stage"] == "4" &&
+			hasAttributes := d.Attributes["session"] == "ses-1-4" && d.Attributes["stage"] == "4" &&
 				d.Attributes["intent"] != "" && d.Attributes["phase"] == "planning" && d.Attributes["turn"] != ""
-			if c.Name != "retrieval" || c.Value != "4" || !facts || len(d.Tables) != 1 || d.Tables[0].DataSource != "structured" {
+			if c.Name != "retrieval" || c.Value != "4" || !hasAttributes || len(d.Tables) != 1 || d.Tables[0].DataSource != "structured" {
 				continue
 			}
 			wasAllowed = wasAllowed || c.Verdict == "allow" && d.Verdict == "allow" && d.Tables[0].Name == "public.Agreement"
@@ -405,12 +412,12 @@ func TestBeheardH_Audit(t *testing.T) {
 	}
 }
 
-// SYSTEMS.md 3 l: user and shared vessel are separate queries.
+// SYSTEMS.md 3 l: one statement may not read both the user's vessel and the shared vessel; separate statements may.
 // seeds/002:431.
-func TestBeheardL_VesselsApart(t *testing.T) {
+func TestBeheardL_VesselsAreQueriedSeparately(t *testing.T) {
 	b := startBeheard(t)
-	b.stage(t, "2")
-	const apart = "may not be in one statement: their vessels are"
+	b.setStage(t, "2")
+	const vesselError = "may not be in one statement: their vessels are"
 	for _, sql := range []string{
 		`SELECT content FROM "UserEvent" UNION ALL SELECT "transformedContent" FROM "ConsentedContent"`,
 		`SELECT e.content FROM "UserEvent" e, "Agreement" a`,
@@ -418,15 +425,15 @@ func TestBeheardL_VesselsApart(t *testing.T) {
 		`WITH s AS (SELECT "transformedContent" FROM "ConsentedContent") SELECT content FROM "UserEvent" WHERE EXISTS (TABLE s)`,
 		`SELECT a.id FROM "Agreement" a JOIN "UserVessel" v ON v.id = a.id`,
 	} {
-		b.denied(t, sql, apart)
+		b.checkDenied(t, sql, vesselError)
 	}
-	if got := b.answer(t, `SELECT content FROM "UserEvent"; SELECT "transformedContent" FROM "ConsentedContent"`); got != "" {
+	if got := b.errorMessage(t, `SELECT content FROM "UserEvent"; SELECT "transformedContent" FROM "ConsentedContent"`); got != "" {
 		t.Errorf("statements of their own: %s", got)
 	}
 	b.proxy.Tap().RequireNoMarker(t)
 }
 
-// SYSTEMS.md 3 n: a contract narrowed to named, parameterised statements.
+// SYSTEMS.md 3 n: a contract can be narrowed to named, parameterized statements.
 // seeds/002:20, 435-438.
 func TestBeheardN_NamedStatements(t *testing.T) {
 	b := startBeheard(t, func(d *harness.Database) {
@@ -438,24 +445,26 @@ func TestBeheardN_NamedStatements(t *testing.T) {
         WHERE a."sharedVesselId" = $1 AND a."agreedByA" = true AND a."agreedByB" = true ORDER BY a."agreedAt" DESC
 `
 	})
-	b.stage(t, "4")
-	const agreements = `SELECT a.id, a.description, a.status, a."agreedAt" FROM "Agreement" a WHERE a."sharedVesselId" = %s AND a."agreedByA" = true ` +
+	b.setStage(t, "4")
+	const agreementsQuery = `SELECT a.id, a.description, a.status, a."agreedAt" FROM "Agreement" a WHERE a."sharedVesselId" = %s AND a."agreedByA" = true ` +
 		`AND a."agreedByB" = true ORDER BY a."agreedAt" DESC`
-	for _, sql := range []string{fmt.Sprintf(agreements, "'sv-1'"), fmt.Sprintf(agreements, "'sv-1'") + ";",
-		"PREPARE p AS " + fmt.Sprintf(agreements, "$1"), "EXECUTE p ('sv-1')"} {
-		if got := b.answer(t, sql); got != "" {
+	for _, sql := range []string{fmt.Sprintf(agreementsQuery, "'sv-1'"), fmt.Sprintf(agreementsQuery, "'sv-1'") + ";",
+		"PREPARE p AS " + fmt.Sprintf(agreementsQuery, "$1"), "EXECUTE p ('sv-1')"} {
+		if got := b.errorMessage(t, sql); got != "" {
 			t.Errorf("%s: %s", sql, got)
 		}
 	}
-	a := harness.AskExtended(b.agent, fmt.Sprintf(agreements, "$1"), []byte("sv-1"))
+	a := harness.AskExtended(b.agent, fmt.Sprintf(agreementsQuery, "$1"), []byte("sv-1"))
 	if a.Code != "" || len(a.Results) != 1 || len(a.Results[0].Rows) != 3 {
 		t.Errorf("by parameter: %s", a)
 	}
 	for _, sql := range []string{
-		fmt.Sprintf(agreements, `a."sharedVesselId"`), fmt.Sprintf(agreements, "'sv-1' OR true"), fmt.Sprintf(agreements, "'sv-1'") + " LIMIT 1",
-		strings.Replace(fmt.Sprintf(agreements, "'sv-1'"), `"agreedByB" = true`, `"agreedByB" = false`, 1), `SELECT description FROM "Agreement"`,
+		fmt.Sprintf(agreementsQuery, `a."sharedVesselId"`), fmt.Sprintf(agreementsQuery, "'sv-1' OR true"), fmt.Sprintf(agreementsQuery,
+			"'sv-1'") + " LIMIT 1",
+		strings.Replace(fmt.Sprintf(agreementsQuery, "'sv-1'"), `"agreedByB" = true`, `"agreedByB" = false`,
+			1), `SELECT description FROM "Agreement"`,
 	} {
-		b.denied(t, sql, "contract named: the statement is none of those that the contract allows")
+		b.checkDenied(t, sql, "contract named: the statement is none of those that the contract allows")
 	}
 	b.proxy.Tap().RequireNoMarker(t)
 }

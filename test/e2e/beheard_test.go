@@ -18,19 +18,20 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// beheard is the world of that name behind a proxy, with the agent ana in her active session with ben.
+// beheard is a database with the example world beheard behind a proxy. The agent ana is connected in her active session
+// with ben.
 type beheard struct {
 	db    *pgtest.DB
 	proxy *harness.Proxy
 	agent *pgconn.PgConn
 }
 
-func startBeheard(t *testing.T, more ...func(*harness.Database)) *beheard {
+func startBeheard(t *testing.T, changeDatabase ...func(*harness.Database)) *beheard {
 	t.Helper()
-	return startBeheardIn(t, harness.Both, more...)
+	return startBeheardIn(t, harness.Both, changeDatabase...)
 }
 
-func startBeheardIn(t *testing.T, mode harness.Mode, more ...func(*harness.Database)) *beheard {
+func startBeheardIn(t *testing.T, mode harness.Mode, changeDatabase ...func(*harness.Database)) *beheard {
 	t.Helper()
 	w, err := world.Open("beheard")
 	if err != nil {
@@ -42,7 +43,7 @@ func startBeheardIn(t *testing.T, mode harness.Mode, more ...func(*harness.Datab
 	}
 	db := pgtest.Template(t, "beheard", func(ctx context.Context, conn *pgx.Conn) error { return w.Load(ctx, conn, nil) })
 	d := harness.Database{Name: "beheard", DB: db, Policy: string(policy), SearchPath: []string{"public"}}
-	for _, f := range more {
+	for _, f := range changeDatabase {
 		f(&d)
 	}
 	harness.Install(t, d, mode)
@@ -51,12 +52,12 @@ func startBeheardIn(t *testing.T, mode harness.Mode, more ...func(*harness.Datab
 		agents = append(agents, harness.Agent{Name: a.Name, Database: "beheard", Attributes: a.Attributes})
 	}
 	b := &beheard{db: db, proxy: harness.Serve(t, mode, []harness.Database{d}, agents)}
-	b.agent = b.as(t, "ana", "ses-1-4")
+	b.agent = b.connectAs(t, "ana", "ses-1-4")
 	return b
 }
 
-// as is a connection of an agent in a session.
-func (b *beheard) as(t *testing.T, agent, session string) *pgconn.PgConn {
+// connectAs connects an agent, in a session of the world.
+func (b *beheard) connectAs(t *testing.T, agent, session string) *pgconn.PgConn {
 	t.Helper()
 	c := b.proxy.Agent(t, agent, "beheard")
 	if got := oneText(c, "SET app.current_session_id = '"+session+"'"); got != "" {
@@ -65,58 +66,58 @@ func (b *beheard) as(t *testing.T, agent, session string) *pgconn.PgConn {
 	return c
 }
 
-// now runs SQL as the owner of the data.
-func (b *beheard) now(t *testing.T, sql string) { t.Helper(); harness.Exec(t, b.db, sql) }
+// execAsOwner runs SQL as the owner of the data.
+func (b *beheard) execAsOwner(t *testing.T, sql string) { t.Helper(); harness.Exec(t, b.db, sql) }
 
-func (b *beheard) stage(t *testing.T, stage string) {
+func (b *beheard) setStage(t *testing.T, stage string) {
 	t.Helper()
-	b.now(t, `UPDATE "Session" SET stage = `+stage+` WHERE id = 'ses-1-4'`)
+	b.execAsOwner(t, `UPDATE "Session" SET stage = `+stage+` WHERE id = 'ses-1-4'`)
 }
 
-func (b *beheard) want(t *testing.T, sql, want string) {
+func (b *beheard) checkAnswer(t *testing.T, sql, want string) {
 	t.Helper()
 	if got := oneText(b.agent, sql); got != want {
 		t.Errorf("%s: got %q, want %q", sql, got, want)
 	}
 }
 
-// seen compares what the agent counts with what the owner counts by the rule in other words. It must be some rows, and
-// not all.
-func (b *beheard) seen(t *testing.T, table, rule string) {
+// checkVisibleCount compares the agent's count of a table with the owner's count by an equivalent condition. The
+// condition must select some rows, but not all.
+func (b *beheard) checkVisibleCount(t *testing.T, table, condition string) {
 	t.Helper()
-	want := oneText(harness.ConnectSuperuser(t, b.db), `SELECT count(*) FROM "`+table+`" AS x WHERE `+rule)
-	if all := oneText(harness.ConnectSuperuser(t, b.db), `SELECT count(*) FROM "`+table+`"`); want == "0" || want == all {
-		t.Errorf("%s: the owner finds %s of %s rows by %s: the test says little", table, want, all, rule)
+	want := oneText(harness.ConnectSuperuser(t, b.db), `SELECT count(*) FROM "`+table+`" AS x WHERE `+condition)
+	if total := oneText(harness.ConnectSuperuser(t, b.db), `SELECT count(*) FROM "`+table+`"`); want == "0" || want == total {
+		t.Errorf("%s: the owner finds %s of %s rows by %s: the test says little", table, want, total, condition)
 	}
-	b.want(t, `SELECT count(*) FROM "`+table+`"`, want)
+	b.checkAnswer(t, `SELECT count(*) FROM "`+table+`"`, want)
 }
 
 const ownVessels = `"vesselId" IN (SELECT v.id FROM "UserVessel" v JOIN "Session" s ON s.id = v."sessionId" ` +
 	`WHERE v."userId" = 'user-ana' AND s."relationshipId" = 'rel-1')`
 
-// SYSTEMS.md 3 b: the stage is the database's, and so are user, phase, turn and intent.
+// SYSTEMS.md 3 b: stage, user, phase, turn and intent come from the database, whatever the agent sets.
 // seeds/002:420.
 func TestBeheardB_StageFromTheDatabase(t *testing.T) {
 	b := startBeheard(t)
-	const content = `SELECT id FROM "ConsentedContent" WHERE kind = 'need' ORDER BY id`
-	b.stage(t, "1")
-	b.want(t, content, "42501")
+	const contentQuery = `SELECT id FROM "ConsentedContent" WHERE kind = 'need' ORDER BY id`
+	b.setStage(t, "1")
+	b.checkAnswer(t, contentQuery, "42501")
 	for _, sql := range []string{"SET pgconsent.stage = 4", "SET app.stage = 4", "SET app.user_id = 'user-ben'",
 		`UPDATE "Session" SET stage = 4`, "SELECT set_config('app.current_session_id', 'ses-3-4', false)"} {
-		b.want(t, sql, "42501")
+		b.checkAnswer(t, sql, "42501")
 	}
-	b.stage(t, "2")
-	b.want(t, content, "content-1-1")
-	b.now(t, `UPDATE "Turn" SET "sealedAt" = now() WHERE "sessionId" = 'ses-1-4' AND "userId" = 'user-ana'`)
-	b.want(t, content, "42501") // no turn is open, so the attributes have no values
-	other := b.proxy.Agent(t, "ana", "beheard")
-	if got := oneText(other, content); got != "42501" {
+	b.setStage(t, "2")
+	b.checkAnswer(t, contentQuery, "content-1-1")
+	b.execAsOwner(t, `UPDATE "Turn" SET "sealedAt" = now() WHERE "sessionId" = 'ses-1-4' AND "userId" = 'user-ana'`)
+	b.checkAnswer(t, contentQuery, "42501") // no turn is open, so the attributes have no values
+	withoutSession := b.proxy.Agent(t, "ana", "beheard")
+	if got := oneText(withoutSession, contentQuery); got != "42501" {
 		t.Errorf("without a session: %s", got)
 	}
 	b.proxy.Tap().RequireNoMarker(t)
 }
 
-// SYSTEMS.md 3 c: own rows only, of this relationship, at every stage.
+// SYSTEMS.md 3 c: at every stage an agent gets only the user's own rows, and only those of the session's relationship.
 // seeds/002:16, 117-126, 132-135, 137-153, 165-168, 223-224, 378, 421.
 func TestBeheardC_OwnVessel(t *testing.T) {
 	b := startBeheard(t)
@@ -126,47 +127,48 @@ func TestBeheardC_OwnVessel(t *testing.T) {
 			t.Errorf("session %q: want %q", value, want)
 		}
 	}
-	b.want(t, "SET app.actor_id = 'user-ben'", "42501")
-	b.want(t, "SET app.actor_id = 'user-ana'", "")
-	b.stage(t, "2")
+	b.checkAnswer(t, "SET app.actor_id = 'user-ben'", "42501")
+	b.checkAnswer(t, "SET app.actor_id = 'user-ana'", "")
+	b.setStage(t, "2")
 	for _, table := range []string{"UserEvent", "EmotionalReading", "Need", "Boundary"} {
-		b.seen(t, table, ownVessels)
+		b.checkVisibleCount(t, table, ownVessels)
 	}
-	b.want(t, `SELECT count(*) FROM "UserEvent" AS e JOIN "UserVessel" AS v ON v.id = e."vesselId" WHERE v."userId" <> 'user-ana'`, "0")
-	// A search by likeness returns candidates: none of the partner's moments, which are nearest, is among them.
+	b.checkAnswer(t, `SELECT count(*) FROM "UserEvent" AS e JOIN "UserVessel" AS v ON v.id = e."vesselId" WHERE v."userId" <> 'user-ana'`, "0")
+	// A similarity search returns candidates from the user's own moments only, although the partner's are nearer.
 	super := harness.ConnectSuperuser(t, b.db)
 	nearestOrder := ` ORDER BY x.embedding <-> '` + oneText(super,
 		`SELECT embedding FROM "UserEvent" WHERE "vesselId" = 'uv-ses-1-4-user-ben' ORDER BY id LIMIT 1`) + `', x.id LIMIT 10`
-	candidates, facts := oneText(super, `SELECT x.id FROM "UserEvent" AS x`+nearestOrder),
+	allNearest, ownNearest := oneText(super, `SELECT x.id FROM "UserEvent" AS x`+nearestOrder),
 		oneText(super, `SELECT x.id FROM "UserEvent" AS x WHERE `+ownVessels+nearestOrder)
-	if !strings.Contains(candidates, "user-ben") || len(splitLines(facts)) != 10 {
-		t.Errorf("nearest of all are %q, of one's own %q", candidates, facts)
+	if !strings.Contains(allNearest, "user-ben") || len(splitLines(ownNearest)) != 10 {
+		t.Errorf("nearest of all are %q, of one's own %q", allNearest, ownNearest)
 	}
-	b.want(t, `SELECT x.id FROM "UserEvent" AS x`+nearestOrder, facts)
+	b.checkAnswer(t, `SELECT x.id FROM "UserEvent" AS x`+nearestOrder, ownNearest)
 	for _, stage := range []string{"1", "2", "3"} {
-		b.stage(t, stage)
+		b.setStage(t, stage)
 		for _, sql := range []string{`SELECT name FROM "Need" LIMIT 5`,
 			`SELECT content FROM "UserEvent" ORDER BY "createdAt" DESC LIMIT 5`, `SELECT content::int FROM "UserEvent" LIMIT 5`} {
 			oneText(b.agent, sql)
 		}
 	}
 	b.proxy.Tap().RequireNoMarker(t)
-	elsewhere := b.as(t, "ana", "ses-2-4") // another session of the same person, with another partner
-	b.now(t, `UPDATE "Session" SET stage = 2 WHERE id = 'ses-2-4'`)
-	if got := oneText(elsewhere, `SELECT count(*) FROM "UserEvent"`); got != "20" {
+	otherSession := b.connectAs(t, "ana", "ses-2-4") // another session of the same person, with another partner
+	b.execAsOwner(t, `UPDATE "Session" SET stage = 2 WHERE id = 'ses-2-4'`)
+	if got := oneText(otherSession, `SELECT count(*) FROM "UserEvent"`); got != "20" {
 		t.Errorf("in the other relationship: %s events", got)
 	}
 }
 
-// SYSTEMS.md 3 e: shared content while its record is granted, unrevoked and active, at every query.
+// SYSTEMS.md 3 e: shared content is visible only while its consent record is granted, not revoked and active. This is
+// checked for every query.
 // seeds/002:16, 69-76, 178-187, 193-221, 225-237, 379-380, 422.
 func TestBeheardE_ActiveConsent(t *testing.T) {
 	b := startBeheard(t)
-	b.stage(t, "2")
-	const contents = `SELECT id FROM "ConsentedContent" ORDER BY id`
-	b.want(t, contents, "content-1-1\ncontent-1-3")
-	// By likeness to the one that is going to be withdrawn, too.
-	nearest := `SELECT id FROM "ConsentedContent" ORDER BY embedding <-> '` +
+	b.setStage(t, "2")
+	const contentsQuery = `SELECT id FROM "ConsentedContent" ORDER BY id`
+	b.checkAnswer(t, contentsQuery, "content-1-1\ncontent-1-3")
+	// The same holds for a search near a content whose consent will be withdrawn.
+	nearestQuery := `SELECT id FROM "ConsentedContent" ORDER BY embedding <-> '` +
 		oneText(harness.ConnectSuperuser(t, b.db), `SELECT embedding FROM "ConsentedContent" WHERE id = 'content-1-1'`) + `', id LIMIT 10`
 	for _, change := range [][2]string{
 		{`UPDATE "ConsentRecord" SET "revokedAt" = now() WHERE id = 'rec-content-1-1'`,
@@ -178,57 +180,57 @@ func TestBeheardE_ActiveConsent(t *testing.T) {
 		{`UPDATE "ConsentedContent" SET "consentRecordId" = 'nowhere' WHERE id = 'content-1-1'`,
 			`UPDATE "ConsentedContent" SET "consentRecordId" = 'rec-content-1-1' WHERE id = 'content-1-1'`},
 	} {
-		b.want(t, nearest, "content-1-1\ncontent-1-3")
-		b.now(t, change[0])
-		b.want(t, contents, "content-1-3")
-		b.want(t, nearest, "content-1-3")
-		b.now(t, change[1])
-		b.want(t, contents, "content-1-1\ncontent-1-3")
+		b.checkAnswer(t, nearestQuery, "content-1-1\ncontent-1-3")
+		b.execAsOwner(t, change[0])
+		b.checkAnswer(t, contentsQuery, "content-1-3")
+		b.checkAnswer(t, nearestQuery, "content-1-3")
+		b.execAsOwner(t, change[1])
+		b.checkAnswer(t, contentsQuery, "content-1-1\ncontent-1-3")
 	}
-	// Derived rows need no consent of their own.
-	b.now(t, `UPDATE "ConsentRecord" SET "revokedAt" = now()`)
-	b.seen(t, "Agreement", `"sharedVesselId" = 'sv-1' AND "agreedByA" AND "agreedByB"`)
-	b.seen(t, "CommonGround", `"sharedVesselId" = 'sv-1'`)
-	b.want(t, contents, "")
+	// Rows that are derived from the content need no consent of their own.
+	b.execAsOwner(t, `UPDATE "ConsentRecord" SET "revokedAt" = now()`)
+	b.checkVisibleCount(t, "Agreement", `"sharedVesselId" = 'sv-1' AND "agreedByA" AND "agreedByB"`)
+	b.checkVisibleCount(t, "CommonGround", `"sharedVesselId" = 'sv-1'`)
+	b.checkAnswer(t, contentsQuery, "")
 	b.proxy.Tap().RequireNoMarker(t)
 }
 
-// SYSTEMS.md 3 f: the synthesis is the planner's, while it plans.
+// SYSTEMS.md 3 f: only the planner may read the synthesis, and only in the planning phase.
 // seeds/002:18, 381.
 func TestBeheardF_Synthesis(t *testing.T) {
 	b := startBeheard(t)
-	const synthesis = `SELECT id FROM "AISynthesis"`
-	planner := b.as(t, "planner", "ses-1-4")
+	const synthesisQuery = `SELECT id FROM "AISynthesis"`
+	plannerConn := b.connectAs(t, "planner", "ses-1-4")
 	for _, c := range []struct{ stage, phase, want string }{
 		{"0", "planning", "42501"}, {"1", "planning", "42501"}, {"2", "planning", "syn-ses-1-4"}, {
 			"3", "planning", "syn-ses-1-4"}, {"4", "planning", "syn-ses-1-4"}, {"2", "generation", "42501"}, {"4", "generation", "42501"},
 	} {
-		b.stage(t, c.stage)
-		// Not even a plan that names it.
-		b.now(t, `UPDATE "Turn" SET plan = 'synthesis:structured,synthesis:metadata', phase = '`+
+		b.setStage(t, c.stage)
+		// Even a plan that names the synthesis does not open it to other agents.
+		b.execAsOwner(t, `UPDATE "Turn" SET plan = 'synthesis:structured,synthesis:metadata', phase = '`+
 			c.phase+`' WHERE "sessionId" = 'ses-1-4' AND "sealedAt" IS NULL`)
-		if got := oneText(planner, synthesis); got != c.want {
+		if got := oneText(plannerConn, synthesisQuery); got != c.want {
 			t.Errorf("planner, stage %s, %s: %s", c.stage, c.phase, got)
 		}
-		b.want(t, synthesis, "42501")
+		b.checkAnswer(t, synthesisQuery, "42501")
 	}
-	b.want(t, `SELECT * FROM "Turn"`, "42501")
-	b.want(t, `UPDATE "Turn" SET "sealedAt" = NULL`, "42501")
+	b.checkAnswer(t, `SELECT * FROM "Turn"`, "42501")
+	b.checkAnswer(t, `UPDATE "Turn" SET "sealedAt" = NULL`, "42501")
 	b.proxy.Tap().RequireNoMarker(t)
 }
 
-// SYSTEMS.md 3 h: every attempt, allowed or not, is in the audit with session, stage, intent, phase and turn, and the
-// rows that came. Personal texts are not. seeds/002:423.
+// SYSTEMS.md 3 h: the audit records every attempt with session, stage, intent, phase, turn and returned rows. It holds
+// no personal text. seeds/002:423.
 func TestBeheardH_LiveAttributes(t *testing.T) {
 	dir := t.TempDir()
 	b := startBeheard(t, func(d *harness.Database) { d.Audit = filepath.Join(dir, "audit") })
-	b.want(t, `SELECT id FROM "Boundary" ORDER BY id LIMIT 3`, "bound-uv-ses-1-1-user-ana\nbound-uv-ses-1-2-user-ana\nbound-uv-ses-1-3-user-ana")
-	b.want(t, `SELECT id FROM "Agreement" LIMIT 3`, "42501")
-	b.stage(t, "2")
-	b.now(t, `UPDATE "Turn" SET message = 'HIDDENMARK as we agreed' WHERE "sealedAt" IS NULL`)
-	b.want(t, `SELECT count(*) FROM "Agreement"`, "3")
+	b.checkAnswer(t, `SELECT id FROM "Boundary" ORDER BY id LIMIT 3`, "bound-uv-ses-1-1-user-ana\nbound-uv-ses-1-2-user-ana\nbound-uv-ses-1-3-user-ana")
+	b.checkAnswer(t, `SELECT id FROM "Agreement" LIMIT 3`, "42501")
+	b.setStage(t, "2")
+	b.execAsOwner(t, `UPDATE "Turn" SET message = 'HIDDENMARK as we agreed' WHERE "sealedAt" IS NULL`)
+	b.checkAnswer(t, `SELECT count(*) FROM "Agreement"`, "3")
 	harness.Close(b.agent)
-	read := func() (text string) {
+	readAudit := func() (text string) {
 		files, err := filepath.Glob(filepath.Join(dir, "audit", "*.jsonl"))
 		if err != nil {
 			t.Fatal(err)
@@ -242,9 +244,9 @@ func TestBeheardH_LiveAttributes(t *testing.T) {
 		}
 		return text
 	}
-	text := read()
+	text := readAudit()
 	for deadline := time.Now().Add(tier.Patience); !strings.Contains(text, `"event":"close"`) && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		text = read()
+		text = readAudit()
 	}
 	type record struct {
 		Seq, Decision, Rows float64
@@ -289,15 +291,16 @@ func TestBeheardH_LiveAttributes(t *testing.T) {
 	}
 }
 
-// SYSTEMS.md 3 i: stage 0 wants both users, stage 3 shows confirmed needs, and contents that are needs.
+// SYSTEMS.md 3 i: stage 0 requires both users in the session. Stage 3 shows only confirmed needs, and only contents
+// that are needs.
 // seeds/002:93, 247-255, 261-285, 295-305.
 func TestBeheardI_Conditions(t *testing.T) {
 	b := startBeheard(t)
-	b.stage(t, "0")
-	b.want(t, `SELECT count(*) FROM "Session"`, "5")
-	b.seen(t, "SessionOutcome", `"sessionId" LIKE 'ses-1-%'`)
-	solo := b.as(t, "ana", "ses-1-solo")
-	if got := oneText(solo, `SELECT count(*) FROM "Session"`); got != "42501" {
+	b.setStage(t, "0")
+	b.checkAnswer(t, `SELECT count(*) FROM "Session"`, "5")
+	b.checkVisibleCount(t, "SessionOutcome", `"sessionId" LIKE 'ses-1-%'`)
+	soloSession := b.connectAs(t, "ana", "ses-1-solo")
+	if got := oneText(soloSession, `SELECT count(*) FROM "Session"`); got != "42501" {
 		t.Errorf("alone in a session: %s", got)
 	}
 	for _, change := range [][3]string{
@@ -307,116 +310,119 @@ func TestBeheardI_Conditions(t *testing.T) {
 			`UPDATE "Session" SET status = 'ACTIVE' WHERE id = 'ses-1-4'`, "the session has no stage"},
 	} {
 		for _, sql := range []string{`SELECT count(*) FROM "Session"`, `SELECT "createdAt" FROM "Relationship"`, `SELECT summary FROM "SessionOutcome"`} {
-			b.now(t, change[0])
-			b.denied(t, sql, change[2])
-			b.now(t, change[1])
-			if rows, got := b.found(t, sql); rows == 0 || got != "" {
+			b.execAsOwner(t, change[0])
+			b.checkDenied(t, sql, change[2])
+			b.execAsOwner(t, change[1])
+			if rows, got := b.countRows(t, sql); rows == 0 || got != "" {
 				t.Errorf("with both in an active session: %s: %d rows, %s", sql, rows, got)
 			}
 		}
 	}
-	b.stage(t, "3")
-	b.seen(t, "Need", ownVessels+" AND confirmed")
-	// also what is revoked, denied, not active
-	b.now(t, `UPDATE "ConsentedContent" SET kind = 'need' WHERE id LIKE 'content-1-%' AND id <> 'content-1-3'`)
-	b.want(t, `SELECT kind, id FROM "ConsentedContent"`, "need\tcontent-1-1")
-	b.seen(t, "CommonGround", `"sharedVesselId" = 'sv-1'`) // candidates, confirmed or not
-	b.stage(t, "4")
-	b.want(t, `SELECT id FROM "CommonGround" ORDER BY id`, "ground-1-1\nground-1-2") // confirmed by both; seeds/002:298
+	b.setStage(t, "3")
+	b.checkVisibleCount(t, "Need", ownVessels+" AND confirmed")
+	// Revoked, denied and inactive contents become needs as well, and stay hidden.
+	b.execAsOwner(t, `UPDATE "ConsentedContent" SET kind = 'need' WHERE id LIKE 'content-1-%' AND id <> 'content-1-3'`)
+	b.checkAnswer(t, `SELECT kind, id FROM "ConsentedContent"`, "need\tcontent-1-1")
+	b.checkVisibleCount(t, "CommonGround", `"sharedVesselId" = 'sv-1'`) // with unconfirmed candidates
+	b.setStage(t, "4")
+	b.checkAnswer(t, `SELECT id FROM "CommonGround" ORDER BY id`, "ground-1-1\nground-1-2") // confirmed by both; seeds/002:298
 	b.proxy.Tap().RequireNoMarker(t)
 }
 
-// SYSTEMS.md 3 j: this relationship's only, for the addressee, agreed by both.
+// SYSTEMS.md 3 j: shared rows are visible only in their own relationship, to their addressee, and when both users have
+// agreed.
 // seeds/002:223-224, 353-362.
 func TestBeheardJ_SharedRows(t *testing.T) {
 	b := startBeheard(t)
-	b.stage(t, "2")
+	b.setStage(t, "2")
 	for _, table := range []string{"CommonGround", "MicroExperiment"} {
-		b.seen(t, table, `"sharedVesselId" = 'sv-1'`)
+		b.checkVisibleCount(t, table, `"sharedVesselId" = 'sv-1'`)
 	}
-	b.seen(t, "Agreement", `"sharedVesselId" = 'sv-1' AND "agreedByA" AND "agreedByB"`)
-	b.seen(t, "ConsentedContent", `"sharedVesselId" = 'sv-1' AND "addresseeId" = 'user-ana' AND "consentActive"
+	b.checkVisibleCount(t, "Agreement", `"sharedVesselId" = 'sv-1' AND "agreedByA" AND "agreedByB"`)
+	b.checkVisibleCount(t, "ConsentedContent", `"sharedVesselId" = 'sv-1' AND "addresseeId" = 'user-ana' AND "consentActive"
 		AND EXISTS (SELECT FROM "ConsentRecord" r WHERE r.id = x."consentRecordId" AND r.decision = 'GRANTED' AND r."revokedAt" IS NULL)`)
 	b.proxy.Tap().RequireNoMarker(t)
-	ben := b.as(t, "ben", "ses-1-4")
-	if got := oneText(ben, `SELECT id FROM "ConsentedContent" ORDER BY id`); got != "content-1-2\ncontent-1-4" {
+	benConn := b.connectAs(t, "ben", "ses-1-4")
+	if got := oneText(benConn, `SELECT id FROM "ConsentedContent" ORDER BY id`); got != "content-1-2\ncontent-1-4" {
 		t.Errorf("ben: %s", got)
 	}
 }
 
-// SYSTEMS.md 3 k: curated rows, and contributed ones while their opt-in is active, anonymised.
+// SYSTEMS.md 3 k: the library shows curated rows. It shows contributed rows while their opt-in is active and they are
+// anonymised.
 // seeds/002:16, 311-313, 317-320.
 func TestBeheardK_Library(t *testing.T) {
 	b := startBeheard(t)
-	b.stage(t, "4")
-	b.want(t, `SELECT count(*) FROM "GlobalExperiment" WHERE embedding IS NOT NULL`, "42501") // vector only
-	const nearest = `SELECT id FROM "GlobalExperiment" ORDER BY embedding <-> (SELECT embedding FROM "GlobalExperiment" WHERE id = 'lib-41') LIMIT 60`
-	if got := len(splitLines(oneText(b.agent, nearest))); got != 50 {
-		t.Errorf("%d rows of the library, want 50: %s", got, oneText(b.agent, nearest))
+	b.setStage(t, "4")
+	b.checkAnswer(t, `SELECT count(*) FROM "GlobalExperiment" WHERE embedding IS NOT NULL`, "42501") // vector only
+	const nearestQuery = `SELECT id FROM "GlobalExperiment" ORDER BY embedding <-> (SELECT embedding FROM "GlobalExperiment" WHERE id = 'lib-41') LIMIT 60`
+	if got := len(splitLines(oneText(b.agent, nearestQuery))); got != 50 {
+		t.Errorf("%d rows of the library, want 50: %s", got, oneText(b.agent, nearestQuery))
 	}
 	for _, change := range []string{
 		`"optInActive" = false`, `"optInActive" = NULL`, `"anonymizedAt" = NULL`, `origin = 'imported'`,
-		`"embeddedAt" = NULL`, `"embeddedAt" = "anonymizedAt" - interval '1 second'`, // the embedding is still that of the user's own words
+		`"embeddedAt" = NULL`, `"embeddedAt" = "anonymizedAt" - interval '1 second'`, // the embedding was made from the user's original words
 	} {
-		b.now(t, `UPDATE "GlobalExperiment" SET `+change+` WHERE id = 'lib-42'`)
-		if got := oneText(b.agent, nearest); len(splitLines(got)) != 49 || strings.Contains(got, "lib-42") {
+		b.execAsOwner(t, `UPDATE "GlobalExperiment" SET `+change+` WHERE id = 'lib-42'`)
+		if got := oneText(b.agent, nearestQuery); len(splitLines(got)) != 49 || strings.Contains(got, "lib-42") {
 			t.Errorf("%s: %d rows, want 49", change, len(splitLines(got)))
 		}
-		b.now(t,
+		b.execAsOwner(t,
 			`UPDATE "GlobalExperiment" SET origin = 'contributed', "optInActive" = true, "anonymizedAt" = '2025-04-01', "embeddedAt" = '2025-04-02' WHERE id = 'lib-42'`)
-		if got := oneText(b.agent, nearest); len(splitLines(got)) != 50 || !strings.Contains(got, "lib-42") {
+		if got := oneText(b.agent, nearestQuery); len(splitLines(got)) != 50 || !strings.Contains(got, "lib-42") {
 			t.Errorf("after %s was put right: %d rows, want 50", change, len(splitLines(got)))
 		}
 	}
 	for _, sql := range []string{
 		`INSERT INTO "GlobalExperiment" (id, title, suggestion, origin) VALUES ('x', 'x', 'x', 'curated')`,
 		`UPDATE "GlobalExperiment" SET origin = 'curated'`, `DELETE FROM "GlobalExperiment"`} {
-		b.want(t, sql, "42501")
+		b.checkAnswer(t, sql, "42501")
 	}
 	b.proxy.Tap().RequireNoMarker(t)
 }
 
-// SYSTEMS.md 3 m: the seed's SQL as it is written.
+// SYSTEMS.md 3 m: the SQL that the seed contains runs as it is written there.
 // seeds/002:157-164, 225-237, 353-362.
 func TestBeheardM_TheSeedsSQL(t *testing.T) {
 	b := startBeheard(t)
-	b.want(t, "SET app.actor_id = 'user-ana'", "")
-	// The rows of the session at hand, and the few of a turn in which the intent is to stay present.
+	b.checkAnswer(t, "SET app.actor_id = 'user-ana'", "")
+	// The statement returns the rows of the current session. In stage 1, whose intent is emotional_validation, it returns
+	// at most five per turn.
 	embedding, distance := "(0,0,0,0,0,0,0,0)", "1.3" // a vector of the extension cube, whose distances differ
 	if oneText(harness.ConnectSuperuser(t, b.db), "SELECT count(*) FROM pg_extension WHERE extname = 'vector'") == "1" {
 		embedding, distance = "[1,0,0,0,0,0,0,0]", "2.1"
 	}
-	similar := `SELECT ue.* FROM "UserEvent" ue
+	similarQuery := `SELECT ue.* FROM "UserEvent" ue
 JOIN "UserVessel" uv ON ue."vesselId" = uv.id
 WHERE uv."userId" = current_setting('app.actor_id', true)
   AND uv."sessionId" = current_setting('app.current_session_id', true)
   AND ue.embedding <=> '` + embedding + `' < ` + distance
-	b.stage(t, "2")
-	if got := len(splitLines(oneText(b.agent, similar))); got != 5 {
-		t.Errorf("similar moments: %d, want 5: %s", got, oneText(b.agent, similar))
+	b.setStage(t, "2")
+	if got := len(splitLines(oneText(b.agent, similarQuery))); got != 5 {
+		t.Errorf("similar moments: %d, want 5: %s", got, oneText(b.agent, similarQuery))
 	}
-	// With the threshold as it is written, and the embedding as a parameter: of one of these moments.
+	// The seed's threshold is used, with the embedding of one of these moments as a parameter.
 	super := harness.ConnectSuperuser(t, b.db)
 	text := oneText(super, `SELECT embedding FROM "UserEvent" WHERE "vesselId" = 'uv-ses-1-4-user-ana' ORDER BY id LIMIT 1`)
-	parameterized := strings.Replace(similar, "'"+embedding+"' < "+distance, "$1 < 0.3", 1)
+	parameterizedQuery := strings.Replace(similarQuery, "'"+embedding+"' < "+distance, "$1 < 0.3", 1)
 	want := oneText(super, `SELECT id FROM "UserEvent" WHERE "vesselId" = 'uv-ses-1-4-user-ana' AND embedding <=> '`+text+`' < 0.3 ORDER BY id`)
-	if got := firstValues(harness.AskExtended(b.agent, parameterized, []byte(text))); want == "" || got != want {
+	if got := firstValues(harness.AskExtended(b.agent, parameterizedQuery, []byte(text))); want == "" || got != want {
 		t.Errorf("similar moments below 0.3: %q, want %q", got, want)
 	}
-	// "FORBIDDEN: Any query touching partner's data": the same for the partner returns no rows.
-	partners := strings.Replace(similar, "current_setting('app.actor_id', true)", "'user-ben'", 1)
-	b.want(t, partners, "")
-	if otherText := strings.Replace(partners, "current_setting('app.current_session_id', true)", "'ses-1-4'", 1); len(splitLines(oneText(super, otherText))) != 5 {
-		t.Errorf("the owner finds %q of the partner's", oneText(super, otherText))
+	// "FORBIDDEN: Any query touching partner's data": the same statement for the partner returns no rows.
+	partnersQuery := strings.Replace(similarQuery, "current_setting('app.actor_id', true)", "'user-ben'", 1)
+	b.checkAnswer(t, partnersQuery, "")
+	if sameSessionQuery := strings.Replace(partnersQuery, "current_setting('app.current_session_id', true)", "'ses-1-4'", 1); len(splitLines(oneText(super, sameSessionQuery))) != 5 {
+		t.Errorf("the owner finds %q of the partner's", oneText(super, sameSessionQuery))
 	}
-	// In stage 1 the intent is to stay present: five rows a turn, and the statement must have that limit.
-	b.stage(t, "1")
-	b.denied(t, similar, "at most 5 rows, as they are")
-	if got := len(splitLines(oneText(b.agent, similar+" LIMIT 5"))); got != 5 {
-		t.Errorf("similar moments, in stage 1: %d, want 5: %s", got, oneText(b.agent, similar+" LIMIT 5"))
+	// In stage 1 the intent allows five rows per turn, and the statement must have that limit.
+	b.setStage(t, "1")
+	b.checkDenied(t, similarQuery, "at most 5 rows, as they are")
+	if got := len(splitLines(oneText(b.agent, similarQuery+" LIMIT 5"))); got != 5 {
+		t.Errorf("similar moments, in stage 1: %d, want 5: %s", got, oneText(b.agent, similarQuery+" LIMIT 5"))
 	}
-	b.stage(t, "2")
-	const consented = `SELECT cc.id, cc."transformedContent"
+	b.setStage(t, "2")
+	const consentedQuery = `SELECT cc.id, cc."transformedContent"
 FROM "ConsentedContent" cc
 JOIN "ConsentRecord" cr ON cc."consentRecordId" = cr.id
 WHERE cc."sharedVesselId" = $1
@@ -424,14 +430,14 @@ WHERE cc."sharedVesselId" = $1
   AND cr.decision = 'GRANTED'
   AND cr."revokedAt" IS NULL
   AND cc."consentActive" = true`
-	if got := sortedLines(firstValues(harness.AskExtended(b.agent, consented, []byte("sv-1"), []byte("user-ben")))); got != "content-1-1\ncontent-1-3" {
+	if got := sortedLines(firstValues(harness.AskExtended(b.agent, consentedQuery, []byte("sv-1"), []byte("user-ben")))); got != "content-1-1\ncontent-1-3" {
 		t.Errorf("consented content: %q", got)
 	}
-	b.now(t, `UPDATE "ConsentRecord" SET "revokedAt" = now() WHERE id = 'rec-content-1-1'`)
-	if got := firstValues(harness.AskExtended(b.agent, consented, []byte("sv-1"), []byte("user-ben"))); got != "content-1-3" {
+	b.execAsOwner(t, `UPDATE "ConsentRecord" SET "revokedAt" = now() WHERE id = 'rec-content-1-1'`)
+	if got := firstValues(harness.AskExtended(b.agent, consentedQuery, []byte("sv-1"), []byte("user-ben"))); got != "content-1-3" {
 		t.Errorf("consented content, of which one was revoked: %q", got)
 	}
-	b.stage(t, "4")
+	b.setStage(t, "4")
 	a := harness.AskExtended(b.agent, `SELECT a.id, a.description, a.status, a."agreedAt"
 FROM "Agreement" a
 WHERE a."sharedVesselId" = $1
@@ -444,12 +450,12 @@ ORDER BY a."agreedAt" DESC`, []byte("sv-1"))
 		t.Errorf("agreements: %q, want %q", got, want)
 	}
 	for _, sql := range []string{`SELECT "userId" FROM "UserVessel"`, `SELECT id, decision FROM "ConsentRecord"`} {
-		b.want(t, sql, "42501")
+		b.checkAnswer(t, sql, "42501")
 	}
 	b.proxy.Tap().RequireNoMarker(t)
 }
 
-// firstValues are the first values of the rows of an answer, or its SQLSTATE.
+// firstValues returns the first value of each row of an answer, or the SQLSTATE of its error.
 func firstValues(a harness.Answer) string {
 	if a.Code != "" || len(a.Results) != 1 {
 		return a.Code
@@ -469,21 +475,22 @@ func splitLines(s string) []string {
 	return strings.Split(s, "\n")
 }
 
-// The contract is that of the session that counts when the statement runs, whatever a transaction says and takes back.
+// The contract depends on the session that is claimed when the statement runs. Transactions and savepoints set and undo
+// that claim.
 func TestBeheardB_ClaimsInTransactions(t *testing.T) {
 	b := startBeheard(t)
-	b.now(t, `UPDATE "Session" SET stage = 2 WHERE id = 'ses-2-4'`) // ses-1-4 is in stage 1
-	const agreements = `SELECT id FROM "Agreement" LIMIT 1`
+	b.execAsOwner(t, `UPDATE "Session" SET stage = 2 WHERE id = 'ses-2-4'`) // ses-1-4 is in stage 1
+	const agreementsQuery = `SELECT id FROM "Agreement" LIMIT 1`
 	for _, step := range [][2]string{
-		{agreements, "42501"},
-		{"BEGIN", ""}, {"SET LOCAL app.current_session_id = 'ses-2-4'", ""}, {agreements, "agree-2-1"}, {
-			"COMMIT; " + agreements, "42501"}, {"ROLLBACK", ""}, {agreements, "42501"},
+		{agreementsQuery, "42501"},
+		{"BEGIN", ""}, {"SET LOCAL app.current_session_id = 'ses-2-4'", ""}, {agreementsQuery, "agree-2-1"}, {
+			"COMMIT; " + agreementsQuery, "42501"}, {"ROLLBACK", ""}, {agreementsQuery, "42501"},
 		{"BEGIN", ""}, {"SAVEPOINT a", ""}, {"SET app.current_session_id = 'ses-2-4'", ""}, {
-			agreements, "agree-2-1"}, {"ROLLBACK TO a", ""}, {agreements, "42501"}, {"ROLLBACK", ""},
-		{"SET app.current_session_id = 'ses-2-4'; " + agreements, "42501"}, {agreements, "42501"},
-		{"SET app.current_session_id = 'ses-2-4'", ""}, {agreements, "agree-2-1"}, {"RESET ALL", ""}, {agreements, "42501"},
+			agreementsQuery, "agree-2-1"}, {"ROLLBACK TO a", ""}, {agreementsQuery, "42501"}, {"ROLLBACK", ""},
+		{"SET app.current_session_id = 'ses-2-4'; " + agreementsQuery, "42501"}, {agreementsQuery, "42501"},
+		{"SET app.current_session_id = 'ses-2-4'", ""}, {agreementsQuery, "agree-2-1"}, {"RESET ALL", ""}, {agreementsQuery, "42501"},
 	} {
-		b.want(t, step[0], step[1])
+		b.checkAnswer(t, step[0], step[1])
 	}
-	b.as(t, "ana", "ses-1-4")
+	b.connectAs(t, "ana", "ses-1-4")
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Agents hear what is sent on the channels of the policy, and nothing else.
+// Agents can listen to the channels that the policy lists, and to no others.
 func TestChannels(t *testing.T) {
 	policy, err := os.ReadFile(policyFile(t, ""))
 	if err != nil {
 		t.Fatal(err)
 	}
 	in := start(t, options{policy: string(policy) + "\nchannels: [news, Jobs]\n"})
-	agent, owner := in.pgx(t, "caregiver"), in.direct(t)
+	agent, owner := in.connectPgx(t, "caregiver"), in.superuserConn(t)
 	ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)
 	defer cancel()
 	exec := func(sql string, args ...any) string {
@@ -46,8 +46,8 @@ func TestChannels(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		own := map[bool]string{true: " of mine"}[n.PID == agent.PgConn().PID()]
-		return n.Channel + ": " + n.Payload + own
+		ownMark := map[bool]string{true: " of mine"}[n.PID == agent.PgConn().PID()]
+		return n.Channel + ": " + n.Payload + ownMark
 	}
 	if got := nextNotice(); got != "news: from the owner" {
 		t.Errorf("heard %q", got)
@@ -58,7 +58,7 @@ func TestChannels(t *testing.T) {
 	if got := nextNotice(); got != "Jobs: mine of mine" {
 		t.Errorf("heard %q", got)
 	}
-	// An undone NOTIFY is not sent, and an unlistened channel is not heard.
+	// A NOTIFY that is rolled back is not sent. After UNLISTEN the agent gets no more notifications of the channel.
 	for _, sql := range []string{"BEGIN; NOTIFY news, 'undone'; ROLLBACK", "UNLISTEN news", "NOTIFY news, 'unheard'", `NOTIFY "Jobs", 'last'`} {
 		if got := exec(sql); got != "" {
 			t.Errorf("%s: %q", sql, got)
@@ -67,9 +67,9 @@ func TestChannels(t *testing.T) {
 	if got := nextNotice(); got != "Jobs: last of mine" {
 		t.Errorf("heard %q", got)
 	}
-	soon, stop := context.WithTimeout(ctx, 100*time.Millisecond)
-	defer stop()
-	if n, err := agent.WaitForNotification(soon); err == nil {
+	shortCtx, cancelShort := context.WithTimeout(ctx, 100*time.Millisecond)
+	defer cancelShort()
+	if n, err := agent.WaitForNotification(shortCtx); err == nil {
 		t.Errorf("heard %v besides", n)
 	} else if !strings.Contains(err.Error(), "deadline") {
 		t.Error(err)

@@ -18,24 +18,24 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// client is a real client with one open connection. A statement that is sent again is the same prepared statement again
-// where the client has such.
+// client is a real client with one open connection. If the client caches prepared statements, the same text runs as the
+// same prepared statement.
 type client interface {
 	// rows returns the first column of the answer, or the SQLSTATE of the error.
 	rows(sql string) (values []string, code string)
 }
 
-// clients runs a test with each client.
-func clients(t *testing.T, in *instance, test func(t *testing.T, agent, owner client)) {
+// forEachClient runs a test with each client.
+func forEachClient(t *testing.T, in *instance, test func(t *testing.T, agent, owner client)) {
 	t.Run("pgx", func(t *testing.T) {
-		test(t, &pgxClient{t: t, conn: in.pgx(t, "caregiver")}, &pgxClient{t: t, conn: in.ownerConn(t)})
+		test(t, &pgxClient{t: t, conn: in.connectPgx(t, "caregiver")}, &pgxClient{t: t, conn: in.ownerConn(t)})
 	})
 	t.Run("psql", func(t *testing.T) {
 		test(t, newPsql(t, in.dsn("caregiver", agentPassword)), newPsql(t, in.ownerDSN()))
 	})
 }
 
-// pgxClient speaks the extended protocol with cached, named, prepared statements and binary results.
+// pgxClient uses the extended protocol with cached, named prepared statements and binary results.
 type pgxClient struct {
 	t    testing.TB
 	conn *pgx.Conn
@@ -126,32 +126,32 @@ func newPsql(t testing.TB, dsn string) *psql {
 func (c *psql) rows(sql string) ([]string, string) {
 	c.t.Helper()
 	c.n++
-	end := fmt.Sprintf("--end %d--", c.n)
-	if _, err := fmt.Fprintf(c.in, "%s\n;\n\\echo '%s'\n", strings.TrimSuffix(sql, ";"), end); err != nil {
+	endMarker := fmt.Sprintf("--end %d--", c.n)
+	if _, err := fmt.Fprintf(c.in, "%s\n;\n\\echo '%s'\n", strings.TrimSuffix(sql, ";"), endMarker); err != nil {
 		c.t.Fatal(err)
 	}
 	var list []string
 	code := ""
 	for c.out.Scan() {
 		line := c.out.Text()
-		if line == end {
+		if line == endMarker {
 			return list, code
 		}
-		if rest, ok := strings.CutPrefix(line, "ERROR:  "); ok {
-			code = rest
+		if errorLine, ok := strings.CutPrefix(line, "ERROR:  "); ok {
+			code = errorLine
 			continue
 		}
-		if strings.HasPrefix(line, "NOTICE:  ") { // a notice is no row
+		if strings.HasPrefix(line, "NOTICE:  ") { // a notice is not a row of the answer
 			continue
 		}
-		first, _, _ := strings.Cut(line, "|")
-		list = append(list, first)
+		firstColumn, _, _ := strings.Cut(line, "|")
+		list = append(list, firstColumn)
 	}
 	c.t.Fatalf("psql ended: %v", c.out.Err())
 	return nil, ""
 }
 
-// oneValue is the only value of the answer.
+// oneValue returns the only value of an answer.
 func oneValue(t testing.TB, c client, sql string) string {
 	t.Helper()
 	values, code := c.rows(sql)
@@ -164,7 +164,7 @@ func oneValue(t testing.TB, c client, sql string) string {
 	return values[0]
 }
 
-// wantRefused asserts the SQLSTATE of a refusal.
+// wantRefused checks that a statement is refused with this SQLSTATE.
 func wantRefused(t testing.TB, c client, sql, want string) {
 	t.Helper()
 	if values, code := c.rows(sql); code != want {

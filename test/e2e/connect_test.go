@@ -17,7 +17,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// queryTexts is what a statement answers, or refuses.
+// queryTexts returns the rows of an answer as text, or its error.
 func queryTexts(t testing.TB, conn *pgx.Conn, sql string) []string {
 	t.Helper()
 	rows, err := conn.Query(t.Context(), sql, pgx.QueryExecModeSimpleProtocol)
@@ -30,17 +30,18 @@ func queryTexts(t testing.TB, conn *pgx.Conn, sql string) []string {
 		out = append(out, fmt.Sprintf("%q", rows.RawValues()))
 	}
 	if err := rows.Err(); err != nil {
-		var told *pgconn.PgError
-		if !errors.As(err, &told) {
+		var pgError *pgconn.PgError
+		if !errors.As(err, &pgError) {
 			t.Fatal(err)
 		}
-		return []string{told.Code, told.Message, told.Hint, told.Detail}
+		return []string{pgError.Code, pgError.Message, pgError.Hint, pgError.Detail}
 	}
 	return append(out, rows.CommandTag().String())
 }
 
-// A connection of HTTP or MCP shows what the agent's own shows, row for row and refusal for refusal.
-func TestConnectionOfAFace(t *testing.T) {
+// Over a connection that the services open for HTTP or MCP, an agent gets the same rows and errors as over its own
+// client connection.
+func TestServiceConnectionsAreAnsweredLikeClients(t *testing.T) {
 	tier.All(t)
 	r := demos.StartDemo(t, "ciris")
 	service := r.Service()
@@ -50,36 +51,36 @@ func TestConnectionOfAFace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		outside, err := pgx.Connect(t.Context(), agent.DSN)
+		clientConn, err := pgx.Connect(t.Context(), agent.DSN)
 		if err != nil {
 			t.Fatal(err)
 		}
 		statements := []string{"SELECT count(*) FROM pg_class", "SELECT current_user, session_user",
 			"SHOW search_path", "SELECT pg_sleep(1)", "SET row_security = off",
 			"SELECT * FROM pgconsent.consent_current", "COPY (SELECT 1) TO PROGRAM 'true'", "SELECT 1/0", "nonsense"}
-		tables, err := outside.Query(t.Context(),
+		queryRows, err := clientConn.Query(t.Context(),
 			"SELECT format('SELECT * FROM %I.%I t ORDER BY t::text', schemaname, tablename) FROM pg_tables WHERE schemaname = 'public'")
 		if err != nil {
 			t.Fatal(err)
 		}
-		tableNames, err := pgx.CollectRows(tables, pgx.RowTo[string])
-		if err != nil || len(tableNames) == 0 {
-			t.Fatalf("%d tables, %v", len(tableNames), err)
+		tableQueries, err := pgx.CollectRows(queryRows, pgx.RowTo[string])
+		if err != nil || len(tableQueries) == 0 {
+			t.Fatalf("%d tables, %v", len(tableQueries), err)
 		}
-		for _, sql := range tableNames {
+		for _, sql := range tableQueries {
 			statements = append(statements, sql, "SELECT count(*) FROM ("+sql+") s", "DELETE FROM "+sql[len("SELECT * FROM "):])
 		}
 		for _, sql := range statements {
-			if diff := cmp.Diff(queryTexts(t, outside, sql), queryTexts(t, serviceConn, sql)); diff != "" {
+			if diff := cmp.Diff(queryTexts(t, clientConn, sql), queryTexts(t, serviceConn, sql)); diff != "" {
 				t.Errorf("%s: %s (-client +face): %s", agent.Name, sql, diff)
 			}
 		}
 		serviceConn.Close(t.Context())
-		outside.Close(t.Context())
+		clientConn.Close(t.Context())
 	}
 	agent := r.Access.Agents[0].Name
 	caller := identity.Caller{Name: "test", Role: identity.Agent, Agent: agent, Database: "ciris"}
-	for name, other := range map[string]identity.Caller{
+	for name, otherCaller := range map[string]identity.Caller{
 		"a subject":        {Name: "test", Role: identity.Subject, Subject: "1", Agent: agent, Database: "ciris"},
 		"an admin":         {Name: "test", Role: identity.Admin, Agent: agent, Database: "ciris"},
 		"no role":          {Name: "test", Agent: agent, Database: "ciris"},
@@ -87,7 +88,7 @@ func TestConnectionOfAFace(t *testing.T) {
 		"another database": {Name: "test", Role: identity.Agent, Agent: agent, Database: "postgres"},
 		"no database":      {Name: "test", Role: identity.Agent, Agent: agent},
 	} {
-		if conn, err := service.Connect(t.Context(), other); err == nil {
+		if conn, err := service.Connect(t.Context(), otherCaller); err == nil {
 			conn.Close(t.Context())
 			t.Errorf("%s was connected", name)
 		}

@@ -59,18 +59,18 @@ contracts:
   turn: { allow: { event: [structured, vector], agreement: structured }, plan: plan }
 `
 
-// A contract holds on each way to the server, and a stage that changes counts at the next statement.
+// A contract applies to each way of sending a statement, and a new stage counts at the next statement.
 func TestContracts(t *testing.T) {
 	tier.All(t)
 	for name, o := range map[string]options{"both": {}, "auto": {mode: rewrite.AutoMode},
 		"row security alone": {mode: modeRLS}} {
 		t.Run(name, func(t *testing.T) {
-			o.setup, o.policy = contractSetup, contractPolicy
+			o.beforeMigrate, o.policy = contractSetup, contractPolicy
 			in := start(t, o)
 			agent := in.agent(t)
 			ctx := t.Context()
-			stage := func(n string) { runAsSuperuser(t, in.db, "UPDATE mediation.session SET stage = "+n+" WHERE id = 1") }
-			plan := func(p string) { runAsSuperuser(t, in.db, "UPDATE mediation.turn SET plan = '"+p+"'") }
+			setStage := func(n string) { runAsSuperuser(t, in.db, "UPDATE mediation.session SET stage = "+n+" WHERE id = 1") }
+			setPlan := func(p string) { runAsSuperuser(t, in.db, "UPDATE mediation.turn SET plan = '"+p+"'") }
 			want := func(sql, want string) {
 				t.Helper()
 				if got := firstColumn(t, agent, sql); got != want {
@@ -83,25 +83,25 @@ func TestContracts(t *testing.T) {
 					t.Errorf("%s: got %s, want %s", sql, got, message)
 				}
 			}
-			const bodies = "SELECT body FROM mediation.event ORDER BY id LIMIT 2"
-			const nearest = "SELECT id FROM mediation.event ORDER BY embedding <-> '(4)'::cube LIMIT 1"
-			const agreed = "SELECT description FROM mediation.agreement ORDER BY id LIMIT 1"
+			const bodiesQuery = "SELECT body FROM mediation.event ORDER BY id LIMIT 2"
+			const nearestQuery = "SELECT id FROM mediation.event ORDER BY embedding <-> '(4)'::cube LIMIT 1"
+			const agreementQuery = "SELECT description FROM mediation.agreement ORDER BY id LIMIT 1"
 
-			wantDenied(bodies, "the session has no stage")
+			wantDenied(bodiesQuery, "the session has no stage")
 			want("SET app.session = 1", "")
-			want(bodies, "own 0 own 2")
-			wantDenied(nearest, "contract turn: event is not in the plan; this statement would search it by likeness (vector)")
-			plan("event:structured,event:vector,agreement:structured")
-			want(nearest, "4")
-			wantDenied(agreed, "contract retrieval, stage 1: agreement is not allowed")
+			want(bodiesQuery, "own 0 own 2")
+			wantDenied(nearestQuery, "contract turn: event is not in the plan; this statement would search it by likeness (vector)")
+			setPlan("event:structured,event:vector,agreement:structured")
+			want(nearestQuery, "4")
+			wantDenied(agreementQuery, "contract retrieval, stage 1: agreement is not allowed")
 			wantDenied("SELECT count(*) FROM mediation.agreement", "contract retrieval, stage 1: agreement is not allowed")
-			wantDenied(bodies+"; "+agreed, "agreement is not allowed")
+			wantDenied(bodiesQuery+"; "+agreementQuery, "agreement is not allowed")
 
-			// Prepared before, on the wire and in SQL; a cursor; COPY.
-			if _, err := agent.Prepare(ctx, "wire", bodies, nil); err != nil {
+			// Statements that were prepared before, by the protocol and in SQL; a cursor; COPY.
+			if _, err := agent.Prepare(ctx, "wire", bodiesQuery, nil); err != nil {
 				t.Fatal(err)
 			}
-			want("PREPARE sql AS "+nearest, "")
+			want("PREPARE sql AS "+nearestQuery, "")
 			askAgain := func() string {
 				r := agent.ExecPrepared(ctx, "wire", nil, nil, nil).Read()
 				if r.Err != nil {
@@ -113,60 +113,60 @@ func TestContracts(t *testing.T) {
 				t.Errorf("EXECUTE of the wire: %s", got)
 			}
 			want("EXECUTE sql", "4")
-			stage("2")
+			setStage("2")
 			if got := askAgain(); got != "own 0" {
 				t.Errorf("EXECUTE of the wire: %s", got)
 			}
 			wantDenied("EXECUTE sql", "contract retrieval, stage 2: event is not allowed; this statement would search it by likeness (vector)")
-			want(agreed, "we agreed 0")
+			want(agreementQuery, "we agreed 0")
 			wantDenied("SELECT body FROM mediation.event UNION ALL SELECT description FROM mediation.agreement", "may not be in one statement")
 			wantDenied("SELECT id FROM mediation.agreement ORDER BY similarity(description, 'x') LIMIT 1", "search it by likeness (vector)")
-			stage("3")
+			setStage("3")
 			if got := askAgain(); !strings.Contains(got, "contract retrieval, stage 3: event is not allowed") {
 				t.Errorf("EXECUTE of the wire: %s", got)
 			}
-			wantDenied(bodies, "contract retrieval, stage 3: event is not allowed")
+			wantDenied(bodiesQuery, "contract retrieval, stage 3: event is not allowed")
 			wantDenied("COPY mediation.event (body) TO STDOUT", "contract retrieval, stage 3: event is not allowed")
 			wantDenied("COPY (SELECT body FROM mediation.event) TO STDOUT", "contract retrieval, stage 3: event is not allowed")
 			wantDenied("SELECT body FROM mediation.event_view", "contract retrieval, stage 3: event (through mediation.event_view) is not allowed")
 			wantDenied("DECLARE c CURSOR WITH HOLD FOR SELECT body FROM mediation.event", "contract retrieval, stage 3: event is not allowed")
-			if _, err := agent.Prepare(ctx, "late", bodies, nil); err == nil || !strings.Contains(err.Error(), "contract retrieval, stage 3") {
+			if _, err := agent.Prepare(ctx, "late", bodiesQuery, nil); err == nil || !strings.Contains(err.Error(), "contract retrieval, stage 3") {
 				t.Errorf("Parse: %v", err)
 			}
-			// The second layer: a function that reads other tables than the policy says.
+			// The second layer of enforcement: a function that reads other tables than the policy declares gets no rows.
 			want("SELECT count(*) FROM mediation.liar()", "0")
-			stage("1")
+			setStage("1")
 			want("SELECT count(*) FROM mediation.liar()", "10")
-			plan("agreement:structured")
+			setPlan("agreement:structured")
 			want("SELECT count(*) FROM mediation.liar()", "0")
-			wantDenied(bodies, "contract turn: event is not in the plan")
-			plan("event:structured")
-			want(bodies, "own 0 own 2")
+			wantDenied(bodiesQuery, "contract turn: event is not in the plan")
+			setPlan("event:structured")
+			want(bodiesQuery, "own 0 own 2")
 			runAsSuperuser(t, in.db, "UPDATE mediation.turn SET sealed_at = now()")
-			wantDenied(bodies, "contract turn: there is no plan")
+			wantDenied(bodiesQuery, "contract turn: there is no plan")
 			want("SELECT count(*) FROM mediation.liar()", "0")
 			runAsSuperuser(t, in.db, "UPDATE mediation.turn SET sealed_at = NULL")
 
-			// Statements that are open when the stage changes.
+			// Cursors that are open when the stage changes.
 			want("BEGIN", "")
 			want("DECLARE c CURSOR FOR SELECT body FROM mediation.event ORDER BY id", "")
 			want("FETCH c", "own 0")
-			stage("3")
+			setStage("3")
 			if got := firstColumn(t, agent, "FETCH c"); strings.Contains(got, "own") || !strings.Contains(got, "SQLSTATE") {
 				t.Errorf("FETCH after the stage has changed: %s", got)
 			}
 			want("ROLLBACK", "")
-			stage("7")
-			wantDenied(agreed, "contract retrieval, stage 7: nothing is allowed")
-			stage("NULL")
-			wantDenied(agreed, "contract retrieval allows nothing: the session has no stage")
-			in.noMarker(t)
+			setStage("7")
+			wantDenied(agreementQuery, "contract retrieval, stage 7: nothing is allowed")
+			setStage("NULL")
+			wantDenied(agreementQuery, "contract retrieval allows nothing: the session has no stage")
+			in.requireNoMarker(t)
 			contractAudit(t, in, agent)
 		})
 	}
 }
 
-// Each attempt is in the audit, with what the contracts said.
+// contractAudit checks that the audit has a record of each attempt, with the verdicts of the contracts.
 func contractAudit(t *testing.T, in *instance, agent *pgconn.PgConn) {
 	t.Helper()
 	type contract struct{ Name, By, Value, Verdict string }

@@ -29,8 +29,8 @@ tables:
   open: { rows: open, write: { commands: [insert], columns: [id, body] } }
 `
 
-// COPY FROM STDIN writes identity columns as PostgreSQL does where the policy lets agents write them. It takes the
-// given values, and numbers of the sequence where they are left out.
+// COPY FROM STDIN writes identity columns as PostgreSQL does, if the policy lets agents write them. It takes given
+// values, and draws numbers from the sequence for missing ones.
 func TestCopyIntoIdentityColumns(t *testing.T) {
 	t.Parallel()
 	db, plainDB := pgtest.Database(t), pgtest.Database(t)
@@ -54,8 +54,8 @@ func TestCopyIntoIdentityColumns(t *testing.T) {
 		{"COPY notes (id, user_id, body) FROM STDIN", "7\t1\ta\n8\t1\tb\n"},
 		{"COPY notes (user_id, body) FROM STDIN", "1\tc\n1\td\n"},
 		{"COPY notes (body, user_id, id) FROM STDIN (FORMAT csv)", "e,1,9\n"},
-		{"COPY notes (id, user_id) FROM STDIN", "\\N\t1\n"}, // the column is NOT NULL
-		{"COPY notes (id, user_id) FROM STDIN", "7\t1\n"},   // the key exists
+		{"COPY notes (id, user_id) FROM STDIN", "\\N\t1\n"}, // the identity column is NOT NULL
+		{"COPY notes (id, user_id) FROM STDIN", "7\t1\n"},   // the key exists already
 		{`COPY "Odd one" FROM STDIN`, "3\t1\tx\n4\t1\ty\n"},
 		{`COPY "Odd one" (user_id, body) FROM STDIN`, "1\tz\n"},
 		{`COPY "Odd one" ("the id", user_id) FROM STDIN`, "5\t1\n"},
@@ -70,8 +70,8 @@ func TestCopyIntoIdentityColumns(t *testing.T) {
 		}
 	}
 	for _, table := range []string{"notes", `"Odd one"`, "narrowed", "unnamed", "open"} {
-		const order = " ORDER BY 1"
-		if got, want := oneText(super, "TABLE "+table+order), oneText(owner, "TABLE "+table+order); got != want {
+		const orderClause = " ORDER BY 1"
+		if got, want := oneText(super, "TABLE "+table+orderClause), oneText(owner, "TABLE "+table+orderClause); got != want {
 			t.Errorf("%s:\n%s\nwant\n%s", table, got, want)
 		}
 	}
@@ -84,7 +84,7 @@ func TestCopyIntoIdentityColumns(t *testing.T) {
 			t.Errorf("%s: %s", c.sql, got)
 		}
 	}
-	// The owner may drop what the defaults of a COPY draw from.
+	// If the owner drops the identity on which the defaults of a COPY depend, the COPY still behaves as in PostgreSQL.
 	for _, sql := range []string{"ALTER TABLE notes ALTER n DROP IDENTITY", "ALTER TABLE notes ALTER id DROP IDENTITY"} {
 		if got := oneText(super, sql); got != "" {
 			t.Errorf("%s: %s", sql, got)

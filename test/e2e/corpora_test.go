@@ -17,9 +17,9 @@ import (
 
 // clientStatement is a statement as a client sends it.
 type clientStatement struct {
-	line   int
-	parsed bool // sent by Parse; else by Query
-	sql    string
+	line      int
+	usesParse bool // sent by Parse, otherwise by Query
+	sql       string
 }
 
 // clientStatements reads a file of testdata/clients.
@@ -35,7 +35,7 @@ func clientStatements(t testing.TB, file, oid string) []clientStatement {
 		n++
 		switch {
 		case line == "--Q\n" || line == "--P\n":
-			out = append(out, clientStatement{line: n + 1, parsed: line == "--P\n"})
+			out = append(out, clientStatement{line: n + 1, usesParse: line == "--P\n"})
 		case len(out) > 0:
 			out[len(out)-1].sql += strings.ReplaceAll(line, "{oid}", oid)
 		}
@@ -49,13 +49,13 @@ func clientStatements(t testing.TB, file, oid string) []clientStatement {
 	return out
 }
 
-// answerShape is what came of a statement: the names and types of the columns of each result, the numbers of rows, or
-// the error.
+// answerShape returns the names and types of the columns of each result, the number of rows, or the error of a
+// statement.
 func answerShape(t testing.TB, c *pgconn.PgConn, s clientStatement, oid string) (shape string, rows int, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
 	defer cancel()
-	describe := func(r *pgconn.ResultReader) {
+	addResult := func(r *pgconn.ResultReader) {
 		for _, f := range r.FieldDescriptions() {
 			shape += fmt.Sprintf("%s:%d:%d ", f.Name, f.DataTypeOID, f.TypeModifier)
 		}
@@ -64,10 +64,10 @@ func answerShape(t testing.TB, c *pgconn.PgConn, s clientStatement, oid string) 
 			rows++
 		}
 	}
-	if !s.parsed {
+	if !s.usesParse {
 		m := c.Exec(ctx, s.sql)
 		for m.NextResult() {
-			describe(m.ResultReader())
+			addResult(m.ResultReader())
 		}
 		return shape, rows, m.Close()
 	}
@@ -80,12 +80,12 @@ func answerShape(t testing.TB, c *pgconn.PgConn, s clientStatement, oid string) 
 		parameters[i] = plausibleValue(p, oid)
 	}
 	r := c.ExecPrepared(ctx, "", parameters, nil, nil)
-	describe(r)
+	addResult(r)
 	_, err = r.Close()
 	return shape, rows, err
 }
 
-// plausibleValue is a value for a parameter of that type.
+// plausibleValue returns a value for a parameter of a type.
 func plausibleValue(typ uint32, oid string) []byte {
 	switch typ {
 	case 16:
@@ -104,7 +104,7 @@ func plausibleValue(typ uint32, oid string) []byte {
 	return nil
 }
 
-// The statements that clients send by themselves are answered, with the columns of PostgreSQL.
+// Statements that clients send by themselves are answered, with the same columns as PostgreSQL returns.
 func TestStatementsOfClients(t *testing.T) {
 	files, err := filepath.Glob("testdata/clients/*.sql")
 	if err != nil || len(files) < 7 {
@@ -121,7 +121,7 @@ func TestStatementsOfClients(t *testing.T) {
 		}
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".sql"), func(t *testing.T) {
 			agent, owner := in.agent(t), harness.Connect(t, in.ownerDSN())
-			answered, knows := 0, 0
+			agentAnswered, ownerAnswered := 0, 0
 			for _, s := range clientStatements(t, file, oids[0]) {
 				wantShape, wantRows, wantErr := answerShape(t, owner, s, oids[0])
 				shape, rows, err := answerShape(t, agent, s, oids[0])
@@ -129,24 +129,24 @@ func TestStatementsOfClients(t *testing.T) {
 					t.Errorf("%s:%d: %v (%s)\n%.300s", file, s.line, err, hintOf(err), s.sql)
 					continue
 				}
-				// A view cannot have the pseudo-type anyarray.
+				// The agent sees a view, and a view cannot have a column of the pseudo-type anyarray.
 				if shape != strings.ReplaceAll(wantShape, ":2277:", ":1009:") {
 					t.Errorf("%s:%d: columns\n got %s\nwant %s", file, s.line, shape, wantShape)
 				}
 				if wantRows > 0 {
-					knows++
+					ownerAnswered++
 				}
 				if rows > 0 {
-					answered++
+					agentAnswered++
 				}
 			}
-			if answered*4 < knows*3 {
-				t.Errorf("the agent got rows from %d statements, the owner from %d", answered, knows)
+			if agentAnswered*4 < ownerAnswered*3 {
+				t.Errorf("the agent got rows from %d statements, the owner from %d", agentAnswered, ownerAnswered)
 			}
-			t.Logf("the agent got rows from %d statements, the owner from %d", answered, knows)
+			t.Logf("the agent got rows from %d statements, the owner from %d", agentAnswered, ownerAnswered)
 		})
 	}
-	in.noMarker(t)
+	in.requireNoMarker(t)
 }
 
 func hintOf(err error) string {

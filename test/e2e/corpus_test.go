@@ -15,7 +15,7 @@ type query struct {
 }
 
 // corpusQueries reads rewrite/testdata/corpus.sql: blocks that start with a line "-- name" and end with a semicolon at
-// a line's end.
+// the end of a line.
 func corpusQueries(t testing.TB) []query {
 	t.Helper()
 	f, err := os.Open("../../rewrite/testdata/corpus.sql")

@@ -12,12 +12,13 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// What the owner's DDL opens to PUBLIC is not visible to an agent that asks at once, whichever way the DDL came. The
-// statement is decided under the new catalog, or refused so that the client tries again.
+// Objects that the owner's DDL opens to PUBLIC are not visible to an agent that sends a statement right after it. The
+// statement is decided under the new catalog, or refused so that the client retries. It does not matter how the DDL was
+// sent.
 func TestDDLIsNoticedBeforeTheNextStatement(t *testing.T) {
-	in := start(t, options{refresh: quickRefresh})
+	in := start(t, options{refreshInterval: quickRefresh})
 	agent := in.agent(t)
-	owners := map[string]*pgconn.PgConn{"direct": in.direct(t), "relayed": in.ownerConn(t).PgConn()}
+	owners := map[string]*pgconn.PgConn{"direct": in.superuserConn(t), "relayed": in.ownerConn(t).PgConn()}
 	exec := func(c *pgconn.PgConn, sql string) {
 		t.Helper()
 		if _, err := c.Exec(t.Context(), sql).ReadAll(); err != nil {
@@ -45,7 +46,7 @@ func TestDDLIsNoticedBeforeTheNextStatement(t *testing.T) {
 		return b.String(), code
 	}
 	attempts := 0
-	persist := func(sql string) (text, code string) { // retries, as a client does
+	askUntilAccepted := func(sql string) (text, code string) { // retries as a client does
 		t.Helper()
 		for start := time.Now(); ; attempts++ {
 			if text, code = ask(sql); code != "40001" || time.Since(start) > tier.Patience {
@@ -65,7 +66,7 @@ func TestDDLIsNoticedBeforeTheNextStatement(t *testing.T) {
 			if code == "40001" {
 				attempts++
 			}
-			text, code = persist("SELECT count(*) > 0 FROM memories")
+			text, code = askUntilAccepted("SELECT count(*) > 0 FROM memories")
 			if text != "t" {
 				t.Errorf("%s: the next statement: %q, SQLSTATE %s", name, text, code)
 			}
@@ -73,7 +74,8 @@ func TestDDLIsNoticedBeforeTheNextStatement(t *testing.T) {
 	}
 	t.Logf("20 statements were to be tried again %d times", attempts)
 
-	// A transaction that is open goes on until its next statement, and beside what concerns nobody beyond it.
+	// An open transaction is refused at its next statement after relevant DDL. After DDL that does not concern agents it
+	// goes on.
 	if _, code := ask("BEGIN; SELECT count(*) FROM memories"); code != "" {
 		t.Fatal(code)
 	}
@@ -86,7 +88,7 @@ func TestDDLIsNoticedBeforeTheNextStatement(t *testing.T) {
 		t.Errorf("in a transaction: SQLSTATE %s, want 40001", code)
 	}
 	ask("ROLLBACK")
-	if text, code := persist("SELECT count(*) > 0 FROM memories"); text != "t" {
+	if text, code := askUntilAccepted("SELECT count(*) > 0 FROM memories"); text != "t" {
 		t.Errorf("after it: %q, SQLSTATE %s", text, code)
 	}
 }

@@ -7,7 +7,8 @@ import (
 	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
-// psycopg deallocates over SQL what it prepared on the wire. The session's own prepared statement must not suffer.
+// psycopg deallocates by SQL what it has prepared by the protocol. The proxy's own prepared statement must survive
+// that.
 func TestDeallocateOfWireStatements(t *testing.T) {
 	in := startForReading(t, options{})
 	c := in.agent(t)

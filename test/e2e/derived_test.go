@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	derivedN = "aaaaaaaa-0000-4000-8000-00000000000" // notes
-	derivedS = "bbbbbbbb-0000-4000-8000-00000000000" // summaries
-	derivedP = "cccccccc-0000-4000-8000-00000000000" // persons
+	noteIDPrefix    = "aaaaaaaa-0000-4000-8000-00000000000" // prefix of the ids of notes
+	summaryIDPrefix = "bbbbbbbb-0000-4000-8000-00000000000" // prefix of the ids of summaries
+	personIDPrefix  = "cccccccc-0000-4000-8000-00000000000" // prefix of the ids of persons
 )
 
-// Two users' notes about three persons: 1 granted, 2 refused, 3 granted. Summaries of them by a link table, digests of
-// summaries by a list, and reflections on one another.
+// The world of these tests: two users have notes about three persons, of whom 1 and 3 have granted and 2 has refused. A
+// link table names the notes of each summary, a list the summaries of each digest. Reflections refer to one another.
 const derivedSetup = `
 SET ROLE arcive_owner;
 CREATE TABLE persons (id uuid PRIMARY KEY, consent text);
@@ -76,8 +76,8 @@ tables:
       - derived: { from: [ reflected: { reflection: id }, reflections: { id: source } ], unless: [ status: { column: kind, is: seed } ] }
 `
 
-// Rows that were made from others show where the people of those rows agree, through the proxy and in each mode. No
-// part of a hidden row is sent, whatever is asked.
+// Derived rows are visible only where all people of their source rows agree, through the proxy and in each mode. No
+// part of a hidden row is sent, whatever the statement.
 func TestDerived(t *testing.T) {
 	tier.All(t)
 	for name, o := range map[string]options{
@@ -88,7 +88,7 @@ func TestDerived(t *testing.T) {
 			if o.mode != rewrite.InjectedMode && o.mode != rewrite.AutoMode {
 				tier.All(t)
 			}
-			o.setup, o.policy = derivedSetup, derivedPolicy
+			o.beforeMigrate, o.policy = derivedSetup, derivedPolicy
 			in := start(t, o)
 			agent := in.agent(t)
 			for _, q := range []struct{ sql, want string }{
@@ -122,91 +122,91 @@ func TestDerived(t *testing.T) {
 				}
 			}
 			if o.mode != modeInjected {
-				in.noMarker(t)
+				in.requireNoMarker(t)
 			}
 		})
 	}
 }
 
-// A withdrawal by a person of a source hides what was made from it from the next statement on, through every link;
-// older snapshots end. So do a source that goes, and one that is added.
+// When a person of a source row withdraws, derived rows are hidden from the next statement on, through every link.
+// Older snapshots end. The same holds when a source is deleted or added.
 func TestDerivedFreshness(t *testing.T) {
 	tier.All(t)
-	in := start(t, options{setup: derivedSetup, policy: derivedPolicy})
-	agent, other := in.agent(t), in.agent(t)
-	all :=
+	in := start(t, options{beforeMigrate: derivedSetup, policy: derivedPolicy})
+	agent, snapshotConn := in.agent(t), in.agent(t)
+	allQuery :=
 		`SELECT (SELECT string_agg(right(id::text, 1), '' ORDER BY id) FROM summaries) || '|' || (SELECT string_agg(id::text, '' ORDER BY id) FROM digests) || '|' ` +
 			`|| (SELECT string_agg(id::text, '' ORDER BY id) FROM reflections)`
-	if got := firstColumn(t, agent, all); got != "13|13|123" {
+	if got := firstColumn(t, agent, allQuery); got != "13|13|123" {
 		t.Fatalf("before: %s", got)
 	}
-	for _, step := range []struct{ does, undoes, want string }{
-		{"UPDATE persons SET consent = 'refused' WHERE id = '" + derivedP + "3'",
-			"UPDATE persons SET consent = 'granted' WHERE id = '" + derivedP + "3'", "1|3|123"},
-		{"UPDATE persons SET consent = NULL WHERE id = '" + derivedP + "1'", "UPDATE persons SET consent = 'granted' WHERE id = '" + derivedP + "1'", ""},
-		{"INSERT INTO summary_notes VALUES ('" + derivedS + "3', '" + derivedN + "2')",
-			"DELETE FROM summary_notes WHERE summary = '" + derivedS + "3' AND note = '" + derivedN + "2'", "1|3|123"},
-		{"UPDATE summary_notes SET note = '" + derivedN + "8' WHERE summary = '" + derivedS + "3' AND note = '" +
-			derivedN + "1'", "UPDATE summary_notes SET note = '" + derivedN + "1' WHERE note = '" + derivedN + "8'", "1|3|123"},
-		{"UPDATE digests SET sources = sources || ARRAY['" + derivedS + "2']::uuid[] WHERE id = 1",
+	for _, step := range []struct{ changeSQL, undoSQL, want string }{
+		{"UPDATE persons SET consent = 'refused' WHERE id = '" + personIDPrefix + "3'",
+			"UPDATE persons SET consent = 'granted' WHERE id = '" + personIDPrefix + "3'", "1|3|123"},
+		{"UPDATE persons SET consent = NULL WHERE id = '" + personIDPrefix + "1'", "UPDATE persons SET consent = 'granted' WHERE id = '" + personIDPrefix + "1'", ""},
+		{"INSERT INTO summary_notes VALUES ('" + summaryIDPrefix + "3', '" + noteIDPrefix + "2')",
+			"DELETE FROM summary_notes WHERE summary = '" + summaryIDPrefix + "3' AND note = '" + noteIDPrefix + "2'", "1|3|123"},
+		{"UPDATE summary_notes SET note = '" + noteIDPrefix + "8' WHERE summary = '" + summaryIDPrefix + "3' AND note = '" +
+			noteIDPrefix + "1'", "UPDATE summary_notes SET note = '" + noteIDPrefix + "1' WHERE note = '" + noteIDPrefix + "8'", "1|3|123"},
+		{"UPDATE digests SET sources = sources || ARRAY['" + summaryIDPrefix + "2']::uuid[] WHERE id = 1",
 			"UPDATE digests SET sources = sources[1:2] WHERE id = 1", "13|3|123"},
 		{"INSERT INTO reflected VALUES (2, 4)", "DELETE FROM reflected WHERE reflection = 2 AND source = 4", "13|13|1"},
 		{"DELETE FROM reflected WHERE reflection = 2", "INSERT INTO reflected VALUES (2, 1)", "13|13|1"},
 		{"UPDATE reflections SET kind = 'made' WHERE id = 1", "UPDATE reflections SET kind = 'seed' WHERE id = 1", ""},
 		{"UPDATE reflected SET source = 3 WHERE reflection = 2", "UPDATE reflected SET source = 1 WHERE reflection = 2", "13|13|1"},
 	} {
-		harness.Ask(other, "BEGIN ISOLATION LEVEL REPEATABLE READ")
-		if got := firstColumn(t, other, all); got != "13|13|123" {
-			t.Fatalf("%s: before: %s", step.does, got)
+		harness.Ask(snapshotConn, "BEGIN ISOLATION LEVEL REPEATABLE READ")
+		if got := firstColumn(t, snapshotConn, allQuery); got != "13|13|123" {
+			t.Fatalf("%s: before: %s", step.changeSQL, got)
 		}
-		runAsSuperuser(t, in.db, step.does)
-		if got := firstColumn(t, agent, all); got != step.want {
-			t.Errorf("%s: got %s, want %s", step.does, got, step.want)
+		runAsSuperuser(t, in.db, step.changeSQL)
+		if got := firstColumn(t, agent, allQuery); got != step.want {
+			t.Errorf("%s: got %s, want %s", step.changeSQL, got, step.want)
 		}
-		if a := harness.Ask(other, all); !strings.Contains(a.Err, "40001") {
-			t.Errorf("%s: an older snapshot goes on: %s", step.does, a)
+		if a := harness.Ask(snapshotConn, allQuery); !strings.Contains(a.Err, "40001") {
+			t.Errorf("%s: an older snapshot goes on: %s", step.changeSQL, a)
 		}
-		harness.Ask(other, "ROLLBACK")
-		runAsSuperuser(t, in.db, step.undoes)
-		if got := firstColumn(t, agent, all); got != "13|13|123" {
-			t.Errorf("%s: got %s", step.undoes, got)
+		harness.Ask(snapshotConn, "ROLLBACK")
+		runAsSuperuser(t, in.db, step.undoSQL)
+		if got := firstColumn(t, agent, allQuery); got != "13|13|123" {
+			t.Errorf("%s: got %s", step.undoSQL, got)
 		}
 	}
-	runAsSuperuser(t, in.db, "DELETE FROM notes WHERE id = '"+derivedN+"3'")
-	if got := firstColumn(t, agent, all); got != "1|3|123" {
+	runAsSuperuser(t, in.db, "DELETE FROM notes WHERE id = '"+noteIDPrefix+"3'")
+	if got := firstColumn(t, agent, allQuery); got != "1|3|123" {
 		t.Errorf("a source is gone: %s", got)
 	}
-	in.noMarker(t)
+	in.requireNoMarker(t)
 }
 
-// Agents make derived rows from rows that they see, and cannot change the sources afterwards.
+// Agents can make derived rows from rows that they see, and cannot change the sources afterwards.
 func TestDerivedWrites(t *testing.T) {
-	in := start(t, options{setup: derivedSetup, policy: derivedPolicy})
+	in := start(t, options{beforeMigrate: derivedSetup, policy: derivedPolicy})
 	agent := in.agent(t)
-	if a := harness.Ask(agent, "INSERT INTO drafts (body, sources) VALUES ('from mine', ARRAY['"+derivedN+"1']::uuid[]) RETURNING body"); a.Err != "" {
+	if a := harness.Ask(agent, "INSERT INTO drafts (body, sources) VALUES ('from mine', ARRAY['"+noteIDPrefix+"1']::uuid[]) RETURNING body"); a.Err != "" {
 		t.Fatal(a)
 	}
-	refused := map[string]bool{}
+	refusalTexts := map[string]bool{}
 	for description, sources := range map[string]string{
-		"a hidden one": "ARRAY['" + derivedN + "2']::uuid[]", "one of another user, who has agreed": "ARRAY['" +
-			derivedN + "3']::uuid[]", "one that is not there": "ARRAY['" + derivedN + "7']::uuid[]",
-		"one of each": "ARRAY['" + derivedN + "1', '" + derivedN + "3']::uuid[]", "nobody": "ARRAY[NULL]::uuid[]",
+		"a hidden one": "ARRAY['" + noteIDPrefix + "2']::uuid[]", "one of another user, who has agreed": "ARRAY['" +
+			noteIDPrefix + "3']::uuid[]", "one that is not there": "ARRAY['" + noteIDPrefix + "7']::uuid[]",
+		"one of each": "ARRAY['" + noteIDPrefix + "1', '" + noteIDPrefix + "3']::uuid[]", "nobody": "ARRAY[NULL]::uuid[]",
 	} {
 		a := harness.Ask(agent, "INSERT INTO drafts (body, sources) VALUES ('x', "+sources+")")
 		if !strings.Contains(a.Err, "42501") {
 			t.Errorf("%s: %s", description, a)
 		}
-		refused[a.Err] = true
+		refusalTexts[a.Err] = true
 	}
-	if len(refused) != 1 {
-		t.Errorf("the errors tell sources apart: %v", refused)
+	if len(refusalTexts) != 1 {
+		t.Errorf("the errors tell sources apart: %v", refusalTexts)
 	}
 	for _, sql := range []string{
 		"INSERT INTO drafts (body) VALUES ('of nothing')", "INSERT INTO drafts (body, sources) VALUES ('of nothing', '{}')",
-		"UPDATE drafts SET sources = '{}'", "UPDATE drafts SET sources = array_remove(sources, '" + derivedN +
+		"UPDATE drafts SET sources = '{}'", "UPDATE drafts SET sources = array_remove(sources, '" + noteIDPrefix +
 			"1')", "UPDATE drafts SET id = gen_random_uuid()",
-		"DELETE FROM summary_notes", "INSERT INTO summary_notes VALUES ('" + derivedS + "5', '" + derivedN +
-			"1')", "UPDATE summary_notes SET note = '" + derivedN + "1'", "DELETE FROM reflected",
+		"DELETE FROM summary_notes", "INSERT INTO summary_notes VALUES ('" + summaryIDPrefix + "5', '" + noteIDPrefix +
+			"1')", "UPDATE summary_notes SET note = '" + noteIDPrefix + "1'", "DELETE FROM reflected",
 	} {
 		if a := harness.Ask(agent, sql); a.Err == "" {
 			t.Errorf("%s: %s", sql, a)
@@ -215,9 +215,9 @@ func TestDerivedWrites(t *testing.T) {
 	if a := harness.Ask(agent, "UPDATE drafts SET body = 'better'"); a.Err != "" {
 		t.Error(a)
 	}
-	runAsSuperuser(t, in.db, "UPDATE persons SET consent = 'refused' WHERE id = '"+derivedP+"1'")
+	runAsSuperuser(t, in.db, "UPDATE persons SET consent = 'refused' WHERE id = '"+personIDPrefix+"1'")
 	if got := firstColumn(t, agent, "UPDATE drafts SET body = 'late' RETURNING body"); got != "" {
 		t.Errorf("a draft whose source is hidden was updated: %s", got)
 	}
-	in.noMarker(t)
+	in.requireNoMarker(t)
 }

@@ -12,10 +12,10 @@ import (
 	"unicode/utf8"
 )
 
-// readPages are the Markdown files of the repository, by their path in it.
+// readPages returns the Markdown files of the repository, by their paths in it.
 func readPages(t *testing.T) map[string]string {
 	t.Helper()
-	all := map[string]string{}
+	pages := map[string]string{}
 	root := os.DirFS("../..")
 	err := fs.WalkDir(root, ".", func(name string, e fs.DirEntry, err error) error {
 		switch {
@@ -25,7 +25,7 @@ func readPages(t *testing.T) map[string]string {
 			return fs.SkipDir
 		case strings.HasSuffix(name, ".md"):
 			text, err := fs.ReadFile(root, name)
-			all[name] = string(text)
+			pages[name] = string(text)
 			return err
 		}
 		return nil
@@ -33,10 +33,10 @@ func readPages(t *testing.T) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(all) < 60 {
-		t.Fatalf("%d pages, there were more", len(all))
+	if len(pages) < 60 {
+		t.Fatalf("%d pages, there were more", len(pages))
 	}
-	return all
+	return pages
 }
 
 var (
@@ -49,7 +49,7 @@ var (
 
 // headingAnchors are those that a forge makes of a page's headings.
 func headingAnchors(text string) map[string]bool {
-	all, seen := map[string]bool{}, map[string]int{}
+	anchors, anchorCounts := map[string]bool{}, map[string]int{}
 	for _, m := range headingLine.FindAllStringSubmatch(fencedBlock.ReplaceAllString(text, ""), -1) {
 		var b strings.Builder
 		for _, r := range strings.ToLower(linkText.ReplaceAllString(m[1], "$1")) {
@@ -61,19 +61,19 @@ func headingAnchors(text string) map[string]bool {
 			}
 		}
 		name := b.String()
-		if n := seen[name]; n > 0 {
-			all[fmt.Sprintf("%s-%d", name, n)] = true
+		if n := anchorCounts[name]; n > 0 {
+			anchors[fmt.Sprintf("%s-%d", name, n)] = true
 		}
-		seen[name]++
-		all[name] = true
+		anchorCounts[name]++
+		anchors[name] = true
 	}
-	return all
+	return anchors
 }
 
 // Every link of a page leads to a file or a heading that is there.
 func TestDocsLinksResolve(t *testing.T) {
-	all, links := readPages(t), 0
-	for name, text := range all {
+	pages, links := readPages(t), 0
+	for name, text := range pages {
 		text = inlineCode.ReplaceAllStringFunc(fencedBlock.ReplaceAllString(text, ""), func(s string) string { return strings.Repeat("x", len(s)) })
 		for _, m := range markdownLink.FindAllStringSubmatch(text, -1) {
 			target, anchor, _ := strings.Cut(m[1], "#")
@@ -92,7 +92,7 @@ func TestDocsLinksResolve(t *testing.T) {
 			if anchor == "" {
 				continue
 			}
-			page, ok := all[file]
+			page, ok := pages[file]
 			if !ok || !headingAnchors(page)[anchor] {
 				t.Errorf("%s: %s has no heading #%s", name, file, anchor)
 			}
@@ -137,25 +137,25 @@ func TestDocsLinesAreShort(t *testing.T) {
 
 // The files, folders and tests that the pages for developers name are there.
 func TestDevelopmentPagesNameWhatExists(t *testing.T) {
-	all := readPages(t)
+	pages := readPages(t)
 	tests := declaredTests(t)
 	quotedName := regexp.MustCompile("`([^`\n]+)`")
-	file := regexp.MustCompile(`^(?:cmd|deploy|docs|examples|internal|migrations|policy|proxy|rewrite|rls|scripts|test)(?:/[\w.*-]+)+$`)
-	function := regexp.MustCompile(`^Test[A-Z]\w+$`)
+	filePattern := regexp.MustCompile(`^(?:cmd|deploy|docs|examples|internal|migrations|policy|proxy|rewrite|rls|scripts|test)(?:/[\w.*-]+)+$`)
+	functionPattern := regexp.MustCompile(`^Test[A-Z]\w+$`)
 	files := 0
-	for name, text := range all {
+	for name, text := range pages {
 		if path.Dir(name) != "docs/development" && name != "CONTRIBUTING.md" && name != "SECURITY.md" ||
 			name == "docs/development/requirements.md" {
 			continue
 		}
 		for _, m := range quotedName.FindAllStringSubmatch(text, -1) {
 			switch {
-			case file.MatchString(m[1]):
+			case filePattern.MatchString(m[1]):
 				files++
-				if tableNames, err := fs.Glob(os.DirFS("../.."), m[1]); err != nil || len(tableNames) == 0 {
+				if matches, err := fs.Glob(os.DirFS("../.."), m[1]); err != nil || len(matches) == 0 {
 					t.Errorf("%s names %s, which is not there", name, m[1])
 				}
-			case function.MatchString(m[1]) && !tests[m[1]]:
+			case functionPattern.MatchString(m[1]) && !tests[m[1]]:
 				t.Errorf("%s names %s, which is no test", name, m[1])
 			}
 		}
@@ -165,24 +165,24 @@ func TestDevelopmentPagesNameWhatExists(t *testing.T) {
 	}
 }
 
-// declaredTests are the names of all tests.
+// declaredTests returns the names of all tests.
 func declaredTests(t *testing.T) map[string]bool {
 	t.Helper()
-	all := map[string]bool{}
-	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	testNames := map[string]bool{}
+	testDeclaration := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 	root := os.DirFS("../..")
 	err := fs.WalkDir(root, ".", func(name string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() || !strings.HasSuffix(name, "_test.go") {
 			return err
 		}
 		text, err := fs.ReadFile(root, name)
-		for _, m := range declared.FindAllSubmatch(text, -1) {
-			all[string(m[1])] = true
+		for _, m := range testDeclaration.FindAllSubmatch(text, -1) {
+			testNames[string(m[1])] = true
 		}
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return all
+	return testNames
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// A status of a domain is compared as its base type, by row security and in the text. This holds in consent by a status
-// of another table, and in shared.
+// A consent status whose type is a domain is compared as the domain's base type, by row security and in rewritten text.
+// This holds for the status in another table and for the rule "shared".
 func TestStatusOfADomain(t *testing.T) {
 	tier.All(t)
 	const policy = `version: 1

@@ -19,7 +19,7 @@ CREATE FUNCTION logged() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET s
 CREATE TRIGGER logged AFTER INSERT ON notes FOR EACH ROW WHEN (NEW.body = 'log') EXECUTE FUNCTION logged();
 SELECT setval('log_id_seq', 700), setval('masked_id_seq', 800), setval('read_only_id_seq', 900), setval('notes_id_seq', 100), setval('notes_n_seq', 200);`
 
-// currval and lastval tell the numbers that the session's own rows got, in columns that the agent sees.
+// currval and lastval return the numbers that the session's own rows got, if they are in columns that the agent sees.
 func TestNumbersThatASessionHasDrawn(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Database(t)
@@ -53,7 +53,7 @@ tables:
 	}
 	ask(proxy.Agent(t, "agent", "drawn"), "SELECT lastval()", "55000") // another session
 
-	// The numbers of a hidden column, or a trigger's table, are not told.
+	// Numbers of a hidden column, or of a table that a trigger writes, are not returned.
 	ask(agent, "INSERT INTO masked (user_id, body) VALUES (1, 'x') RETURNING body", "x")
 	ask(agent, "SELECT lastval()", "55000")
 	ask(agent, "SELECT currval('masked_id_seq')", "55000")
@@ -72,5 +72,5 @@ tables:
 	ask(agent, "DISCARD SEQUENCES", "")
 	ask(agent, "SELECT currval('notes_id_seq')", "55000")
 	super := harness.ConnectSuperuser(t, db)
-	ask(super, "SELECT nextval('log_id_seq'), nextval('notes_id_seq')", "702\t103") // the questions drew no number
+	ask(super, "SELECT nextval('log_id_seq'), nextval('notes_id_seq')", "702\t103") // the agent's statements above have drawn no number
 }

@@ -19,14 +19,14 @@ import (
 const encodedSchema = `CREATE TABLE notes (id int PRIMARY KEY, user_id int, body text);
 INSERT INTO notes VALUES (1, 1, 'Größe'), (2, 1, 'naïve café'), (3, 1, '5 €'), (4, 1, 'Łódź'), (5, 1, 'plain');`
 
-// encodings are a database behind a proxy, and the same on PostgreSQL alone.
-type encodings struct {
+// encodingDatabases is a database behind a proxy, and the same database in PostgreSQL without a proxy.
+type encodingDatabases struct {
 	agent, owner *pgconn.PgConn
-	through      string // the DSN of the agent
-	direct       string // the DSN of the owner
+	agentDSN     string // the DSN of the agent
+	ownerDSN     string // the DSN of the owner
 }
 
-func withEncodings(t *testing.T) encodings {
+func startEncodingDatabases(t *testing.T) encodingDatabases {
 	db, plainDB := pgtest.Database(t), pgtest.Database(t)
 	harness.Exec(t, db, encodedSchema+"INSERT INTO notes VALUES (6, 2, 'Москва')")
 	harness.Exec(t, plainDB, encodedSchema)
@@ -34,14 +34,14 @@ func withEncodings(t *testing.T) encodings {
 attributes: { user: { type: integer, source: credential } }
 tables: { notes: { rows: [ own: { column: user_id, is: user } ], write: { commands: [insert, delete], columns: [id, user_id, body], accept: [conflicts] } } }
 `}, map[string]string{"user": "1"})
-	return encodings{proxy.Agent(t, "agent", "encoded"), harness.ConnectSuperuser(t, plainDB), proxy.DSN("agent", "encoded"),
+	return encodingDatabases{proxy.Agent(t, "agent", "encoded"), harness.ConnectSuperuser(t, plainDB), proxy.DSN("agent", "encoded"),
 		fmt.Sprintf("host=%s port=%d user=postgres dbname=%s", plainDB.SocketDir, plainDB.Port, plainDB.Name)}
 }
 
-// Programs of libpq that name no encoding, or SQL_ASCII, read and write texts of UTF8 as on PostgreSQL.
+// Clients that use libpq without an encoding, or with SQL_ASCII, read and write UTF-8 texts as they do in PostgreSQL.
 func TestTextsOfUTF8WithoutAnEncoding(t *testing.T) {
 	t.Parallel()
-	e := withEncodings(t)
+	e := startEncodingDatabases(t)
 	psql, _ := pgtest.ClientProgram(t, "psql")
 	runPsql := func(dsn string, env []string) string {
 		file := filepath.Join(t.TempDir(), "rows")
@@ -74,12 +74,12 @@ DELETE FROM notes WHERE id = 10 RETURNING body;
 		return string(output) + string(rows)
 	}
 	for _, env := range [][]string{{"LC_ALL=C"}, {"LC_ALL=C", "PGCLIENTENCODING=SQL_ASCII"}, {"LC_ALL=C.UTF-8"}, {"LC_ALL=C", "PGCLIENTENCODING=sqlascii"}} {
-		got, want := runPsql(e.through, env), runPsql(e.direct, env)
+		got, want := runPsql(e.agentDSN, env), runPsql(e.ownerDSN, env)
 		if got != want || !strings.Contains(got, "5 €") || strings.Contains(got, "Москва") {
 			t.Errorf("%v:\n%s\nwant\n%s", env, got, want)
 		}
 	}
-	// bytes that are no UTF8
+	// Bytes that are not valid UTF-8 are refused.
 	for _, c := range []*pgconn.PgConn{e.agent, e.owner} {
 		if a := harness.Ask(c, "SELECT 'Gr\xf6\xdfe'"); a.Code != "22021" {
 			t.Errorf("LATIN1 in the text of a statement: %v", a)
@@ -90,9 +90,9 @@ DELETE FROM notes WHERE id = 10 RETURNING body;
 // Another encoding is refused with a hint that says what to do.
 func TestOtherEncodingsAreRefused(t *testing.T) {
 	t.Parallel()
-	e := withEncodings(t)
+	e := startEncodingDatabases(t)
 	for _, encoding := range []string{"LATIN1", "WIN1252", "sjis", "no_encoding"} {
-		if _, err := harness.Dial(e.through + "&client_encoding=" + encoding); err == nil || !strings.Contains(err.Error(), "42501") {
+		if _, err := harness.Dial(e.agentDSN + "&client_encoding=" + encoding); err == nil || !strings.Contains(err.Error(), "42501") {
 			t.Errorf("connected with %s: %v", encoding, err)
 		}
 		a := harness.Ask(e.agent, "SET client_encoding = '"+encoding+"'")
@@ -105,10 +105,10 @@ func TestOtherEncodingsAreRefused(t *testing.T) {
 	}
 }
 
-// COPY with the option ENCODING converts as PostgreSQL does, rows that come and rows that show.
+// COPY with the option ENCODING converts rows as PostgreSQL does, in both directions.
 func TestCopyInOtherEncodings(t *testing.T) {
 	t.Parallel()
-	e := withEncodings(t)
+	e := startEncodingDatabases(t)
 	out := func(c *pgconn.PgConn, sql string) string {
 		var b bytes.Buffer
 		if _, err := c.CopyTo(t.Context(), &b, sql); err != nil {
@@ -150,7 +150,7 @@ func TestCopyInOtherEncodings(t *testing.T) {
 	}
 }
 
-// sqlstateOf is the SQLSTATE of a server's error, or the text of another one.
+// sqlstateOf returns the SQLSTATE of a server's error, or the text of another error.
 func sqlstateOf(err error) string {
 	if e, ok := err.(*pgconn.PgError); ok {
 		return e.Code

@@ -27,13 +27,13 @@ tables:
   memory_participants: { rows: [ { visible: { memories: { id: memory_id } } }, { visible: { people: { id: person_id } } } ] }
 `
 
-// errorOf is what the agent is told, by either protocol.
-func errorOf(t *testing.T, c *pgconn.PgConn, sql string, extended bool) string {
+// errorOf returns the error that the agent gets for a statement, by the simple or the extended protocol.
+func errorOf(t *testing.T, c *pgconn.PgConn, sql string, isExtended bool) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
 	defer cancel()
 	var err error
-	if extended {
+	if isExtended {
 		_, err = c.ExecParams(ctx, sql, nil, nil, nil, nil).Close()
 	} else {
 		err = c.Exec(ctx, sql).Close()
@@ -42,9 +42,9 @@ func errorOf(t *testing.T, c *pgconn.PgConn, sql string, extended bool) string {
 	if !errors.As(err, &pg) {
 		return fmt.Sprint(err)
 	}
-	if rest := pg.Where + pg.SchemaName + pg.TableName + pg.ColumnName + pg.DataTypeName + pg.ConstraintName +
-		pg.File + pg.Routine + pg.InternalQuery; rest != "" {
-		t.Errorf("%s: %q", sql, rest)
+	if otherFields := pg.Where + pg.SchemaName + pg.TableName + pg.ColumnName + pg.DataTypeName + pg.ConstraintName +
+		pg.File + pg.Routine + pg.InternalQuery; otherFields != "" {
+		t.Errorf("%s: %q", sql, otherFields)
 	}
 	position := ""
 	if p := int(pg.Position); p > 0 && p <= len([]rune(sql)) {
@@ -53,8 +53,9 @@ func errorOf(t *testing.T, c *pgconn.PgConn, sql string, extended bool) string {
 	return strings.TrimRight(fmt.Sprintf("%s %s|%s|%s|at %s", pg.Code, pg.Message, pg.Detail, pg.Hint, position), " ")
 }
 
-// PostgreSQL's words about the agent's own text and values, with the place in that text, in every mode.
-func TestErrorsHelp(t *testing.T) {
+// Errors in the agent's own text and values have PostgreSQL's message and the position in the agent's text, in every
+// mode.
+func TestErrorsAreThoseOfPostgreSQL(t *testing.T) {
 	for _, mode := range []rewrite.Mode{rewrite.InjectedMode, rewrite.RowSecurityMode} {
 		in := startForReading(t, options{mode: mode})
 		agent := in.agent(t)
@@ -90,17 +91,18 @@ func TestErrorsHelp(t *testing.T) {
 			"INSERT INTO memories (title, body) VALUES (NULL, 'b')": `23502 a column that must have a value would have none||` +
 				`information_schema.columns tells which columns need a value (is_nullable).|at`,
 		} {
-			for _, extended := range []bool{false, true} {
-				if got := errorOf(t, agent, sql, extended); got != strings.TrimRight(want, " ") {
-					t.Errorf("mode %v, extended %v: %s\n got %s\nwant %s", mode, extended, sql, got, want)
+			for _, isExtended := range []bool{false, true} {
+				if got := errorOf(t, agent, sql, isExtended); got != strings.TrimRight(want, " ") {
+					t.Errorf("mode %v, extended %v: %s\n got %s\nwant %s", mode, isExtended, sql, got, want)
 				}
 			}
 		}
-		in.noMarker(t)
+		in.requireNoMarker(t)
 	}
 }
 
-// A write to a view or to a table with hidden columns goes to a view of pgconsent's, which no message names.
+// A write to a view, or to a table with hidden columns, is redirected to a view of pgconsent's. No message names that
+// view.
 func TestErrorsNameWhatIsWritten(t *testing.T) {
 	tier.All(t)
 	in := startWrites(t, options{})
@@ -116,15 +118,15 @@ func TestErrorsNameWhatIsWritten(t *testing.T) {
 		"UPDATE cards SET nothing = 1": `42703 column "nothing" of relation "cards" does not exist||` +
 			`Columns that you can read of cards: id, name, born, level, note.|at nothing`,
 	} {
-		for _, extended := range []bool{false, true} {
-			if got := errorOf(t, agent, sql, extended); got != want {
+		for _, isExtended := range []bool{false, true} {
+			if got := errorOf(t, agent, sql, isExtended); got != want {
 				t.Errorf("%s\n got %s\nwant %s", sql, got, want)
 			}
 		}
 	}
 }
 
-// Messages name neither what pgconsent wrote into the text nor columns that do not exist for the agent.
+// Messages name neither what pgconsent has added to the text nor columns that are hidden from the agent.
 func TestErrorsOverHiddenColumns(t *testing.T) {
 	tier.All(t)
 	in := start(t, options{policy: narrowedPolicy})
@@ -148,15 +150,15 @@ func TestErrorsOverHiddenColumns(t *testing.T) {
 		"SELECT consent_status FROM people p (a)", "SELECT * FROM (SELECT * FROM people) x WHERE x.user_id = 1",
 		"WITH x AS (TABLE people) SELECT user_id FROM x",
 	} {
-		for _, extended := range []bool{false, true} {
-			got := errorOf(t, agent, sql, extended)
+		for _, isExtended := range []bool{false, true} {
+			got := errorOf(t, agent, sql, isExtended)
 			message, _, _ := strings.Cut(got, "|at ")
 			if strings.Contains(message, "pgconsent") {
 				t.Errorf("%s: %s", sql, got)
 			}
-			for _, hidden := range []string{"consent_status", "user_id", "created_at", "is_self", "occurred_at", "embedding"} {
-				if strings.Contains(message, hidden) && !strings.Contains(sql, hidden) {
-					t.Errorf("%s names %s: %s", sql, hidden, got)
+			for _, hiddenColumn := range []string{"consent_status", "user_id", "created_at", "is_self", "occurred_at", "embedding"} {
+				if strings.Contains(message, hiddenColumn) && !strings.Contains(sql, hiddenColumn) {
+					t.Errorf("%s names %s: %s", sql, hiddenColumn, got)
 				}
 			}
 			if strings.Contains(message, "withheld") {
@@ -181,5 +183,5 @@ func TestErrorsOverHiddenColumns(t *testing.T) {
 			t.Errorf("%s\n got %s\nwant %s", sql, got, want)
 		}
 	}
-	in.noMarker(t)
+	in.requireNoMarker(t)
 }

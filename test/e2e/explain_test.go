@@ -7,7 +7,7 @@ import (
 	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
-// EXPLAIN answers what clients can read, which is the same whatever the tables hold.
+// EXPLAIN returns a plan that clients can read. The plan does not depend on the rows in the tables.
 func TestExplain(t *testing.T) {
 	in := start(t, options{})
 	c := in.agent(t)
@@ -30,14 +30,14 @@ func TestExplain(t *testing.T) {
 		}
 	}
 	before := plan(harness.Ask(c, "EXPLAIN (VERBOSE, FORMAT JSON) SELECT * FROM memories"))
-	const change = "UPDATE people SET consent_status = 'revoked'; DELETE FROM memories WHERE title LIKE 'w%'; ANALYZE memories"
-	if _, err := in.ownerConn(t).Exec(t.Context(), change); err != nil {
+	const changeSQL = "UPDATE people SET consent_status = 'revoked'; DELETE FROM memories WHERE title LIKE 'w%'; ANALYZE memories"
+	if _, err := in.ownerConn(t).Exec(t.Context(), changeSQL); err != nil {
 		t.Fatal(err)
 	}
 	if after := plan(harness.Ask(c, "EXPLAIN (VERBOSE, FORMAT JSON) SELECT * FROM memories")); after != before || !strings.Contains(after, `"Plan"`) {
 		t.Errorf("the plan was\n%s\nand is\n%s", before, after)
 	}
-	// As sqlx asks for the plan of what it has prepared, and as drivers bind it.
+	// sqlx asks for the plan of the statement that it has prepared, and drivers bind EXPLAIN's parameters.
 	if _, err := c.Prepare(t.Context(), "sqlx_s_1", "SELECT title FROM memories WHERE title LIKE $1", nil); err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// explanations are the pages of docs/explanation and docs/decisions, by path from the root.
+// explanations returns the pages of docs/explanation and docs/decisions, by path from the root.
 func explanations(t *testing.T) map[string]string {
 	t.Helper()
 	pages := map[string]string{}
@@ -30,7 +30,7 @@ func explanations(t *testing.T) map[string]string {
 	return pages
 }
 
-// No line of an explanation's prose is longer than 160 columns.
+// No line of prose in an explanation is longer than 160 columns.
 func TestExplanationsLinesAreShort(t *testing.T) {
 	code := regexp.MustCompile("(?ms)^```.*?^```|`[^`\n]*`")
 	for page, text := range explanations(t) {
@@ -42,7 +42,8 @@ func TestExplanationsLinesAreShort(t *testing.T) {
 	}
 }
 
-// The index of decisions has each page with its number, its title and the decisions that changed it; each page is at most a page.
+// The index of decisions lists each page with its number, its title and the decisions that changed it. No page has more
+// than 470 words.
 func TestDecisionsAreListed(t *testing.T) {
 	title := regexp.MustCompile(`^# (\d+)\. (.+)\n`)
 	changeNote := regexp.MustCompile(`\n\*(?:Superseded|Changed|Extended) by (?s:.*?)\*\n`)
@@ -60,15 +61,15 @@ func TestDecisionsAreListed(t *testing.T) {
 			continue
 		}
 		row := fmt.Sprintf("| %s | [%s](%s) | ", m[1], m[2], name)
-		at := strings.Index(index, row)
-		if at < 0 {
+		rowIndex := strings.Index(index, row)
+		if rowIndex < 0 {
 			t.Errorf("docs/decisions/README.md does not have %q", row)
 			continue
 		}
-		status, _, _ := strings.Cut(index[at+len(row):], "\n")
-		for _, by := range citation.FindAllString(changeNote.FindString(text), -1) {
-			if !strings.Contains(status, by) {
-				t.Errorf("docs/decisions/README.md does not say that %s is changed by %s", name, by)
+		status, _, _ := strings.Cut(index[rowIndex+len(row):], "\n")
+		for _, changingDecision := range citation.FindAllString(changeNote.FindString(text), -1) {
+			if !strings.Contains(status, changingDecision) {
+				t.Errorf("docs/decisions/README.md does not say that %s is changed by %s", name, changingDecision)
 			}
 		}
 		if n := len(strings.Fields(text)); n > 470 {

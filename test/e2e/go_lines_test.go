@@ -9,13 +9,14 @@ import (
 	"unicode/utf8"
 )
 
-// Lines of code are at most widestCode long, and lines of tests and of what is under test/ at most widestTest.
+// widestCode is the largest number of columns in a line of code. widestTest applies to tests and to everything under
+// test/.
 const (
 	widestCode = 140
 	widestTest = 160
 )
 
-// taggedLine is the end of a line with a struct's tag, which cannot be broken.
+// taggedLine matches the end of a line with a struct tag, which cannot be broken.
 var taggedLine = regexp.MustCompile("`\\w+:\"[^`]*\"`$")
 
 // Code can be read, and compared, without scrolling sideways. A tab counts as one column.

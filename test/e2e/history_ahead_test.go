@@ -11,11 +11,11 @@ import (
 	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
-// Portals that are bound in one message group and first run in a later one, and statements after an error. Also
-// transactions that come to their isolation level in other ways.
+// These ways of reading bind a portal in one message group and first execute it in a later one, or go on after an
+// error. Others get their isolation level in unusual ways.
 
-// exchangeMessages sends messages and reads until Sync is answered, or, where they end with Flush, until the last of
-// them is.
+// exchangeMessages sends messages and reads the answers until Sync is answered. If the last message is Flush, it reads
+// until the last of the other messages is answered.
 func exchangeMessages(c *pgconn.PgConn, lastMessage pgproto3.FrontendMessage, until func(pgproto3.BackendMessage) bool,
 	messages ...pgproto3.FrontendMessage) (isShown bool, err error) {
 	frontend := c.Frontend()
@@ -50,10 +50,11 @@ func exchangeMessages(c *pgconn.PgConn, lastMessage pgproto3.FrontendMessage, un
 	}
 }
 
-// boundAhead binds a text again and again, and runs each portal in the message group after the one that has bound it.
-func boundAhead(begin, text string) func(testing.TB, *pgconn.PgConn) reader {
+// readBoundAhead binds a text again and again. It executes each portal in the message group after the one with its
+// Bind.
+func readBoundAhead(beginSQL, text string) func(testing.TB, *pgconn.PgConn) reader {
 	return func(t testing.TB, c *pgconn.PgConn) reader {
-		for _, sql := range []string{begin, "BEGIN"} {
+		for _, sql := range []string{beginSQL, "BEGIN"} {
 			if a := harness.Ask(c, sql); a.Err != "" && sql != "" {
 				return func() (bool, error) { return false, fmt.Errorf("%s", a.Err) }
 			}
@@ -72,39 +73,40 @@ func boundAhead(begin, text string) func(testing.TB, *pgconn.PgConn) reader {
 	}
 }
 
-// withoutBegin reads in the one transaction that messages without a Sync make, at a level that is the session's default.
-func withoutBegin(t testing.TB, c *pgconn.PgConn) reader {
+// readWithoutBegin reads in the implicit transaction of messages without a Sync, whose isolation level is the session's
+// default.
+func readWithoutBegin(t testing.TB, c *pgconn.PgConn) reader {
 	if a := harness.Ask(c, "SET default_transaction_isolation = 'repeatable read'"); a.Err != "" {
 		return func() (bool, error) { return false, fmt.Errorf("%s", a.Err) }
 	}
-	complete := func(m pgproto3.BackendMessage) bool { _, ok := m.(*pgproto3.CommandComplete); return ok }
-	run := func(text string) (bool, error) {
-		return exchangeMessages(c, &pgproto3.Flush{}, complete, &pgproto3.Parse{Query: text}, &pgproto3.Bind{}, &pgproto3.Execute{})
+	isComplete := func(m pgproto3.BackendMessage) bool { _, ok := m.(*pgproto3.CommandComplete); return ok }
+	runStatement := func(text string) (bool, error) {
+		return exchangeMessages(c, &pgproto3.Flush{}, isComplete, &pgproto3.Parse{Query: text}, &pgproto3.Bind{}, &pgproto3.Execute{})
 	}
-	_, err := run("SELECT 1")
+	_, err := runStatement("SELECT 1")
 	return func() (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		return run(historyQuery + " LIMIT 1")
+		return runStatement(historyQuery + " LIMIT 1")
 	}
 }
 
-// waysThatMayShowNothing are ways that end with 40001 or show nothing: what is read last may have been bound before the
-// withdrawal, or after it.
+// waysThatMayShowNothing are ways of reading that end with 40001 or return no row. The last portal may have been bound
+// before the withdrawal or after it.
 var waysThatMayShowNothing = map[string]bool{"bound ahead": true, "execute bound ahead": true}
 
 func init() {
 	for name, readerOf := range map[string]func(testing.TB, *pgconn.PgConn) reader{
-		"bound ahead":         boundAhead("", historyQuery+" LIMIT 1"),
-		"execute bound ahead": boundAhead("PREPARE hx AS "+historyQuery+" LIMIT 1", "EXECUTE hx"),
-		"fetch bound ahead":   boundAhead("DECLARE ho SCROLL CURSOR WITH HOLD FOR "+historyQuery, "FETCH FIRST FROM ho"),
+		"bound ahead":         readBoundAhead("", historyQuery+" LIMIT 1"),
+		"execute bound ahead": readBoundAhead("PREPARE hx AS "+historyQuery+" LIMIT 1", "EXECUTE hx"),
+		"fetch bound ahead":   readBoundAhead("DECLARE ho SCROLL CURSOR WITH HOLD FOR "+historyQuery, "FETCH FIRST FROM ho"),
 		"past an error":       readSimply("BEGIN; DECLARE h SCROLL CURSOR FOR "+historyQuery+"; SAVEPOINT s", "ROLLBACK TO s; FETCH FIRST FROM h"),
 		"characteristics": readAfter("SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL REPEATABLE READ",
 			readSimply("BEGIN; SELECT 1", historyQuery+" LIMIT 1")),
 		"set transaction": readSimply("BEGIN; SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SELECT 1", historyQuery+" LIMIT 1"),
 		"set local":       readSimply("BEGIN; SET LOCAL transaction_isolation = 'serializable'; SELECT 1", historyQuery+" LIMIT 1"),
-		"without begin":   withoutBegin,
+		"without begin":   readWithoutBegin,
 	} {
 		readingWays[name], waysThatFail[name] = readerOf, !waysThatMayShowNothing[name]
 	}

@@ -12,26 +12,25 @@ import (
 	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
-// The server keeps results for an agent between two messages, beside cursors and portals of a SELECT. One is the whole
-// result of a statement that is run by name or fetched, and handed out row by row. Another is a portal that was bound
-// and not synced.
+// Besides cursors and portals of a SELECT, the server keeps two kinds of results between messages. One is the whole
+// result of an EXECUTE or FETCH, which is returned row by row. The other is a portal that was bound without a Sync.
 
-// readInParts runs a statement as a portal, reads one row of it and leaves it open; each call reads on. sync: each
-// message group ends with Sync, in a transaction; otherwise with Flush alone.
-func readInParts(begin, text string, sync bool, first uint32) func(testing.TB, *pgconn.PgConn) reader {
+// readInParts opens a portal for a statement and reads one row; each later call reads one more. If usesSync is true,
+// each message group ends with Sync, in a transaction; otherwise with Flush.
+func readInParts(beginSQL, text string, usesSync bool, firstRows uint32) func(testing.TB, *pgconn.PgConn) reader {
 	return func(t testing.TB, c *pgconn.PgConn) reader {
 		ctx, frontend := context.Background(), c.Frontend()
-		for _, sql := range []string{begin, "BEGIN"} {
+		for _, sql := range []string{beginSQL, "BEGIN"} {
 			if a := harness.Ask(c, sql); a.Err != "" && sql != "" {
 				return func() (bool, error) { return false, fmt.Errorf("%s", a.Err) }
 			}
 		}
-		// group sends messages, and reads until the last of them is answered.
-		group := func(until func(pgproto3.BackendMessage) bool, messages ...pgproto3.FrontendMessage) (isShown bool, err error) {
+		// sendGroup sends messages and reads until the last of them is answered.
+		sendGroup := func(until func(pgproto3.BackendMessage) bool, messages ...pgproto3.FrontendMessage) (isShown bool, err error) {
 			for _, m := range messages {
 				frontend.Send(m)
 			}
-			if sync {
+			if usesSync {
 				frontend.Send(&pgproto3.Sync{})
 			} else {
 				frontend.Send(&pgproto3.Flush{})
@@ -49,41 +48,41 @@ func readInParts(begin, text string, sync bool, first uint32) func(testing.TB, *
 					isShown = true
 				case *pgproto3.ErrorResponse:
 					err = fmt.Errorf("ERROR %s: %s", m.Code, m.Message)
-					if !sync {
+					if !usesSync {
 						frontend.Send(&pgproto3.Sync{})
 						if e := frontend.Flush(); e != nil {
 							return isShown, e
 						}
-						sync = true // from now on this reader gets errors
+						usesSync = true // from now on, errors of this reader end with Sync
 					}
 				case *pgproto3.ReadyForQuery:
 					return isShown, err
 				}
-				if !sync && until(m) {
+				if !usesSync && until(m) {
 					return isShown, err
 				}
 			}
 		}
-		executed := func(m pgproto3.BackendMessage) bool {
+		isExecuted := func(m pgproto3.BackendMessage) bool {
 			switch m.(type) {
 			case *pgproto3.PortalSuspended, *pgproto3.CommandComplete, *pgproto3.EmptyQueryResponse:
 				return true
 			}
 			return false
 		}
-		bound := func(m pgproto3.BackendMessage) bool { _, ok := m.(*pgproto3.BindComplete); return ok }
-		messages, until := []pgproto3.FrontendMessage{&pgproto3.Parse{Query: text}, &pgproto3.Bind{DestinationPortal: "hh"}}, bound
-		if first > 0 {
-			messages, until = append(messages, &pgproto3.Execute{Portal: "hh", MaxRows: first}), executed
+		isBound := func(m pgproto3.BackendMessage) bool { _, ok := m.(*pgproto3.BindComplete); return ok }
+		messages, until := []pgproto3.FrontendMessage{&pgproto3.Parse{Query: text}, &pgproto3.Bind{DestinationPortal: "hh"}}, isBound
+		if firstRows > 0 {
+			messages, until = append(messages, &pgproto3.Execute{Portal: "hh", MaxRows: firstRows}), isExecuted
 		}
-		if _, err := group(until, messages...); err != nil {
+		if _, err := sendGroup(until, messages...); err != nil {
 			return func() (bool, error) { return false, err }
 		}
-		return func() (bool, error) { return group(executed, &pgproto3.Execute{Portal: "hh", MaxRows: 1}) }
+		return func() (bool, error) { return sendGroup(isExecuted, &pgproto3.Execute{Portal: "hh", MaxRows: 1}) }
 	}
 }
 
-// waysThatFail are ways that end with 40001, since they would read what is older than the withdrawal.
+// waysThatFail are ways of reading that end with 40001, since they would return rows from before the withdrawal.
 var waysThatFail = map[string]bool{}
 
 func init() {
@@ -103,9 +102,9 @@ func init() {
 	}
 }
 
-// Other ways to keep results longer, or to share them, are refused.
-func TestNothingElseIsHeld(t *testing.T) {
-	in := start(t, options{after: historySetup})
+// All other ways to keep a result for later, or to share it with another session, are refused.
+func TestOtherWaysToKeepResultsAreRefused(t *testing.T) {
+	in := start(t, options{afterMigrate: historySetup})
 	c := in.agent(t)
 	for _, sql := range []string{
 		"SELECT pg_export_snapshot()", "SET TRANSACTION SNAPSHOT '00000003-0000001B-1'",

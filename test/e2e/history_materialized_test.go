@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// materializedHistory is a policy by which the answer to whether everybody has agreed is kept beside the memory.
+// materializedHistory is a policy that materializes, with each memory, whether all its participants have consented.
 const materializedHistory = `version: 1
 attributes: { user: { type: uuid, source: credential } }
 tables:
@@ -20,8 +20,8 @@ tables:
     consent: { every: [ memory_participants: { memory_id: id }, people: { id: person_id } ], status: consent_status, is: granted, materialize: true } ] }
 `
 
-// withdrawals are ways to end the one consent that the memory depends on. After the last ones what is kept does not
-// count until it is filled in again.
+// withdrawals are ways to end the one consent that the memory depends on. After the last two, the materialized values
+// are not used until they are filled in again.
 var withdrawals = []string{
 	"UPDATE people SET consent_status = 'refused' WHERE id = $person",
 	"DELETE FROM people WHERE id = $person",
@@ -33,46 +33,46 @@ var withdrawals = []string{
 	"BEGIN ISOLATION LEVEL SERIALIZABLE; DELETE FROM people WHERE id = $person; COMMIT",
 }
 
-// TestHistoryOfMaterializedConsents plays the same ways where the answer is kept, and withdraws in every way that
-// settles it or cannot.
+// TestHistoryOfMaterializedConsents plays the histories with materialized consents. Some withdrawals update the
+// materialized value, and others make it unusable.
 func TestHistoryOfMaterializedConsents(t *testing.T) {
 	tier.All(t)
 	trials, seed := tier.Count(1, 3, 100), tier.Seed()
 	t.Logf("%d trials, seed %d", trials, seed)
-	first := start(t, options{after: historySetup, policy: materializedHistory})
-	second := serveOn(t, first.db, options{policy: materializedHistory})
-	super, owners := first.db.Connect(t, "postgres"), []*pgx.Conn{first.ownerConn(t), second.ownerConn(t)}
+	firstProxy := start(t, options{afterMigrate: historySetup, policy: materializedHistory})
+	secondProxy := serveOn(t, firstProxy.db, options{policy: materializedHistory})
+	super, owners := firstProxy.db.Connect(t, "postgres"), []*pgx.Conn{firstProxy.ownerConn(t), secondProxy.ownerConn(t)}
 	fills := fillsOf(t, super, materializedHistory)
-	told := func(migrations.Fill, int64) {}
-	next, filled := int(seed%uint64(len(withdrawals))), 0
-	change := func(o int, granted bool) error {
-		sql := withdrawals[next%len(withdrawals)]
-		if granted {
-			next++
+	ignoreProgress := func(migrations.Fill, int64) {}
+	nextWithdrawal, fillCount := int(seed%uint64(len(withdrawals))), 0
+	setConsent := func(o int, isGranted bool) error {
+		sql := withdrawals[nextWithdrawal%len(withdrawals)]
+		if isGranted {
+			nextWithdrawal++
 			sql = `INSERT INTO people (id, user_id, name, consent_status) VALUES ($person, '` + user1 +
 				`', 'Of the history', 'granted') ON CONFLICT (id) DO UPDATE SET consent_status = 'granted'; ` +
 				`DELETE FROM memory_participants WHERE memory_id = $memory AND person_id <> $person`
 		}
 		sql = strings.NewReplacer("$person", "'"+historyPerson+"'", "$memory", "'"+historyID+"'").Replace(sql)
-		if _, err := owners[o].PgConn().Exec(context.Background(), sql).ReadAll(); err != nil || !granted {
+		if _, err := owners[o].PgConn().Exec(context.Background(), sql).ReadAll(); err != nil || !isGranted {
 			return err
 		}
-		var ready bool
-		if err := super.QueryRow(context.Background(), "SELECT ready FROM pgconsent.materialized").Scan(&ready); err != nil || ready {
+		var isReady bool
+		if err := super.QueryRow(context.Background(), "SELECT ready FROM pgconsent.materialized").Scan(&isReady); err != nil || isReady {
 			return err
 		}
-		filled++
-		return migrations.FillAll(context.Background(), super, fills, told)
+		fillCount++
+		return migrations.FillAll(context.Background(), super, fills, ignoreProgress)
 	}
-	total, lateReads := 0, 0
+	historyCount, lateReads := 0, 0
 	for name := range readingWays {
-		lateReads += compareHistories(t, first, second, name, trials, seed, &total, change)
+		lateReads += compareHistories(t, firstProxy, secondProxy, name, trials, seed, &historyCount, setConsent)
 	}
 	if lateReads > 0 {
 		t.Errorf("%d late disclosures", lateReads)
 	}
-	if filled == 0 {
+	if fillCount == 0 {
 		t.Error("what is kept counted throughout")
 	}
-	t.Logf("%d histories, %d late, filled in %d times", total, lateReads, filled)
+	t.Logf("%d histories, %d late, filled in %d times", historyCount, lateReads, fillCount)
 }

@@ -17,10 +17,10 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// A history is one consent that is given and withdrawn again while an agent reads the one memory that depends on it. An
-// answer to a statement that was sent after the withdrawal was acknowledged must not show the memory.
+// In a history, one consent is given and withdrawn again while an agent reads the only memory that depends on it. An
+// answer to a statement that was sent after the withdrawal was acknowledged must not contain the memory.
 
-// historyID is a memory of one participant.
+// historyID is the id of a memory with one participant.
 const (
 	historyID     = "d0000000-0000-4000-8000-00000000f1f0"
 	historyPerson = "a11ce000-0000-4000-8000-00000000f1f0"
@@ -30,10 +30,10 @@ const (
 	historyQuery = `SELECT m.id, g FROM memories m, generate_series(1, 500) g WHERE m.id = '` + historyID + `'`
 )
 
-// reader reads in one way: each call sends one statement, and tells whether the memory was shown.
+// reader reads the memory in one way: each call sends one statement, and returns whether the memory was in the answer.
 type reader func() (isShown bool, err error)
 
-// readingWays are the ways of reading; begin prepares what is to be read later.
+// readingWays are the ways of reading, by name. Each prepares its connection and returns a reader.
 var readingWays = map[string]func(t testing.TB, c *pgconn.PgConn) reader{
 	"simple":       readSimply("", historyQuery+" LIMIT 1"),
 	"transaction":  readSimply("BEGIN", historyQuery+" LIMIT 1"),
@@ -66,20 +66,20 @@ var readingWays = map[string]func(t testing.TB, c *pgconn.PgConn) reader{
 	"bound":  readSuspended(false),
 }
 
-func readSimply(begin, read string) func(testing.TB, *pgconn.PgConn) reader {
+func readSimply(beginSQL, readSQL string) func(testing.TB, *pgconn.PgConn) reader {
 	return func(t testing.TB, c *pgconn.PgConn) reader {
-		if begin != "" {
-			if a := harness.Ask(c, begin); a.Err != "" {
+		if beginSQL != "" {
+			if a := harness.Ask(c, beginSQL); a.Err != "" {
 				return func() (bool, error) { return false, fmt.Errorf("%s", a.Err) }
 			}
 		}
 		return func() (bool, error) {
-			a := harness.Ask(c, read)
+			a := harness.Ask(c, readSQL)
 			isShown := false
 			for _, r := range a.Results {
 				isShown = isShown || len(r.Rows) > 0
 			}
-			if strings.HasPrefix(read, "COPY") && a.Err == "" {
+			if strings.HasPrefix(readSQL, "COPY") && a.Err == "" {
 				isShown = len(a.Results) == 1 && a.Results[0].Tag == "COPY 1"
 			}
 			if a.Err != "" {
@@ -90,25 +90,26 @@ func readSimply(begin, read string) func(testing.TB, *pgconn.PgConn) reader {
 	}
 }
 
-// readAfter sends something first in a message of its own, whose transaction is another one.
-func readAfter(first string, readerOf func(testing.TB, *pgconn.PgConn) reader) func(testing.TB, *pgconn.PgConn) reader {
+// readAfter first sends another text as a message of its own, which runs in a transaction of its own.
+func readAfter(firstSQL string, readerOf func(testing.TB, *pgconn.PgConn) reader) func(testing.TB, *pgconn.PgConn) reader {
 	return func(t testing.TB, c *pgconn.PgConn) reader {
-		if a := harness.Ask(c, first); a.Err != "" {
+		if a := harness.Ask(c, firstSQL); a.Err != "" {
 			return func() (bool, error) { return false, fmt.Errorf("%s", a.Err) }
 		}
 		return readerOf(t, c)
 	}
 }
 
-// readSuspended reads a portal row by row; executed tells whether the first row is read with the Bind.
-func readSuspended(executed bool) func(testing.TB, *pgconn.PgConn) reader {
+// readSuspended reads a portal row by row. executesWithBind says whether the message group with the Bind also reads the
+// first row.
+func readSuspended(executesWithBind bool) func(testing.TB, *pgconn.PgConn) reader {
 	return func(t testing.TB, c *pgconn.PgConn) reader {
 		ctx := context.Background()
 		if _, err := c.Exec(ctx, "BEGIN").ReadAll(); err != nil {
 			t.Fatal(err)
 		}
 		frontend := c.Frontend()
-		round := func() (isShown bool, err error) {
+		readNext := func() (isShown bool, err error) {
 			frontend.Send(&pgproto3.Sync{})
 			if err := frontend.Flush(); err != nil {
 				return false, err
@@ -130,50 +131,50 @@ func readSuspended(executed bool) func(testing.TB, *pgconn.PgConn) reader {
 		}
 		frontend.Send(&pgproto3.Parse{Query: historyQuery})
 		frontend.Send(&pgproto3.Bind{DestinationPortal: "hp"})
-		if executed {
+		if executesWithBind {
 			frontend.Send(&pgproto3.Execute{Portal: "hp", MaxRows: 1})
 		}
-		if _, err := round(); err != nil {
+		if _, err := readNext(); err != nil {
 			return func() (bool, error) { return false, err }
 		}
 		return func() (bool, error) {
 			frontend.Send(&pgproto3.Execute{Portal: "hp", MaxRows: 1})
-			return round()
+			return readNext()
 		}
 	}
 }
 
-// TestHistory plays histories of each way.
+// TestHistory plays histories with each way of reading.
 func TestHistory(t *testing.T) {
 	tier.All(t)
 	trials, seed := tier.Count(2, 4, 100), tier.Seed()
 	t.Logf("%d trials, seed %d", trials, seed)
-	first := start(t, options{after: historySetup})
-	second := serveOn(t, first.db, options{})
-	total, lateReads := 0, 0
+	firstProxy := start(t, options{afterMigrate: historySetup})
+	secondProxy := serveOn(t, firstProxy.db, options{})
+	historyCount, lateReads := 0, 0
 	for name := range readingWays {
-		lateReads += compareHistories(t, first, second, name, trials, seed, &total, changeByStatus(t, first, second))
+		lateReads += compareHistories(t, firstProxy, secondProxy, name, trials, seed, &historyCount, changeByStatus(t, firstProxy, secondProxy))
 	}
 	if lateReads > 0 {
 		t.Errorf("%d late disclosures", lateReads)
 	}
-	t.Logf("%d histories, %d late", total, lateReads)
+	t.Logf("%d histories, %d late", historyCount, lateReads)
 }
 
-// TestHistoryOfTheRegistry plays the same ways where the consent is a record of the registry.
+// TestHistoryOfTheRegistry plays the same histories with a consent that is a record of the registry.
 // seeds/001:213-216.
 func TestHistoryOfTheRegistry(t *testing.T) {
 	tier.All(t)
 	trials, seed := tier.Count(1, 2, 100), tier.Seed()
 	t.Logf("%d trials, seed %d", trials, seed)
-	first := start(t, options{after: historySetup, policy: registryHistory})
-	second := serveOn(t, first.db, options{policy: registryHistory})
-	r := openRegistry(t, first.db, consent.Settings{})
-	total, lateReads := 0, 0
+	firstProxy := start(t, options{afterMigrate: historySetup, policy: registryHistory})
+	secondProxy := serveOn(t, firstProxy.db, options{policy: registryHistory})
+	r := openRegistry(t, firstProxy.db, consent.Settings{})
+	historyCount, lateReads := 0, 0
 	for name := range readingWays {
-		lateReads += compareHistories(t, first, second, name, trials, seed, &total, func(_ int, granted bool) error {
+		lateReads += compareHistories(t, firstProxy, secondProxy, name, trials, seed, &historyCount, func(_ int, isGranted bool) error {
 			c := consent.Command{Action: consent.ActionRevoke, Subject: historyPerson, Caller: consent.Party{Role: consent.RoleSubject, ID: historyPerson}}
-			if granted {
+			if isGranted {
 				c.Action = consent.ActionGrant
 			}
 			_, err := r.Execute(context.Background(), c)
@@ -183,10 +184,10 @@ func TestHistoryOfTheRegistry(t *testing.T) {
 	if lateReads > 0 {
 		t.Errorf("%d late disclosures", lateReads)
 	}
-	t.Logf("%d histories, %d late", total, lateReads)
+	t.Logf("%d histories, %d late", historyCount, lateReads)
 }
 
-// registryHistory is a policy by which the memory depends on the registry.
+// registryHistory is a policy that makes the memory depend on the registry.
 const registryHistory = `version: 1
 attributes: { user: { type: uuid, source: credential } }
 tables:
@@ -194,12 +195,12 @@ tables:
   memories: { rows: [ own: { column: user_id, is: user }, consent: { every: [ memory_participants: { memory_id: id } ], subject: person_id, registry: {} } ] }
 `
 
-// changeByStatus changes the consent as one of two owners.
-func changeByStatus(t *testing.T, first, second *instance) func(o int, granted bool) error {
-	owners := []*pgx.Conn{first.ownerConn(t), second.ownerConn(t)}
-	return func(o int, granted bool) error {
+// changeByStatus returns a function that changes the consent, as the owner on one of two proxies.
+func changeByStatus(t *testing.T, firstProxy, secondProxy *instance) func(o int, isGranted bool) error {
+	owners := []*pgx.Conn{firstProxy.ownerConn(t), secondProxy.ownerConn(t)}
+	return func(o int, isGranted bool) error {
 		status := "refused"
-		if granted {
+		if isGranted {
 			status = "granted"
 		}
 		_, err := owners[o].Exec(context.Background(), `UPDATE people SET consent_status = $1 WHERE id = $2`, status, historyPerson)
@@ -207,66 +208,67 @@ func changeByStatus(t *testing.T, first, second *instance) func(o int, granted b
 	}
 }
 
-// Without the triggers the same histories find what they look for.
-func TestHistoryCanFail(t *testing.T) {
+// Without the triggers, the histories must find memories that are shown too late: else TestHistory would prove nothing.
+func TestHistoryFailsWithoutTriggers(t *testing.T) {
 	tier.All(t)
-	in := start(t, options{after: historySetup + `; DROP TRIGGER zz_pgconsent_change_update ON people`})
+	in := start(t, options{afterMigrate: historySetup + `; DROP TRIGGER zz_pgconsent_change_update ON people`})
 	for _, name := range []string{"cursor", "with hold", "repeatable", "portal", "past an error", "without begin", "characteristics", "by setting"} {
-		total := 0
-		if compareHistories(t, in, in, name, 8, 1, &total, changeByStatus(t, in, in)) == 0 {
+		historyCount := 0
+		if compareHistories(t, in, in, name, 8, 1, &historyCount, changeByStatus(t, in, in)) == 0 {
 			t.Errorf("%s: nothing is noticed without the triggers", name)
 		}
 	}
 }
 
-// compareHistories plays some histories of one way of reading. It returns how many of them showed the memory too late.
-func compareHistories(t *testing.T, first, second *instance, name string, trials int, seed uint64, total *int,
-	change func(o int, granted bool) error) (lateReads int) {
+// compareHistories plays some histories with one way of reading. It returns the number of them that showed the memory
+// too late.
+func compareHistories(t *testing.T, firstProxy, secondProxy *instance, name string, trials int, seed uint64, historyCount *int,
+	changeConsent func(o int, isGranted bool) error) (lateReads int) {
 	readerOf := readingWays[name]
 	r := rand.New(rand.NewPCG(seed, 1))
-	refused, hidden := 0, 0
-	conns := []*pgconn.PgConn{first.agent(t), second.agent(t)}
+	refusedCount, hiddenCount := 0, 0
+	conns := []*pgconn.PgConn{firstProxy.agent(t), secondProxy.agent(t)}
 	for i := range trials {
 		c, o := conns[r.IntN(2)], r.IntN(2)
-		consents := func(granted bool) {
-			if err := change(o, granted); err != nil {
+		setConsent := func(isGranted bool) {
+			if err := changeConsent(o, isGranted); err != nil {
 				t.Error(err)
 			}
 		}
-		consents(true)
-		read := readerOf(t, c)
-		before, err := read()
-		if !before || err != nil {
+		setConsent(true)
+		readOnce := readerOf(t, c)
+		wasShown, err := readOnce()
+		if !wasShown || err != nil {
 			t.Fatalf("%s: not shown while it is granted: %v", name, err)
 		}
 		acknowledged := make(chan time.Time, 1)
 		pause := time.Duration(r.IntN(4000)) * time.Microsecond
 		go func() {
 			time.Sleep(pause)
-			consents(false)
+			setConsent(false)
 			acknowledged <- time.Now()
 		}()
 		for isOver := false; !isOver; {
-			var at time.Time
+			var acknowledgedAt time.Time
 			select {
-			case at = <-acknowledged:
+			case acknowledgedAt = <-acknowledged:
 				isOver = true
 			default:
 			}
-			saw, err := read()
+			isShown, err := readOnce()
 			switch {
-			case isOver && saw:
+			case isOver && isShown:
 				lateReads++
-				t.Logf("%s, trial %d of seed %d: shown %s after the withdrawal was acknowledged", name, i, seed, time.Since(at))
+				t.Logf("%s, trial %d of seed %d: shown %s after the withdrawal was acknowledged", name, i, seed, time.Since(acknowledgedAt))
 			case isOver && err != nil && strings.Contains(err.Error(), "40001"):
-				refused++
+				refusedCount++
 			case isOver && err == nil:
-				hidden++
+				hiddenCount++
 			case err != nil && strings.Contains(err.Error(), "40001"):
-				// The withdrawal was committed, and is about to be acknowledged.
+				// The server has committed the withdrawal, and will acknowledge it soon.
 				<-acknowledged
 				isOver = true
-				refused++
+				refusedCount++
 			case err != nil && !isOver && strings.Contains(err.Error(), "25P02"):
 			case err != nil:
 				t.Fatalf("%s: %v", name, err)
@@ -275,14 +277,14 @@ func compareHistories(t *testing.T, first, second *instance, name string, trials
 		if a := harness.Ask(c, `ROLLBACK; CLOSE ALL; DEALLOCATE ALL`); a.Err != "" {
 			t.Fatal(a.Err)
 		}
-		if *total++; trials > 100 && *total%100 == 0 {
-			t.Logf("%d of %d histories, %d late", *total, trials*len(readingWays), lateReads)
+		if *historyCount++; trials > 100 && *historyCount%100 == 0 {
+			t.Logf("%d of %d histories, %d late", *historyCount, trials*len(readingWays), lateReads)
 		}
 	}
-	snapshots := waysThatFail[name] || strings.Contains(
+	usesOldSnapshot := waysThatFail[name] || strings.Contains(
 		" cursor forward with hold held repeatable serializable by setting read earlier portal bound ", " "+name+" ")
-	if !waysThatMayShowNothing[name] && (snapshots && refused+lateReads < trials || !snapshots && refused > 0) {
-		t.Errorf("%s: %d refused, %d hidden", name, refused, hidden)
+	if !waysThatMayShowNothing[name] && (usesOldSnapshot && refusedCount+lateReads < trials || !usesOldSnapshot && refusedCount > 0) {
+		t.Errorf("%s: %d refused, %d hidden", name, refusedCount, hiddenCount)
 	}
 	harness.Ask(conns[0], "RESET default_transaction_isolation")
 	harness.Ask(conns[1], "RESET default_transaction_isolation")

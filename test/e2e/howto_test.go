@@ -16,7 +16,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The longer how-tos are typed as they are written, as the tutorial is.
+// The longer how-tos are played: their commands run as they are written, like those of the tutorial.
 func TestHowTosThatArePlayed(t *testing.T) {
 	tier.All(t)
 	for page, commands := range map[string]int{"many-users": 14, "existing-rls": 14} {
@@ -30,13 +30,13 @@ func TestBlocksOfHowTos(t *testing.T) {
 	if err != nil || len(pages) < 15 {
 		t.Fatal(len(pages), err)
 	}
-	policies, configurations, texts := 0, 0, 0
+	policies, configurations, jsonTexts := 0, 0, 0
 	for _, page := range pages {
 		for _, b := range codeBlocks(t, page) {
 			var err error
 			switch {
 			case b.kind == "json":
-				texts++
+				jsonTexts++
 				if !json.Valid([]byte(b.text)) {
 					err = fmt.Errorf("this is no JSON")
 				}
@@ -54,12 +54,12 @@ func TestBlocksOfHowTos(t *testing.T) {
 			}
 		}
 	}
-	if policies < 5 || configurations < 8 || texts < 2 {
-		t.Errorf("%d policies, %d configurations, %d texts of JSON: are the pages read?", policies, configurations, texts)
+	if policies < 5 || configurations < 8 || jsonTexts < 2 {
+		t.Errorf("%d policies, %d configurations, %d texts of JSON: are the pages read?", policies, configurations, jsonTexts)
 	}
 }
 
-// codeBlock is what stands between fences, without the blanks of a list's item around it.
+// codeBlock is the text between two fences, without the indentation of a list item around it.
 type codeBlock struct {
 	kind, text string
 	line       int
@@ -73,12 +73,12 @@ func codeBlocks(t *testing.T, page string) (out []codeBlock) {
 	}
 	isInBlock, indent := false, ""
 	for i, line := range strings.Split(string(text), "\n") {
-		rest := strings.TrimLeft(line, " ")
-		switch kind, fence := strings.CutPrefix(rest, "```"); {
+		trimmedLine := strings.TrimLeft(line, " ")
+		switch kind, fence := strings.CutPrefix(trimmedLine, "```"); {
 		case fence && isInBlock:
 			isInBlock = false
 		case fence:
-			isInBlock, indent = true, line[:len(line)-len(rest)]
+			isInBlock, indent = true, line[:len(line)-len(trimmedLine)]
 			out = append(out, codeBlock{kind: kind, line: i + 1})
 		case isInBlock:
 			out[len(out)-1].text += strings.TrimPrefix(line, indent) + "\n"
@@ -94,17 +94,17 @@ func withVersion(text string) string {
 	return "version: 1\n" + text
 }
 
-// checkConfiguration takes keys of a configuration, and others for those that are left out.
+// checkConfiguration loads some keys as a configuration, with default sections for required keys that are missing.
 func checkConfiguration(t *testing.T, text string) error {
 	t.Helper()
-	for _, other := range []string{
+	for _, defaultSection := range []string{
 		"databases: { app: { policy: policy.yaml, owners: [app_owner] }, " +
 			"postgres: { policy: policy.yaml, owners: [postgres] } }\n",
 		"tls: { cert: server.crt, key: server.key }\n",
 	} {
-		key, _, _ := strings.Cut(other, ":")
+		key, _, _ := strings.Cut(defaultSection, ":")
 		if !strings.Contains("\n"+text, "\n"+key+":") {
-			text += other
+			text += defaultSection
 		}
 	}
 	path := filepath.Join(t.TempDir(), "pgconsent.yaml")
@@ -115,8 +115,8 @@ func checkConfiguration(t *testing.T, text string) error {
 	return err
 }
 
-// The policy of the page about Supabase fits the tables that it shows, and the function makes the claims that its configuration
-// asks for.
+// The policy on the page about Supabase fits the tables that the page shows. The function there makes the claims that the
+// page's configuration expects.
 func TestSupabasePage(t *testing.T) {
 	var sql, policies []string
 	for _, b := range codeBlocks(t, "../../docs/howto/supabase.md") {

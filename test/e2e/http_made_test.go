@@ -17,154 +17,154 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Requests made from the document that the API serves: for each operation such as it has them, and such as it has not.
-// Nothing here knows an operation by its name.
+// This file generates requests from the OpenAPI document that the API serves: valid and invalid ones for each
+// operation. No code here depends on the name of an operation.
 
-// madeRequest is one to the API, and what may be answered to it.
+// madeRequest is a generated request, with the statuses that may answer it.
 type madeRequest struct {
-	what   string
-	method string
-	path   string
-	query  string
-	body   io.Reader
-	header http.Header
-	wrong  bool  // the document says that it is refused
-	want   []int // the expected statuses; nil: any status of the document
+	description  string
+	method       string
+	path         string
+	query        string
+	body         io.Reader
+	header       http.Header
+	mustFail     bool  // the document says that it is refused
+	wantStatuses []int // the expected statuses; nil: any status of the document
 }
 
-// requestMaker makes requests and looks at the answers. A token is used in turn with others of its role: each has a
-// rate of its own.
+// requestMaker generates requests and checks the answers. It uses the tokens of a role in turn, because each token has
+// its own rate limit.
 type requestMaker struct {
-	*httpFace
-	rnd        *rand.Rand
-	tokens     map[string][]string // by role
-	turn       map[string]int
-	sent       int
-	waited     time.Duration
-	operations int
-	client     *http.Client
+	*httpAPI
+	rnd          *rand.Rand
+	tokens       map[string][]string // by role
+	tokenIndex   map[string]int
+	sentRequests int
+	waitedTime   time.Duration
+	operations   int
+	client       *http.Client
 }
 
-// plantedText is in what is sent; as it is written it must come back in no answer.
+// plantedText is part of many requests. No answer may repeat it unescaped.
 const plantedText = `<script>alert("pl4nted")</script>`
 
-// requests sends what can be made for each operation.
-func (f *httpFace) requests() {
-	m := &requestMaker{httpFace: f, rnd: rand.New(rand.NewPCG(6, 2026)), tokens: map[string][]string{}, turn: map[string]int{}}
+// checkMadeRequests sends all requests that can be generated for each operation.
+func (f *httpAPI) checkMadeRequests() {
+	m := &requestMaker{httpAPI: f, rnd: rand.New(rand.NewPCG(6, 2026)), tokens: map[string][]string{}, tokenIndex: map[string]int{}}
 	start := time.Now()
 	m.client = &http.Client{Timeout: tier.Patience, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	defer m.client.CloseIdleConnections()
-	for user, token := range f.run.Access.Tokens {
+	for user, token := range f.demoRun.Access.Tokens {
 		role, _, _ := strings.Cut(user, ":")
 		m.tokens[role] = append(m.tokens[role], token)
 	}
-	for _, all := range m.tokens {
-		slices.Sort(all)
+	for _, roleTokens := range m.tokens {
+		slices.Sort(roleTokens)
 	}
 	paths := f.document["paths"].(map[string]any)
 	for _, path := range slices.Sorted(maps.Keys(paths)) {
 		methods := paths[path].(map[string]any)
 		for _, method := range slices.Sorted(maps.Keys(methods)) {
-			m.operation(strings.ToUpper(method), path, methods[method].(map[string]any))
+			m.checkOperation(strings.ToUpper(method), path, methods[method].(map[string]any))
 		}
-		m.others(path, methods)
+		m.checkOtherMethods(path, methods)
 	}
-	m.nowhere()
-	if m.sent < tier.Count(700, 700, 1200) {
-		f.t.Errorf("only %d requests were made", m.sent)
+	m.checkUnknownPaths()
+	if m.sentRequests < tier.Count(700, 700, 1200) {
+		f.t.Errorf("only %d requests were made", m.sentRequests)
 	}
-	f.t.Logf("%d requests, %v of %v waited", m.sent, m.waited, time.Since(start))
-	f.want(f.call("operator", "GET", "/v1/audit?limit=1", nil), 200, "") // the server still answers
+	f.t.Logf("%d requests, %v of %v waited", m.sentRequests, m.waitedTime, time.Since(start))
+	f.checkStatus(f.call("operator", "GET", "/v1/audit?limit=1", nil), 200, "") // the server still answers
 }
 
-// allowedRoles are the roles of an operation, as its description says.
+// allowedRoles returns the roles that may call an operation, as its description lists them.
 func allowedRoles(operation map[string]any) []string {
 	_, list, _ := strings.Cut(operation["description"].(string), "Roles: ")
 	return strings.Split(strings.TrimSuffix(list, "."), ", ")
 }
 
-func (m *requestMaker) operation(method, path string, o map[string]any) {
+func (m *requestMaker) checkOperation(method, path string, o map[string]any) {
 	roles := allowedRoles(o)
-	schema := m.schema(memberAt(o, "requestBody", "content", "application/json", "schema"))
-	text := func() []byte {
+	schema := m.resolveSchema(memberAt(o, "requestBody", "content", "application/json", "schema"))
+	validBody := func() []byte {
 		if schema == nil {
 			return nil
 		}
-		b, err := json.Marshal(m.valid(schema))
+		b, err := json.Marshal(m.validValue(schema))
 		if err != nil {
 			m.t.Fatal(err)
 		}
 		return b
 	}
-	base := func(description string) madeRequest {
-		r := madeRequest{what: description, method: method, path: path, query: m.query(o), header: http.Header{}}
+	baseRequest := func(description string) madeRequest {
+		r := madeRequest{description: description, method: method, path: path, query: m.validQuery(o), header: http.Header{}}
 		if schema != nil {
-			r.body = bytes.NewReader(text())
+			r.body = bytes.NewReader(validBody())
 			r.header.Set("Content-Type", "application/json")
 		}
 		return r
 	}
-	// Such as the document has them, by everybody.
+	// Valid requests, by callers of each role.
 	for _, role := range slices.Sorted(maps.Keys(m.tokens)) {
-		r := base("by " + role)
-		times := tier.Count(2, 2, 5)
+		r := baseRequest("by " + role)
+		repetitions := tier.Count(2, 2, 5)
 		if !slices.Contains(roles, role) {
-			r.want, times = []int{403}, 1
+			r.wantStatuses, repetitions = []int{403}, 1
 		}
-		for range times {
+		for range repetitions {
 			m.send(role, r)
-			want := r.want
-			r = base("by " + role)
-			r.want = want
+			want := r.wantStatuses
+			r = baseRequest("by " + role)
+			r.wantStatuses = want
 		}
 	}
 	if method == http.MethodGet {
-		r := base("HEAD")
+		r := baseRequest("HEAD")
 		got, ok := m.send(roles[0], r)
-		r.method, r.want = http.MethodHead, []int{got.Status}
-		m.turn[roles[0]]-- // use the same token again
+		r.method, r.wantStatuses = http.MethodHead, []int{got.Status}
+		m.tokenIndex[roles[0]]-- // use the same token again
 		if headAnswer, isSent := m.send(roles[0], r); ok &&
 			isSent && (headAnswer.Text != "" || headAnswer.Header.Get("Content-Type") != got.Header.Get("Content-Type") ||
 			headAnswer.Header.Get("Cache-Control") != got.Header.Get("Cache-Control")) {
 			m.t.Errorf("HEAD %s: %d %v %q", path, headAnswer.Status, headAnswer.Header, headAnswer.Text)
 		}
 	}
-	anonymous := base("by nobody")
-	anonymous.want = []int{401}
-	m.send("", anonymous)
+	withoutToken := baseRequest("by nobody")
+	withoutToken.wantStatuses = []int{401}
+	m.send("", withoutToken)
 	role := roles[0]
-	change := func(description string, change func(*madeRequest), want ...int) {
-		r := base(description)
+	sendChanged := func(description string, change func(*madeRequest), want ...int) {
+		r := baseRequest(description)
 		change(&r)
-		r.wrong, r.want = true, want
+		r.mustFail, r.wantStatuses = true, want
 		m.send(role, r)
 	}
-	// Parameters.
+	// Invalid parameters.
 	parameters, _ := o["parameters"].([]any)
 	for _, p := range parameters {
-		name, in, s := memberAt(p, "name").(string), memberAt(p, "in").(string), m.schema(memberAt(p, "schema"))
+		name, in, s := memberAt(p, "name").(string), memberAt(p, "in").(string), m.resolveSchema(memberAt(p, "schema"))
 		if in == "header" {
-			change("a long header "+name, func(r *madeRequest) { r.header.Set(name, strings.Repeat("k", 5000)) }, 422)
-			change("a header twice: "+name, func(r *madeRequest) { r.header[name] = []string{"a", "b"} }, 400)
-			change("a header that is not UTF-8: "+name, func(r *madeRequest) { r.header.Set(name, "k\xff") }, 400)
+			sendChanged("a long header "+name, func(r *madeRequest) { r.header.Set(name, strings.Repeat("k", 5000)) }, 422)
+			sendChanged("a header twice: "+name, func(r *madeRequest) { r.header[name] = []string{"a", "b"} }, 400)
+			sendChanged("a header that is not UTF-8: "+name, func(r *madeRequest) { r.header.Set(name, "k\xff") }, 400)
 			continue
 		}
 		for description, value := range m.wrongTexts(s) {
-			change(description+" in "+name, func(r *madeRequest) { r.query = withQueryValue(r.query, name, value) }, 400, 422)
+			sendChanged(description+" in "+name, func(r *madeRequest) { r.query = withQueryValue(r.query, name, value) }, 400, 422)
 		}
-		change(name+" twice", func(r *madeRequest) { r.query = name + "=1&" + name + "=1" }, 400)
-		change(name+" badly escaped", func(r *madeRequest) { r.query = name + "=%zz" }, 400)
-		change(name+" not UTF-8", func(r *madeRequest) { r.query = name + "=%ff%fe" }, 400)
-		change(name+" of 10 KB", func(r *madeRequest) { r.query = name + "=" + strings.Repeat("x", 10<<10) }, 414)
+		sendChanged(name+" twice", func(r *madeRequest) { r.query = name + "=1&" + name + "=1" }, 400)
+		sendChanged(name+" badly escaped", func(r *madeRequest) { r.query = name + "=%zz" }, 400)
+		sendChanged(name+" not UTF-8", func(r *madeRequest) { r.query = name + "=%ff%fe" }, 400)
+		sendChanged(name+" of 10 KB", func(r *madeRequest) { r.query = name + "=" + strings.Repeat("x", 10<<10) }, 414)
 		if memberAt(p, "required") == true {
-			change("without "+name, func(r *madeRequest) { r.query = withQueryValue(r.query, name, "") }, 422)
+			sendChanged("without "+name, func(r *madeRequest) { r.query = withQueryValue(r.query, name, "") }, 422)
 		}
 	}
-	change("an unknown parameter", func(r *madeRequest) { r.query = withQueryValue(r.query, "pl4nted", plantedText) }, 422)
-	change("a broken query", func(r *madeRequest) { r.query = "a;b=%" }, 400)
-	change("a query of 10 KB", func(r *madeRequest) { r.query = "pl4nted=" + strings.Repeat("x", 10<<10) }, 414)
-	// Headers that other software heeds.
-	for name, value := range m.some(map[string]string{
+	sendChanged("an unknown parameter", func(r *madeRequest) { r.query = withQueryValue(r.query, "pl4nted", plantedText) }, 422)
+	sendChanged("a broken query", func(r *madeRequest) { r.query = "a;b=%" }, 400)
+	sendChanged("a query of 10 KB", func(r *madeRequest) { r.query = "pl4nted=" + strings.Repeat("x", 10<<10) }, 414)
+	// Headers that other software would obey.
+	for name, value := range m.oneThird(map[string]string{
 		"X-Http-Method-Override": "DELETE", "X-Forwarded-For": plantedText, "X-Original-Url": "/v1/audit",
 		"Accept": "text/html", "Accept-Encoding": "gzip, br", "Accept-Charset": "utf-16",
 		"Range": "bytes=0-1", "If-None-Match": "*", "If-Modified-Since": "Mon, 01 Jan 2035 00:00:00 GMT",
@@ -172,25 +172,25 @@ func (m *requestMaker) operation(method, path string, o map[string]any) {
 		"X-Odd": strings.Repeat("y", 20<<10), "Te": "trailers", "Upgrade": "h2c", "Prefer": "respond-async",
 		"Content-Language": plantedText, "Expect": "100-continue",
 	}) {
-		r := base("the header " + name)
+		r := baseRequest("the header " + name)
 		r.header.Set(name, value)
 		m.send(role, r)
 	}
-	change("a header that is not UTF-8", func(r *madeRequest) { r.header.Set("X-Odd", "\xff") }, 400)
+	sendChanged("a header that is not UTF-8", func(r *madeRequest) { r.header.Set("X-Odd", "\xff") }, 400)
 	for _, authorization := range []string{"", "Bearer", "Bearer ", "Basic YTpi", "Bearer " + plantedText,
 		"Bearer " + strings.Repeat("x", 20<<10), "Bearer a.b.c", "Bearer eyJhbGciOiJub25lIn0.e30.", "bearer\t\x7f"} {
-		r := base("with the authorization " + authorization[:min(len(authorization), 20)])
+		r := baseRequest("with the authorization " + authorization[:min(len(authorization), 20)])
 		if r.header.Set("Authorization", authorization); authorization == "" {
 			r.header.Del("Authorization")
 		}
-		if r.want = []int{401}; strings.Contains(authorization, "\x7f") {
-			r.want = []int{400, 401}
+		if r.wantStatuses = []int{401}; strings.Contains(authorization, "\x7f") {
+			r.wantStatuses = []int{400, 401}
 		}
 		m.send("", r)
 	}
-	// Bodies.
+	// Invalid bodies.
 	sendBody := func(description, body string, want ...int) {
-		change(description, func(r *madeRequest) {
+		sendChanged(description, func(r *madeRequest) {
 			r.body = strings.NewReader(body)
 			r.header.Set("Content-Type", "application/json")
 		}, want...)
@@ -201,7 +201,7 @@ func (m *requestMaker) operation(method, path string, o map[string]any) {
 			return
 		}
 		sendBody("a body where there is none, of 64 KB", `{"a":"`+strings.Repeat("x", 64<<10)+`"}`, 413)
-		change("a body where there is none, of no kind", func(r *madeRequest) { r.body = strings.NewReader("a") }, 415)
+		sendChanged("a body where there is none, of no kind", func(r *madeRequest) { r.body = strings.NewReader("a") }, 415)
 		return
 	}
 	wrongValues := m.wrongValues(schema)
@@ -216,71 +216,71 @@ func (m *requestMaker) operation(method, path string, o map[string]any) {
 		}
 		sendBody(description, string(b), 422)
 	}
-	sample := string(text())
+	sampleBody := string(validBody())
 	properties, _ := schema["properties"].(map[string]any)
-	first := slices.Sorted(maps.Keys(properties))[0]
-	sendBody("a name twice", `{"`+first+`":null,"`+first+`":null}`, 400)
-	sendBody("a name twice, escaped", fmt.Sprintf(`{"%s":1,"\u%04x%s":1}`, first, first[0], first[1:]), 400)
-	sendBody("a name of another case", `{"`+strings.ToUpper(first)+`":"x"}`, 422)
-	sendBody("not UTF-8", `{"`+first+"\":\"\xff\xfe\"}", 400)
+	firstProperty := slices.Sorted(maps.Keys(properties))[0]
+	sendBody("a name twice", `{"`+firstProperty+`":null,"`+firstProperty+`":null}`, 400)
+	sendBody("a name twice, escaped", fmt.Sprintf(`{"%s":1,"\u%04x%s":1}`, firstProperty, firstProperty[0], firstProperty[1:]), 400)
+	sendBody("a name of another case", `{"`+strings.ToUpper(firstProperty)+`":"x"}`, 422)
+	sendBody("not UTF-8", `{"`+firstProperty+"\":\"\xff\xfe\"}", 400)
 	sendBody("a name that is not UTF-8", "{\"\xc3\x28\":1}", 400)
-	sendBody("half a surrogate", `{"`+first+`":"\udc00"}`, 400)
-	sendBody("cut", sample[:max(len(sample)-1, 1)], 400)
-	sendBody("something behind it", sample+"x", 400)
+	sendBody("half a surrogate", `{"`+firstProperty+`":"\udc00"}`, 400)
+	sendBody("cut", sampleBody[:max(len(sampleBody)-1, 1)], 400)
+	sendBody("something behind it", sampleBody+"x", 400)
 	doubledStatus := 400
-	if 2*len(sample) > 64<<10 {
+	if 2*len(sampleBody) > 64<<10 {
 		doubledStatus = 413
 	}
-	sendBody("two values", sample+sample, doubledStatus)
-	sendBody("a BOM", "\ufeff"+sample, 400)
-	sendBody("comments", "/* */"+sample, 400)
-	sendBody("NaN", `{"`+first+`":NaN}`, 400)
+	sendBody("two values", sampleBody+sampleBody, doubledStatus)
+	sendBody("a BOM", "\ufeff"+sampleBody, 400)
+	sendBody("comments", "/* */"+sampleBody, 400)
+	sendBody("NaN", `{"`+firstProperty+`":NaN}`, 400)
 	sendBody("deep arrays", strings.Repeat("[", 10_000)+strings.Repeat("]", 10_000), 400)
-	sendBody("deep objects", strings.Repeat(`{"`+first+`":`, 33)+"1"+strings.Repeat("}", 33), 400)
-	sendBody("a huge number", `{"`+first+`":1e999999}`, 400, 422)
-	sendBody("a long number", `{"`+first+`":`+strings.Repeat("9", 10_000)+`}`, 400, 422)
+	sendBody("deep objects", strings.Repeat(`{"`+firstProperty+`":`, 33)+"1"+strings.Repeat("}", 33), 400)
+	sendBody("a huge number", `{"`+firstProperty+`":1e999999}`, 400, 422)
+	sendBody("a long number", `{"`+firstProperty+`":`+strings.Repeat("9", 10_000)+`}`, 400, 422)
 	sendBody("prototype", `{"__proto__":{"role":"admin"}}`, 422)
 	sendBody("a value that is marked up", `{"pl4nted":`+strconv.Quote(plantedText)+`}`, 422)
 	sendBody("a name that is marked up", `{`+strconv.Quote(plantedText)+`:1}`, 422)
-	sendBody("64 KB and a byte", `{"`+first+`":"`+strings.Repeat("x", 64<<10)+`"}`, 413)
+	sendBody("64 KB and a byte", `{"`+firstProperty+`":"`+strings.Repeat("x", 64<<10)+`"}`, 413)
 	for _, kind := range []string{"text/plain", "application/xml", "application/x-www-form-urlencoded",
 		"multipart/form-data; boundary=x", "application/json; charset=utf-16", "application/jsonx", "application/",
 		plantedText, "", "application/json, text/plain"} {
-		change("the content type "+kind, func(r *madeRequest) { r.header.Set("Content-Type", kind) }, 415)
+		sendChanged("the content type "+kind, func(r *madeRequest) { r.header.Set("Content-Type", kind) }, 415)
 	}
-	change("no content type", func(r *madeRequest) { r.header.Del("Content-Type") }, 415)
-	change("an encoded body", func(r *madeRequest) { r.header.Set("Content-Encoding", "gzip") }, 415)
+	sendChanged("no content type", func(r *madeRequest) { r.header.Del("Content-Type") }, 415)
+	sendChanged("an encoded body", func(r *madeRequest) { r.header.Set("Content-Encoding", "gzip") }, 415)
 	if memberAt(o, "requestBody", "required") == true {
-		change("no body", func(r *madeRequest) { r.body = nil }, 400, 422)
+		sendChanged("no body", func(r *madeRequest) { r.body = nil }, 400, 422)
 	}
 	if m.operations++; m.operations%4 != 0 {
 		return
 	}
-	sendBody("10 MB", `{"`+first+`":"`+strings.Repeat("x", 10<<20)+`"}`, 413)
-	change("10 MB of no known length", func(r *madeRequest) {
-		r.body = io.MultiReader(strings.NewReader(`{"`+first+`":"`), strings.NewReader(strings.Repeat("x", 10<<20)))
+	sendBody("10 MB", `{"`+firstProperty+`":"`+strings.Repeat("x", 10<<20)+`"}`, 413)
+	sendChanged("10 MB of no known length", func(r *madeRequest) {
+		r.body = io.MultiReader(strings.NewReader(`{"`+firstProperty+`":"`), strings.NewReader(strings.Repeat("x", 10<<20)))
 	}, 413)
 }
 
-// some are a third of all, for each operation others.
-func (m *requestMaker) some(all map[string]string) map[string]string {
+// oneThird returns a third of the cases; another third for each operation.
+func (m *requestMaker) oneThird(cases map[string]string) map[string]string {
 	out := map[string]string{}
-	for i, name := range slices.Sorted(maps.Keys(all)) {
-		if (i+m.sent)%3 == 0 {
-			out[name] = all[name]
+	for i, name := range slices.Sorted(maps.Keys(cases)) {
+		if (i+m.sentRequests)%3 == 0 {
+			out[name] = cases[name]
 		}
 	}
 	return out
 }
 
-// others are the methods that a path does not have.
-func (m *requestMaker) others(path string, methods map[string]any) {
+// checkOtherMethods checks that a path refuses the methods that the document does not declare.
+func (m *requestMaker) checkOtherMethods(path string, methods map[string]any) {
 	for _, method := range []string{"GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "QUERY", "PROPFIND", "X"} {
-		if _, exists := methods[strings.ToLower(method)]; exists {
+		if _, isDeclared := methods[strings.ToLower(method)]; isDeclared {
 			continue
 		}
-		a, ok := m.send([]string{"admin", "agent", "subject", "operator"}[m.sent%4],
-			madeRequest{what: "another method", method: method, path: path, header: http.Header{}, want: []int{405}})
+		a, ok := m.send([]string{"admin", "agent", "subject", "operator"}[m.sentRequests%4],
+			madeRequest{description: "another method", method: method, path: path, header: http.Header{}, wantStatuses: []int{405}})
 		for otherMethod := range withHead(methods) {
 			if allow := ", " + a.Header.Get("Allow") + ","; ok && !strings.Contains(allow, " "+strings.ToUpper(otherMethod)+",") {
 				m.t.Errorf("%s %s: Allow: %s", method, path, allow)
@@ -289,7 +289,7 @@ func (m *requestMaker) others(path string, methods map[string]any) {
 	}
 }
 
-// withHead are methods with HEAD where there is GET: what answers one answers the other (RFC 9110, 9.3.2).
+// withHead adds HEAD where there is GET, since a path that answers one answers the other (RFC 9110, 9.3.2).
 func withHead(methods map[string]any) map[string]any {
 	out := maps.Clone(methods)
 	if _, hasGet := methods["get"]; hasGet {
@@ -298,8 +298,8 @@ func withHead(methods map[string]any) map[string]any {
 	return out
 }
 
-// nowhere are paths that are no operation's.
-func (m *requestMaker) nowhere() {
+// checkUnknownPaths checks that paths of no operation are answered with 404, or with 401 without a token.
+func (m *requestMaker) checkUnknownPaths() {
 	for _, path := range []string{
 		"/", "/v1", "/v1/", "/v2/consent/status", "//v1/consent/status", "/v1//consent/status",
 		"/v1/./consent/status", "/v1/../v1/consent/status", "/v1/consent/../../metrics", "/..", "/v1/consent/status/",
@@ -309,15 +309,15 @@ func (m *requestMaker) nowhere() {
 		"/docs", "/.well-known/openid-configuration", "/debug/pprof/", "/v1/consent/status\\..",
 	} {
 		for role, want := range map[string]int{"admin": 404, "": 401} {
-			m.send(role, madeRequest{what: "nowhere", method: "GET", path: path, header: http.Header{}, want: []int{want}})
+			m.send(role, madeRequest{description: "nowhere", method: "GET", path: path, header: http.Header{}, wantStatuses: []int{want}})
 		}
 	}
 }
 
-// send sends a request as somebody of a role, and holds the answer against the document.
+// send sends a request with a token of a role, and checks the answer against the document.
 func (m *requestMaker) send(role string, r madeRequest) (httpAnswer, bool) {
 	m.t.Helper()
-	target := m.run.Access.HTTP + r.path
+	target := m.demoRun.Access.HTTP + r.path
 	if r.query != "" {
 		target += "?" + r.query
 	}
@@ -330,9 +330,9 @@ func (m *requestMaker) send(role string, r madeRequest) (httpAnswer, bool) {
 	}
 	for range 100 {
 		var reader io.Reader
-		if _, unknown := r.body.(*bytes.Reader); body != nil {
-			if reader = bytes.NewReader(body); !unknown && len(body) > 1<<20 {
-				reader = io.MultiReader(reader) // hides the length of the body
+		if _, isBytesReader := r.body.(*bytes.Reader); body != nil {
+			if reader = bytes.NewReader(body); !isBytesReader && len(body) > 1<<20 {
+				reader = io.MultiReader(reader) // hides the length of the body from the HTTP client
 			}
 		}
 		httpRequest, err := http.NewRequest(r.method, target, reader)
@@ -340,61 +340,61 @@ func (m *requestMaker) send(role string, r madeRequest) (httpAnswer, bool) {
 			return httpAnswer{}, false // no HTTP client can send it
 		}
 		httpRequest.Header = r.header.Clone()
-		if all := m.tokens[role]; len(all) > 0 {
-			m.turn[role]++
-			httpRequest.Header.Set("Authorization", "Bearer "+all[m.turn[role]%len(all)])
+		if roleTokens := m.tokens[role]; len(roleTokens) > 0 {
+			m.tokenIndex[role]++
+			httpRequest.Header.Set("Authorization", "Bearer "+roleTokens[m.tokenIndex[role]%len(roleTokens)])
 		}
-		m.sent++
+		m.sentRequests++
 		response, err := m.client.Do(httpRequest)
 		if err != nil {
 			if len(body) > 1<<20 || strings.Contains(err.Error(), "invalid header") { // the server closed the connection meanwhile, or no HTTP client can send it
 				return httpAnswer{}, false
 			}
-			m.t.Errorf("%s %s, %s: %v", r.method, r.path, r.what, err)
+			m.t.Errorf("%s %s, %s: %v", r.method, r.path, r.description, err)
 			return httpAnswer{}, false
 		}
 		text, err := io.ReadAll(response.Body)
 		response.Body.Close()
 		if err != nil {
-			m.t.Errorf("%s %s, %s: %v", r.method, r.path, r.what, err)
+			m.t.Errorf("%s %s, %s: %v", r.method, r.path, r.description, err)
 			return httpAnswer{}, false
 		}
 		a := httpAnswer{Status: response.StatusCode, Header: response.Header, Text: string(text)}
 		_ = json.Unmarshal(text, &a.Body)
-		if a.Status == http.StatusTooManyRequests && !slices.Contains(r.want, 429) {
-			wait, err := strconv.Atoi(a.Header.Get("Retry-After"))
-			if err != nil || wait < 1 {
+		if a.Status == http.StatusTooManyRequests && !slices.Contains(r.wantStatuses, 429) {
+			waitSeconds, err := strconv.Atoi(a.Header.Get("Retry-After"))
+			if err != nil || waitSeconds < 1 {
 				m.t.Errorf("%s %s: Retry-After: %q", r.method, r.path, a.Header.Get("Retry-After"))
-				wait = 1
+				waitSeconds = 1
 			}
-			time.Sleep(time.Duration(wait) * time.Second)
-			m.waited += time.Duration(wait) * time.Second
+			time.Sleep(time.Duration(waitSeconds) * time.Second)
+			m.waitedTime += time.Duration(waitSeconds) * time.Second
 			continue
 		}
-		m.look(r, a)
+		m.checkResponse(r, a)
 		return a, true
 	}
-	m.t.Errorf("%s %s, %s: there are always too many", r.method, r.path, r.what)
+	m.t.Errorf("%s %s, %s: there are always too many", r.method, r.path, r.description)
 	return httpAnswer{}, false
 }
 
-// look holds an answer against what was asked.
-func (m *requestMaker) look(r madeRequest, a httpAnswer) {
+// checkResponse checks an answer against the request and the document.
+func (m *requestMaker) checkResponse(r madeRequest, a httpAnswer) {
 	m.t.Helper()
 	fail := func(why string) {
-		m.t.Errorf("%s %s, %s: %s: %d %.600s", r.method, r.path, r.what, why, a.Status, a.Text)
+		m.t.Errorf("%s %s, %s: %s: %d %.600s", r.method, r.path, r.description, why, a.Status, a.Text)
 	}
 	if strings.HasPrefix(a.Header.Get("Content-Type"), "text/plain") && a.Status == 400 && a.Body == nil {
-		return // refusals of the HTTP library do not reach the faces
+		return // the HTTP library itself refuses this request, before the API gets it
 	}
 	switch {
 	case a.Status >= 500:
 		fail("an error of the server")
 	case a.Status < 200 || a.Status >= 300 && a.Status < 400:
 		fail("a status that nothing here has")
-	case r.want != nil && !slices.Contains(r.want, a.Status):
-		fail(fmt.Sprintf("want %v", r.want))
-	case r.wrong && a.Status < 400:
+	case r.wantStatuses != nil && !slices.Contains(r.wantStatuses, a.Status):
+		fail(fmt.Sprintf("want %v", r.wantStatuses))
+	case r.mustFail && a.Status < 400:
 		fail("it was taken")
 	}
 	if a.Header.Get("X-Content-Type-Options") != "nosniff" {
@@ -413,23 +413,23 @@ func (m *requestMaker) look(r madeRequest, a httpAnswer) {
 		}
 	}
 	if r.method != http.MethodHead {
-		m.compare(r.method, r.path, a)
+		m.checkDocumented(r.method, r.path, a)
 	}
 }
 
-// schema follows references.
-func (m *requestMaker) schema(s any) map[string]any {
-	found, _ := s.(map[string]any)
+// resolveSchema follows the references of a schema.
+func (m *requestMaker) resolveSchema(s any) map[string]any {
+	resolved, _ := s.(map[string]any)
 	for {
-		ref, ok := found["$ref"].(string)
+		ref, ok := resolved["$ref"].(string)
 		if !ok {
-			return found
+			return resolved
 		}
-		found, _ = memberAt(m.document, strings.Split(strings.TrimPrefix(ref, "#/"), "/")...).(map[string]any)
+		resolved, _ = memberAt(m.document, strings.Split(strings.TrimPrefix(ref, "#/"), "/")...).(map[string]any)
 	}
 }
 
-// schemaType is a schema's type, null aside.
+// schemaType returns the type of a schema, without null.
 func schemaType(s map[string]any) string {
 	switch t := s["type"].(type) {
 	case string:
@@ -440,11 +440,11 @@ func schemaType(s map[string]any) string {
 	return ""
 }
 
-// valid makes a value that a schema has.
-func (m *requestMaker) valid(s map[string]any) any {
-	s = m.schema(s)
-	if all, ok := s["enum"].([]any); ok {
-		return all[m.rnd.IntN(len(all))]
+// validValue returns a random value that is valid for a schema.
+func (m *requestMaker) validValue(s map[string]any) any {
+	s = m.resolveSchema(s)
+	if enumValues, ok := s["enum"].([]any); ok {
+		return enumValues[m.rnd.IntN(len(enumValues))]
 	}
 	switch schemaType(s) {
 	case "object":
@@ -453,21 +453,21 @@ func (m *requestMaker) valid(s map[string]any) any {
 		for _, name := range slices.Sorted(maps.Keys(properties)) {
 			required, _ := s["required"].([]any)
 			if slices.Contains(required, any(name)) || m.rnd.IntN(2) == 0 {
-				out[name] = m.valid(m.schema(properties[name]))
+				out[name] = m.validValue(m.resolveSchema(properties[name]))
 			}
 		}
 		return out
 	case "array":
 		out := []any{}
 		for range int(numberOf(s, "minItems", 0)) + m.rnd.IntN(3) {
-			out = append(out, m.valid(m.schema(s["items"])))
+			out = append(out, m.validValue(m.resolveSchema(s["items"])))
 		}
 		return out
 	case "boolean":
 		return m.rnd.IntN(2) == 0
 	case "integer", "number":
-		low, high := numberOf(s, "minimum", 0), numberOf(s, "maximum", 1<<31)
-		return []any{int64(low), int64(high), int64(low) + m.rnd.Int64N(int64(high-low)+1)}[m.rnd.IntN(3)]
+		minimum, maximum := numberOf(s, "minimum", 0), numberOf(s, "maximum", 1<<31)
+		return []any{int64(minimum), int64(maximum), int64(minimum) + m.rnd.Int64N(int64(maximum-minimum)+1)}[m.rnd.IntN(3)]
 	default:
 		words := []string{"human:sean", "ESSENTIAL", "ctx:walks", "x", "*", "dog:bella", "table:episodes",
 			"épisode:ü", "Robert');DROP", "{{7*7}}", "../../etc/passwd", "%00%n%s", "${jndi}", "😀", "a,b", "-1"}
@@ -476,7 +476,7 @@ func (m *requestMaker) valid(s map[string]any) any {
 			if m.rnd.IntN(8) == 0 {
 				word = strings.Repeat("y", int(numberOf(s, "maxLength", 50)))
 			}
-			if m.has(s, word) {
+			if m.acceptsValue(s, word) {
 				return word
 			}
 		}
@@ -484,13 +484,13 @@ func (m *requestMaker) valid(s map[string]any) any {
 	}
 }
 
-// has asks whether a schema has the value.
-func (m *requestMaker) has(s map[string]any, value any) bool {
+// acceptsValue tells whether a value is valid for a schema.
+func (m *requestMaker) acceptsValue(s map[string]any, value any) bool {
 	text, err := json.Marshal(s)
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	return m.compiled(string(text)).Validate(value) == nil
+	return m.compiledSchema(string(text)).Validate(value) == nil
 }
 
 func numberOf(s map[string]any, name string, fallback float64) float64 {
@@ -504,19 +504,19 @@ func numberOf(s map[string]any, name string, fallback float64) float64 {
 	return fallback
 }
 
-// query is one that an operation has.
-func (m *requestMaker) query(o map[string]any) string {
+// validQuery returns a query string that is valid for an operation.
+func (m *requestMaker) validQuery(o map[string]any) string {
 	q := url.Values{}
 	parameters, _ := o["parameters"].([]any)
 	for _, p := range parameters {
 		if memberAt(p, "in") == "query" && (memberAt(p, "required") == true || m.rnd.IntN(3) == 0) {
-			q.Set(memberAt(p, "name").(string), fmt.Sprint(m.valid(m.schema(memberAt(p, "schema")))))
+			q.Set(memberAt(p, "name").(string), fmt.Sprint(m.validValue(m.resolveSchema(memberAt(p, "schema")))))
 		}
 	}
 	return q.Encode()
 }
 
-// withQueryValue is a query with another value; "" takes it out.
+// withQueryValue replaces a value in a query string; "" removes it.
 func withQueryValue(query, name, value string) string {
 	q, _ := url.ParseQuery(query)
 	if q.Del(name); value != "" {
@@ -525,7 +525,7 @@ func withQueryValue(query, name, value string) string {
 	return q.Encode()
 }
 
-// wrongTexts are texts that a parameter does not take.
+// wrongTexts returns invalid texts for a parameter, by what is wrong.
 func (m *requestMaker) wrongTexts(s map[string]any) map[string]string {
 	out := map[string]string{}
 	switch schemaType(s) {
@@ -550,24 +550,24 @@ func (m *requestMaker) wrongTexts(s map[string]any) map[string]string {
 	return out
 }
 
-// wrongValues are bodies that a schema has not, by what is wrong.
+// wrongValues returns invalid bodies for a schema, by what is wrong.
 func (m *requestMaker) wrongValues(s map[string]any) map[string]any {
 	out := map[string]any{"null": nil, "a list": []any{}, "a text": "x", "a number": 1, "true": true}
 	properties, _ := s["properties"].(map[string]any)
 	required, _ := s["required"].([]any)
 	addWrongValue := func(description, name string, value any) {
-		body := m.valid(s).(map[string]any)
+		body := m.validValue(s).(map[string]any)
 		body[name] = value
 		out[description+" for "+name] = body
 	}
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
-		member := m.schema(properties[name])
+		member := m.resolveSchema(properties[name])
 		for description, value := range map[string]any{
 			"null": nil, "a text": plantedText, "a number": 7, "a fraction": 0.5, "true": true, "a list": []any{},
 			"a list of lists": []any{[]any{}}, "an object": map[string]any{"a": 1}, "a list of null": []any{nil},
 			"a NUL": "a\x00b", "1e308": 1e308,
 		} {
-			if !m.has(member, value) {
+			if !m.acceptsValue(member, value) {
 				addWrongValue(description, name, value)
 			}
 		}
@@ -590,7 +590,7 @@ func (m *requestMaker) wrongValues(s map[string]any) map[string]any {
 			addWrongValue("an empty list", name, []any{})
 		}
 		if slices.Contains(required, any(name)) {
-			body := m.valid(s).(map[string]any)
+			body := m.validValue(s).(map[string]any)
 			delete(body, name)
 			out["without "+name] = body
 		}

@@ -9,23 +9,23 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// metrics: numbers of consents count people whose rows no agent sees. They are for the machine beside the proxy, and
-// for operators. Other tokens do not get them, nor does a caller by way of another server on that machine, as through a
+// checkMetrics tests who gets /metrics: its numbers count people whose rows no agent sees. Local callers without a
+// token and operators get it. Other tokens do not, nor do callers through another server on this machine, as through a
 // tunnel.
-func (f *httpFace) metrics() {
+func (f *httpAPI) checkMetrics() {
 	const person = "human:mira"
 	callers := []struct {
 		user, header string
-		may          bool
+		isAllowed    bool
 	}{
 		{"", "", true}, {"operator", "", true}, {"operator", "X-Forwarded-For", true},
 		{"agent:mallory", "", false}, {"subject:" + person, "", false}, {"admin", "", false}, {
 			"", "X-Forwarded-For", false}, {"", "Forwarded", false}, {"", "X-Real-Ip", false}, {"", "Via", false},
 		{"agent:mallory", "Cf-Connecting-Ip", false},
 	}
-	ask := func() (texts []string) {
+	readMetrics := func() (texts []string) {
 		for _, c := range callers {
-			request, err := http.NewRequest("GET", f.run.Access.HTTP+"/metrics", nil)
+			request, err := http.NewRequest("GET", f.demoRun.Access.HTTP+"/metrics", nil)
 			if err != nil {
 				f.t.Fatal(err)
 			}
@@ -50,17 +50,17 @@ func (f *httpFace) metrics() {
 					line = l
 				}
 			}
-			if want := map[bool]int{true: 200, false: 401}[c.may]; response.StatusCode != want || (line != "") != c.may {
+			if want := map[bool]int{true: 200, false: 401}[c.isAllowed]; response.StatusCode != want || (line != "") != c.isAllowed {
 				f.t.Errorf("/metrics for %q by %q: %d %q, want %d", c.user, c.header, response.StatusCode, line, want)
 			}
 			texts = append(texts, line)
 		}
 		return texts
 	}
-	before := ask()
-	f.want(f.call("subject:"+person, "POST", "/v1/consent/grant", map[string]any{"stream": "TEMPORARY"}), 200, "")
+	before := readMetrics()
+	f.checkStatus(f.call("subject:"+person, "POST", "/v1/consent/grant", map[string]any{"stream": "TEMPORARY"}), 200, "")
 	for deadline := time.Now().Add(tier.Patience); ; time.Sleep(200 * time.Millisecond) { // the numbers are updated every few seconds
-		if after := ask(); after[0] != before[0] && after[1] != before[1] || f.t.Failed() {
+		if after := readMetrics(); after[0] != before[0] && after[1] != before[1] || f.t.Failed() {
 			return
 		}
 		if time.Now().After(deadline) {

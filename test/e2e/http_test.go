@@ -22,19 +22,19 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// httpFace is the HTTP API of a demo. Every answer is held against the document that the API serves.
-type httpFace struct {
-	t        *testing.T
-	run      *demo.RunningDemo
-	document map[string]any
-	compiler *jsonschema.Compiler
-	schemas  map[string]*jsonschema.Schema // compiled schemas, by their texts
-	called   map[string]bool               // operations that have succeeded
-	answered map[string]bool               // operations with the statuses that they have answered
-	members  map[string]bool               // members of answers that have occurred
+// httpAPI is the HTTP API of a running demo. Every answer is checked against the OpenAPI document that the API serves.
+type httpAPI struct {
+	t                *testing.T
+	demoRun          *demo.RunningDemo
+	document         map[string]any
+	compiler         *jsonschema.Compiler
+	schemas          map[string]*jsonschema.Schema // compiled schemas, by their texts
+	calledOperations map[string]bool               // operations that have succeeded
+	answeredStatuses map[string]bool               // operations with the statuses that they have answered
+	answeredMembers  map[string]bool               // answeredMembers of answers that have occurred
 }
 
-// httpAnswer is an answer.
+// httpAnswer is an answer of the API.
 type httpAnswer struct {
 	Status int
 	Header http.Header
@@ -42,11 +42,11 @@ type httpAnswer struct {
 	Body   map[string]any
 }
 
-func (a httpAnswer) str(name string) string { s, _ := a.Body[name].(string); return s }
+func (a httpAnswer) stringMember(name string) string { s, _ := a.Body[name].(string); return s }
 
-func openFace(t *testing.T, r *demo.RunningDemo) *httpFace {
+func openHTTPAPI(t *testing.T, r *demo.RunningDemo) *httpAPI {
 	t.Helper()
-	f := &httpFace{t: t, run: r, called: map[string]bool{}, answered: map[string]bool{}, members: map[string]bool{}, compiler: jsonschema.NewCompiler()}
+	f := &httpAPI{t: t, demoRun: r, calledOperations: map[string]bool{}, answeredStatuses: map[string]bool{}, answeredMembers: map[string]bool{}, compiler: jsonschema.NewCompiler()}
 	response, err := http.Get(r.Access.HTTP + "/openapi.json")
 	if err != nil {
 		t.Fatal(err)
@@ -70,17 +70,18 @@ func openFace(t *testing.T, r *demo.RunningDemo) *httpFace {
 	return f
 }
 
-func (f *httpFace) token(user string) string {
+func (f *httpAPI) token(user string) string {
 	f.t.Helper()
-	token, ok := f.run.Access.Tokens[user]
+	token, ok := f.demoRun.Access.Tokens[user]
 	if !ok {
 		f.t.Fatalf("there is no token for %s", user)
 	}
 	return token
 }
 
-// call calls as somebody of the demo; body is JSON, or text that is sent as it is.
-func (f *httpFace) call(user, method, path string, body any, header ...string) httpAnswer {
+// call sends a request with the token of a user of the demo. The body is encoded as JSON, or a string that is sent
+// unchanged.
+func (f *httpAPI) call(user, method, path string, body any, header ...string) httpAnswer {
 	f.t.Helper()
 	token := ""
 	if user != "" {
@@ -89,7 +90,7 @@ func (f *httpFace) call(user, method, path string, body any, header ...string) h
 	return f.send(token, method, path, body, header...)
 }
 
-func (f *httpFace) send(authorization, method, path string, body any, header ...string) httpAnswer {
+func (f *httpAPI) send(authorization, method, path string, body any, header ...string) httpAnswer {
 	f.t.Helper()
 	var text io.Reader
 	switch b := body.(type) {
@@ -103,7 +104,7 @@ func (f *httpFace) send(authorization, method, path string, body any, header ...
 		}
 		text = bytes.NewReader(encoded)
 	}
-	request, err := http.NewRequest(method, f.run.Access.HTTP+path, text)
+	request, err := http.NewRequest(method, f.demoRun.Access.HTTP+path, text)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -127,17 +128,17 @@ func (f *httpFace) send(authorization, method, path string, body any, header ...
 	}
 	a := httpAnswer{Status: response.StatusCode, Header: response.Header, Text: string(got)}
 	_ = json.Unmarshal(got, &a.Body)
-	f.compare(method, strings.SplitN(path, "?", 2)[0], a)
+	f.checkDocumented(method, strings.SplitN(path, "?", 2)[0], a)
 	return a
 }
 
-// compare holds an answer against the document.
-func (f *httpFace) compare(method, path string, a httpAnswer) {
+// checkDocumented checks an answer against the document.
+func (f *httpAPI) checkDocumented(method, path string, a httpAnswer) {
 	f.t.Helper()
 	if a.Header.Get("Cache-Control") != "no-store" || a.Header.Get("Access-Control-Allow-Origin") != "" {
 		f.t.Errorf("%s %s: headers %v", method, path, a.Header)
 	}
-	if a.Status >= 400 && (a.Header.Get("Content-Type") != "application/problem+json" || len(a.str("code")) != 5) {
+	if a.Status >= 400 && (a.Header.Get("Content-Type") != "application/problem+json" || len(a.stringMember("code")) != 5) {
 		f.t.Errorf("%s %s: %d is no problem: %s", method, path, a.Status, a.Text)
 	}
 	operation, ok := memberAt(f.document, "paths", path, strings.ToLower(method)).(map[string]any)
@@ -147,14 +148,14 @@ func (f *httpFace) compare(method, path string, a httpAnswer) {
 		}
 		return
 	}
-	kind := a.Header.Get("Content-Type")
-	if memberAt(operation, "responses", fmt.Sprint(a.Status), "content", kind, "schema") == nil {
-		f.t.Errorf("%s %s: %d with %s is not in the document", method, path, a.Status, kind)
+	contentType := a.Header.Get("Content-Type")
+	if memberAt(operation, "responses", fmt.Sprint(a.Status), "content", contentType, "schema") == nil {
+		f.t.Errorf("%s %s: %d with %s is not in the document", method, path, a.Status, contentType)
 		return
 	}
 	escape := strings.NewReplacer("~", "~0", "/", "~1")
 	schema, err := f.compiler.Compile(fmt.Sprintf("openapi.json#/paths/%s/%s/responses/%d/content/%s/schema",
-		escape.Replace(path), strings.ToLower(method), a.Status, escape.Replace(kind)))
+		escape.Replace(path), strings.ToLower(method), a.Status, escape.Replace(contentType)))
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -166,14 +167,14 @@ func (f *httpFace) compare(method, path string, a httpAnswer) {
 		f.t.Errorf("%s %s: %d: %v", method, path, a.Status, err)
 	}
 	if a.Status < 300 {
-		f.called[strings.ToLower(method)+" "+path] = true
+		f.calledOperations[strings.ToLower(method)+" "+path] = true
 	}
-	f.answered[fmt.Sprint(strings.ToLower(method), " ", path, " ", a.Status)] = true
-	f.saw(memberAt(operation, "responses", fmt.Sprint(a.Status), "content", kind, "schema"), "", value)
+	f.answeredStatuses[fmt.Sprint(strings.ToLower(method), " ", path, " ", a.Status)] = true
+	f.recordMembers(memberAt(operation, "responses", fmt.Sprint(a.Status), "content", contentType, "schema"), "", value)
 }
 
-// compiled is a schema of its own text.
-func (f *httpFace) compiled(text string) *jsonschema.Schema {
+// compiledSchema compiles the text of a schema, once.
+func (f *httpAPI) compiledSchema(text string) *jsonschema.Schema {
 	f.t.Helper()
 	if compiled, ok := f.schemas[text]; ok {
 		return compiled
@@ -208,22 +209,22 @@ func memberAt(in any, keys ...string) any {
 	return in
 }
 
-// want checks an answer's status and, of an error, its name or code.
-func (f *httpFace) want(a httpAnswer, status int, code string) httpAnswer {
+// checkStatus checks the status of an answer and, for an error, its name or code.
+func (f *httpAPI) checkStatus(a httpAnswer, status int, code string) httpAnswer {
 	f.t.Helper()
-	if a.Status != status || code != "" && a.str("name") != code && a.str("code") != code {
+	if a.Status != status || code != "" && a.stringMember("name") != code && a.stringMember("code") != code {
 		f.t.Errorf("got %d %s, want %d %s", a.Status, a.Text, status, code)
 	}
 	return a
 }
 
-// subjects are the persons with tokens, by the stream that the demo has recorded for them.
-func (f *httpFace) subjects() map[string][]string {
+// subjectsByStream returns the persons that have tokens, by the stream of their consent.
+func (f *httpAPI) subjectsByStream() map[string][]string {
 	out := map[string][]string{}
-	for user := range f.run.Access.Tokens {
+	for user := range f.demoRun.Access.Tokens {
 		if id, ok := strings.CutPrefix(user, "subject:"); ok {
 			a := f.call(user, "GET", "/v1/consent/status", nil)
-			out[a.str("stream")] = append(out[a.str("stream")], id)
+			out[a.stringMember("stream")] = append(out[a.stringMember("stream")], id)
 		}
 	}
 	for _, ids := range out {
@@ -236,50 +237,50 @@ func (f *httpFace) subjects() map[string][]string {
 // seeds/001:69-78, 86-102, 103-115, 116-119, 120-122, 193-196, 242-245, 295-299, 303-328, 330-338, 401-405.
 func TestHTTP(t *testing.T) {
 	tier.All(t)
-	f := openFace(t, demos.StartDemo(t, "ciris"))
-	f.roles()
-	f.relationship()
-	f.pending()
-	f.badInput()
-	f.reports()
-	f.air(t)
-	f.expiry()
-	if tier.Quick() { // what is between the services and kernle has tests in package privacy
+	f := openHTTPAPI(t, demos.StartDemo(t, "ciris"))
+	f.checkRoles()
+	f.checkRelationship()
+	f.checkPendingPartnership()
+	f.checkBadInput()
+	f.checkReports()
+	f.checkReminders(t)
+	f.checkExpiry()
+	if tier.Quick() { // package privacy tests the services over kernle
 		return
 	}
-	m := openFace(t, demos.StartDemo(t, "kernle"))
-	m.memories()
-	m.remembered()
-	maps.Copy(f.called, m.called)
-	f.everyOperation()
-	m.metrics()
-	m.alike()
-	m.requests()
-	maps.Copy(f.answered, m.answered)
-	maps.Copy(f.members, m.members)
-	f.everyAnswer()
+	m := openHTTPAPI(t, demos.StartDemo(t, "kernle"))
+	m.checkMemories()
+	m.checkMemoryReports()
+	maps.Copy(f.calledOperations, m.calledOperations)
+	f.checkEveryOperation()
+	m.checkMetrics()
+	m.checkExistingAndMissingAlike()
+	m.checkMadeRequests()
+	maps.Copy(f.answeredStatuses, m.answeredStatuses)
+	maps.Copy(f.answeredMembers, m.answeredMembers)
+	f.checkEveryAnswer()
 }
 
-// everyOperation: there is none in the document that was not called with success.
-func (f *httpFace) everyOperation() {
+// checkEveryOperation checks that each operation of the document was called successfully.
+func (f *httpAPI) checkEveryOperation() {
 	for path, methods := range f.document["paths"].(map[string]any) {
 		for method := range methods.(map[string]any) {
-			if !f.called[method+" "+path] {
+			if !f.calledOperations[method+" "+path] {
 				f.t.Errorf("%s %s was not called with success", method, path)
 			}
 		}
 	}
 }
 
-// The permissions of each role.
-func (f *httpFace) roles() {
-	ids := f.subjects()
+// checkRoles tests the permissions of each role.
+func (f *httpAPI) checkRoles() {
+	ids := f.subjectsByStream()
 	if len(ids["TEMPORARY"]) < 2 || len(ids["PARTNERED"]) < 2 || len(ids["ANONYMOUS"]) < 1 || len(ids[""]) < 1 {
 		f.t.Fatalf("the demo's subjects are %v", ids)
 	}
-	userID, other := ids["TEMPORARY"][0], ids["TEMPORARY"][1]
+	userID, otherID := ids["TEMPORARY"][0], ids["TEMPORARY"][1]
 	caller := "subject:" + userID
-	// Another user: the same bytes whether there is one or not.
+	// A request about another user gets the same bytes whether that user exists or not.
 	for _, operation := range []struct {
 		method, path string
 		body         map[string]any
@@ -291,7 +292,7 @@ func (f *httpFace) roles() {
 		{"POST", "/v1/consent/interactions", map[string]any{}},
 	} {
 		var texts []string
-		for _, id := range []string{other, "nobody"} {
+		for _, id := range []string{otherID, "nobody"} {
 			path, body := operation.path, any(nil)
 			if operation.method == "GET" {
 				path += "?user_id=" + id
@@ -299,231 +300,232 @@ func (f *httpFace) roles() {
 				operation.body["user_id"] = id
 				body = operation.body
 			}
-			texts = append(texts, f.want(f.call(caller, operation.method, path, body), 403, "42501").Text)
-			// An admin reads and changes nothing, an operator has no business with consents.
+			texts = append(texts, f.checkStatus(f.call(caller, operation.method, path, body), 403, "42501").Text)
+			// An admin cannot change consents, and an operator can neither read nor change them.
 			if operation.method == "POST" {
-				f.want(f.call("admin", operation.method, path, body), 403, "42501")
-				f.want(f.call("agent:companion", operation.method, path, body), 403, "42501")
+				f.checkStatus(f.call("admin", operation.method, path, body), 403, "42501")
+				f.checkStatus(f.call("agent:companion", operation.method, path, body), 403, "42501")
 			}
-			f.want(f.call("operator", operation.method, path, body), 403, "42501")
+			f.checkStatus(f.call("operator", operation.method, path, body), 403, "42501")
 		}
 		if texts[0] != texts[1] {
 			f.t.Errorf("%s tells who exists: %s %s", operation.path, texts[0], texts[1])
 		}
 	}
-	if f.want(f.call(caller, "GET", "/v1/consent/status", nil), 200,
-		"").Text != f.want(f.call("admin", "GET", "/v1/consent/status?user_id="+userID, nil), 200, "").Text {
+	if f.checkStatus(f.call(caller, "GET", "/v1/consent/status", nil), 200,
+		"").Text != f.checkStatus(f.call("admin", "GET", "/v1/consent/status?user_id="+userID, nil), 200, "").Text {
 		f.t.Error("an admin sees another status")
 	}
-	f.want(f.call("admin", "GET", "/v1/consent/status?user_id=nobody", nil), 404, "ConsentNotFoundError")
-	f.want(f.call("subject:"+ids[""][0], "GET", "/v1/consent/status", nil), 404, "ConsentNotFoundError")
-	f.want(f.call("admin", "GET", "/v1/consent/status", nil), 422, "ConsentValidationError")
-	// A guardian speaks for whom it guards, and sees nothing by it.
-	if registry := f.run.Service().Registry("ciris"); registry == nil {
+	f.checkStatus(f.call("admin", "GET", "/v1/consent/status?user_id=nobody", nil), 404, "ConsentNotFoundError")
+	f.checkStatus(f.call("subject:"+ids[""][0], "GET", "/v1/consent/status", nil), 404, "ConsentNotFoundError")
+	f.checkStatus(f.call("admin", "GET", "/v1/consent/status", nil), 422, "ConsentValidationError")
+	// A guardian can consent for its ward, and sees nothing of the ward by that.
+	if registry := f.demoRun.Service().Registry("ciris"); registry == nil {
 		f.t.Fatal("the service has no registry")
 	} else if _, err := registry.Execute(f.t.Context(), consent.Command{
-		Action: consent.ActionAppoint, Subject: other, Guardian: userID, Caller: consent.Party{Role: consent.RoleController, ID: "office"}}); err != nil {
+		Action: consent.ActionAppoint, Subject: otherID, Guardian: userID, Caller: consent.Party{Role: consent.RoleController, ID: "office"}}); err != nil {
 		f.t.Fatal(err)
 	}
-	f.want(f.call(caller, "POST", "/v1/consent/grant", map[string]any{"user_id": other, "stream": "TEMPORARY"}, "Idempotency-Key", "guard"), 200, "")
-	f.want(f.call(caller, "GET", "/v1/consent/status?user_id="+other, nil), 403, "42501")
-	// The keys of others tell nothing.
-	f.want(f.call("subject:"+ids["PARTNERED"][0], "POST", "/v1/consent/grant",
-		map[string]any{"user_id": other, "stream": "TEMPORARY"}, "Idempotency-Key", "guard"), 403, "42501")
-	// The audit is for admins only, expiry the system's alone.
+	f.checkStatus(f.call(caller, "POST", "/v1/consent/grant", map[string]any{"user_id": otherID, "stream": "TEMPORARY"}, "Idempotency-Key", "guard"), 200, "")
+	f.checkStatus(f.call(caller, "GET", "/v1/consent/status?user_id="+otherID, nil), 403, "42501")
+	// Another caller's idempotency key reveals nothing.
+	f.checkStatus(f.call("subject:"+ids["PARTNERED"][0], "POST", "/v1/consent/grant",
+		map[string]any{"user_id": otherID, "stream": "TEMPORARY"}, "Idempotency-Key", "guard"), 403, "42501")
+	// Only admins read the audit of consents, and only the system may record an expiry.
 	for _, user := range []string{caller, "system", "operator", "agent:assistant"} {
-		f.want(f.call(user, "GET", "/v1/consent/audit", nil), 403, "42501")
-		f.want(f.call(user, "GET", "/v1/consent/audit?user_id="+userID, nil), 403, "42501")
+		f.checkStatus(f.call(user, "GET", "/v1/consent/audit", nil), 403, "42501")
+		f.checkStatus(f.call(user, "GET", "/v1/consent/audit?user_id="+userID, nil), 403, "42501")
 	}
 	for _, user := range []string{caller, "admin", "operator", "agent:assistant"} {
-		f.want(f.call(user, "POST", "/v1/consent/expire", map[string]any{"user_id": userID}), 403, "42501")
+		f.checkStatus(f.call(user, "POST", "/v1/consent/expire", map[string]any{"user_id": userID}), 403, "42501")
 	}
-	f.want(f.call("system", "POST", "/v1/consent/expire", map[string]any{"user_id": userID}), 422, "ConsentValidationError")
-	f.want(f.call("system", "POST", "/v1/consent/grant", map[string]any{"user_id": userID, "stream": "TEMPORARY"}), 403, "42501")
+	f.checkStatus(f.call("system", "POST", "/v1/consent/expire", map[string]any{"user_id": userID}), 422, "ConsentValidationError")
+	f.checkStatus(f.call("system", "POST", "/v1/consent/grant", map[string]any{"user_id": userID, "stream": "TEMPORARY"}), 403, "42501")
 	for _, user := range []string{caller, "admin", "system", "operator"} {
-		f.want(f.call(user, "POST", "/v1/consent/decide", map[string]any{"user_id": userID, "decision": "TASK_COMPLETE"}), 403, "42501")
+		f.checkStatus(f.call(user, "POST", "/v1/consent/decide", map[string]any{"user_id": userID, "decision": "TASK_COMPLETE"}), 403, "42501")
 	}
-	// A caller without a token learns nothing, not even which paths exist.
-	first := f.send("", "GET", "/v1/consent/status", nil)
+	// A caller without a valid token learns nothing, not even which paths exist.
+	firstAnswer := f.send("", "GET", "/v1/consent/status", nil)
 	for _, authorization := range []string{"", "Bearer", "Bearer x", "Basic eDp5", "Bearer " + f.token(caller) + "x", "bearer  "} {
 		for _, path := range []string{"/v1/consent/status", "/v1/consent/audit", "/v1/nothing", "/v1/"} {
-			if got := f.want(f.send(authorization, "GET", path, nil), 401, "28000"); got.Text != first.Text || got.Header.Get("WWW-Authenticate") == "" {
+			if got := f.checkStatus(f.send(authorization, "GET", path, nil), 401, "28000"); got.Text != firstAnswer.Text || got.Header.Get("WWW-Authenticate") == "" {
 				f.t.Errorf("%q at %s: %s", authorization, path, got.Text)
 			}
 		}
 	}
 }
 
-// A relationship from its beginning to its end.
-func (f *httpFace) relationship() {
-	ids := f.subjects()
+// checkRelationship tests one user's consent from its beginning to its end.
+func (f *httpAPI) checkRelationship() {
+	ids := f.subjectsByStream()
 	id := ids["TEMPORARY"][0]
 	caller := "subject:" + id
-	before := f.call(caller, "GET", "/v1/consent/status", nil)
-	if before.Body["expires_at"] == nil || before.str("user_id") != id || fmt.Sprint(before.Body["categories"]) != "[ESSENTIAL]" {
-		f.t.Errorf("a TEMPORARY: %s", before.Text)
+	statusBefore := f.call(caller, "GET", "/v1/consent/status", nil)
+	if statusBefore.Body["expires_at"] == nil || statusBefore.stringMember("user_id") != id ||
+		fmt.Sprint(statusBefore.Body["categories"]) != "[ESSENTIAL]" {
+		f.t.Errorf("a TEMPORARY: %s", statusBefore.Text)
 	}
-	// seeds/001:91-101: the members, and instants as they are written there; 14 days from a grant on.
-	renewed := f.want(f.call("subject:"+ids["TEMPORARY"][1], "POST", "/v1/consent/grant",
+	// seeds/001:91-101: the members of a consent, with instants in the seed's format. It lasts 14 days from a grant.
+	renewAnswer := f.checkStatus(f.call("subject:"+ids["TEMPORARY"][1], "POST", "/v1/consent/grant",
 		map[string]any{"user_id": ids["TEMPORARY"][1], "stream": "TEMPORARY", "categories": []string{"ESSENTIAL"}}), 200, "")
-	for name, a := range map[string]httpAnswer{"of the demo": before, "granted": renewed} {
-		var at [3]time.Time
+	for name, a := range map[string]httpAnswer{"of the demo": statusBefore, "granted": renewAnswer} {
+		var instants [3]time.Time
 		for i, member := range []string{"granted_at", "expires_at", "last_modified"} {
 			var err error
-			if at[i], err = time.Parse(time.RFC3339, a.str(member)); err != nil || !strings.HasSuffix(a.str(member), "Z") {
+			if instants[i], err = time.Parse(time.RFC3339, a.stringMember(member)); err != nil || !strings.HasSuffix(a.stringMember(member), "Z") {
 				f.t.Errorf("%s: %s is %v", name, member, a.Body[member])
 			}
 		}
-		if name == "granted" && at[1].Sub(at[2]) != 14*24*time.Hour {
-			f.t.Errorf("a TEMPORARY consent that was renewed at %v lasts to %v", at[2], at[1])
+		if name == "granted" && instants[1].Sub(instants[2]) != 14*24*time.Hour {
+			f.t.Errorf("a TEMPORARY consent that was renewed at %v lasts to %v", instants[2], instants[1])
 		}
 	}
 	grantBody := map[string]any{"user_id": id, "stream": "PARTNERED", "categories": []string{"ESSENTIAL", "BEHAVIORAL"}, "reason": "User requested upgrade"}
-	granted := f.want(f.call(caller, "POST", "/v1/consent/grant", grantBody, "Idempotency-Key", "first"), 202, "")
-	task, _ := granted.Body["task"].(map[string]any)
-	if granted.str("stream") != "TEMPORARY" || task["status"] != "pending" || task["due_at"] == nil {
-		f.t.Errorf("asked: %s", granted.Text)
+	grantAnswer := f.checkStatus(f.call(caller, "POST", "/v1/consent/grant", grantBody, "Idempotency-Key", "first"), 202, "")
+	task, _ := grantAnswer.Body["task"].(map[string]any)
+	if grantAnswer.stringMember("stream") != "TEMPORARY" || task["status"] != "pending" || task["due_at"] == nil {
+		f.t.Errorf("asked: %s", grantAnswer.Text)
 	}
-	repeated := f.want(f.call(caller, "POST", "/v1/consent/grant", grantBody, "Idempotency-Key", "first"), 202, "")
-	if repeated.Body["repeated"] != true || repeated.Body["record"] != granted.Body["record"] {
-		f.t.Errorf("asked again: %s", repeated.Text)
+	repeatedAnswer := f.checkStatus(f.call(caller, "POST", "/v1/consent/grant", grantBody, "Idempotency-Key", "first"), 202, "")
+	if repeatedAnswer.Body["repeated"] != true || repeatedAnswer.Body["record"] != grantAnswer.Body["record"] {
+		f.t.Errorf("asked again: %s", repeatedAnswer.Text)
 	}
-	f.want(f.call(caller, "POST", "/v1/consent/grant", map[string]any{"stream": "TEMPORARY"}, "Idempotency-Key", "first"), 409, "ConsentConflictError")
-	f.want(f.call(caller, "POST", "/v1/consent/upgrade", map[string]any{"categories": []string{"ESSENTIAL", "BEHAVIORAL"}}), 202, "")
-	pending := f.want(f.call("agent:assistant", "GET", "/v1/consent/pending", nil), 200, "")
-	if !strings.Contains(pending.Text, fmt.Sprint(task["id"])) {
-		f.t.Errorf("pending: %s", pending.Text)
+	f.checkStatus(f.call(caller, "POST", "/v1/consent/grant", map[string]any{"stream": "TEMPORARY"}, "Idempotency-Key", "first"), 409, "ConsentConflictError")
+	f.checkStatus(f.call(caller, "POST", "/v1/consent/upgrade", map[string]any{"categories": []string{"ESSENTIAL", "BEHAVIORAL"}}), 202, "")
+	pendingAnswer := f.checkStatus(f.call("agent:assistant", "GET", "/v1/consent/pending", nil), 200, "")
+	if !strings.Contains(pendingAnswer.Text, fmt.Sprint(task["id"])) {
+		f.t.Errorf("pending: %s", pendingAnswer.Text)
 	}
-	f.want(f.call("admin", "GET", "/v1/consent/pending", nil), 200, "")
-	f.want(f.call(caller, "GET", "/v1/consent/pending", nil), 403, "42501")
-	f.want(f.call("agent:assistant", "POST", "/v1/consent/decide", map[string]any{"user_id": id, "decision": "MAYBE"}), 422, "ConsentValidationError")
-	f.want(f.call("agent:assistant", "POST", "/v1/consent/decide",
+	f.checkStatus(f.call("admin", "GET", "/v1/consent/pending", nil), 200, "")
+	f.checkStatus(f.call(caller, "GET", "/v1/consent/pending", nil), 403, "42501")
+	f.checkStatus(f.call("agent:assistant", "POST", "/v1/consent/decide", map[string]any{"user_id": id, "decision": "MAYBE"}), 422, "ConsentValidationError")
+	f.checkStatus(f.call("agent:assistant", "POST", "/v1/consent/decide",
 		map[string]any{"user_id": "nobody", "decision": "REJECT"}), 404, "ConsentNotFoundError")
-	f.want(f.call("agent:assistant", "POST", "/v1/consent/decide", map[string]any{"user_id": id, "decision": "DEFER"}), 200, "")
-	decision := f.want(f.call("agent:assistant", "POST", "/v1/consent/decide",
+	f.checkStatus(f.call("agent:assistant", "POST", "/v1/consent/decide", map[string]any{"user_id": id, "decision": "DEFER"}), 200, "")
+	decision := f.checkStatus(f.call("agent:assistant", "POST", "/v1/consent/decide",
 		map[string]any{"user_id": id, "decision": "TASK_COMPLETE", "reason": "agreed"}), 200, "")
-	if decision.str("stream") != "PARTNERED" || decision.Body["expires_at"] != nil || fmt.Sprint(decision.Body["categories"]) != "[BEHAVIORAL ESSENTIAL]" {
+	if decision.stringMember("stream") != "PARTNERED" || decision.Body["expires_at"] != nil || fmt.Sprint(decision.Body["categories"]) != "[BEHAVIORAL ESSENTIAL]" {
 		f.t.Errorf("decided: %s", decision.Text)
 	}
-	f.want(f.call(caller, "POST", "/v1/consent/grant",
+	f.checkStatus(f.call(caller, "POST", "/v1/consent/grant",
 		map[string]any{"stream": "PARTNERED", "categories": []string{"STATISTICAL"}}), 422, "ConsentValidationError")
-	f.want(f.call(caller, "POST", "/v1/consent/degrade", map[string]any{"target_stream": "PARTNERED"}), 422, "ConsentValidationError")
-	f.want(f.call(caller, "POST", "/v1/consent/degrade", map[string]any{"target_stream": "TEMPORARY"}), 200, "")
-	anonymous := f.want(f.call(caller, "POST", "/v1/consent/degrade", map[string]any{"target_stream": "ANONYMOUS"}), 200, "")
-	if anonymous.Body["expires_at"] != nil || anonymous.str("decay") != "kept" {
-		f.t.Errorf("anonymous: %s", anonymous.Text)
+	f.checkStatus(f.call(caller, "POST", "/v1/consent/degrade", map[string]any{"target_stream": "PARTNERED"}), 422, "ConsentValidationError")
+	f.checkStatus(f.call(caller, "POST", "/v1/consent/degrade", map[string]any{"target_stream": "TEMPORARY"}), 200, "")
+	degradeAnswer := f.checkStatus(f.call(caller, "POST", "/v1/consent/degrade", map[string]any{"target_stream": "ANONYMOUS"}), 200, "")
+	if degradeAnswer.Body["expires_at"] != nil || degradeAnswer.stringMember("decay") != "kept" {
+		f.t.Errorf("anonymous: %s", degradeAnswer.Text)
 	}
-	f.want(f.call(caller, "POST", "/v1/consent/degrade", map[string]any{"target_stream": "TEMPORARY"}), 422, "ConsentValidationError")
-	f.want(f.call(caller, "POST", "/v1/consent/grant",
+	f.checkStatus(f.call(caller, "POST", "/v1/consent/degrade", map[string]any{"target_stream": "TEMPORARY"}), 422, "ConsentValidationError")
+	f.checkStatus(f.call(caller, "POST", "/v1/consent/grant",
 		map[string]any{"grantee": "clinic", "scope": "ctx:health", "purposes": []string{"care"}, "duration_days": 30, "evidence": "form 12"}), 200, "")
-	revocation := f.want(f.call(caller, "POST", "/v1/consent/revoke", nil), 200, "")
-	if revocation.str("state") != "withdrawn" || fmt.Sprint(revocation.Body["categories"]) != "[]" {
+	revocation := f.checkStatus(f.call(caller, "POST", "/v1/consent/revoke", nil), 200, "")
+	if revocation.stringMember("state") != "withdrawn" || fmt.Sprint(revocation.Body["categories"]) != "[]" {
 		f.t.Errorf("revoked: %s", revocation.Text)
 	}
-	if twice := f.want(f.call(caller, "POST", "/v1/consent/revoke", map[string]any{"user_id": id}), 200, ""); twice.Body["record"] != float64(0) {
-		f.t.Errorf("revoked twice: %s", twice.Text)
+	if secondRevocation := f.checkStatus(f.call(caller, "POST", "/v1/consent/revoke", map[string]any{"user_id": id}), 200, ""); secondRevocation.Body["record"] != float64(0) {
+		f.t.Errorf("revoked twice: %s", secondRevocation.Text)
 	}
-	if status := f.want(f.call(caller, "GET", "/v1/consent/status", nil), 200, ""); status.Body["active"] != false {
+	if status := f.checkStatus(f.call(caller, "GET", "/v1/consent/status", nil), 200, ""); status.Body["active"] != false {
 		f.t.Errorf("status after it: %s", status.Text)
 	}
-	if all := f.want(f.call(caller, "GET", "/v1/consent/grants", nil), 200, ""); len(all.Body["consents"].([]any)) != 2 {
-		f.t.Errorf("grants: %s", all.Text)
+	if allGrants := f.checkStatus(f.call(caller, "GET", "/v1/consent/grants", nil), 200, ""); len(allGrants.Body["consents"].([]any)) != 2 {
+		f.t.Errorf("grants: %s", allGrants.Text)
 	}
-	// An interaction does not override it.
-	if still := f.want(f.call("system", "POST", "/v1/consent/interactions", map[string]any{"user_id": id}), 200, ""); still.str("state") != "withdrawn" {
-		f.t.Errorf("an interaction after it: %s", still.Text)
+	// An interaction does not undo a withdrawal.
+	if interactionAnswer := f.checkStatus(f.call("system", "POST", "/v1/consent/interactions", map[string]any{"user_id": id}), 200, ""); interactionAnswer.stringMember("state") != "withdrawn" {
+		f.t.Errorf("an interaction after it: %s", interactionAnswer.Text)
 	}
-	if renewed := f.want(f.call("system", "POST", "/v1/consent/interactions",
-		map[string]any{"user_id": "somebody new"}), 200, ""); renewed.str("stream") != "TEMPORARY" {
-		f.t.Errorf("a first interaction: %s", renewed.Text)
+	if renewAnswer := f.checkStatus(f.call("system", "POST", "/v1/consent/interactions",
+		map[string]any{"user_id": "somebody new"}), 200, ""); renewAnswer.stringMember("stream") != "TEMPORARY" {
+		f.t.Errorf("a first interaction: %s", renewAnswer.Text)
 	}
-	f.want(f.call("subject:"+ids[""][0], "POST", "/v1/consent/refuse", nil), 200, "")
+	f.checkStatus(f.call("subject:"+ids[""][0], "POST", "/v1/consent/refuse", nil), 200, "")
 
-	// The records, in pages: of one person, and of all.
-	f.want(f.call(caller, "GET", "/v1/consent/history", nil), 200, "")
+	// The records of one person, and those of all, in pages.
+	f.checkStatus(f.call(caller, "GET", "/v1/consent/history", nil), 200, "")
 	for _, query := range []string{"user_id=" + strings.ReplaceAll(id, " ", "%20") + "&", ""} {
-		var seen []float64
-		for after := 0.0; ; {
-			page := f.want(f.call("admin", "GET", fmt.Sprintf("/v1/consent/audit?%slimit=200&after=%.0f", query, after), nil), 200, "")
+		var recordNumbers []float64
+		for afterRecord := 0.0; ; {
+			page := f.checkStatus(f.call("admin", "GET", fmt.Sprintf("/v1/consent/audit?%slimit=200&after=%.0f", query, afterRecord), nil), 200, "")
 			for _, e := range page.Body["events"].([]any) {
-				seen = append(seen, e.(map[string]any)["record"].(float64))
+				recordNumbers = append(recordNumbers, e.(map[string]any)["record"].(float64))
 			}
-			next, ok := page.Body["next"].(float64)
+			nextRecord, ok := page.Body["next"].(float64)
 			if !ok {
 				break
 			}
-			after = next
+			afterRecord = nextRecord
 		}
-		if !slices.IsSorted(seen) || len(slices.Compact(slices.Clone(seen))) != len(seen) ||
-			query == "" && seen[len(seen)-1] != float64(len(seen)) || query != "" && len(seen) < 8 {
-			f.t.Errorf("audit of %q: %d records", query, len(seen))
+		if !slices.IsSorted(recordNumbers) || len(slices.Compact(slices.Clone(recordNumbers))) != len(recordNumbers) ||
+			query == "" && recordNumbers[len(recordNumbers)-1] != float64(len(recordNumbers)) || query != "" && len(recordNumbers) < 8 {
+			f.t.Errorf("audit of %q: %d records", query, len(recordNumbers))
 		}
 	}
-	erased := f.want(f.call("system", "POST", "/v1/consent/erase", map[string]any{"user_id": "somebody new"}), 200, "")
-	if erased.Body["erased"] != true {
-		f.t.Error(erased.Text)
+	eraseAnswer := f.checkStatus(f.call("system", "POST", "/v1/consent/erase", map[string]any{"user_id": "somebody new"}), 200, "")
+	if eraseAnswer.Body["erased"] != true {
+		f.t.Error(eraseAnswer.Text)
 	}
-	f.want(f.call("admin", "GET", "/v1/consent/status?user_id=somebody%20new", nil), 404, "ConsentNotFoundError")
-	if lastAnswer := f.call("admin", "GET", fmt.Sprintf("/v1/consent/audit?after=%.0f", erased.Body["record"].(float64)-1),
+	f.checkStatus(f.call("admin", "GET", "/v1/consent/status?user_id=somebody%20new", nil), 404, "ConsentNotFoundError")
+	if lastAnswer := f.call("admin", "GET", fmt.Sprintf("/v1/consent/audit?after=%.0f", eraseAnswer.Body["record"].(float64)-1),
 		nil); strings.Contains(lastAnswer.Text, "somebody new") || !strings.Contains(lastAnswer.Text, `"erased":true`) {
 		f.t.Errorf("the audit of an erasure: %s", lastAnswer.Text)
 	}
 }
 
-// What the clock has ended is gone in every service, whether that is recorded or not. This moves the registry's clock: it
-// is the last.
-func (f *httpFace) expiry() {
-	id := f.subjects()["TEMPORARY"][0]
+// checkExpiry checks that every service treats an expired consent as ended, whether its expiry was recorded or not. It
+// moves the registry's clock, and so runs last.
+func (f *httpAPI) checkExpiry() {
+	id := f.subjectsByStream()["TEMPORARY"][0]
 	caller := "subject:" + id
-	owner, err := pgx.Connect(f.t.Context(), f.run.Access.OwnerDSN)
+	owner, err := pgx.Connect(f.t.Context(), f.demoRun.Access.OwnerDSN)
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	defer owner.Close(context.Background())
-	move := func(by string) {
+	setClockOffset := func(offset string) {
 		if _, err := owner.Exec(f.t.Context(),
 			"CREATE OR REPLACE FUNCTION pgconsent.consent_now() RETURNS timestamptz LANGUAGE sql VOLATILE "+
-				"PARALLEL SAFE RETURN clock_timestamp() + interval '"+by+"'"); err != nil {
+				"PARALLEL SAFE RETURN clock_timestamp() + interval '"+offset+"'"); err != nil {
 			f.t.Fatal(err)
 		}
 	}
-	move("15 days")
-	a := f.want(f.call(caller, "GET", "/v1/consent/status", nil), 410, "ConsentExpiredError")
+	setClockOffset("15 days")
+	a := f.checkStatus(f.call(caller, "GET", "/v1/consent/status", nil), 410, "ConsentExpiredError")
 	if memberAt(a.Body, "consent", "state") != "expired" || memberAt(a.Body, "consent", "active") != false {
 		f.t.Error(a.Text)
 	}
-	f.want(f.call(caller, "POST", "/v1/consent/degrade", map[string]any{"target_stream": "ANONYMOUS"}), 410, "ConsentExpiredError")
-	if decision := f.want(f.call("system", "POST", "/v1/consent/expire", map[string]any{"user_id": id}), 200, ""); decision.str("state") != "expired" {
+	f.checkStatus(f.call(caller, "POST", "/v1/consent/degrade", map[string]any{"target_stream": "ANONYMOUS"}), 410, "ConsentExpiredError")
+	if decision := f.checkStatus(f.call("system", "POST", "/v1/consent/expire", map[string]any{"user_id": id}), 200, ""); decision.stringMember("state") != "expired" {
 		f.t.Error(decision.Text)
 	}
-	f.want(f.call(caller, "GET", "/v1/consent/status", nil), 410, "ConsentExpiredError")
-	f.want(f.call(caller, "POST", "/v1/consent/upgrade", nil), 202, "")
-	move("20 days")
-	f.want(f.call("agent:assistant", "POST", "/v1/consent/decide",
+	f.checkStatus(f.call(caller, "GET", "/v1/consent/status", nil), 410, "ConsentExpiredError")
+	f.checkStatus(f.call(caller, "POST", "/v1/consent/upgrade", nil), 202, "")
+	setClockOffset("20 days")
+	f.checkStatus(f.call("agent:assistant", "POST", "/v1/consent/decide",
 		map[string]any{"user_id": id, "decision": "TASK_COMPLETE"}), 410, "ConsentExpiredError")
-	// A clock that goes back grants nothing, and takes away all the same.
-	move("0")
-	f.want(f.call(caller, "POST", "/v1/consent/grant", map[string]any{"stream": "TEMPORARY"}), 503, "ConsentClockError")
-	f.want(f.call(caller, "POST", "/v1/consent/revoke", nil), 200, "")
+	// When the clock goes back, nothing can be granted, and a withdrawal still works.
+	setClockOffset("0")
+	f.checkStatus(f.call(caller, "POST", "/v1/consent/grant", map[string]any{"stream": "TEMPORARY"}), 503, "ConsentClockError")
+	f.checkStatus(f.call(caller, "POST", "/v1/consent/revoke", nil), 200, "")
 }
 
-// The uses of data, for the person and for guardians.
-func (f *httpFace) reports() {
-	id := f.subjects()["PARTNERED"][0]
+// checkReports tests the reports about uses of data, for the person and for operators.
+func (f *httpAPI) checkReports() {
+	id := f.subjectsByStream()["PARTNERED"][0]
 	caller := "subject:" + id
-	report := f.want(f.call(caller, "GET", "/v1/dsar", nil), 200, "")
+	report := f.checkStatus(f.call(caller, "GET", "/v1/dsar", nil), 200, "")
 	if !strings.Contains(report.Text, id) {
 		f.t.Errorf("the report is not of %s: %.300s", id, report.Text)
 	}
-	f.want(f.call("admin", "GET", "/v1/dsar?user_id="+id, nil), 200, "")
-	f.want(f.call("admin", "GET", "/v1/dsar?user_id=nobody", nil), 404, "ConsentNotFoundError")
-	for _, other := range []string{f.subjects()["TEMPORARY"][0], "nobody"} {
-		f.want(f.call(caller, "GET", "/v1/dsar?user_id="+other, nil), 403, "42501")
+	f.checkStatus(f.call("admin", "GET", "/v1/dsar?user_id="+id, nil), 200, "")
+	f.checkStatus(f.call("admin", "GET", "/v1/dsar?user_id=nobody", nil), 404, "ConsentNotFoundError")
+	for _, otherID := range []string{f.subjectsByStream()["TEMPORARY"][0], "nobody"} {
+		f.checkStatus(f.call(caller, "GET", "/v1/dsar?user_id="+otherID, nil), 403, "42501")
 	}
 	for _, user := range []string{"system", "operator", "agent:assistant"} {
-		f.want(f.call(user, "GET", "/v1/dsar?user_id="+id, nil), 403, "42501")
+		f.checkStatus(f.call(user, "GET", "/v1/dsar?user_id="+id, nil), 403, "42501")
 	}
-	agent, err := pgx.Connect(f.t.Context(), f.run.Access.Agents[0].DSN)
+	agent, err := pgx.Connect(f.t.Context(), f.demoRun.Access.Agents[0].DSN)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -531,21 +533,21 @@ func (f *httpFace) reports() {
 	for range 3 {
 		queryTexts(f.t, agent, "SELECT count(*) FROM interactions")
 	}
-	first := f.want(f.call("operator", "GET", "/v1/audit?limit=2", nil), 200, "")
-	for deadline := time.Now().Add(tier.Patience); len(first.Body["outcomes"].([]any)) < 2 &&
+	firstPage := f.checkStatus(f.call("operator", "GET", "/v1/audit?limit=2", nil), 200, "")
+	for deadline := time.Now().Add(tier.Patience); len(firstPage.Body["outcomes"].([]any)) < 2 &&
 		time.Now().Before(deadline); { // the last outcome comes a little later
 		time.Sleep(20 * time.Millisecond)
-		first = f.want(f.call("operator", "GET", "/v1/audit?limit=2", nil), 200, "")
+		firstPage = f.checkStatus(f.call("operator", "GET", "/v1/audit?limit=2", nil), 200, "")
 	}
-	next, _ := first.Body["next"].(float64)
-	second := f.want(f.call("admin", "GET", fmt.Sprintf("/v1/audit?limit=1&before=%.0f", next), nil), 200, "")
+	nextRecord, _ := firstPage.Body["next"].(float64)
+	secondPage := f.checkStatus(f.call("admin", "GET", fmt.Sprintf("/v1/audit?limit=1&before=%.0f", nextRecord), nil), 200, "")
 	seqs := []float64{}
-	for _, page := range []httpAnswer{first, second} {
+	for _, page := range []httpAnswer{firstPage, secondPage} {
 		for _, d := range page.Body["decisions"].([]any) {
 			seqs = append(seqs, memberAt(d, "seq").(float64))
 		}
 	}
-	for i, page := range []httpAnswer{first, second} {
+	for i, page := range []httpAnswer{firstPage, secondPage} {
 		for n, o := range page.Body["outcomes"].([]any) {
 			if memberAt(o, "decision") != seqs[2*i+n] || memberAt(o, "rows") != 1.0 || memberAt(o, "sqlstate") != "00000" {
 				f.t.Errorf("the outcome of %v is %v", seqs[2*i+n], o)
@@ -559,16 +561,16 @@ func (f *httpFace) reports() {
 		f.t.Errorf("decisions %v", seqs)
 	}
 	for _, user := range []string{caller, "system", "agent:assistant"} {
-		f.want(f.call(user, "GET", "/v1/audit", nil), 403, "42501")
+		f.checkStatus(f.call(user, "GET", "/v1/audit", nil), 403, "42501")
 	}
 }
 
-// Bad input is a typed error, and changes nothing.
-func (f *httpFace) badInput() {
-	id := f.subjects()["PARTNERED"][0]
+// checkBadInput checks that invalid input causes a typed error and changes nothing.
+func (f *httpAPI) checkBadInput() {
+	id := f.subjectsByStream()["PARTNERED"][0]
 	caller := "subject:" + id
-	before := f.call("admin", "GET", "/v1/consent/audit?user_id="+id, nil).Text
-	const grant = "/v1/consent/grant"
+	auditBefore := f.call("admin", "GET", "/v1/consent/audit?user_id="+id, nil).Text
+	const grantPath = "/v1/consent/grant"
 	for name, c := range map[string]struct {
 		status int
 		code   string
@@ -604,7 +606,7 @@ func (f *httpFace) badInput() {
 		"long key":         {422, "ConsentValidationError", `{"stream":"TEMPORARY"}`, []string{"Idempotency-Key", strings.Repeat("k", 201)}},
 		"too long a time":  {422, "ConsentValidationError", `{"grantee":"x","duration_days":9999999999999999999}`, nil},
 		"everybody":        {422, "ConsentValidationError", `{"user_id":"*","stream":"TEMPORARY"}`, nil},
-		// An empty value is not a missing one, which would mean everybody, everything, or oneself.
+		// An empty value is refused, because a missing one would mean everybody, everything or oneself.
 		"an empty grantee":  {422, "ConsentValidationError", `{"grantee":"","purposes":["care"]}`, nil},
 		"an empty scope":    {422, "ConsentValidationError", `{"grantee":"x","scope":""}`, nil},
 		"an empty user":     {422, "ConsentValidationError", `{"user_id":"","grantee":"x"}`, nil},
@@ -613,14 +615,14 @@ func (f *httpFace) badInput() {
 		if c.body == "" {
 			c.status = 0
 		}
-		a := f.call(caller, "POST", grant, c.body, c.header...)
-		if c.status == 0 { // nothing was sent
+		a := f.call(caller, "POST", grantPath, c.body, c.header...)
+		if c.status == 0 { // the request was not sent
 			if a.Status < 400 || a.Status >= 500 {
 				f.t.Errorf("%s: %d %s", name, a.Status, a.Text)
 			}
 			continue
 		}
-		if a.Status != c.status || a.str("code") != c.code && a.str("name") != c.code {
+		if a.Status != c.status || a.stringMember("code") != c.code && a.stringMember("name") != c.code {
 			f.t.Errorf("%s: %d %s, want %d %s", name, a.Status, a.Text, c.status, c.code)
 		}
 	}
@@ -635,13 +637,13 @@ func (f *httpFace) badInput() {
 			f.t.Errorf("%.60s: %d %s, want %d", path, a.Status, a.Text, want)
 		}
 	}
-	f.want(f.call(caller, "GET", "/v1/consent/status", `{}`), 400, "08P01")
+	f.checkStatus(f.call(caller, "GET", "/v1/consent/status", `{}`), 400, "08P01")
 	for _, method := range []string{"PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"} {
-		if a := f.call(caller, method, grant, nil); a.Status != 405 || a.Header.Get("Allow") != "POST" {
+		if a := f.call(caller, method, grantPath, nil); a.Status != 405 || a.Header.Get("Allow") != "POST" {
 			f.t.Errorf("%s: %d %v", method, a.Status, a.Header)
 		}
 	}
-	if after := f.call("admin", "GET", "/v1/consent/audit?user_id="+id, nil).Text; after != before {
-		f.t.Errorf("bad input has changed something: %s", after)
+	if auditAfter := f.call("admin", "GET", "/v1/consent/audit?user_id="+id, nil).Text; auditAfter != auditBefore {
+		f.t.Errorf("bad input has changed something: %s", auditAfter)
 	}
 }

@@ -39,21 +39,21 @@ const (
 	user2         = "22222222-2222-4222-8222-222222222222"
 )
 
-// options say how an instance differs from what serve would start.
+// options say how an instance differs from the defaults of serve.
 type options struct {
-	mode        rewrite.Mode // Both by default
-	rowSecurity rls.Mode     // Enforce by default
-	policy      string       // a policy in place of the world's
-	setup       string       // SQL run by the superuser after the world is loaded, before migrate
-	after       string       // SQL run by the superuser after migrate
+	mode          rewrite.Mode // Both by default
+	rowSecurity   rls.Mode     // Enforce by default
+	policy        string       // a policy instead of the world's
+	beforeMigrate string       // SQL run by the superuser after the world is loaded, before migrate
+	afterMigrate  string       // SQL run by the superuser after migrate
 
-	refresh time.Duration // the time between two refreshes of the catalog, 5 s by default
+	refreshInterval time.Duration // the time between two refreshes of the catalog, 5 s by default
 
-	attributes map[string]string // attributes of every agent, besides user
-	rounds     int               // the iterations of the agents' passwords: some drivers want 4096
+	attributes         map[string]string // attributes of every agent, besides user
+	passwordIterations int               // the iterations of the agents' passwords: some drivers want 4096
 }
 
-// quickRefresh is for tests that wait until a look at the catalogs has found something.
+// quickRefresh is for tests that wait until the proxy has refreshed its catalog.
 const quickRefresh = 200 * time.Millisecond
 
 // instance is a database with the arcive world, migrated, behind a proxy of its own.
@@ -66,7 +66,7 @@ type instance struct {
 	enforcer *enforce.Enforcer
 }
 
-// loadArcive is the template build: the world as its owner made it.
+// loadArcive loads the example world arcive into the template database, as its owner would.
 func loadArcive(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, `DO $$ BEGIN
 		IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'arcive_owner') THEN CREATE ROLE arcive_owner LOGIN PASSWORD 'role-password'; END IF;
@@ -103,7 +103,7 @@ func policyFile(t testing.TB, text string) string {
 	return file
 }
 
-// arciveDatabase is the world's database with a policy, as the harness is told of it.
+// arciveDatabase describes the world's database with a policy, for the harness.
 func arciveDatabase(t testing.TB, db *pgtest.DB, file, setup string) harness.Database {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -113,33 +113,33 @@ func arciveDatabase(t testing.TB, db *pgtest.DB, file, setup string) harness.Dat
 	return harness.Database{Name: "arcive", DB: db, Policy: string(text), SearchPath: []string{"public"}, Setup: setup, LeaveUnfilled: true}
 }
 
-// start loads, migrates and serves.
+// start loads the world, migrates and serves it.
 func start(t testing.TB, o options) *instance {
 	t.Helper()
 	return serveOn(t, pgtest.Template(t, "arcive", loadArcive), o)
 }
 
-// startForReading returns an instance shared by tests that change nothing in it, and do not read the whole audit. It
-// has the world's policy, and the mode and row security of o. The tap is each test's own.
+// startForReading returns an instance that read-only tests share; such tests must not read the whole audit. It has the
+// world's policy, and the mode and row security of o. Each test has its own tap.
 func startForReading(t testing.TB, o options) *instance {
 	t.Helper()
 	o = options{mode: o.mode, rowSecurity: o.rowSecurity}
-	shared := *harness.Shared(t, fmt.Sprintf("arcive, mode %d, row security %d", o.mode, o.rowSecurity), func(t testing.TB) (*instance, *pgtest.DB) {
+	sharedInstance := *harness.Shared(t, fmt.Sprintf("arcive, mode %d, row security %d", o.mode, o.rowSecurity), func(t testing.TB) (*instance, *pgtest.DB) {
 		in := start(t, o)
 		return in, in.db
 	})
-	harness.AwaitProbes(t, shared.enforcer)
-	shared.tap = harness.NewTap(t, shared.addr)
-	shared.audit = "" // it has records of other tests as well
-	return &shared
+	harness.AwaitProbes(t, sharedInstance.enforcer)
+	sharedInstance.tap = harness.NewTap(t, sharedInstance.addr)
+	sharedInstance.audit = "" // the shared folder has records of other tests as well
+	return &sharedInstance
 }
 
 func serveOn(t testing.TB, db *pgtest.DB, o options) *instance {
 	t.Helper()
 	file := policyFile(t, o.policy)
-	harness.Install(t, arciveDatabase(t, db, file, o.setup), harness.Mode{Rewrite: o.mode, RowSecurity: o.rowSecurity})
-	if o.after != "" {
-		runAsSuperuser(t, db, o.after)
+	harness.Install(t, arciveDatabase(t, db, file, o.beforeMigrate), harness.Mode{Rewrite: o.mode, RowSecurity: o.rowSecurity})
+	if o.afterMigrate != "" {
+		runAsSuperuser(t, db, o.afterMigrate)
 	}
 	in := &instance{db: db, audit: filepath.Join(t.TempDir(), "audit")}
 	log, err := audit.Open(audit.Config{Mode: audit.ModeStrict, Dir: in.audit, ReleaseTimeout: tier.Patience})
@@ -156,7 +156,7 @@ func serveOn(t testing.TB, db *pgtest.DB, o options) *instance {
 			ControlConnection: db.DSN("pgconsent_control", rolePassword), AgentConnection: db.DSN("pgconsent_agent", rolePassword),
 		}},
 		Agents: agentsOf(t, o),
-		Audit:  log, Log: logger, RewriteMode: o.mode, RowSecurityMode: o.rowSecurity, ProbeInterval: cmp.Or(o.refresh, 5*time.Second),
+		Audit:  log, Log: logger, RewriteMode: o.mode, RowSecurityMode: o.rowSecurity, ProbeInterval: cmp.Or(o.refreshInterval, 5*time.Second),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -194,10 +194,10 @@ func agentOf(t testing.TB, name, user string, o options) enforce.Agent {
 	attributes := map[string]string{"user": user}
 	maps.Copy(attributes, o.attributes)
 	return enforce.Agent{Name: name, Database: "arcive",
-		Credential: harness.Credential(t, agentPassword, max(o.rounds, harness.FewIterations)), Attributes: attributes}
+		Credential: harness.Credential(t, agentPassword, max(o.passwordIterations, harness.FewIterations)), Attributes: attributes}
 }
 
-// arciveAgents are those of the first user, the default one first.
+// arciveAgents are the agents of the first user, the default one first.
 var arciveAgents = []string{"caregiver", "reviewer", "tutor", "brainstorm", "chat", "voice", "mcp"}
 
 func agentsOf(t testing.TB, o options) []enforce.Agent {
@@ -209,7 +209,7 @@ func agentsOf(t testing.TB, o options) []enforce.Agent {
 	return agents
 }
 
-// testRouter joins enforcement and the wire as package serve does.
+// testRouter connects the enforcement to the wire protocol, as package serve does.
 type testRouter struct {
 	enforcer *enforce.Enforcer
 	db       *pgtest.DB
@@ -238,7 +238,7 @@ func (r *testRouter) Route(user, database string) proxy.Route {
 	}
 }
 
-// runAsSuperuser runs SQL as the superuser, past all enforcement.
+// runAsSuperuser runs SQL as the superuser, past the proxy.
 func runAsSuperuser(t testing.TB, db *pgtest.DB, sql string) {
 	t.Helper()
 	if _, err := db.Connect(t, "postgres").Exec(context.Background(), sql); err != nil {
@@ -246,29 +246,29 @@ func runAsSuperuser(t testing.TB, db *pgtest.DB, sql string) {
 	}
 }
 
-// dsn is what a user of the proxy puts into a client.
+// dsn returns the connection string of a user of the proxy.
 func (in *instance) dsn(user, password string) string {
 	return fmt.Sprintf("postgres://%s:%s@%s/arcive?sslmode=disable", user, password, in.tap.Addr())
 }
 
-// ownerDSN goes to the proxy past the tap: owners see everything.
+// ownerDSN returns the connection string of the owner. It bypasses the tap, since owners see everything.
 func (in *instance) ownerDSN() string {
 	return fmt.Sprintf("postgres://%s:%s@%s/arcive?sslmode=disable", owner, rolePassword, in.addr)
 }
 
-// agent is a connection of the default agent, through the tap.
+// agent connects the default agent, through the tap.
 func (in *instance) agent(t testing.TB) *pgconn.PgConn {
 	t.Helper()
 	return harness.Connect(t, in.dsn("caregiver", agentPassword))
 }
 
-// direct is a connection of the superuser past the proxy.
-func (in *instance) direct(t testing.TB) *pgconn.PgConn {
+// superuserConn connects the superuser, past the proxy.
+func (in *instance) superuserConn(t testing.TB) *pgconn.PgConn {
 	return harness.Connect(t, in.db.DSN("postgres", ""))
 }
 
-// pgx is a pgx connection of that agent, through the tap.
-func (in *instance) pgx(t testing.TB, user string) *pgx.Conn {
+// connectPgx connects an agent with pgx, through the tap.
+func (in *instance) connectPgx(t testing.TB, user string) *pgx.Conn {
 	t.Helper()
 	c, err := pgx.Connect(context.Background(), in.dsn(user, agentPassword))
 	if err != nil {
@@ -278,7 +278,7 @@ func (in *instance) pgx(t testing.TB, user string) *pgx.Conn {
 	return c
 }
 
-// ownerConn is a pgx connection of the owner through the proxy.
+// ownerConn connects the owner with pgx, through the proxy.
 func (in *instance) ownerConn(t testing.TB) *pgx.Conn {
 	t.Helper()
 	c, err := pgx.Connect(context.Background(), in.ownerDSN())
@@ -289,8 +289,8 @@ func (in *instance) ownerConn(t testing.TB) *pgx.Conn {
 	return c
 }
 
-// noMarker fails the test if a marker of a hidden row came through the tap.
-func (in *instance) noMarker(t testing.TB) {
+// requireNoMarker fails the test if a marker of a hidden row came through the tap.
+func (in *instance) requireNoMarker(t testing.TB) {
 	t.Helper()
 	in.tap.RequireNoMarker(t)
 }

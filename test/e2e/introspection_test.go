@@ -10,17 +10,17 @@ import (
 	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
-// Queries of tools at their start: PostgREST's for the lengths of columns, postgres-meta's for counts of rows, and
-// Atlas's for a setting. Also Grafana's for the search path, postgres_fdw's for an empty one, and mappers' for the
-// definitions of views.
+// Queries that tools send at their start are answered. They ask for lengths of columns (PostgREST), counts of rows
+// (postgres-meta), a setting (Atlas) and the search path (Grafana). postgres_fdw sets an empty search path, and
+// object-relational mappers read definitions of views.
 func TestStartupQueriesOfTools(t *testing.T) {
 	in := start(t, options{})
 	c := in.agent(t)
-	const lengthOf = `SELECT information_schema._pg_char_max_length(information_schema._pg_truetypid(a.*, t.*),
+	const lengthQuery = `SELECT information_schema._pg_char_max_length(information_schema._pg_truetypid(a.*, t.*),
 		information_schema._pg_truetypmod(a.*, t.*)) FROM pg_catalog.pg_attribute AS a JOIN pg_catalog.pg_type AS t ON t.oid = a.atttypid
 		WHERE a.attrelid = 'pg_catalog.pg_class'::regclass AND a.attname = 'relname'`
-	for _, ask := range []struct{ sql, want string }{
-		{lengthOf, `\N`},
+	for _, question := range []struct{ sql, want string }{
+		{lengthQuery, `\N`},
 		{"SELECT pg_stat_get_live_tuples('memories'::regclass), pg_stat_get_dead_tuples('memories'::regclass)", "0\t0"},
 		{"SELECT pg_stat_get_last_vacuum_time('memories'::regclass)", `\N`},
 		{"SELECT current_setting('default_table_access_method', true)", "heap"},
@@ -33,18 +33,19 @@ func TestStartupQueriesOfTools(t *testing.T) {
 		{"SELECT CASE WHEN pg_is_in_recovery() THEN NULL ELSE txid_current() END", "\\N"},
 		{"SELECT count(*) > 0 FROM public.memories", "t"},
 	} {
-		a := harness.Ask(c, ask.sql)
-		if a.Err != "" || len(a.Results[len(a.Results)-1].Rows) != 1 || a.Results[len(a.Results)-1].Rows[0] != ask.want {
-			t.Errorf("%s: %v, want %s", ask.sql, a, ask.want)
+		a := harness.Ask(c, question.sql)
+		if a.Err != "" || len(a.Results[len(a.Results)-1].Rows) != 1 || a.Results[len(a.Results)-1].Rows[0] != question.want {
+			t.Errorf("%s: %v, want %s", question.sql, a, question.want)
 		}
 	}
 }
 
-// CREATE … IF NOT EXISTS of what is there is answered as PostgreSQL does, in both protocols and among other statements.
+// CREATE … IF NOT EXISTS of an existing object is answered as PostgreSQL does, in both protocols and among other
+// statements.
 func TestCreateIfNotExists(t *testing.T) {
 	in := start(t, options{})
 	c := in.agent(t)
-	owner := in.direct(t)
+	owner := in.superuserConn(t)
 	for _, session := range []*pgconn.PgConn{c, owner} {
 		harness.Ask(session, "SET client_min_messages = notice")
 	}
@@ -72,11 +73,11 @@ func TestCreateIfNotExists(t *testing.T) {
 	}
 }
 
-// The macros of sqlx ask about a statement when they write its description to a file. They ask for the server's
-// description, the types and the NOT NULL of its columns, and the plan of the prepared statement without values.
+// sqlx's macros write the description of a statement to a file. They ask for its description by the server, the types
+// and NOT NULL of its columns, and its plan without values.
 func TestSqlxDescriptionQueries(t *testing.T) {
 	in := start(t, options{})
-	c, owner := in.agent(t), in.direct(t)
+	c, owner := in.agent(t), in.superuserConn(t)
 	for _, session := range []*pgconn.PgConn{c, owner} {
 		d, err := session.Prepare(t.Context(), "sqlx_s_1", "SELECT id, title, occurred_at FROM memories WHERE title = $1", nil)
 		if err != nil || len(d.Fields) != 3 || len(d.ParamOIDs) != 1 {

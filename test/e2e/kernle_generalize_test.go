@@ -16,7 +16,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Knowledge from a private memory is shared without its source. Point g. seeds/003:67-84, 87-89.
+// A belief shares the knowledge of a private memory without revealing the memory. Point g. seeds/003:67-84, 87-89.
 func TestKernleG_BeliefsTellNobody(t *testing.T) {
 	k, d := startPrivacy(t, `INSERT INTO aliases (stack_id, subject, alias) VALUES ('ash', 'dog:bella', 'Müsli'), ('ash', 'dog:bella', '小黑')`,
 		`INSERT INTO aliases (stack_id, subject, alias) VALUES ('mallory', 'dog:bella', 'breeds')`, // an alias in mallory's own stack that is a word of the belief
@@ -25,9 +25,9 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 	ctx := context.Background()
 	super := harness.ConnectSuperuser(t, k.db)
 	const belief = "Heart murmurs in small breeds need exercise monitoring"
-	seed := privacy.Generalization{Source: "episode:private_health_incident", Belief: belief, Access: withIDs("*"),
+	seedRequest := privacy.Generalization{Source: "episode:private_health_incident", Belief: belief, Access: withIDs("*"),
 		Note: "Generalized from direct care experience. No identifying details — applies to breed, not individual."}
-	state := func() string {
+	storedState := func() string {
 		var out []string
 		for _, sql := range []string{"SELECT * FROM beliefs ORDER BY id", "SELECT * FROM generalizations ORDER BY id",
 			"SELECT * FROM episodes ORDER BY id", "SELECT count(*) FROM pgconsent.privacy_event"} {
@@ -35,24 +35,24 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 		}
 		return strings.Join(out, "\n")
 	}
-	untouched := func(description, before string) {
+	checkUnchanged := func(description, before string) {
 		t.Helper()
-		if state() != before {
+		if storedState() != before {
 			t.Errorf("%s: something was made or changed", description)
 		}
 	}
 
-	// Only judged.
-	before := state()
-	check := seed
-	check.CheckOnly = true
-	checked := mustSucceed[*privacy.GeneralizationResult](t, "a check")(d.AddBelief(ctx, agentCaller("ash"), check))
-	if checked.Memory != nil || checked.Report.Verdict == generalize.VerdictBlocked {
-		t.Errorf("judged %+v", checked)
+	// A check alone stores nothing.
+	before := storedState()
+	checkRequest := seedRequest
+	checkRequest.CheckOnly = true
+	checkResult := mustSucceed[*privacy.GeneralizationResult](t, "a check")(d.AddBelief(ctx, agentCaller("ash"), checkRequest))
+	if checkResult.Memory != nil || checkResult.Report.Verdict == generalize.VerdictBlocked {
+		t.Errorf("judged %+v", checkResult)
 	}
-	untouched("a check", before)
+	checkUnchanged("a check", before)
 
-	// A name blocks, in whatever form and place: nothing is made.
+	// A name in any form, in the belief or in the note, blocks it: nothing is stored.
 	names := map[string]string{
 		"the name": "Bella needs exercise monitoring", "in lower case": "monitor bella",
 		"with accents": "monitor BÉLLÀ", "with zero width": "monitor Be\u200bl\u200dla", "possessive": "Bella's murmur",
@@ -66,27 +66,27 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 			continue
 		}
 		text := names[description]
-		for _, inNote := range []bool{false, true} {
-			if inNote && tier.Quick() {
+		for _, isInNote := range []bool{false, true} {
+			if isInNote && tier.Quick() {
 				continue
 			}
-			g := seed
-			if g.Belief = text; inNote {
+			g := seedRequest
+			if g.Belief = text; isInNote {
 				g.Belief, g.Note = belief, text
 			}
 			g.AcceptsWarnings = true // accepts possible names, not certain ones
 			_, err := d.AddBelief(ctx, agentCaller("ash"), g)
 			wantError(t, description, err, privacy.NameBlocked)
-			var blocked *privacy.BlockedError
-			if !errors.As(err, &blocked) || blocked.Report.Verdict != generalize.VerdictBlocked || strings.Contains(err.Error(), text) {
+			var blockedError *privacy.BlockedError
+			if !errors.As(err, &blockedError) || blockedError.Report.Verdict != generalize.VerdictBlocked || strings.Contains(err.Error(), text) {
 				t.Errorf("%s: %v", description, err)
 			}
 		}
 	}
-	untouched("names", before)
+	checkUnchanged("names", before)
 
-	// The seed's line. A memory that the caller may not see (mallory's alias) counts for nothing.
-	generalized := mustSucceed[*privacy.GeneralizationResult](t, "the seed's line")(d.AddBelief(ctx, agentCaller("ash"), seed))
+	// The seed's example is stored. The alias in mallory's own stack, which the caller may not see, has no effect.
+	generalized := mustSucceed[*privacy.GeneralizationResult](t, "the seed's line")(d.AddBelief(ctx, agentCaller("ash"), seedRequest))
 	m := generalized.Memory
 	if m == nil || generalized.AlreadyExisted || m.Kind != "belief" || m.Store != "ash" || m.Source != "" ||
 		len(m.Subjects) != 0 || !slices.Equal(m.Access, withIDs("*")) {
@@ -94,20 +94,20 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 	}
 	if got := harness.Ask(super, "SELECT belief_id, source_kind, source_id, abstraction_note FROM generalizations").
 		Results[0].Rows; len(got) != 1 || !strings.Contains(got[0], m.ID) ||
-		!strings.Contains(got[0], "\tepisode\t"+seed.Source+"\t") || !strings.Contains(got[0], seed.Note) {
+		!strings.Contains(got[0], "\tepisode\t"+seedRequest.Source+"\t") || !strings.Contains(got[0], seedRequest.Note) {
 		t.Errorf("the link is %q", got)
 	}
 	if got := harness.Ask(super, "SELECT subject_ids, access_grants, source_entity FROM episodes WHERE id = '"+
-		seed.Source+"'").Results[0].Rows; len(got) != 1 || !strings.Contains(got[0], `["dog:bella"]`) || !strings.Contains(got[0], "[]") {
+		seedRequest.Source+"'").Results[0].Rows; len(got) != 1 || !strings.Contains(got[0], `["dog:bella"]`) || !strings.Contains(got[0], "[]") {
 		t.Errorf("the source is %q", got)
 	}
-	// Everybody sees the belief; nobody but the owner the source, the aliases and the link.
+	// Everybody sees the belief. Only the owner sees its source, the aliases and the link between both.
 	for _, user := range []string{"bella", "rex", "sean", "vet", "mallory", "ashley", "ash_as_guest"} {
-		c := k.as(user, "")
-		if got := k.list(c, "SELECT content FROM beliefs WHERE id = '"+m.ID+"'"); len(got) != 1 {
+		c := k.connectAs(user, "")
+		if got := k.queryList(c, "SELECT content FROM beliefs WHERE id = '"+m.ID+"'"); len(got) != 1 {
 			t.Errorf("%s sees %v of the belief", user, got)
 		}
-		if got := k.list(c, "SELECT id FROM episodes WHERE id = '"+seed.Source+"'"); len(got) != 0 {
+		if got := k.queryList(c, "SELECT id FROM episodes WHERE id = '"+seedRequest.Source+"'"); len(got) != 0 {
 			t.Errorf("%s sees the source", user)
 		}
 		for _, sql := range []string{
@@ -133,78 +133,79 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 		}
 		harness.Close(c)
 	}
-	if got := k.list(k.as("ash", ""), "SELECT source_id FROM generalizations"); !slices.Equal(got, withIDs(seed.Source)) {
+	if got := k.queryList(k.connectAs("ash", ""), "SELECT source_id FROM generalizations"); !slices.Equal(got, withIDs(seedRequest.Source)) {
 		t.Errorf("the owner sees %v", got)
 	}
 
-	// Twice is once, also at the same time; other grants are another belief.
-	repeated := mustSucceed[*privacy.GeneralizationResult](t, "again")(d.AddBelief(ctx, agentCaller("ash"), seed))
-	if !repeated.AlreadyExisted || repeated.Memory.ID != m.ID {
-		t.Errorf("again %+v", repeated)
+	// The same belief is stored once, also by calls at the same time; with other grants it is another belief.
+	repeatedResult := mustSucceed[*privacy.GeneralizationResult](t, "again")(d.AddBelief(ctx, agentCaller("ash"), seedRequest))
+	if !repeatedResult.AlreadyExisted || repeatedResult.Memory.ID != m.ID {
+		t.Errorf("again %+v", repeatedResult)
 	}
-	// A memory of another kind with the same id is another memory.
+	// A memory of another kind with the same id is another source.
 	if a := harness.Ask(super,
 		"INSERT INTO notes (id, stack_id, content, subject_ids) SELECT id, stack_id, content, subject_ids FROM "+
-			"episodes WHERE id = '"+seed.Source+"'"); a.Err != "" {
+			"episodes WHERE id = '"+seedRequest.Source+"'"); a.Err != "" {
 		t.Fatal(a)
 	}
-	note := seed
-	note.Kind = "note"
-	if generalized := mustSucceed[*privacy.GeneralizationResult](t, "of a note")(d.AddBelief(ctx, agentCaller("ash"), note)); generalized.AlreadyExisted ||
+	noteRequest := seedRequest
+	noteRequest.Kind = "note"
+	if generalized := mustSucceed[*privacy.GeneralizationResult](t, "of a note")(d.AddBelief(ctx, agentCaller("ash"), noteRequest)); generalized.AlreadyExisted ||
 		generalized.Memory.ID == m.ID {
 		t.Errorf("of a note with the same id: %+v", generalized)
 	}
-	other := seed
-	other.Belief = "Small breeds need exercise monitoring"
-	var wait sync.WaitGroup
+	otherRequest := seedRequest
+	otherRequest.Belief = "Small breeds need exercise monitoring"
+	var workers sync.WaitGroup
 	for range 4 {
-		wait.Go(func() {
-			if _, err := d.AddBelief(ctx, agentCaller("ash"), other); err != nil {
+		workers.Go(func() {
+			if _, err := d.AddBelief(ctx, agentCaller("ash"), otherRequest); err != nil {
 				t.Errorf("at once: %v", err)
 			}
 		})
 	}
-	wait.Wait()
+	workers.Wait()
 	if got := harness.Ask(super,
-		"SELECT count(*) FROM beliefs b JOIN generalizations g ON g.belief_id = b.id WHERE content = '"+other.Belief+
+		"SELECT count(*) FROM beliefs b JOIN generalizations g ON g.belief_id = b.id WHERE content = '"+otherRequest.Belief+
 			"'").Results[0].Rows; !slices.Equal(got, withIDs("1")) {
 		t.Errorf("at once: %v", got)
 	}
-	narrowed := seed
-	narrowed.Access = withIDs()
-	if generalized := mustSucceed[*privacy.GeneralizationResult](t, "for nobody")(d.AddBelief(ctx, agentCaller("ash"), narrowed)); generalized.AlreadyExisted ||
+	narrowedRequest := seedRequest
+	narrowedRequest.Access = withIDs()
+	if generalized := mustSucceed[*privacy.GeneralizationResult](t, "for nobody")(d.AddBelief(ctx, agentCaller("ash"), narrowedRequest)); generalized.AlreadyExisted ||
 		len(generalized.Memory.Access) != 0 {
 		t.Errorf("for nobody: %+v", generalized)
 	}
-	// Details are warned of, and the belief is made: the caller judges.
-	warned := seed
-	warned.Belief = "Heart murmurs that are found on a Tuesday need monitoring"
+	// Details such as a date cause a warning, and the belief is stored: the caller decides.
+	warnedRequest := seedRequest
+	warnedRequest.Belief = "Heart murmurs that are found on a Tuesday need monitoring"
 	if generalized := mustSucceed[*privacy.GeneralizationResult](t, "a date")(
-		d.AddBelief(ctx, agentCaller("ash"), warned)); generalized.Memory == nil || generalized.Report.Verdict != generalize.VerdictWarned {
+		d.AddBelief(ctx, agentCaller("ash"), warnedRequest)); generalized.Memory == nil ||
+		generalized.Report.Verdict != generalize.VerdictWarned {
 		t.Errorf("a date: %+v", generalized)
 	}
-	// Possible names are for the caller to decide.
-	unsure := seed
-	unsure.Belief = "Belladonna is no food"
+	// Words that may be names need the caller's explicit acceptance.
+	unsureRequest := seedRequest
+	unsureRequest.Belief = "Belladonna is no food"
 	if report := mustSucceed[*privacy.GeneralizationResult](t,
 		"unsure")(d.AddBelief(ctx, agentCaller("ash"),
-		privacy.Generalization{Source: seed.Source, Belief: unsure.Belief,
+		privacy.Generalization{Source: seedRequest.Source, Belief: unsureRequest.Belief,
 			CheckOnly: true})).Report; report.Verdict != generalize.VerdictWarned {
 		t.Errorf("unsure: %+v", report)
 	}
-	_, err := d.AddBelief(ctx, agentCaller("ash"), unsure)
+	_, err := d.AddBelief(ctx, agentCaller("ash"), unsureRequest)
 	wantError(t, "unsure", err, privacy.NameBlocked)
-	unsure.AcceptsWarnings = true
-	mustSucceed[*privacy.GeneralizationResult](t, "accepted")(d.AddBelief(ctx, agentCaller("ash"), unsure))
+	unsureRequest.AcceptsWarnings = true
+	mustSucceed[*privacy.GeneralizationResult](t, "accepted")(d.AddBelief(ctx, agentCaller("ash"), unsureRequest))
 
-	before = state()
-	// A memory that somebody does not see does not exist, also for a check.
+	before = storedState()
+	// For a caller who does not see the source memory, it does not exist, also for a check.
 	var answers []string
 	for _, user := range []string{"rex", "mallory", "bella", "ash_as_guest", "sean"} {
-		for _, source := range []string{seed.Source, "episode:none", "none", "belief:none"} {
-			for _, checks := range []bool{false, true} {
-				g := seed
-				g.Source, g.CheckOnly = source, checks
+		for _, source := range []string{seedRequest.Source, "episode:none", "none", "belief:none"} {
+			for _, isCheck := range []bool{false, true} {
+				g := seedRequest
+				g.Source, g.CheckOnly = source, isCheck
 				_, err := d.AddBelief(ctx, agentCaller(user), g)
 				wantError(t, user+" of "+source, err, privacy.NameNotFound)
 				answers = append(answers, err.Error())
@@ -220,26 +221,26 @@ func TestKernleG_BeliefsTellNobody(t *testing.T) {
 		name   string
 	}{
 		"one sees it, in another's store": {"bella", privacy.Generalization{Source: "episode:1004", Belief: "Dogs rest"}, privacy.NameForbidden},
-		"nothing is learned":              {"ash", privacy.Generalization{Source: seed.Source, Belief: "\u2003"}, privacy.NameValidation},
-		"a belief, not UTF-8":             {"ash", privacy.Generalization{Source: seed.Source, Belief: "a\xff"}, privacy.NameValidation},
-		"a note, not UTF-8":               {"ash", privacy.Generalization{Source: seed.Source, Belief: "a", Note: "\xc3"}, privacy.NameValidation},
+		"nothing is learned":              {"ash", privacy.Generalization{Source: seedRequest.Source, Belief: "\u2003"}, privacy.NameValidation},
+		"a belief, not UTF-8":             {"ash", privacy.Generalization{Source: seedRequest.Source, Belief: "a\xff"}, privacy.NameValidation},
+		"a note, not UTF-8":               {"ash", privacy.Generalization{Source: seedRequest.Source, Belief: "a", Note: "\xc3"}, privacy.NameValidation},
 		"a source, not UTF-8":             {"ash", privacy.Generalization{Source: "episode:\xff", Belief: "a"}, privacy.NameValidation},
-		"a NUL":                           {"ash", privacy.Generalization{Source: seed.Source, Belief: "a\x00"}, privacy.NameValidation},
-		"much":                            {"ash", privacy.Generalization{Source: seed.Source, Belief: strings.Repeat("a ", 8193)}, privacy.NameValidation},
+		"a NUL":                           {"ash", privacy.Generalization{Source: seedRequest.Source, Belief: "a\x00"}, privacy.NameValidation},
+		"much":                            {"ash", privacy.Generalization{Source: seedRequest.Source, Belief: strings.Repeat("a ", 8193)}, privacy.NameValidation},
 		"a source like SQL":               {"ash", privacy.Generalization{Source: "x' OR ''='", Belief: "a"}, privacy.NameValidation},
-		"a grant like JSON":               {"ash", privacy.Generalization{Source: seed.Source, Belief: "a", Access: withIDs(`["*"]`)}, privacy.NameValidation},
-		"no kind":                         {"ash", privacy.Generalization{Source: seed.Source, Kind: "stacks", Belief: "a"}, privacy.NameValidation},
+		"a grant like JSON":               {"ash", privacy.Generalization{Source: seedRequest.Source, Belief: "a", Access: withIDs(`["*"]`)}, privacy.NameValidation},
+		"no kind":                         {"ash", privacy.Generalization{Source: seedRequest.Source, Kind: "stacks", Belief: "a"}, privacy.NameValidation},
 		"about nobody knows whom":         {"ash", privacy.Generalization{Source: "episode:bad_1", Belief: "Dogs rest"}, privacy.NameConflict},
 		"a broken list of subjects":       {"ash", privacy.Generalization{Source: "episode:bad_6", Belief: "Dogs rest"}, privacy.NameConflict},
-		"a context of others":             {"ash", privacy.Generalization{Source: seed.Source, Belief: "Dogs rest", Context: "ctx:none"}, privacy.NameNotFound},
+		"a context of others":             {"ash", privacy.Generalization{Source: seedRequest.Source, Belief: "Dogs rest", Context: "ctx:none"}, privacy.NameNotFound},
 	} {
 		_, err := d.AddBelief(ctx, agentCaller(c.caller), c.g)
 		wantError(t, description, err, c.name)
 	}
-	_, err = d.AddBelief(ctx, identity.Caller{Role: identity.Subject, Subject: "human:sean"}, seed)
+	_, err = d.AddBelief(ctx, identity.Caller{Role: identity.Subject, Subject: "human:sean"}, seedRequest)
 	wantError(t, "a subject's token", err, privacy.NameForbidden)
-	untouched("refusals", before)
-	// Every form of a list.
+	checkUnchanged("refusals", before)
+	// The same holds for each form of a list.
 	for _, kind := range []string{"episode_array", "episode_jsonb"} {
 		g := privacy.Generalization{Source: "episode:1001", Kind: kind, Belief: "Bella rests"}
 		_, err := d.AddBelief(ctx, agentCaller("ash"), g)

@@ -24,11 +24,11 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The operations of package privacy over the world kernle, each as its caller through the proxy: what HTTP, MCP and the
-// command line do. Points d, h, i and k.
+// These tests call the operations of package privacy on the world kernle, each as its caller through the proxy. HTTP,
+// MCP and the command line use the same operations. Points d, h, i and k.
 
-// service is the world's, with the proxy and the roles of the test's database.
-func (k *kernle) service(compiled *policy.Policy) *privacy.Service {
+// newService returns a privacy service for the world, with the proxy and the roles of the test's database.
+func (k *kernle) newService(compiled *policy.Policy) *privacy.Service {
 	logins := map[string]map[string]string{}
 	w, err := world.Open("kernle")
 	if err != nil {
@@ -50,7 +50,7 @@ func (k *kernle) service(compiled *policy.Policy) *privacy.Service {
 	}
 }
 
-// startPrivacy is the world behind a proxy, and the service.
+// startPrivacy starts the world behind a proxy, and its privacy service.
 func startPrivacy(t *testing.T, setup ...string) (*kernle, *privacy.Service) {
 	t.Helper()
 	k := &kernle{TB: t, db: pgtest.Template(t, "kernle", loadWorld("kernle", "kernle_owner"))}
@@ -69,23 +69,23 @@ func startPrivacy(t *testing.T, setup ...string) (*kernle, *privacy.Service) {
 		agents = append(agents, harness.Agent{Name: a.Name, Database: "kernle", Attributes: a.Attributes})
 	}
 	k.proxy = harness.Serve(t, harness.Both, []harness.Database{d}, agents)
-	return k, k.service(m.Policy)
+	return k, k.newService(m.Policy)
 }
 
 func agentCaller(name string) identity.Caller {
 	return identity.Caller{Name: "token of " + name, Role: identity.Agent, Agent: name, Database: "kernle"}
 }
 
-// wantError expects an error by name.
+// wantError checks that an error has this name.
 func wantError(t *testing.T, description string, err error, name string) {
 	t.Helper()
-	var named *privacy.Error
-	if !errors.As(err, &named) || named.Name() != name {
+	var privacyError *privacy.Error
+	if !errors.As(err, &privacyError) || privacyError.Name() != name {
 		t.Errorf("%s: %v, want %s", description, err, name)
 		return
 	}
-	var state *sqlstate.Error
-	if !errors.As(err, &state) || state.Hint == "" {
+	var stateError *sqlstate.Error
+	if !errors.As(err, &stateError) || stateError.Hint == "" {
 		t.Errorf("%s: %v has no hint", description, err)
 	}
 	if strings.Contains(err.Error(), "HIDDENMARK") {
@@ -103,9 +103,9 @@ func mustSucceed[T any](t *testing.T, description string) func(T, error) T {
 	}
 }
 
-func withIDs(list ...string) []string { return append([]string{}, list...) }
+func withIDs(ids ...string) []string { return append([]string{}, ids...) }
 
-// `privacy add`, MCP's memory_*.
+// `privacy add`, and MCP's memory_* tools.
 // seeds/003:37-44, 107-113.
 func TestKernleH_MemoriesAreMadeWithTheirPrivacy(t *testing.T) {
 	k, d := startPrivacy(t,
@@ -119,20 +119,20 @@ func TestKernleH_MemoriesAreMadeWithTheirPrivacy(t *testing.T) {
 		!slices.Equal(memory.Consent, withIDs("human:sean")) || !slices.Equal(memory.Subjects, withIDs("dog:bella")) {
 		t.Errorf("made %+v", memory)
 	}
-	if got := k.list(k.as("sean", ""), "SELECT content FROM raw_entries WHERE id = '"+memory.ID+"'"); len(got) != 1 {
+	if got := k.queryList(k.connectAs("sean", ""), "SELECT content FROM raw_entries WHERE id = '"+memory.ID+"'"); len(got) != 1 {
 		t.Errorf("human:sean sees %v of it", got)
 	}
-	if got := k.list(k.as("rex", ""), "SELECT content FROM raw_entries WHERE id = '"+memory.ID+"'"); len(got) != 0 {
+	if got := k.queryList(k.connectAs("rex", ""), "SELECT content FROM raw_entries WHERE id = '"+memory.ID+"'"); len(got) != 0 {
 		t.Errorf("si:rex sees %v of it", got)
 	}
-	// The ids of the text, as they are.
+	// Ids are taken from the text as they are written.
 	subjectIDs := withIDs("human:sean", "human:kid_123", "si:ash", "si:my-project", "dog:bella")
 	memory = mustSucceed[*privacy.Memory](t, "ids")(d.AddMemory(ctx, agentCaller("ash"),
 		privacy.NewMemory{Kind: "note", Content: "of everybody", Subjects: subjectIDs}))
 	if !slices.Equal(memory.Subjects, subjectIDs) || len(memory.Access) != 0 {
 		t.Errorf("made %+v", memory)
 	}
-	// Every form of a list.
+	// The same holds for each form of a list.
 	for _, kind := range []string{"episode", "episode_array", "episode_jsonb", "belief", "note"} {
 		memory := mustSucceed[*privacy.Memory](t, kind)(d.AddMemory(ctx, agentCaller("ash"),
 			privacy.NewMemory{Kind: kind, Content: "in a context", Context: "ctx:bella_health"}))
@@ -144,14 +144,15 @@ func TestKernleH_MemoriesAreMadeWithTheirPrivacy(t *testing.T) {
 		if len(memory.Access) != 0 {
 			t.Errorf("%s: %v, and nobody was asked for", kind, memory.Access)
 		}
-		// A participant writes into the context's store, and is the source.
+		// A participant writes into the store of the context, and is recorded as the source.
 		memory = mustSucceed[*privacy.Memory](t, kind)(d.AddMemory(ctx, agentCaller("bella"),
 			privacy.NewMemory{Kind: kind, Content: "told by a participant", Context: "ctx:bella_health", Source: "human:sean"}))
 		if memory.Source != "si:bella_agent" || memory.Store != "ash" {
 			t.Errorf("%s: %+v", kind, memory)
 		}
 	}
-	// Line 65: what another SI has told, from which memory of it; bella sees that one, and sean does not.
+	// Line 65 of the seed: a memory that another SI has told, with its source memory. bella sees the source, and sean does
+	// not.
 	memory = mustSucceed[*privacy.Memory](t, "told")(d.AddMemory(ctx, agentCaller("ash"),
 		privacy.NewMemory{Content: "Rex says so", Source: "si:rex", ToldFrom: "episode:1009"}))
 	if memory.ToldFrom != "episode:1009" || !slices.Equal(memory.Access, withIDs("si:ash", "si:bella_agent")) {
@@ -193,7 +194,7 @@ func TestKernleH_MemoriesAreMadeWithTheirPrivacy(t *testing.T) {
 	k.proxy.Tap().RequireNoMarker(t)
 }
 
-// `privacy grant`, `privacy revoke`; i: with time and reason.
+// `privacy grant`, `privacy revoke`; point i: both are recorded with time and reason.
 // seeds/003:123-126, 185-187.
 func TestKernleI_GrantsAndRevocationsAreNotedWithTimeAndReason(t *testing.T) {
 	k, d := startPrivacy(t,
@@ -202,21 +203,21 @@ func TestKernleI_GrantsAndRevocationsAreNotedWithTimeAndReason(t *testing.T) {
 	ctx := context.Background()
 	start := time.Now().Add(-time.Minute)
 	for _, kind := range []string{"episode", "episode_array", "episode_jsonb"} {
-		grant := privacy.GrantChange{ID: "episode:1001", Kind: kind, Grantees: withIDs("si:new_vet"), Consent: withIDs("human:sean"),
+		grantChange := privacy.GrantChange{ID: "episode:1001", Kind: kind, Grantees: withIDs("si:new_vet"), Consent: withIDs("human:sean"),
 			Reason: "the vet has moved"}
-		result := mustSucceed[*privacy.GrantResult](t, "grant")(d.Grant(ctx, agentCaller("ash"), grant))
+		result := mustSucceed[*privacy.GrantResult](t, "grant")(d.Grant(ctx, agentCaller("ash"), grantChange))
 		if !slices.Equal(result.Granted, withIDs("si:new_vet")) || !slices.Contains(result.Access, "si:new_vet") || !slices.Contains(result.Consent, "human:sean") {
 			t.Errorf("%s: %+v", kind, result)
 		}
-		repeated := mustSucceed[*privacy.GrantResult](t, "grant again")(d.Grant(ctx, agentCaller("ash"), grant))
-		if len(repeated.Granted) != 0 || !slices.Equal(repeated.Access, result.Access) {
-			t.Errorf("%s: once more: %+v", kind, repeated)
+		repeatedResult := mustSucceed[*privacy.GrantResult](t, "grant again")(d.Grant(ctx, agentCaller("ash"), grantChange))
+		if len(repeatedResult.Granted) != 0 || !slices.Equal(repeatedResult.Access, result.Access) {
+			t.Errorf("%s: once more: %+v", kind, repeatedResult)
 		}
-		revoked := mustSucceed[*privacy.GrantResult](t, "revoke")(
+		revokeResult := mustSucceed[*privacy.GrantResult](t, "revoke")(
 			d.Revoke(ctx, agentCaller("ash"), privacy.GrantChange{ID: "episode:1001", Kind: kind, Grantees: withIDs("si:new_vet"),
 				Reason: "moved back"}))
-		if !slices.Equal(revoked.Revoked, withIDs("si:new_vet")) || slices.Contains(revoked.Access, "si:new_vet") {
-			t.Errorf("%s: %+v", kind, revoked)
+		if !slices.Equal(revokeResult.Revoked, withIDs("si:new_vet")) || slices.Contains(revokeResult.Access, "si:new_vet") {
+			t.Errorf("%s: %+v", kind, revokeResult)
 		}
 		report := mustSucceed[*privacy.AuditReport](t, "audit")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuery{ID: "episode:1001", Kind: kind}))
 		h := report.Rows[0].History
@@ -224,8 +225,8 @@ func TestKernleI_GrantsAndRevocationsAreNotedWithTimeAndReason(t *testing.T) {
 			!slices.Equal(h[0].Grantees, withIDs("si:new_vet")) || h[0].At.Before(start) || h[1].Action != "revoke" || h[1].Reason != "moved back" {
 			t.Errorf("%s: noted %+v", kind, h)
 		}
-		// Changes by SQL are noted as well, and those of the owner of the database.
-		k.do(k.as("ash", ""), "UPDATE "+map[string]string{
+		// Changes by SQL are recorded as well, and so are those of the owner of the database.
+		k.mustExec(k.connectAs("ash", ""), "UPDATE "+map[string]string{
 			"episode": "episodes", "episode_array": "episodes_array", "episode_jsonb": "episodes_jsonb"}[kind]+" SET access_grants = "+
 			map[string]string{"episode": `'[]'`, "episode_array": "'{}'", "episode_jsonb": "'[]'"}[kind]+" WHERE id = 'episode:1001'")
 		report = mustSucceed[*privacy.AuditReport](t, "audit")(d.Audit(ctx, agentCaller("sean"), privacy.AuditQuery{ID: "episode:1001", Kind: kind}))
@@ -234,13 +235,13 @@ func TestKernleI_GrantsAndRevocationsAreNotedWithTimeAndReason(t *testing.T) {
 		}
 	}
 	super := harness.ConnectSuperuser(t, k.db)
-	k.do(super, `UPDATE notes SET access_grants = '["*"]' WHERE id = 'note:1003'`)
+	k.mustExec(super, `UPDATE notes SET access_grants = '["*"]' WHERE id = 'note:1003'`)
 	report := mustSucceed[*privacy.AuditReport](t, "audit")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuery{ID: "note:1003"}))
 	if h := report.Rows[0].History; len(h) != 1 || h[0].Action != "grant" || h[0].By != "postgres" {
 		t.Errorf("by the owner: %+v", h)
 	}
-	// A person who is forgotten in the audit is forgotten here.
-	k.do(super, "SELECT pgconsent.audit_forget('si:new_vet')")
+	// A person who is forgotten in the audit is forgotten in these records, too.
+	k.mustExec(super, "SELECT pgconsent.audit_forget('si:new_vet')")
 	report = mustSucceed[*privacy.AuditReport](t, "audit")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuery{ID: "episode:1001"}))
 	if h := report.Rows[0].History; h[0].Grantees[0] != "(forgotten)" {
 		t.Errorf("forgotten: %+v", h)
@@ -270,17 +271,17 @@ func TestKernleI_GrantsAndRevocationsAreNotedWithTimeAndReason(t *testing.T) {
 	}
 	_, err := d.Revoke(ctx, agentCaller("rex"), privacy.GrantChange{ID: "episode:1001", Grantees: withIDs("human:sean")})
 	wantError(t, "a stranger revokes", err, privacy.NameNotFound)
-	// Agents can neither read nor write what is noted.
+	// Agents can neither read nor write these records.
 	for _, sql := range []string{"SELECT * FROM pgconsent.privacy_event",
 		"SELECT pgconsent.privacy_note('grant', 'x', 'y', 'z', '{}', 'si:ash')", "SELECT * FROM pgconsent.privacy_rows('si:ash', NULL, NULL, NULL, 10)"} {
-		if a := harness.Ask(k.as("bella", ""), sql); a.Code == "" {
+		if a := harness.Ask(k.connectAs("bella", ""), sql); a.Code == "" {
 			t.Errorf("%s: %s", sql, a)
 		}
 	}
 	k.proxy.Tap().RequireNoMarker(t)
 }
 
-// Contexts.
+// Contexts are created by the owners of stores, and entered by participants.
 // seeds/003:46-56, 115-121, 199-207.
 func TestKernleC_ContextsAreMadeAndJoinedByTheirOwners(t *testing.T) {
 	k, d := startPrivacy(t)
@@ -289,38 +290,39 @@ func TestKernleC_ContextsAreMadeAndJoinedByTheirOwners(t *testing.T) {
 		return d.EnterContext(ctx, agentCaller(caller), e)
 	}
 
-	entered := mustSucceed[*privacy.EnteredContext](t, "the seed's line")(
+	enteredContext := mustSucceed[*privacy.EnteredContext](t, "the seed's line")(
 		enterContext("ash", privacy.ContextRequest{Context: "ctx:bella_health", Participants: withIDs("human:sean", "si:bella_agent"), Role: "care_agent"}))
-	if entered.Created || len(entered.Added) > 0 || !slices.Equal(entered.Access,
-		withIDs("human:sean", "si:bella_agent", "ctx:bella_health")) || entered.CredentialHasRole == nil || *entered.CredentialHasRole ||
-		entered.Setting != "SET pgconsent.context = 'ctx:bella_health'" {
-		t.Errorf("entered %+v", entered)
+	if enteredContext.Created || len(enteredContext.Added) > 0 || !slices.Equal(enteredContext.Access,
+		withIDs("human:sean", "si:bella_agent", "ctx:bella_health")) || enteredContext.CredentialHasRole == nil ||
+		*enteredContext.CredentialHasRole ||
+		enteredContext.Setting != "SET pgconsent.context = 'ctx:bella_health'" {
+		t.Errorf("entered %+v", enteredContext)
 	}
-	entered = mustSucceed[*privacy.EnteredContext](t, "one's own role")(enterContext("tutor_b",
+	enteredContext = mustSucceed[*privacy.EnteredContext](t, "one's own role")(enterContext("tutor_b",
 		privacy.ContextRequest{Context: "ctx:student_123_academic", Role: "role:tutor"}))
-	if entered.CredentialHasRole == nil || !*entered.CredentialHasRole || entered.Owner {
-		t.Errorf("entered %+v", entered)
+	if enteredContext.CredentialHasRole == nil || !*enteredContext.CredentialHasRole || enteredContext.Owner {
+		t.Errorf("entered %+v", enteredContext)
 	}
-	// A new one, by the owner of a store.
-	entered = mustSucceed[*privacy.EnteredContext](t, "a new context")(
+	// The owner of a store creates a new context by entering it.
+	enteredContext = mustSucceed[*privacy.EnteredContext](t, "a new context")(
 		enterContext("ash", privacy.ContextRequest{Context: "ctx:kid_school", Participants: withIDs("human:mira"), Reason: "school begins"}))
-	if !entered.Created || !slices.Equal(entered.Access, withIDs("human:mira", "ctx:kid_school")) {
-		t.Errorf("made %+v", entered)
+	if !enteredContext.Created || !slices.Equal(enteredContext.Access, withIDs("human:mira", "ctx:kid_school")) {
+		t.Errorf("made %+v", enteredContext)
 	}
 	memory := mustSucceed[*privacy.Memory](t, "in it")(d.AddMemory(ctx, agentCaller("ash"), privacy.NewMemory{Content: "first day", Context: "ctx:kid_school"}))
 	if !slices.Equal(memory.Access, withIDs("human:mira", "ctx:kid_school")) {
 		t.Errorf("inherits %v", memory.Access)
 	}
-	entered = mustSucceed[*privacy.EnteredContext](t, "one more")(enterContext("ash", privacy.ContextRequest{Context: "ctx:kid_school",
+	enteredContext = mustSucceed[*privacy.EnteredContext](t, "one more")(enterContext("ash", privacy.ContextRequest{Context: "ctx:kid_school",
 		Participants: withIDs("human:mira", "si:rex")}))
-	if !slices.Equal(entered.Added, withIDs("si:rex")) {
-		t.Errorf("added %v", entered.Added)
+	if !slices.Equal(enteredContext.Added, withIDs("si:rex")) {
+		t.Errorf("added %v", enteredContext.Added)
 	}
 	if got := mustSucceed[*privacy.EnteredContext](t, "who was added")(
 		enterContext("rex", privacy.ContextRequest{Context: "ctx:kid_school", Participants: withIDs("si:rex")})); got.Owner || len(got.Added) != 0 {
 		t.Errorf("entered %+v", got)
 	}
-	// --participants adds nobody, unless the owner asks.
+	// --participants adds somebody only if the owner asks for it.
 	_, err := enterContext("rex", privacy.ContextRequest{Context: "ctx:kid_school", Participants: withIDs("si:mallory")})
 	wantError(t, "a participant adds", err, privacy.NameForbidden)
 	for _, name := range []string{"ctx:kid_school", "ctx:none", "ctx:broken"} {
@@ -334,17 +336,17 @@ func TestKernleC_ContextsAreMadeAndJoinedByTheirOwners(t *testing.T) {
 		!slices.Equal(got, withIDs(`["human:mira","si:rex"]`)) {
 		t.Errorf("participants %v", got)
 	}
-	// A second one of the name is not made.
+	// A second context of the same name is not created.
 	_, err = d.MakeContext(ctx, agentCaller("ash"), privacy.ContextRequest{Context: "ctx:kid_school"})
 	wantError(t, "made twice", err, privacy.NameConflict)
-	// A name that somebody else's store has is free, and tells nothing.
-	entered = mustSucceed[*privacy.EnteredContext](t, "mallory's own")(enterContext("mallory", privacy.ContextRequest{Context: "ctx:kid_school"}))
-	if !entered.Created || entered.Store != "mallory" {
-		t.Errorf("made %+v", entered)
+	// The name of a context in somebody else's store is free, and reveals nothing.
+	enteredContext = mustSucceed[*privacy.EnteredContext](t, "mallory's own")(enterContext("mallory", privacy.ContextRequest{Context: "ctx:kid_school"}))
+	if !enteredContext.Created || enteredContext.Store != "mallory" {
+		t.Errorf("made %+v", enteredContext)
 	}
-	list := mustSucceed[[]privacy.Context](t, "list")(d.Contexts(ctx, agentCaller("bella")))
+	contexts := mustSucceed[[]privacy.Context](t, "list")(d.Contexts(ctx, agentCaller("bella")))
 	var names []string
-	for _, c := range list {
+	for _, c := range contexts {
 		names = append(names, c.Name)
 	}
 	if !slices.Equal(names, withIDs("ctx:bella_health", "ctx:dog_park")) {
@@ -359,61 +361,62 @@ func TestKernleC_ContextsAreMadeAndJoinedByTheirOwners(t *testing.T) {
 	k.proxy.Tap().RequireNoMarker(t)
 }
 
-// Consent_grant; k: by the grantor or its guardian, by credential.
+// consent_grant; point k: only the grantor or its guardian can record a consent, by credential.
 // seeds/003:168-177, 208-213.
 func TestKernleK_ConsentIsRecordedByTheGrantorOrItsGuardian(t *testing.T) {
 	k, d := startPrivacy(t)
 	ctx := context.Background()
 	seesMemory := func() bool {
-		return len(k.list(k.as("bella", ""), "SELECT id FROM episodes WHERE id = 'episode:1005'")) == 1
+		return len(k.queryList(k.connectAs("bella", ""), "SELECT id FROM episodes WHERE id = 'episode:1005'")) == 1
 	}
 	consentRequest := privacy.ConsentRequest{Grantor: "human:parent_456", Grantee: "si:reading_specialist", Scope: "ctx:student_123_academic"}
 	consent := mustSucceed[*privacy.RecordedConsent](t, "the seed's line")(d.RecordConsent(ctx, agentCaller("parent"), consentRequest))
 	if consent.Grantor != "human:parent_456" || consent.Store != "student_123" || !consent.Repeated || consent.ID != "consent:6" {
 		t.Errorf("%+v", consent)
 	}
-	for _, caller := range []string{"ash", "tutor_a", "mallory", "bella", "specialist"} { // not even for the owner
+	for _, caller := range []string{"ash", "tutor_a", "mallory", "bella", "specialist"} { // not even the owner of the store can
 		_, err := d.RecordConsent(ctx, agentCaller(caller), consentRequest)
 		wantError(t, caller, err, privacy.NameForbidden)
 		_, err = d.RecordConsent(ctx, agentCaller(caller), privacy.ConsentRequest{Grantor: "human:kid_123", Grantee: "si:bella_agent", Store: "ash"})
 		wantError(t, caller, err, privacy.NameForbidden)
 	}
-	// mallory calls herself a guardian in a stack of her own: nothing follows for others.
+	// mallory calls herself a guardian in a stack of her own: this has no effect elsewhere.
 	if seesMemory() {
 		t.Fatal("without consent")
 	}
-	// consent_grants is evidence, and counts for nothing alone.
-	k.do(harness.ConnectSuperuser(t, k.db), `UPDATE episodes SET consent_grants = '["human:mira", "human:kid_123"]' WHERE id = 'episode:1005'`)
+	// The column consent_grants is evidence only, and has no effect alone.
+	k.mustExec(harness.ConnectSuperuser(t, k.db),
+		`UPDATE episodes SET consent_grants = '["human:mira", "human:kid_123"]' WHERE id = 'episode:1005'`)
 	if seesMemory() {
 		t.Error("by evidence alone")
 	}
-	// A guardian, for its ward: mira has no agent here, so sean for bella.
+	// A guardian consents for its ward: mira has no agent here, so sean consents for bella.
 	consent = mustSucceed[*privacy.RecordedConsent](t, "a guardian")(
 		d.RecordConsent(ctx, agentCaller("sean"),
 			privacy.ConsentRequest{Grantor: "dog:bella", Grantee: "human:guest", Scope: "episode:1002", Reason: "for the insurance"}))
 	if consent.Grantor != "human:sean" || consent.OnBehalfOf != "dog:bella" || consent.Store != "ash" || consent.Repeated {
 		t.Errorf("%+v", consent)
 	}
-	guest := func() bool {
-		return len(k.list(k.as("ash_as_guest", ""), "SELECT id FROM episodes WHERE id = 'episode:1002'")) == 1
+	guestSeesMemory := func() bool {
+		return len(k.queryList(k.connectAs("ash_as_guest", ""), "SELECT id FROM episodes WHERE id = 'episode:1002'")) == 1
 	}
-	// about bella, told by ash itself
+	// ash itself has told this memory about bella.
 	mustSucceed[*privacy.GrantResult](t, "with consent")(d.Grant(ctx, agentCaller("ash"),
 		privacy.GrantChange{ID: "episode:1002", Grantees: withIDs("human:guest")}))
-	if !guest() {
+	if !guestSeesMemory() {
 		t.Error("a guardian's consent and a grant show nothing")
 	}
-	revoked := mustSucceed[[]privacy.RecordedConsent](t, "withdraw")(d.WithdrawConsent(ctx, agentCaller("sean"),
+	withdrawnConsents := mustSucceed[[]privacy.RecordedConsent](t, "withdraw")(d.WithdrawConsent(ctx, agentCaller("sean"),
 		privacy.ConsentRequest{ID: consent.ID, Reason: "settled"}))
-	if len(revoked) != 1 || !revoked[0].Revoked || revoked[0].Repeated {
-		t.Errorf("%+v", revoked)
+	if len(withdrawnConsents) != 1 || !withdrawnConsents[0].Revoked || withdrawnConsents[0].Repeated {
+		t.Errorf("%+v", withdrawnConsents)
 	}
-	if guest() {
+	if guestSeesMemory() {
 		t.Error("a withdrawn consent shows")
 	}
-	repeated := mustSucceed[[]privacy.RecordedConsent](t, "withdraw again")(d.WithdrawConsent(ctx, agentCaller("sean"), privacy.ConsentRequest{ID: consent.ID}))
-	if len(repeated) != 1 || !repeated[0].Repeated {
-		t.Errorf("%+v", repeated)
+	repeatedResult := mustSucceed[[]privacy.RecordedConsent](t, "withdraw again")(d.WithdrawConsent(ctx, agentCaller("sean"), privacy.ConsentRequest{ID: consent.ID}))
+	if len(repeatedResult) != 1 || !repeatedResult[0].Repeated {
+		t.Errorf("%+v", repeatedResult)
 	}
 	for _, caller := range []string{"bella", "ash", "mallory"} {
 		_, err := d.WithdrawConsent(ctx, agentCaller(caller), privacy.ConsentRequest{ID: "consent:1"})
@@ -421,13 +424,13 @@ func TestKernleK_ConsentIsRecordedByTheGrantorOrItsGuardian(t *testing.T) {
 			t.Errorf("%s has withdrawn human:sean's consent", caller)
 		}
 	}
-	// A guardian withdraws what its ward has given.
-	k.do(harness.ConnectSuperuser(t, k.db),
+	// A guardian withdraws a consent that its ward has given.
+	k.mustExec(harness.ConnectSuperuser(t, k.db),
 		"INSERT INTO consent_records (id, stack_id, grantor, grantee, scope) VALUES ('consent:ward', 'ash', 'dog:bella', 'human:guest', '*')")
 	mustSucceed[[]privacy.RecordedConsent](t, "a ward's")(d.WithdrawConsent(ctx, agentCaller("sean"),
 		privacy.ConsentRequest{Grantor: "dog:bella",
 			Grantee: "human:guest"}))
-	if guest() {
+	if guestSeesMemory() {
 		t.Error("what was withdrawn for a ward shows")
 	}
 	for description, g := range map[string]privacy.ConsentRequest{
@@ -445,7 +448,7 @@ func TestKernleK_ConsentIsRecordedByTheGrantorOrItsGuardian(t *testing.T) {
 	k.proxy.Tap().RequireNoMarker(t)
 }
 
-// `privacy audit`, who sees a memory or what is about a subject, and through what.
+// `privacy audit` reports who sees a memory, or the memories about a subject, and by which grant.
 // seeds/003:123-126.
 func TestKernleH_AuditTellsOwnersSubjectsAndGuardiansWhoSees(t *testing.T) {
 	k, d := startPrivacy(t)
@@ -454,7 +457,7 @@ func TestKernleH_AuditTellsOwnersSubjectsAndGuardiansWhoSees(t *testing.T) {
 	if len(report.Rows) != 1 {
 		t.Fatalf("%+v", report)
 	}
-	viewer := func(row privacy.AuditedMemory, entity string) *privacy.Viewer {
+	findViewer := func(row privacy.AuditedMemory, entity string) *privacy.Viewer {
 		for i := range row.Viewers {
 			if row.Viewers[i].Entity == entity {
 				return &row.Viewers[i]
@@ -463,38 +466,39 @@ func TestKernleH_AuditTellsOwnersSubjectsAndGuardiansWhoSees(t *testing.T) {
 		return nil
 	}
 	row := report.Rows[0]
-	bella, sean, ash := viewer(row, "si:bella_agent"), viewer(row, "human:sean"), viewer(row, "si:ash")
-	if ash == nil || ash.Through != "owner" || bella == nil || bella.Grant != "si:bella_agent" ||
-		len(bella.Consents) != 1 || bella.Consents[0].Record != "consent:1" || !bella.Consents[0].Guardian || bella.Consents[0].Subject != "dog:bella" ||
-		sean == nil || !slices.Equal(sean.Agents, withIDs("sean")) || viewer(row, "si:rex") != nil || viewer(row, "*") != nil {
+	bellaViewer, seanViewer, ashViewer := findViewer(row, "si:bella_agent"), findViewer(row, "human:sean"), findViewer(row, "si:ash")
+	if ashViewer == nil || ashViewer.Through != "owner" || bellaViewer == nil || bellaViewer.Grant != "si:bella_agent" ||
+		len(bellaViewer.Consents) != 1 || bellaViewer.Consents[0].Record != "consent:1" || !bellaViewer.Consents[0].Guardian || bellaViewer.Consents[0].Subject != "dog:bella" ||
+		seanViewer == nil || !slices.Equal(seanViewer.Agents, withIDs("sean")) || findViewer(row, "si:rex") != nil ||
+		findViewer(row, "*") != nil {
 		t.Errorf("%+v", row)
 	}
-	// More than one answer has, one after the other: each memory once.
+	// A report of more memories than fit a page comes in several pages, with each memory once.
 	if a := harness.Ask(harness.ConnectSuperuser(t, k.db),
 		`INSERT INTO notes (id, stack_id, content, subject_ids) SELECT 'note:page' || i, 'ash', 'x', '["dog:page"]' FROM generate_series(1, 450) AS i`); a.Err != "" {
 		t.Fatal(a)
 	}
-	pages, seenViewers := 0, map[string]bool{}
-	for after := ""; pages == 0 || after != ""; pages++ {
-		page := mustSucceed[*privacy.AuditReport](t, "a page")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuery{Subject: "dog:page", After: after}))
+	pages, seenMemories := 0, map[string]bool{}
+	for cursor := ""; pages == 0 || cursor != ""; pages++ {
+		page := mustSucceed[*privacy.AuditReport](t, "a page")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuery{Subject: "dog:page", After: cursor}))
 		for _, row := range page.Rows {
-			seenViewers[row.Kind+" "+row.ID] = true
+			seenMemories[row.Kind+" "+row.ID] = true
 		}
-		after = page.Next
-		if after != "" {
-			// Somebody else's place is no key to it.
+		cursor = page.Next
+		if cursor != "" {
+			// The position of a page is of no use to another caller.
 			if report := mustSucceed[*privacy.AuditReport](t,
-				"mallory")(d.Audit(ctx, agentCaller("mallory"), privacy.AuditQuery{Subject: "dog:page", After: after})); len(report.Rows) != 0 || report.Next != "" {
+				"mallory")(d.Audit(ctx, agentCaller("mallory"), privacy.AuditQuery{Subject: "dog:page", After: cursor})); len(report.Rows) != 0 || report.Next != "" {
 				t.Errorf("mallory is told %+v", report)
 			}
 		}
 	}
-	if pages != 3 || len(seenViewers) != 450 {
-		t.Errorf("%d memories in %d answers", len(seenViewers), pages)
+	if pages != 3 || len(seenMemories) != 450 {
+		t.Errorf("%d memories in %d answers", len(seenMemories), pages)
 	}
 	_, err := d.Audit(ctx, agentCaller("ash"), privacy.AuditQuery{Subject: "dog:page", After: "x"})
 	wantError(t, "a place that is none", err, privacy.NameValidation)
-	// It agrees with what each agent sees, of everything about a subject, in each form of a list.
+	// The report agrees with what each agent sees by SQL, for everything about a subject and in each form of a list.
 	report = mustSucceed[*privacy.AuditReport](t, "about a subject")(d.Audit(ctx, agentCaller("sean"), privacy.AuditQuery{Subject: "dog:bella"}))
 	if len(report.Rows) < 50 {
 		t.Errorf("%d memories prove little", len(report.Rows))
@@ -505,13 +509,13 @@ func TestKernleH_AuditTellsOwnersSubjectsAndGuardiansWhoSees(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	allEntries := map[string]map[string]bool{}
+	visibleByAgent := map[string]map[string]bool{}
 	for _, a := range w.Agents {
-		allEntries[a.Name] = map[string]bool{}
-		c := k.as(a.Name, "")
+		visibleByAgent[a.Name] = map[string]bool{}
+		c := k.connectAs(a.Name, "")
 		for kind, table := range tables {
-			for _, id := range k.list(c, "SELECT id FROM "+table) {
-				allEntries[a.Name][kind+" "+id] = true
+			for _, id := range k.queryList(c, "SELECT id FROM "+table) {
+				visibleByAgent[a.Name][kind+" "+id] = true
 			}
 		}
 		harness.Close(c)
@@ -520,36 +524,38 @@ func TestKernleH_AuditTellsOwnersSubjectsAndGuardiansWhoSees(t *testing.T) {
 		if row.Store != "ash" || len(row.Subjects) != 1 || row.Subjects[0] != "dog:bella" {
 			t.Fatalf("a guardian is told of %+v", row)
 		}
-		told := map[string]bool{}
+		reportedLogins := map[string]bool{}
 		for _, v := range row.Viewers {
 			if v.Context == "" {
 				for _, login := range v.Agents {
-					told[login] = true
+					reportedLogins[login] = true
 				}
 			}
 		}
 		for _, a := range w.Agents {
-			if told[a.Name] != allEntries[a.Name][row.Kind+" "+row.ID] {
-				t.Errorf("%s %s: the report says %v of %s, whose SQL says %v", row.Kind, row.ID, told[a.Name], a.Name, !told[a.Name])
+			if reportedLogins[a.Name] != visibleByAgent[a.Name][row.Kind+" "+row.ID] {
+				t.Errorf("%s %s: the report says %v of %s, whose SQL says %v", row.Kind, row.ID, reportedLogins[a.Name], a.Name,
+					!reportedLogins[a.Name])
 			}
 		}
 	}
 	// In a context.
 	report = mustSucceed[*privacy.AuditReport](t, "a context's")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuery{ID: "episode:1002"}))
-	if v := viewer(report.Rows[0], "si:bella_agent"); v == nil || v.Context != "ctx:bella_health" || v.Grant != "ctx:bella_health" {
+	if v := findViewer(report.Rows[0], "si:bella_agent"); v == nil || v.Context != "ctx:bella_health" || v.Grant != "ctx:bella_health" {
 		t.Errorf("%+v", report.Rows[0])
 	}
-	// Granted, and not seen, since consent is missing.
+	// A memory that is granted but not visible, since a consent is missing.
 	report = mustSucceed[*privacy.AuditReport](t, "without consent")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuery{ID: "episode:1005"}))
 	if w := report.Rows[0].WithoutConsent; len(w) == 0 || !slices.Equal(w[0].Missing, withIDs("human:kid_123")) {
 		t.Errorf("%+v", report.Rows[0])
 	}
-	// Everybody.
+	// A memory that is granted to everybody.
 	report = mustSucceed[*privacy.AuditReport](t, "public")(d.Audit(ctx, agentCaller("ash"), privacy.AuditQuery{ID: "episode:1004"}))
-	if viewer(report.Rows[0], "*") == nil {
+	if findViewer(report.Rows[0], "*") == nil {
 		t.Errorf("%+v", report.Rows[0])
 	}
-	// The subject's own token, and strangers: uniformly nothing.
+	// A subject with its own token gets a report. All others get the same error, whether the memory or person exists or
+	// not.
 	mustSucceed[*privacy.AuditReport](t, "the subject")(d.Audit(ctx,
 		identity.Caller{Role: identity.Subject, Subject: "dog:bella"}, privacy.AuditQuery{Subject: "dog:bella"}))
 	var answers []string
@@ -575,14 +581,14 @@ func TestKernleH_AuditTellsOwnersSubjectsAndGuardiansWhoSees(t *testing.T) {
 	k.proxy.Tap().RequireNoMarker(t)
 }
 
-// A list that is left out is inherited however the row comes, and one that is given is kept.
+// A list that is left out is inherited, and a given list is kept. This holds for INSERT, COPY and EXECUTE.
 func TestKernleD_CopyAndExecuteInheritAsInsertDoes(t *testing.T) {
 	k, _ := startPrivacy(t)
 	ctx := context.Background()
 	super := harness.ConnectSuperuser(t, k.db)
 	for _, table := range kernleTables() {
-		empty := map[string]string{"episodes": "[]", "episodes_array": "{}", "episodes_jsonb": "[]"}[table]
-		inherited := map[string]string{"episodes": `["human:sean", "si:bella_agent", "ctx:bella_health"]`,
+		emptyList := map[string]string{"episodes": "[]", "episodes_array": "{}", "episodes_jsonb": "[]"}[table]
+		inheritedList := map[string]string{"episodes": `["human:sean", "si:bella_agent", "ctx:bella_health"]`,
 			"episodes_array": "{human:sean,si:bella_agent,ctx:bella_health}", "episodes_jsonb": `["human:sean", "si:bella_agent", "ctx:bella_health"]`}[table]
 		wantGrants := func(content, want string) {
 			t.Helper()
@@ -591,7 +597,7 @@ func TestKernleD_CopyAndExecuteInheritAsInsertDoes(t *testing.T) {
 				t.Errorf("%s: %s is granted to %q, want %q", table, content, got, want)
 			}
 		}
-		c := k.as("ash", "ctx:bella_health")
+		c := k.connectAs("ash", "ctx:bella_health")
 		copyRow := func(columns, data, code string) {
 			t.Helper()
 			_, err := c.CopyFrom(ctx, strings.NewReader(data), "COPY "+table+" ("+columns+") FROM STDIN")
@@ -601,10 +607,10 @@ func TestKernleD_CopyAndExecuteInheritAsInsertDoes(t *testing.T) {
 			}
 		}
 		copyRow("stack_id, content", "ash\tcopied one\nash\tcopied two\n", "")
-		wantGrants("copied one", inherited)
-		wantGrants("copied two", inherited)
-		copyRow("stack_id, content, access_grants", "ash\tcopied none\t"+empty+"\n", "")
-		wantGrants("copied none", empty)
+		wantGrants("copied one", inheritedList)
+		wantGrants("copied two", inheritedList)
+		copyRow("stack_id, content, access_grants", "ash\tcopied none\t"+emptyList+"\n", "")
+		wantGrants("copied none", emptyList)
 		copyRow("stack_id, content, access_grants", "ash\tcopied null\t\\N\n", "22023")
 		copyRow("stack_id, content, subject_ids, access_grants",
 			"ash\tcopied wide\t"+map[string]string{
@@ -612,29 +618,29 @@ func TestKernleD_CopyAndExecuteInheritAsInsertDoes(t *testing.T) {
 				"episodes_jsonb": `["dog:bella"]`}[table]+"\t"+
 				map[string]string{"episodes": `["si:mallory"]`, "episodes_array": "{si:mallory}", "episodes_jsonb": `["si:mallory"]`}[table]+"\n", "42501")
 
-		k.do(c, "PREPARE short (text) AS INSERT INTO "+table+" (stack_id, content) VALUES ('ash', $1)")
-		k.do(c, `PREPARE "Odd ""name" (text, text) AS INSERT INTO `+table+
+		k.mustExec(c, "PREPARE short (text) AS INSERT INTO "+table+" (stack_id, content) VALUES ('ash', $1)")
+		k.mustExec(c, `PREPARE "Odd ""name" (text, text) AS INSERT INTO `+table+
 			" (stack_id, content, access_grants) VALUES ('ash', $1, $2::"+
 			map[string]string{"episodes": "text", "episodes_array": "text[]", "episodes_jsonb": "jsonb"}[table]+")")
-		k.do(c, `PREPARE "Left ""out" (text) AS INSERT INTO `+table+" (stack_id, content) VALUES ('ash', $1)")
-		k.do(c, "EXECUTE short('executed')")
-		wantGrants("executed", inherited)
-		k.do(c, "/* a comment */ execute short('commented')")
-		wantGrants("commented", inherited)
-		k.do(c, `EXECUTE "Left ""out"('quoted')`)
-		wantGrants("quoted", inherited)
-		k.do(c, `EXECUTE "Odd ""name"('given none', '`+empty+`')`)
-		wantGrants("given none", empty)
-		// Outside of the context there is nothing to inherit.
-		k.do(c, "RESET pgconsent.context")
-		k.do(c, "EXECUTE short('outside')")
-		wantGrants("outside", empty)
-		k.do(c, "SET pgconsent.context = 'ctx:bella_health'")
-		// An INSERT of the value that stands for a list that was left out leaves it out, and gains nothing.
-		k.do(c, "INSERT INTO "+table+" (stack_id, content, access_grants) VALUES ('ash', 'by the word', "+
+		k.mustExec(c, `PREPARE "Left ""out" (text) AS INSERT INTO `+table+" (stack_id, content) VALUES ('ash', $1)")
+		k.mustExec(c, "EXECUTE short('executed')")
+		wantGrants("executed", inheritedList)
+		k.mustExec(c, "/* a comment */ execute short('commented')")
+		wantGrants("commented", inheritedList)
+		k.mustExec(c, `EXECUTE "Left ""out"('quoted')`)
+		wantGrants("quoted", inheritedList)
+		k.mustExec(c, `EXECUTE "Odd ""name"('given none', '`+emptyList+`')`)
+		wantGrants("given none", emptyList)
+		// Outside a context there is nothing to inherit.
+		k.mustExec(c, "RESET pgconsent.context")
+		k.mustExec(c, "EXECUTE short('outside')")
+		wantGrants("outside", emptyList)
+		k.mustExec(c, "SET pgconsent.context = 'ctx:bella_health'")
+		// An INSERT that writes the marker for a missing list is treated as if the list were missing, and gains nothing.
+		k.mustExec(c, "INSERT INTO "+table+" (stack_id, content, access_grants) VALUES ('ash', 'by the word', "+
 			map[string]string{"episodes": `'"pgconsent:left"'`, "episodes_array": "'[7432:7432]={NULL}'", "episodes_jsonb": `'"pgconsent:left"'`}[table]+")")
-		wantGrants("by the word", inherited)
-		k.do(super, "DELETE FROM "+table+
+		wantGrants("by the word", inheritedList)
+		k.mustExec(super, "DELETE FROM "+table+
 			" WHERE content IN ('copied one', 'copied two', 'executed', 'commented', 'quoted', 'given none', "+
 			"'outside', 'by the word', 'copied none', 'copied wide')")
 		harness.Close(c)
@@ -642,48 +648,48 @@ func TestKernleD_CopyAndExecuteInheritAsInsertDoes(t *testing.T) {
 	k.proxy.Tap().RequireNoMarker(t)
 }
 
-// A grantee cannot lock the record of its consent: the grantor withdraws it meanwhile.
-func TestTheGranteeHoldsNothing(t *testing.T) {
+// A grantee cannot lock the record of a consent: the grantor can withdraw it meanwhile.
+func TestGranteeCannotLockConsentRecord(t *testing.T) {
 	k, _ := startPrivacy(t)
-	grantee := k.proxy.Agent(t, "specialist", "kernle")
-	if a := harness.Ask(grantee,
+	granteeConn := k.proxy.Agent(t, "specialist", "kernle")
+	if a := harness.Ask(granteeConn,
 		"BEGIN; SELECT id FROM consent_records WHERE grantor = 'human:parent_456'"); a.Err != "" || len(a.Results) != 2 || len(a.Results[1].Rows) != 1 {
 		t.Fatalf("%+v", a)
 	}
-	for _, lock := range []string{"FOR UPDATE", "FOR NO KEY UPDATE", "FOR SHARE", "FOR KEY SHARE"} {
-		_ = harness.Ask(grantee, "ROLLBACK")
-		if a := harness.Ask(grantee, "BEGIN; SELECT id FROM consent_records "+lock); !strings.Contains(a.Err, "42501") {
-			t.Errorf("%s: %+v", lock, a)
+	for _, lockClause := range []string{"FOR UPDATE", "FOR NO KEY UPDATE", "FOR SHARE", "FOR KEY SHARE"} {
+		_ = harness.Ask(granteeConn, "ROLLBACK")
+		if a := harness.Ask(granteeConn, "BEGIN; SELECT id FROM consent_records "+lockClause); !strings.Contains(a.Err, "42501") {
+			t.Errorf("%s: %+v", lockClause, a)
 		}
 	}
 	for _, statement := range []string{
 		"UPDATE consent_records SET revoked_at = NULL", "UPDATE consent_records SET revoked_at = revoked_at WHERE grantor = 'human:parent_456'",
 	} {
-		_ = harness.Ask(grantee, "ROLLBACK")
-		if a := harness.Ask(grantee, "BEGIN; SAVEPOINT s"); a.Err != "" {
+		_ = harness.Ask(granteeConn, "ROLLBACK")
+		if a := harness.Ask(granteeConn, "BEGIN; SAVEPOINT s"); a.Err != "" {
 			t.Fatal(a.Err)
 		}
-		_ = harness.Ask(grantee, statement)
-		if a := harness.Ask(grantee, "ROLLBACK TO s"); a.Err != "" {
+		_ = harness.Ask(granteeConn, statement)
+		if a := harness.Ask(granteeConn, "ROLLBACK TO s"); a.Err != "" {
 			t.Fatal(a.Err)
 		}
-		grantor := k.proxy.Agent(t, "parent", "kernle")
-		if a := harness.Ask(grantor,
+		grantorConn := k.proxy.Agent(t, "parent", "kernle")
+		if a := harness.Ask(grantorConn,
 			"SET lock_timeout = '180s'; BEGIN; UPDATE consent_records SET revoked_at = now() WHERE grantor = 'human:parent_456'; ROLLBACK"); a.Err != "" {
 			t.Errorf("after %q the grantor cannot withdraw: %s", statement, a.Err)
 		}
 	}
 }
 
-// A stranger's question about somebody in the memories takes the database as much work as one about nobody.
-func TestKernleH_AStrangersQuestionTakesAsMuch(t *testing.T) {
+// A stranger's question about a person in the memories reads as many pages of the database as one about nobody.
+func TestKernleH_QuestionsOfStrangersTakeEqualWork(t *testing.T) {
 	tier.All(t)
 	k, _ := startPrivacy(t,
 		`INSERT INTO episodes (id, stack_id, content, subject_ids) SELECT 'episode:many_' || n, 'ash', 'one of many', `+
 			`'["human:kid_123"]' FROM generate_series(1, 500) n`)
 	super := harness.ConnectSuperuser(t, k.db)
-	hits := regexp.MustCompile(`Buffers: shared hit=(\d+)`)
-	work := func(caller, subject string) int {
+	hitsPattern := regexp.MustCompile(`Buffers: shared hit=(\d+)`)
+	pagesRead := func(caller, subject string) int {
 		t.Helper()
 		a := harness.Ask(super,
 			"EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT * FROM "+
@@ -691,24 +697,24 @@ func TestKernleH_AStrangersQuestionTakesAsMuch(t *testing.T) {
 		if a.Err != "" {
 			t.Fatal(a)
 		}
-		tableNames := hits.FindStringSubmatch(strings.Join(a.Results[0].Rows, "\n"))
-		if tableNames == nil {
+		match := hitsPattern.FindStringSubmatch(strings.Join(a.Results[0].Rows, "\n"))
+		if match == nil {
 			t.Fatalf("no work is told: %v", a.Results[0].Rows)
 		}
-		n, err := strconv.Atoi(tableNames[1])
+		n, err := strconv.Atoi(match[1])
 		if err != nil {
 			t.Fatal(err)
 		}
 		return n
 	}
-	// The least work of several questions counts, about somebody and about nobody in turn. Much DDL in another database of
-	// the server makes a session read the catalogs again (SICleanupQueue of sinvaladt.c): that question reads a thousand
-	// pages more.
+	// The test takes the smallest number of several runs, in turn about somebody and about nobody. Much DDL in another
+	// database of the server makes a session read its catalogs again (SICleanupQueue of sinvaladt.c), which adds a
+	// thousand pages.
 	fewestReads := func(caller string) (existing, absent int) {
 		t.Helper()
 		existing, absent = math.MaxInt, math.MaxInt
 		for range 8 {
-			existing, absent = min(existing, work(caller, "human:kid_123")), min(absent, work(caller, "human:nobody_1"))
+			existing, absent = min(existing, pagesRead(caller, "human:kid_123")), min(absent, pagesRead(caller, "human:nobody_1"))
 		}
 		return existing, absent
 	}
@@ -717,7 +723,7 @@ func TestKernleH_AStrangersQuestionTakesAsMuch(t *testing.T) {
 			t.Errorf("%s: %d pages are read about somebody, %d about nobody", caller, existing, absent)
 		}
 	}
-	// For those who may know there is more to do.
+	// For callers who may know the person, the question reads more pages.
 	for _, caller := range []string{"human:mira", "si:ash", "human:kid_123"} {
 		if existing, absent := fewestReads(caller); existing <= absent {
 			t.Errorf("%s: %d pages are read about somebody, %d about nobody: the measure says nothing", caller, existing, absent)
@@ -725,20 +731,19 @@ func TestKernleH_AStrangersQuestionTakesAsMuch(t *testing.T) {
 	}
 }
 
-// An agent that has changed a memory holds its row as long as its transaction lasts. A person who grants or withdraws
-// meanwhile is told so, in time, and nothing was changed. Consent is withdrawn all the same, since nobody else changes
-// its record.
-func TestKernleH_ARowThatIsHeldIsSaidToBe(t *testing.T) {
+// An agent that has changed a memory locks its row until its transaction ends. A person who grants or revokes meanwhile
+// gets an error in time, and nothing is changed. A consent can still be withdrawn, since its record is not locked.
+func TestKernleH_LockedRowsAreReported(t *testing.T) {
 	k, service := startPrivacy(t)
 	service.LockTimeout = 100 * time.Millisecond
 	ctx := t.Context()
-	holder, err := pgx.Connect(ctx, k.proxy.DSN("ash", "kernle"))
+	holdingConn, err := pgx.Connect(ctx, k.proxy.DSN("ash", "kernle"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = holder.Close(context.Background()) }()
+	defer func() { _ = holdingConn.Close(context.Background()) }()
 	for _, sql := range []string{"BEGIN", "UPDATE episodes SET access_grants = '[]' WHERE id = 'episode:1002'"} {
-		if _, err := holder.Exec(ctx, sql); err != nil {
+		if _, err := holdingConn.Exec(ctx, sql); err != nil {
 			t.Fatalf("%s: %v", sql, err)
 		}
 	}
@@ -763,7 +768,7 @@ func TestKernleH_ARowThatIsHeldIsSaidToBe(t *testing.T) {
 	if _, err := service.WithdrawConsent(ctx, agentCaller("sean"), privacy.ConsentRequest{Grantee: "si:bella_agent"}); err != nil {
 		t.Errorf("a consent is not withdrawn: %v", err)
 	}
-	if _, err := holder.Exec(ctx, "ROLLBACK"); err != nil {
+	if _, err := holdingConn.Exec(ctx, "ROLLBACK"); err != nil {
 		t.Fatal(err)
 	}
 	service.LockTimeout = 0

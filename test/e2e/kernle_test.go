@@ -17,17 +17,17 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The points of the kernle world, each through the wire, over its lists as JSON in text, as arrays and as jsonb. The
-// expected visible rows are computed here, in Go, from the rows as the superuser reads them.
+// These tests cover the requirements of the kernle world, over the wire. Its lists are stored as JSON in text, as
+// arrays and as jsonb. The expected visible rows are computed in Go, from the rows that the superuser reads.
 
-// kernleTables are those of one content with lists as the seed has them, as arrays and as jsonb; the quick run takes
-// the seed's.
+// kernleTables returns the tables of episodes whose lists are stored as in the seed, as arrays and as jsonb. The quick
+// run uses the seed's form only.
 func kernleTables() []string {
-	all := []string{"episodes", "episodes_array", "episodes_jsonb"}
+	tables := []string{"episodes", "episodes_array", "episodes_jsonb"}
 	if tier.Quick() {
-		return all[:1]
+		return tables[:1]
 	}
-	return all
+	return tables
 }
 
 func loadWorld(name, owner string) func(context.Context, *pgx.Conn) error {
@@ -47,12 +47,12 @@ func loadWorld(name, owner string) func(context.Context, *pgx.Conn) error {
 	}
 }
 
-// kernle is a database with the world, and a proxy before it.
+// kernle is a database with the example world kernle, behind a proxy.
 type kernle struct {
 	testing.TB
 	db    *pgtest.DB
 	proxy *harness.Proxy
-	bella *pgconn.PgConn // bella's connection for asked
+	bella *pgconn.PgConn // bella's connection, which transcript uses
 }
 
 func startKernle(t testing.TB, setup ...string) *kernle {
@@ -81,43 +81,42 @@ func startKernleIn(t testing.TB, mode harness.Mode, setup ...string) *kernle {
 	return k
 }
 
-// readKernle is the world as [startKernleIn] starts it, for tests that change nothing in it: they share it. The tap is
-// each test's own.
+// readKernle returns the world of [startKernleIn] for read-only tests, which share it. Each test has its own tap.
 func readKernle(t testing.TB, mode harness.Mode) *kernle {
 	t.Helper()
-	shared := *harness.Shared(t, "kernle, "+mode.Name, func(t testing.TB) (*kernle, *pgtest.DB) {
+	sharedKernle := *harness.Shared(t, "kernle, "+mode.Name, func(t testing.TB) (*kernle, *pgtest.DB) {
 		k := startKernleIn(t, mode)
 		return k, k.db
 	})
-	return &kernle{TB: t, db: shared.db, proxy: shared.proxy.WithOwnTap(t)}
+	return &kernle{TB: t, db: sharedKernle.db, proxy: sharedKernle.proxy.WithOwnTap(t)}
 }
 
-// as connects as an agent, in a context or in none.
-func (k *kernle) as(name, inContext string) *pgconn.PgConn {
+// connectAs connects an agent, in a context or, for "", in none.
+func (k *kernle) connectAs(name, inContext string) *pgconn.PgConn {
 	k.Helper()
 	c := k.proxy.Agent(k, name, "kernle")
 	if inContext != "" {
-		k.do(c, "SET pgconsent.context = '"+inContext+"'")
+		k.mustExec(c, "SET pgconsent.context = '"+inContext+"'")
 	}
 	return c
 }
 
-func (k *kernle) do(c *pgconn.PgConn, sql string) {
+func (k *kernle) mustExec(c *pgconn.PgConn, sql string) {
 	k.Helper()
 	if a := harness.Ask(c, sql); a.Code != "" {
 		k.Fatalf("%s: %s", sql, a)
 	}
 }
 
-// refused expects an SQLSTATE.
-func (k *kernle) refused(c *pgconn.PgConn, sql, code string) {
+// checkRefused checks that a statement is refused with this SQLSTATE.
+func (k *kernle) checkRefused(c *pgconn.PgConn, sql, code string) {
 	k.Helper()
 	if a := harness.Ask(c, sql); a.Code != code {
 		k.Errorf("%s: SQLSTATE %q, want %s\n%s", sql, a.Code, code, harness.Truncate(a.String()))
 	}
 }
 
-func (k *kernle) list(c *pgconn.PgConn, sql string) []string {
+func (k *kernle) queryList(c *pgconn.PgConn, sql string) []string {
 	k.Helper()
 	a := harness.Ask(c, sql)
 	if a.Code != "" {
@@ -126,15 +125,15 @@ func (k *kernle) list(c *pgconn.PgConn, sql string) []string {
 	return slices.Sorted(slices.Values(a.Results[0].Rows))
 }
 
-// memory is a row with its lists, nil where they are none.
+// memory is a row of a table of memories. A list that is NULL or malformed is nil.
 type memory struct {
-	id, stack, source string
-	told              string // the memory from which it was derived
-	subjects, grants  []string
-	broken            bool // the column subjects holds no list of ids
+	id, stack, source    string
+	toldFrom             string // the memory from which it was derived
+	subjects, grants     []string
+	hasMalformedSubjects bool // the column subjects does not hold a list of ids
 }
 
-// memories reads a table as it is, with lists in PostgreSQL's own words.
+// memories reads a table as the superuser; PostgreSQL itself parses the lists.
 func (k *kernle) memories(table string) []memory {
 	k.Helper()
 	list := func(column string) string {
@@ -164,10 +163,10 @@ func (k *kernle) memories(table string) []memory {
 	for rows.Next() {
 		var m memory
 		var subjects, grants []*string
-		if err := rows.Scan(&m.id, &m.stack, &m.source, &m.told, &subjects, &grants); err != nil {
+		if err := rows.Scan(&m.id, &m.stack, &m.source, &m.toldFrom, &subjects, &grants); err != nil {
 			k.Fatal(err)
 		}
-		m.broken = subjects == nil || slices.Contains(subjects, nil)
+		m.hasMalformedSubjects = subjects == nil || slices.Contains(subjects, nil)
 		for _, s := range subjects {
 			if s != nil {
 				m.subjects = append(m.subjects, *s)
@@ -186,15 +185,16 @@ func (k *kernle) memories(table string) []memory {
 	return out
 }
 
-// entity is who asks.
+// entity describes an agent: its user, its roles, and the context that it has entered.
 type entity struct {
 	user    string
 	roles   []string
 	context string
 }
 
-// visible is the rule, once more and in other words than the policy's (seeds/003:58-65, 130-138).
-func (k *kernle) visible(table string, e entity) []string {
+// expectedIDs returns the ids that an entity may see, by an implementation of the rule in Go (seeds/003:58-65,
+// 130-138).
+func (k *kernle) expectedIDs(table string, e entity) []string {
 	k.Helper()
 	conn := k.db.Connect(k, "postgres")
 	isTrue := func(sql string, args ...any) bool {
@@ -204,52 +204,54 @@ func (k *kernle) visible(table string, e entity) []string {
 		}
 		return ok
 	}
-	me := append([]string{e.user}, e.roles...)
-	asked := map[string]bool{}
-	all := k.memories(table)
-	var shows func(m memory, before ...string) bool // line 65: and everything that it was told from, without a circle
-	shows = func(m memory, before ...string) bool {
+	callerIDs := append([]string{e.user}, e.roles...)
+	consentCache := map[string]bool{}
+	allMemories := k.memories(table)
+	var isVisible func(m memory,
+		chain ...string) bool // line 65: every memory of the told_from chain must be visible as well, and the chain must have no cycle
+	isVisible = func(m memory, chain ...string) bool {
 		if isTrue("SELECT FROM stacks WHERE id = $1 AND owner = $2", m.stack, e.user) {
 			return true
 		}
-		granted := slices.ContainsFunc(m.grants, func(g string) bool {
-			return g == "*" || slices.Contains(me, g) || e.context != "" && g == e.context &&
+		isGranted := slices.ContainsFunc(m.grants, func(g string) bool {
+			return g == "*" || slices.Contains(callerIDs, g) || e.context != "" && g == e.context &&
 				isTrue("SELECT FROM privacy_contexts WHERE stack_id = $1 AND context_id = $2 AND participants LIKE "+
-					"'[%' AND participants::jsonb ?| $3", m.stack, e.context, me)
+					"'[%' AND participants::jsonb ?| $3", m.stack, e.context, callerIDs)
 		})
-		if !granted || m.broken {
+		if !isGranted || m.hasMalformedSubjects {
 			return false
 		}
 		for _, s := range m.subjects {
 			if s == e.user {
 				continue
 			}
-			key := fmt.Sprint(m.stack, s, m.id, m.grants)
-			if _, ok := asked[key]; !ok {
-				asked[key] = isTrue(`SELECT FROM consent_records r WHERE r.stack_id = $1 AND revoked_at IS NULL AND (grantee = '*' OR grantee = ANY ($3))
+			cacheKey := fmt.Sprint(m.stack, s, m.id, m.grants)
+			if _, ok := consentCache[cacheKey]; !ok {
+				consentCache[cacheKey] = isTrue(`SELECT FROM consent_records r WHERE r.stack_id = $1 AND revoked_at IS NULL AND (grantee = '*' OR grantee = ANY ($3))
 					AND (scope = '*' OR scope = $4 OR scope = ANY ($5))
-					AND (grantor = $2 OR grantor IN (SELECT guardian FROM guardians g WHERE g.stack_id = $1 AND g.subject = $2))`, m.stack, s, me, m.id, m.grants)
+					AND (grantor = $2 OR grantor IN (SELECT guardian FROM guardians g WHERE g.stack_id = $1 AND g.subject = $2))`, m.stack, s, callerIDs, m.id, m.grants)
 			}
-			if !asked[key] {
+			if !consentCache[cacheKey] {
 				return false
 			}
 		}
-		from := slices.IndexFunc(all, func(o memory) bool { return o.id == m.told })
-		return m.told == "" || from >= 0 && !slices.Contains(before, m.told) && shows(all[from], append(before, m.id)...)
+		sourceIndex := slices.IndexFunc(allMemories, func(o memory) bool { return o.id == m.toldFrom })
+		return m.toldFrom == "" || sourceIndex >= 0 && !slices.Contains(chain, m.toldFrom) &&
+			isVisible(allMemories[sourceIndex], append(chain, m.id)...)
 	}
 	var out []string
-	for _, m := range all {
-		if shows(m) {
+	for _, m := range allMemories {
+		if isVisible(m) {
 			out = append(out, m.id)
 		}
 	}
 	return slices.Sorted(slices.Values(out))
 }
 
-// sees compares what an agent sees with the rule.
-func (k *kernle) sees(c *pgconn.PgConn, table string, e entity) []string {
+// checkVisible compares the memories that an agent sees with expectedIDs.
+func (k *kernle) checkVisible(c *pgconn.PgConn, table string, e entity) []string {
 	k.Helper()
-	got, want := k.list(c, "SELECT id FROM "+table), k.visible(table, e)
+	got, want := k.queryList(c, "SELECT id FROM "+table), k.expectedIDs(table, e)
 	if !slices.Equal(got, want) {
 		k.Errorf("%s as %v: sees %d memories, want %d\nmore: %v\nless: %v", table, e, len(got), len(want), withoutElements(got, want), withoutElements(want, got))
 	}
@@ -265,7 +267,7 @@ func withoutElements(a, b []string) []string {
 func TestKernleA_GrantsShowAndTheOwnerSeesItsOwn(t *testing.T) {
 	k := startKernle(t)
 	for i, table := range append(kernleTables(), "beliefs", "notes", "raw_entries") {
-		visibleIDs := k.sees(k.as("bella", ""), table, entity{user: "si:bella_agent"})
+		visibleIDs := k.checkVisible(k.connectAs("bella", ""), table, entity{user: "si:bella_agent"})
 		if len(visibleIDs) < 10 {
 			t.Errorf("%s: %d memories prove little", table, len(visibleIDs))
 		}
@@ -282,24 +284,25 @@ func TestKernleA_GrantsShowAndTheOwnerSeesItsOwn(t *testing.T) {
 			if e.role != "" {
 				entity.roles = []string{e.role}
 			}
-			c := k.as(e.name, "")
-			k.sees(c, table, entity)
+			c := k.connectAs(e.name, "")
+			k.checkVisible(c, table, entity)
 			harness.Close(c)
 		}
 	}
-	k.scopes()
-	all := k.list(k.as("ash", ""), "SELECT count(*) FROM episodes WHERE stack_id <> 'ash' AND access_grants = '[]'")
-	if all[0] != "0" {
-		t.Errorf("%s memories of others, granted to nobody", all[0])
+	k.checkScopes()
+	foreignCount := k.queryList(k.connectAs("ash", ""), "SELECT count(*) FROM episodes WHERE stack_id <> 'ash' AND access_grants = '[]'")
+	if foreignCount[0] != "0" {
+		t.Errorf("%s memories of others, granted to nobody", foreignCount[0])
 	}
-	own := harness.Ask(harness.ConnectSuperuser(t, k.db), "SELECT count(*) FROM episodes WHERE stack_id = 'ash'").Results[0].Rows[0]
-	if got := k.list(k.as("ash", ""), "SELECT count(*) FROM episodes WHERE stack_id = 'ash'")[0]; got != own {
-		t.Errorf("the owning SI sees %s of its own %s memories", got, own)
+	ownCount := harness.Ask(harness.ConnectSuperuser(t, k.db), "SELECT count(*) FROM episodes WHERE stack_id = 'ash'").Results[0].Rows[0]
+	if got := k.queryList(k.connectAs("ash", ""), "SELECT count(*) FROM episodes WHERE stack_id = 'ash'")[0]; got != ownCount {
+		t.Errorf("the owning SI sees %s of its own %s memories", got, ownCount)
 	}
 }
 
-// scopes are the seed's four (seeds/003:21-35), and a stack that is loaded by somebody else (seeds/003:128-138), by name.
-func (k *kernle) scopes() {
+// checkScopes checks the four scopes of the seed (seeds/003:21-35), and those of a stack that another entity loads
+// (seeds/003:128-138).
+func (k *kernle) checkScopes() {
 	k.Helper()
 	super := harness.ConnectSuperuser(k, k.db)
 	for _, table := range kernleTables() {
@@ -313,9 +316,9 @@ func (k *kernle) scopes() {
 			if m.grant != "" {
 				grants = kernleList(table, m.grant)
 			}
-			k.do(super, "INSERT INTO "+table+" (id, stack_id, content, access_grants) VALUES ('"+m.id+"', '"+m.stack+"', 'x', "+grants+")")
+			k.mustExec(super, "INSERT INTO "+table+" (id, stack_id, content, access_grants) VALUES ('"+m.id+"', '"+m.stack+"', 'x', "+grants+")")
 		}
-		for _, c := range []struct{ caller, in, query, sees string }{
+		for _, c := range []struct{ caller, in, query, wantIDs string }{
 			{"ash", "", "scope", "context entity public self"}, {"sean", "", "scope", "entity public"}, {
 				"sean", "ctx:bella_health", "scope", "context entity public"},
 			{"bella", "", "scope", "public"}, {"bella", "ctx:bella_health", "scope", "context public"}, {
@@ -326,20 +329,21 @@ func (k *kernle) scopes() {
 			{"tutor_a", "", "load", "context entity group longer private public shorter"},
 			{"parent", "ctx:student_123_academic", "load", "context public"}, {"specialist", "", "load", "public"}, {"ash", "", "load", "public"},
 		} {
-			conn := k.as(c.caller, c.in)
-			got := strings.ReplaceAll(strings.Join(k.list(conn, "SELECT id FROM "+table+" WHERE id LIKE '"+c.query+":%'"), " "), c.query+":", "")
-			if got != c.sees {
-				k.Errorf("%s: %s in %q sees %q, want %q", table, c.caller, c.in, got, c.sees)
+			conn := k.connectAs(c.caller, c.in)
+			got := strings.ReplaceAll(strings.Join(k.queryList(conn, "SELECT id FROM "+table+" WHERE id LIKE '"+c.query+":%'"), " "), c.query+":",
+				"")
+			if got != c.wantIDs {
+				k.Errorf("%s: %s in %q sees %q, want %q", table, c.caller, c.in, got, c.wantIDs)
 			}
 			harness.Close(conn)
 		}
 	}
 }
 
-// The agent's bytes hold no marker, whatever shape a statement has. seeds/003:128-138, 181-183.
+// No statement, of whatever form, returns bytes with a marker of a hidden row. seeds/003:128-138, 181-183.
 func TestKernleA_NoMarkerInAnyStatement(t *testing.T) {
 	k := startKernle(t)
-	c := k.as("bella", "")
+	c := k.connectAs("bella", "")
 	for _, table := range kernleTables() {
 		for _, sql := range []string{
 			"SELECT * FROM %s", "SELECT content FROM %s ORDER BY content LIMIT 500",
@@ -359,28 +363,29 @@ func TestKernleA_NoMarkerInAnyStatement(t *testing.T) {
 	}
 }
 
-// A memory about somebody needs the consent of each subject, even where it is granted to all; consent
-// alone shows nothing.
+// A memory about somebody needs the consent of each subject, even if it is granted to everybody. Consent without a
+// grant shows nothing.
 // seeds/003:6, 37-44, 61, 168-177.
 func TestKernleB_EverySubjectMustConsent(t *testing.T) {
 	k := startKernle(t)
 	owner := harness.ConnectSuperuser(t, k.db)
 	for _, table := range kernleTables() {
-		bella, sean, vet, ashley := k.as("bella", ""), k.as("sean", ""), k.as("vet", ""), k.as("ashley", "")
+		bellaConn, seanConn, vetConn, ashleyConn := k.connectAs("bella", ""), k.connectAs("sean", ""), k.connectAs("vet",
+			""), k.connectAs("ashley", "")
 		hasMemory := func(c *pgconn.PgConn, id string) bool {
 			t.Helper()
-			return len(k.list(c, "SELECT id FROM "+table+" WHERE id = '"+id+"'")) == 1
+			return len(k.queryList(c, "SELECT id FROM "+table+" WHERE id = '"+id+"'")) == 1
 		}
-		if hasMemory(bella, "episode:1005") || hasMemory(ashley, "episode:1005") || !hasMemory(k.as("ash", ""), "episode:1005") {
+		if hasMemory(bellaConn, "episode:1005") || hasMemory(ashleyConn, "episode:1005") || !hasMemory(k.connectAs("ash", ""), "episode:1005") {
 			t.Errorf("%s: * without consent shows, or not to its owner", table)
 		}
-		if !hasMemory(bella, "episode:1001") || !hasMemory(sean, "episode:1001") || hasMemory(vet, "episode:1001") {
+		if !hasMemory(bellaConn, "episode:1001") || !hasMemory(seanConn, "episode:1001") || hasMemory(vetConn, "episode:1001") {
 			t.Errorf("%s: with the guardian's consent to bella and sean, and none of the grants to a role", table)
 		}
-		// Consent by the subject itself, by a guardian, to one, to all; about everything, a context, one memory.
+		// A subject or its guardian may consent, to one grantee or to all, about everything, a context or one memory.
 		for i, record := range []struct {
 			grantor, grantee, scope string
-			shows                   bool
+			isVisible               bool
 		}{
 			{"human:kid_123", "si:bella_agent", "*", true}, {"human:mira", "si:bella_agent", "*", true}, {
 				"human:mira", "*", "episode:1005", true}, {"human:mira", "si:bella_agent", "episode:100", false},
@@ -389,80 +394,81 @@ func TestKernleB_EverySubjectMustConsent(t *testing.T) {
 			{"human:mira", "SI:bella_agent", "*", false}, {"human:mira", "si:bella_agent ", "*", false}, {"human:mira", "", "*", false},
 		} {
 			id := fmt.Sprintf("consent:test%d", i)
-			k.do(owner, fmt.Sprintf(
+			k.mustExec(owner, fmt.Sprintf(
 				"INSERT INTO consent_records (id, stack_id, grantor, grantee, scope) VALUES ('%s', 'ash', '%s', "+
 					"'%s', '%s')", id, record.grantor, record.grantee, record.scope))
-			if hasMemory(bella, "episode:1005") != record.shows {
-				t.Errorf("%s: %v: shows is %v", table, record, !record.shows)
+			if hasMemory(bellaConn, "episode:1005") != record.isVisible {
+				t.Errorf("%s: %v: shows is %v", table, record, !record.isVisible)
 			}
-			k.do(owner, "UPDATE consent_records SET revoked_at = now() WHERE id = '"+id+"'")
-			if hasMemory(bella, "episode:1005") {
+			k.mustExec(owner, "UPDATE consent_records SET revoked_at = now() WHERE id = '"+id+"'")
+			if hasMemory(bellaConn, "episode:1005") {
 				t.Errorf("%s: %v: shows after it was revoked", table, record)
 			}
-			k.do(owner, "DELETE FROM consent_records WHERE id = '"+id+"'")
+			k.mustExec(owner, "DELETE FROM consent_records WHERE id = '"+id+"'")
 		}
-		// Consent alone shows nothing, and neither do consent_grants.
-		k.do(owner, "INSERT INTO consent_records (id, stack_id, grantor, grantee, scope) VALUES ('consent:alone', 'ash', 'human:mira', 'si:rex', '*')")
-		rex := k.as("rex", "")
-		var hidden []string
+		// A consent without a grant shows nothing, and neither does the column consent_grants.
+		k.mustExec(owner, "INSERT INTO consent_records (id, stack_id, grantor, grantee, scope) VALUES ('consent:alone', 'ash', 'human:mira', 'si:rex', '*')")
+		rexConn := k.connectAs("rex", "")
+		var hiddenIDs []string
 		for _, m := range k.memories(table) {
 			if m.stack == "ash" && !slices.Contains(m.grants, "*") && !slices.Contains(m.grants, "si:rex") {
-				hidden = append(hidden, "'"+m.id+"'")
+				hiddenIDs = append(hiddenIDs, "'"+m.id+"'")
 			}
 		}
-		if len(hidden) < 10 {
-			t.Fatalf("%s: only %d memories to ask for", table, len(hidden))
+		if len(hiddenIDs) < 10 {
+			t.Fatalf("%s: only %d memories to ask for", table, len(hiddenIDs))
 		}
-		if shown := k.list(rex, "SELECT id FROM "+table+" WHERE id IN ("+strings.Join(hidden, ", ")+")"); len(shown) > 0 {
-			t.Fatalf("%s: %v show by consent alone", table, shown)
+		if shownIDs := k.queryList(rexConn, "SELECT id FROM "+table+" WHERE id IN ("+strings.Join(hiddenIDs, ", ")+")"); len(shownIDs) > 0 {
+			t.Fatalf("%s: %v show by consent alone", table, shownIDs)
 		}
-		k.do(owner, "DELETE FROM consent_records WHERE id = 'consent:alone'")
+		k.mustExec(owner, "DELETE FROM consent_records WHERE id = 'consent:alone'")
 	}
 	k.proxy.Tap().RequireNoMarker(t)
 }
 
-// A context shows what is granted to it, to those who are in it, in its own stack.
+// A context shows the memories that are granted to it, to the participants who have entered it, in its own stack.
 // seeds/003:21-35, 46-56, 158-166.
 func TestKernleC_ContextsAreEnteredByTheirParticipants(t *testing.T) {
 	k := startKernle(t)
 	for _, table := range kernleTables() {
-		plainRows := k.sees(k.as("bella", ""), table, entity{user: "si:bella_agent"})
-		health := k.sees(k.as("bella", "ctx:bella_health"), table, entity{user: "si:bella_agent", context: "ctx:bella_health"})
-		park := k.sees(k.as("bella", "ctx:dog_park"), table, entity{user: "si:bella_agent", context: "ctx:dog_park"})
-		if len(withoutElements(health, plainRows)) < 3 || len(withoutElements(park, plainRows)) < 3 || len(withoutElements(health, park)) < 3 {
-			t.Errorf("%s: %d, %d and %d memories: contexts show little", table, len(plainRows), len(health), len(park))
+		plainIDs := k.checkVisible(k.connectAs("bella", ""), table, entity{user: "si:bella_agent"})
+		healthIDs := k.checkVisible(k.connectAs("bella", "ctx:bella_health"), table, entity{user: "si:bella_agent", context: "ctx:bella_health"})
+		parkIDs := k.checkVisible(k.connectAs("bella", "ctx:dog_park"), table, entity{user: "si:bella_agent", context: "ctx:dog_park"})
+		if len(withoutElements(healthIDs, plainIDs)) < 3 || len(withoutElements(parkIDs, plainIDs)) < 3 ||
+			len(withoutElements(healthIDs, parkIDs)) < 3 {
+			t.Errorf("%s: %d, %d and %d memories: contexts show little", table, len(plainIDs), len(healthIDs), len(parkIDs))
 		}
-		// Not a participant; one whose participants are no list; one that is not there; one that is like it. Nothing is
-		// entered.
+		// Only participants can enter a context. A malformed list of participants, a missing context or a similar name is
+		// refused, and nothing is entered.
 		for _, e := range []struct{ name, user, in string }{
 			{"ashley", "si:ashley", "ctx:bella_health"}, {"rex", "si:rex", "ctx:bella_health"}, {
 				"sean", "human:sean", "ctx:broken"}, {"bella", "si:bella_agent", "ctx:none"}, {"bella", "si:bella_agent", "ctx:bella%"},
 			{"bella", "si:bella_agent", "*"}, {"specialist", "si:reading_specialist", "ctx:student_123_academic"},
 		} {
-			c := k.as(e.name, "")
-			k.refused(c, "SET pgconsent.context = '"+e.in+"'", "42501")
-			k.sees(c, table, entity{user: e.user})
+			c := k.connectAs(e.name, "")
+			k.checkRefused(c, "SET pgconsent.context = '"+e.in+"'", "42501")
+			k.checkVisible(c, table, entity{user: e.user})
 		}
-		// The context of that name in her own stack is not that of another.
-		k.sees(k.as("mallory", "ctx:bella_health"), table, entity{user: "si:mallory", context: "ctx:bella_health"})
-		// Leaving hides what the context showed, and so does being taken off the list of participants.
-		c := k.as("bella", "ctx:bella_health")
-		k.do(c, "RESET pgconsent.context")
-		k.sees(c, table, entity{user: "si:bella_agent"})
-		k.do(c, "SET pgconsent.context = 'ctx:bella_health'")
+		// The context of the same name in mallory's own stack is another context.
+		k.checkVisible(k.connectAs("mallory", "ctx:bella_health"), table, entity{user: "si:mallory", context: "ctx:bella_health"})
+		// After leaving a context, or after removal from its participants, an agent no longer sees what the context showed.
+		c := k.connectAs("bella", "ctx:bella_health")
+		k.mustExec(c, "RESET pgconsent.context")
+		k.checkVisible(c, table, entity{user: "si:bella_agent"})
+		k.mustExec(c, "SET pgconsent.context = 'ctx:bella_health'")
 		super := harness.ConnectSuperuser(t, k.db)
-		k.do(super, `UPDATE privacy_contexts SET participants = '["human:sean"]' WHERE id = 'context:1'`)
-		if got := k.list(c, "SELECT id FROM "+table); !slices.Equal(got, plainRows) {
-			t.Errorf("%s: no participant any more, and sees %v", table, withoutElements(got, plainRows))
+		k.mustExec(super, `UPDATE privacy_contexts SET participants = '["human:sean"]' WHERE id = 'context:1'`)
+		if got := k.queryList(c, "SELECT id FROM "+table); !slices.Equal(got, plainIDs) {
+			t.Errorf("%s: no participant any more, and sees %v", table, withoutElements(got, plainIDs))
 		}
-		k.do(super, `UPDATE privacy_contexts SET participants = '["human:sean", "si:bella_agent"]' WHERE id = 'context:1'`)
-		k.sees(k.as("tutor_b", "ctx:student_123_academic"), table,
+		k.mustExec(super, `UPDATE privacy_contexts SET participants = '["human:sean", "si:bella_agent"]' WHERE id = 'context:1'`)
+		k.checkVisible(k.connectAs("tutor_b", "ctx:student_123_academic"), table,
 			entity{user: "si:tutor_b", roles: []string{"role:tutor"}, context: "ctx:student_123_academic"})
 	}
 	k.proxy.Tap().RequireNoMarker(t)
 }
 
-// The grants of a new memory. seeds/003:10-15, 46-56, 62, 63-65, 158-166, 199-207.
+// New memories inherit their grants, and cannot have wider ones. seeds/003:10-15, 46-56, 62, 63-65, 158-166, 199-207.
 func TestKernleD_NewMemoriesInheritAndAreNotWider(t *testing.T) {
 	k := startKernle(t, `INSERT INTO consent_records (id, stack_id, grantor, grantee, scope) VALUES
 		('consent:d1', 'ash', 'human:sean', 'si:new_vet', '*'), ('consent:d2', 'ash', 'human:kid_123', 'si:new_vet', '*')`)
@@ -483,11 +489,11 @@ func TestKernleD_NewMemoriesInheritAndAreNotWider(t *testing.T) {
 			t.Helper()
 			n++
 			content := fmt.Sprintf("new %s %d", table, n)
-			columns, given := []string{"stack_id", "content"}, []string{"'ash'", "'" + content + "'"}
+			columns, expressions := []string{"stack_id", "content"}, []string{"'ash'", "'" + content + "'"}
 			for _, name := range slices.Sorted(maps.Keys(values)) {
-				columns, given = append(columns, name), append(given, values[name])
+				columns, expressions = append(columns, name), append(expressions, values[name])
 			}
-			sql := "INSERT INTO " + table + " (" + strings.Join(columns, ", ") + ") VALUES (" + strings.Join(given, ", ") + ")"
+			sql := "INSERT INTO " + table + " (" + strings.Join(columns, ", ") + ") VALUES (" + strings.Join(expressions, ", ") + ")"
 			a := harness.Ask(c, sql)
 			if a.Code != code {
 				t.Errorf("%s: SQLSTATE %q, want %q\n%s", sql, a.Code, code, a)
@@ -506,56 +512,57 @@ func TestKernleD_NewMemoriesInheritAndAreNotWider(t *testing.T) {
 				t.Errorf("%s: granted to %v by %q, want %v by %q", table, grants, source, want, wantSource)
 			}
 		}
-		ash, health, park := k.as("ash", ""), k.as("ash", "ctx:bella_health"), k.as("ash", "ctx:dog_park")
-		sean, bella := k.as("sean", ""), k.as("bella", "ctx:bella_health")
+		ashConn, healthConn, parkConn := k.connectAs("ash", ""), k.connectAs("ash", "ctx:bella_health"), k.connectAs("ash", "ctx:dog_park")
+		seanConn, bellaConn := k.connectAs("sean", ""), k.connectAs("bella", "ctx:bella_health")
 
-		grants, source := insert(health, "", nil) // seeds/003:54-55: default_access_grants
+		grants, source := insert(healthConn, "", nil) // seeds/003:54-55: default_access_grants
 		wantGrants(grants, source, "", "human:sean", "si:bella_agent", "ctx:bella_health")
-		grants, source = insert(park, "", nil) // else its participants and itself
+		grants, source = insert(parkConn, "", nil) // without default grants: the participants and the context
 		wantGrants(grants, source, "", "si:bella_agent", "si:rex", "ctx:dog_park")
-		grants, source = insert(health, "", map[string]string{"access_grants": list("human:sean")}) // an explicit narrower grant is kept
+		grants, source = insert(healthConn, "",
+			map[string]string{"access_grants": list("human:sean")}) // a narrower list that is given explicitly is kept
 		wantGrants(grants, source, "", "human:sean")
-		grants, source = insert(health, "", map[string]string{"access_grants": list()})
+		grants, source = insert(healthConn, "", map[string]string{"access_grants": list()})
 		wantGrants(grants, source, "")
-		// wider, without consent
-		insert(health, "42501", map[string]string{"access_grants": list("human:sean", "si:mallory"), "subject_ids": list("dog:bella")})
-		grants, source = insert(ash, "", nil) // source null
+		// A wider list without consent is refused.
+		insert(healthConn, "42501", map[string]string{"access_grants": list("human:sean", "si:mallory"), "subject_ids": list("dog:bella")})
+		grants, source = insert(ashConn, "", nil) // no source is recorded
 		wantGrants(grants, source, "")
-		grants, source = insert(ash, "", map[string]string{"source_entity": "'human:sean'"}) // seeds/003:64: a human
+		grants, source = insert(ashConn, "", map[string]string{"source_entity": "'human:sean'"}) // seeds/003:64: a human
 		wantGrants(grants, source, "human:sean", "human:sean")
-		grants, source = insert(ash, "", map[string]string{"source_entity": "'si:rex'"}) // seeds/003:65: another SI
+		grants, source = insert(ashConn, "", map[string]string{"source_entity": "'si:rex'"}) // seeds/003:65: another SI
 		wantGrants(grants, source, "si:rex")
-		insert(ash, "42501", map[string]string{"source_entity": "'si:rex'", "access_grants": list("si:bella_agent")})
-		insert(ash, "42501", map[string]string{"source_entity": "'human:sean'", "access_grants": list("human:sean", "si:bella_agent_3")})
-		// all have consented
-		grants, source = insert(ash, "", map[string]string{
+		insert(ashConn, "42501", map[string]string{"source_entity": "'si:rex'", "access_grants": list("si:bella_agent")})
+		insert(ashConn, "42501", map[string]string{"source_entity": "'human:sean'", "access_grants": list("human:sean", "si:bella_agent_3")})
+		// All subjects have consented.
+		grants, source = insert(ashConn, "", map[string]string{
 			"source_entity": "'human:sean'", "access_grants": list("si:new_vet"), "subject_ids": list("dog:bella", "human:kid_123")})
 		wantGrants(grants, source, "human:sean", "si:new_vet")
-		insert(ash, "42501", map[string]string{"access_grants": list("si:new_vet"), "subject_ids": list("dog:bella", "human:mira")}) // one has not consented
-		// about nobody, seen by itself
-		grants, source = insert(ash, "", map[string]string{"access_grants": list("*")})
+		insert(ashConn, "42501", map[string]string{"access_grants": list("si:new_vet"), "subject_ids": list("dog:bella", "human:mira")}) // one subject has not consented
+		// The memory is about nobody, and the SI has seen it itself.
+		grants, source = insert(ashConn, "", map[string]string{"access_grants": list("*")})
 		wantGrants(grants, source, "", "*")
-		// The defaults of all four fields.
-		k.do(ash, "INSERT INTO "+table+" (stack_id, content) VALUES ('ash', 'as the defaults say')")
-		noAggregates := strings.Trim(kernleList(table), "'")
+		// All four fields have their defaults.
+		k.mustExec(ashConn, "INSERT INTO "+table+" (stack_id, content) VALUES ('ash', 'as the defaults say')")
+		emptyList := strings.Trim(kernleList(table), "'")
 		if got := harness.Ask(super, "SELECT source_entity, subject_ids, access_grants, consent_grants FROM "+
-			table+" WHERE content = 'as the defaults say'").Results[0].Rows; !slices.Equal(got, []string{`\N` + strings.Repeat("\t"+noAggregates, 3)}) {
+			table+" WHERE content = 'as the defaults say'").Results[0].Rows; !slices.Equal(got, []string{`\N` + strings.Repeat("\t"+emptyList, 3)}) {
 			t.Errorf("%s: the defaults are %q", table, got)
 		}
 
-		// Anybody else is the source, whatever it says.
-		grants, source = insert(sean, "", map[string]string{"source_entity": "'si:ash'"})
+		// Any other writer is recorded as the source, whatever the statement says.
+		grants, source = insert(seanConn, "", map[string]string{"source_entity": "'si:ash'"})
 		wantGrants(grants, source, "human:sean", "human:sean")
-		grants, source = insert(bella, "", nil)
+		grants, source = insert(bellaConn, "", nil)
 		wantGrants(grants, source, "si:bella_agent", "human:sean", "si:bella_agent", "ctx:bella_health")
-		insert(sean, "42501", map[string]string{"access_grants": list("human:sean", "*")})
-		insert(k.as("ashley", ""), "42501", nil)                  // an SI without any relation to the stack
-		insert(k.as("mallory", "ctx:bella_health"), "42501", nil) // an SI without any relation to the context
+		insert(seanConn, "42501", map[string]string{"access_grants": list("human:sean", "*")})
+		insert(k.connectAs("ashley", ""), "42501", nil)                  // an SI without any relation to the stack
+		insert(k.connectAs("mallory", "ctx:bella_health"), "42501", nil) // an SI without any relation to the context
 	}
 	k.proxy.Tap().RequireNoMarker(t)
 }
 
-// Grants get narrower only, but with consent; owner, source and subjects stay.
+// Updates narrow the grants, or widen them with consent. Owner, source and subjects cannot be changed.
 // seeds/003:62.
 func TestKernleE_UpdatesDoNotWiden(t *testing.T) {
 	k := startKernle(t,
@@ -575,53 +582,58 @@ func TestKernleE_UpdatesDoNotWiden(t *testing.T) {
 		grants := func() string {
 			return harness.Ask(super, "SELECT access_grants FROM "+table+" WHERE id = 'episode:1001'").Results[0].Rows[0]
 		}
-		ash, bella, health := k.as("ash", ""), k.as("bella", ""), k.as("bella", "ctx:bella_health")
+		ashConn, bellaConn, healthConn := k.connectAs("ash", ""), k.connectAs("bella", ""), k.connectAs("bella", "ctx:bella_health")
 		before := grants()
-		updateGrants := func(to string) string {
-			return "UPDATE " + table + " SET access_grants = " + to + " WHERE id = 'episode:1001'"
+		updateGrants := func(grantList string) string {
+			return "UPDATE " + table + " SET access_grants = " + grantList + " WHERE id = 'episode:1001'"
 		}
-		k.refused(ash, updateGrants(list("human:sean", "si:bella_agent", "ctx:bella_health", "si:mallory")), "42501")
-		k.refused(ash, updateGrants(list("*")), "42501")
-		k.refused(ash, updateGrants(list("human:sea")), "42501")
+		k.checkRefused(ashConn, updateGrants(list("human:sean", "si:bella_agent", "ctx:bella_health", "si:mallory")), "42501")
+		k.checkRefused(ashConn, updateGrants(list("*")), "42501")
+		k.checkRefused(ashConn, updateGrants(list("human:sea")), "42501")
 		if grants() != before {
 			t.Errorf("%s: %s became %s", table, before, grants())
 		}
-		k.do(ash, updateGrants(list("human:sean", "si:bella_agent", "ctx:bella_health", "si:new_vet"))) // dog:bella's guardian and the source have consented
-		k.do(ash, updateGrants(list("si:bella_agent", "si:new_vet")))                                   // element by element
-		k.refused(ash, updateGrants(list("si:bella_agent", "human:sean", "si:rex")), "42501")
+		k.mustExec(ashConn, updateGrants(list("human:sean", "si:bella_agent", "ctx:bella_health", "si:new_vet"))) // dog:bella's guardian and the source have consented to si:new_vet
+		k.mustExec(ashConn,
+			updateGrants(list("si:bella_agent", "si:new_vet"))) // one grantee is removed from the list
+		k.checkRefused(ashConn, updateGrants(list("si:bella_agent", "human:sean", "si:rex")), "42501")
 		for _, column := range []string{"stack_id", "source_entity", "id"} {
-			k.refused(ash, "UPDATE "+table+" SET "+column+" = 'x' WHERE id = 'episode:1001'", "42501")
+			k.checkRefused(ashConn, "UPDATE "+table+" SET "+column+" = 'x' WHERE id = 'episode:1001'", "42501")
 		}
-		k.refused(ash, "UPDATE "+table+" SET subject_ids = "+list()+" WHERE id = 'episode:1001'", "42501")
-		// Others' memories stay as they are, and what cannot be seen is not there.
-		k.refused(health, "UPDATE "+table+" SET content = 'x' WHERE id = 'episode:1001'", "42501")
+		k.checkRefused(ashConn, "UPDATE "+table+" SET subject_ids = "+list()+" WHERE id = 'episode:1001'", "42501")
+		// The memories of others cannot be changed, and an update of a memory that is not visible changes no row.
+		k.checkRefused(healthConn, "UPDATE "+table+" SET content = 'x' WHERE id = 'episode:1001'", "42501")
 		for _, id := range []string{"episode:1003", "episode:1005", "episode:none"} {
-			if a := harness.Ask(bella, "UPDATE "+table+" SET content = 'x' WHERE id = '"+id+"'"); a.Code != "" || a.Results[0].Tag != "UPDATE 0" {
+			if a := harness.Ask(bellaConn, "UPDATE "+table+" SET content = 'x' WHERE id = '"+id+"'"); a.Code != "" ||
+				a.Results[0].Tag != "UPDATE 0" {
 				t.Errorf("%s: %s", id, a)
 			}
 		}
 		if got := harness.Ask(super, "SELECT count(*) FROM "+table+" WHERE content = 'x'").Results[0].Rows[0]; got != "0" {
 			t.Errorf("%s: %s memories were changed", table, got)
 		}
-		k.do(ash, updateGrants(list()))
+		k.mustExec(ashConn, updateGrants(list()))
 	}
 	k.proxy.Tap().RequireNoMarker(t)
 }
 
-// Acting as somebody else, the owner of a stack sees what that one sees; as itself, all of its own.
+// An owner that logs in as another entity sees only what that entity sees. As itself, it sees all memories of its
+// stack.
 // seeds/003:189-191, 193-195.
 func TestKernleF_NoRootAccess(t *testing.T) {
 	k := readKernle(t, harness.Both)
 	for _, table := range kernleTables() {
-		guest := k.sees(k.as("ash_as_guest", ""), table, entity{user: "human:guest"})
-		ownRows := k.sees(k.as("ash", ""), table, entity{user: "si:ash"})
-		if len(guest) == 0 || len(ownRows) < 5*len(guest) || slices.Contains(guest, "episode:1003") || !slices.Contains(ownRows, "episode:1003") {
-			t.Errorf("%s: %d as a guest, %d as itself", table, len(guest), len(ownRows))
+		guestRows := k.checkVisible(k.connectAs("ash_as_guest", ""), table, entity{user: "human:guest"})
+		ownRows := k.checkVisible(k.connectAs("ash", ""), table, entity{user: "si:ash"})
+		if len(guestRows) == 0 || len(ownRows) < 5*len(guestRows) || slices.Contains(guestRows, "episode:1003") ||
+			!slices.Contains(ownRows, "episode:1003") {
+			t.Errorf("%s: %d as a guest, %d as itself", table, len(guestRows), len(ownRows))
 		}
 	}
 }
 
-// Ids match whole, and what is no list grants nothing, raises nothing and is refused on write.
+// Ids are compared as a whole. A value that is not a list grants nothing, raises no error on reading and is refused on
+// writing.
 // seeds/003:37-44, 152-156.
 func TestKernleJ_MalformedListsGrantNothing(t *testing.T) {
 	k := readKernle(t, harness.Both)
@@ -632,28 +644,28 @@ func TestKernleJ_MalformedListsGrantNothing(t *testing.T) {
 		"episodes_jsonb": {"NULL", "'{}'", "'null'", "'\"human:sean\"'", "'[null]'", "'[[]]'", "'[1]'", "'[{}]'"},
 	} {
 		super := harness.ConnectSuperuser(t, k.db)
-		ash, sean, bella := k.as("ash", ""), k.as("sean", ""), k.as("bella", "")
-		count := func() string { return harness.Ask(super, "SELECT count(*) FROM "+table).Results[0].Rows[0] }
-		before := count()
+		ashConn, seanConn, bellaConn := k.connectAs("ash", ""), k.connectAs("sean", ""), k.connectAs("bella", "")
+		countRows := func() string { return harness.Ask(super, "SELECT count(*) FROM "+table).Results[0].Rows[0] }
+		before := countRows()
 		for _, value := range values {
 			for _, column := range []string{"subject_ids", "access_grants", "consent_grants"} {
-				for _, c := range []*pgconn.PgConn{ash, sean} {
+				for _, c := range []*pgconn.PgConn{ashConn, seanConn} {
 					a := harness.Ask(c, "INSERT INTO "+table+" (stack_id, content, "+column+") VALUES ('ash', 'malformed', "+value+")")
 					if a.Code != "22023" || !strings.Contains(a.Message, "a list of ids is not one") {
 						t.Errorf("%s.%s = %s: %s", table, column, value, a)
 					}
 				}
 			}
-			k.refused(ash, "UPDATE "+table+" SET access_grants = "+value+" WHERE id = 'episode:1001'", "22023")
+			k.checkRefused(ashConn, "UPDATE "+table+" SET access_grants = "+value+" WHERE id = 'episode:1001'", "22023")
 		}
-		if count() != before {
+		if countRows() != before {
 			t.Errorf("%s: rows were written", table)
 		}
-		if malformed := k.list(bella, "SELECT id FROM "+table+" WHERE id LIKE 'episode:bad%'"); len(malformed) > 0 {
-			t.Errorf("%s: %v", table, malformed)
+		if malformedIDs := k.queryList(bellaConn, "SELECT id FROM "+table+" WHERE id LIKE 'episode:bad%'"); len(malformedIDs) > 0 {
+			t.Errorf("%s: %v", table, malformedIDs)
 		}
-		if malformed := k.list(ash, "SELECT id FROM "+table+" WHERE id LIKE 'episode:bad%'"); len(malformed) < 5 {
-			t.Errorf("%s: the owner sees %v", table, malformed)
+		if malformedIDs := k.queryList(ashConn, "SELECT id FROM "+table+" WHERE id LIKE 'episode:bad%'"); len(malformedIDs) < 5 {
+			t.Errorf("%s: the owner sees %v", table, malformedIDs)
 		}
 	}
 	k.proxy.Tap().RequireNoMarker(t)

@@ -16,16 +16,16 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// twinsShow is in both twins: a memory of the caller's about somebody of whom others know more.
-const twinsShow = `
+// commonTwinSetup is run in both twins: it inserts a memory of the caller's about somebody of whom others know more.
+const commonTwinSetup = `
 INSERT INTO stacks VALUES ('zstore', 'human:zowner');
 INSERT INTO episodes (id, stack_id, content, subject_ids, access_grants)
 VALUES ('episode:mine', 'mallory', 'Rex Zedwick likes Zeddy cake at Rosenheim', '["human:zed"]', '[]')`
 
-// twinsHide makes rows that neither si:mallory nor si:ashley may see. They are contexts, records, guardians, aliases,
-// memories and derived beliefs of other stores, under the names that the callers use. It also makes malformed lists,
-// and more rows than fit a page.
-const twinsHide = `
+// hiddenTwinSetup is run in one twin: it inserts rows that neither si:mallory nor si:ashley may see. They are contexts,
+// records, guardians, aliases, memories and derived beliefs of other stores, under names that the callers use. It also
+// inserts malformed lists, and more rows than fit a page.
+const hiddenTwinSetup = `
 INSERT INTO stacks VALUES ('hstore', 'human:hown');
 INSERT INTO privacy_contexts (id, stack_id, context_id, participants, default_access_grants) VALUES ('context:h1', 'ash', 'ctx:secret', '["human:sean"]',
   '["*"]'), ('context:h2', 'rex', 'ctx:secret', '["human:zed"]', 'no list'), ('context:h3', 'zstore', 'ctx:zz', '["human:zed"]', '["*"]'),
@@ -64,19 +64,19 @@ var (
 	timestamps   = regexp.MustCompile(`20\d\d-\d\d-\d\d[T ][0-9:.]+Z?`)
 )
 
-// The operations of package privacy, and their statements, answer a caller by what the caller may know. The answers of
-// twins are the same, call after call.
+// The operations of package privacy, and SQL statements, depend only on rows that the caller may see. Both twins answer
+// every call alike.
 func TestKernleH_TwinsAnswerAlike(t *testing.T) {
 	tier.All(t)
 	var steps []string
 	var answers [2][]string
-	for i, hidden := range []string{twinsHide, ""} {
-		setup := []string{twinsShow}
-		if hidden != "" {
-			setup = append(setup, hidden)
+	for i, hiddenSetup := range []string{hiddenTwinSetup, ""} {
+		setup := []string{commonTwinSetup}
+		if hiddenSetup != "" {
+			setup = append(setup, hiddenSetup)
 		}
 		k, service := startPrivacy(t, setup...)
-		if i == 0 { // changes by others are noted, too
+		if i == 0 { // changes by others are recorded, too
 			mustSucceed[*privacy.RecordedConsent](t, "a consent")(
 				service.RecordConsent(t.Context(), agentCaller("tutor_a"), privacy.ConsentRequest{Grantee: "human:other", Store: "student_123", Reason: "HIDDENMARK"}))
 			mustSucceed[*privacy.GrantResult](t, "a grant")(
@@ -91,13 +91,13 @@ func TestKernleH_TwinsAnswerAlike(t *testing.T) {
 			answer, err := call()
 			text, _ := json.Marshal(answer)
 			if err != nil {
-				var named *privacy.Error
-				var state *sqlstate.Error
-				if !errors.As(err, &named) || !errors.As(err, &state) {
+				var privacyError *privacy.Error
+				var stateError *sqlstate.Error
+				if !errors.As(err, &privacyError) || !errors.As(err, &stateError) {
 					t.Errorf("%s: %v", step, err)
 					return
 				}
-				text = fmt.Appendf(nil, "%s %s %s %s", named.Name(), state.Code, state.Message, state.Hint)
+				text = fmt.Appendf(nil, "%s %s %s %s", privacyError.Name(), stateError.Code, stateError.Message, stateError.Hint)
 			}
 			if i == 0 {
 				steps = append(steps, step)
@@ -110,27 +110,27 @@ func TestKernleH_TwinsAnswerAlike(t *testing.T) {
 		}
 		for _, name := range []string{"mallory", "ashley"} {
 			c := k.proxy.Agent(t, name, "kernle")
-			for _, sql := range twinsSQL {
+			for _, sql := range twinStatements {
 				ask(name+" "+sql, func() (any, error) { return harness.Ask(c, sql).SortedString(), nil })
 			}
 		}
 	}
-	errs := 0
+	errorCount := 0
 	for n, step := range steps {
 		if answers[0][n] != answers[1][n] || strings.Contains(answers[0][n], "HIDDENMARK") {
 			t.Errorf("%s\n   %s\n   %s", step, harness.Truncate(answers[0][n]), harness.Truncate(answers[1][n]))
 		}
 		if strings.HasPrefix(answers[0][n], "Privacy") {
-			errs++
+			errorCount++
 		}
 	}
-	if errs > len(steps)*9/10 || len(answers[0]) != len(answers[1]) {
-		t.Errorf("%d of %d steps are errors", errs, len(steps))
+	if errorCount > len(steps)*9/10 || len(answers[0]) != len(answers[1]) {
+		t.Errorf("%d of %d steps are errors", errorCount, len(steps))
 	}
 }
 
-// twinsSQL are what the callers ask themselves.
-var twinsSQL = []string{
+// twinStatements are the SQL statements that the callers send.
+var twinStatements = []string{
 	"SELECT count(*) FROM episodes", "SELECT context_id, stack_id, participants FROM privacy_contexts ORDER BY 1, 2",
 	"SELECT count(*) FROM consent_records", "SELECT * FROM stacks", "SELECT * FROM guardians",
 	"SELECT * FROM aliases", "SELECT count(*) FROM generalizations",
@@ -142,15 +142,15 @@ var twinsSQL = []string{
 	"INSERT INTO episodes (stack_id, content, told_from) VALUES ('mallory', 'x', 'episode:h7') RETURNING access_grants",
 }
 
-// askAllServices asks everything by names that there are in one twin, and are not in the other.
+// askAllServices calls every operation, with names that exist in one twin only.
 func askAllServices(t *testing.T, service *privacy.Service, caller identity.Caller, ask func(step string, call func() (any, error))) {
 	t.Helper()
 	ctx := t.Context()
 	user := caller.Agent + caller.Subject
 	for _, subject := range []string{"human:zed", "dog:bella", "human:sean", "si:mallory", "human:other", "human:hown"} {
-		for _, after := range []string{"", `["","",""]`, `["ash","episode","episode:h1"]`, `["zzzz","z","z"]`} {
-			ask(user+" audits "+subject+after, func() (any, error) {
-				return service.Audit(ctx, caller, privacy.AuditQuery{Subject: subject, After: base64.RawURLEncoding.EncodeToString([]byte(after)), MaxMemories: 3})
+		for _, cursor := range []string{"", `["","",""]`, `["ash","episode","episode:h1"]`, `["zzzz","z","z"]`} {
+			ask(user+" audits "+subject+cursor, func() (any, error) {
+				return service.Audit(ctx, caller, privacy.AuditQuery{Subject: subject, After: base64.RawURLEncoding.EncodeToString([]byte(cursor)), MaxMemories: 3})
 			})
 		}
 	}
@@ -160,8 +160,8 @@ func askAllServices(t *testing.T, service *privacy.Service, caller identity.Call
 		}
 	}
 	ask(user+" whom", func() (any, error) {
-		subjects, more, err := service.AuditableSubjects(ctx, caller, 5)
-		return fmt.Sprint(subjects, more), err
+		subjects, otherSubjects, err := service.AuditableSubjects(ctx, caller, 5)
+		return fmt.Sprint(subjects, otherSubjects), err
 	})
 	ask(user+" drawn", func() (any, error) { return service.ListDerivedBeliefs(ctx, caller, "") })
 	if caller.Role != identity.Agent {
@@ -183,11 +183,11 @@ func askAllServices(t *testing.T, service *privacy.Service, caller identity.Call
 			return service.WithdrawConsent(ctx, caller, privacy.ConsentRequest{Grantee: "human:other", Scope: name})
 		})
 	}
-	for _, store := range []string{"ash", "hstore", "nostore", "zstore", "none"} {
-		ask(user+" adds to "+store, func() (any, error) {
-			return service.AddMemory(ctx, caller, privacy.NewMemory{Content: "x", Store: store})
+	for _, storeID := range []string{"ash", "hstore", "nostore", "zstore", "none"} {
+		ask(user+" adds to "+storeID, func() (any, error) {
+			return service.AddMemory(ctx, caller, privacy.NewMemory{Content: "x", Store: storeID})
 		})
-		for _, g := range []privacy.ConsentRequest{{Grantee: "human:other", Store: store}, {Grantee: "human:other", Store: store, Grantor: "human:zed"}} {
+		for _, g := range []privacy.ConsentRequest{{Grantee: "human:other", Store: storeID}, {Grantee: "human:other", Store: storeID, Grantor: "human:zed"}} {
 			ask(fmt.Sprint(user, " consents ", g), func() (any, error) { return service.RecordConsent(ctx, caller, g) })
 			ask(fmt.Sprint(user, " withdraws ", g), func() (any, error) { return service.WithdrawConsent(ctx, caller, g) })
 		}

@@ -14,7 +14,8 @@ import (
 
 const modulePath = "github.com/pgconsent/pgconsent/"
 
-// rank is the table of docs/development/layout.md: a package may import those of its list only; "*" is any package.
+// layoutTable returns the table of docs/development/layout.md: for each package the packages that it may import; "*" is
+// any.
 func layoutTable(t *testing.T) map[string][]string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/development/layout.md")
@@ -22,37 +23,37 @@ func layoutTable(t *testing.T) map[string][]string {
 		t.Fatal(err)
 	}
 	table := map[string][]string{}
-	var above []string
+	var packagesAbove []string
 	for line := range strings.Lines(string(text)) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
 		if len(cells) != 3 || !strings.Contains(cells[0], "`") {
 			continue
 		}
-		var allowed []string
+		var allowedImports []string
 		switch imports := strings.TrimSpace(cells[2]); imports {
 		case "none":
 		case "any", "any of the above", "what it checks":
-			allowed = []string{"*"}
+			allowedImports = []string{"*"}
 		case "the above":
-			allowed = slices.Clone(above)
+			allowedImports = slices.Clone(packagesAbove)
 		default:
 			for _, name := range strings.Split(imports, ",") {
-				allowed = append(allowed, strings.TrimSpace(name))
+				allowedImports = append(allowedImports, strings.TrimSpace(name))
 			}
 		}
 		for _, name := range strings.Split(cells[0], ",") {
 			name = strings.Trim(strings.TrimSpace(name), "`")
-			table[name] = allowed
-			above = append(above, name)
+			table[name] = allowedImports
+			packagesAbove = append(packagesAbove, name)
 		}
 	}
 	return table
 }
 
-// The import graph is the one of docs/development/layout.md, so that a newcomer can trust it.
+// The import graph matches the table of docs/development/layout.md, so that newcomers can rely on it.
 func TestImportsFollowTheLayout(t *testing.T) {
 	table := layoutTable(t)
-	seen := map[string]bool{}
+	seenPackages := map[string]bool{}
 	err := filepath.WalkDir("../..", func(file string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -64,12 +65,12 @@ func TestImportsFollowTheLayout(t *testing.T) {
 			return nil
 		}
 		pkg := filepath.ToSlash(strings.TrimPrefix(path.Dir(file), "../../"))
-		allowed, ok := table[pkg]
+		allowedImports, ok := table[pkg]
 		if !ok {
 			t.Errorf("package %s is not in docs/development/layout.md", pkg)
 			return nil
 		}
-		seen[pkg] = true
+		seenPackages[pkg] = true
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
 		if err != nil {
 			return err
@@ -79,20 +80,20 @@ func TestImportsFollowTheLayout(t *testing.T) {
 			if strings.HasPrefix(name, "github.com/pganalyze/") && pkg != "internal/sql/sqltext" && pkg != "rewrite" {
 				t.Errorf("%s imports the SQL parser", file)
 			}
-			ownText, ok := strings.CutPrefix(name, modulePath)
+			importedPackage, ok := strings.CutPrefix(name, modulePath)
 			if !ok {
 				continue
 			}
-			if ownText == "internal/dev/pgtest" && !strings.HasPrefix(pkg, "test/") {
+			if importedPackage == "internal/dev/pgtest" && !strings.HasPrefix(pkg, "test/") {
 				t.Errorf("%s imports pgtest outside a test", file)
 			}
-			if strings.HasPrefix(ownText, "test/") && !strings.HasPrefix(pkg, "test/") {
-				t.Errorf("%s imports %s, which is for tests", file, ownText)
+			if strings.HasPrefix(importedPackage, "test/") && !strings.HasPrefix(pkg, "test/") {
+				t.Errorf("%s imports %s, which is for tests", file, importedPackage)
 			}
-			if slices.Contains(allowed, "*") || slices.Contains(allowed, ownText) {
+			if slices.Contains(allowedImports, "*") || slices.Contains(allowedImports, importedPackage) {
 				continue
 			}
-			t.Errorf("%s imports %s, which docs/development/layout.md does not allow", file, ownText)
+			t.Errorf("%s imports %s, which docs/development/layout.md does not allow", file, importedPackage)
 		}
 		return nil
 	})
@@ -100,13 +101,13 @@ func TestImportsFollowTheLayout(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name := range table {
-		if !seen[name] {
+		if !seenPackages[name] {
 			t.Errorf("docs/development/layout.md lists %s, which has no code", name)
 		}
 	}
 }
 
-// The folders at the top are few, and docs/development/layout.md says what is in each.
+// There are few folders at the top level, and docs/development/layout.md describes each of them.
 func TestFoldersAtTheTop(t *testing.T) {
 	page, err := os.ReadFile("../../docs/development/layout.md")
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// startLimited serves the memberintel world under limits.
+// startLimited serves the memberintel world with limits.
 func startLimited(t *testing.T, limits string) *harness.Proxy {
 	t.Helper()
 	d := harness.Database{Name: "brain", DB: brainDatabase(t), Policy: unlimitedPolicy(t), SearchPath: []string{"public"}}
@@ -46,30 +46,31 @@ const limitExhausted = "53400"
 func TestLimitStatementsPerMinute(t *testing.T) {
 	tier.All(t)
 	proxy := startLimited(t, "{ statements: 5 }")
-	advisor := proxy.Agent(t, "advisor", "brain")
-	wantCode(t, advisor, "BEGIN", "")
+	advisorConn := proxy.Agent(t, "advisor", "brain")
+	wantCode(t, advisorConn, "BEGIN", "")
 	for range 3 {
-		wantCode(t, advisor, "SELECT 1", "")
+		wantCode(t, advisorConn, "SELECT 1", "")
 	}
-	wantCode(t, advisor, "SELECT 1; SELECT 2", "")
-	got := wantCode(t, advisor, "SELECT 1", limitExhausted)
-	const says = "the policy allows 5 per minute and agent, which come back evenly, and 5 at once"
-	if !strings.Contains(got.Err, says) || !strings.Contains(got.Err, "Try again in ") {
+	wantCode(t, advisorConn, "SELECT 1; SELECT 2", "")
+	got := wantCode(t, advisorConn, "SELECT 1", limitExhausted)
+	const limitMessage = "the policy allows 5 per minute and agent, which come back evenly, and 5 at once"
+	if !strings.Contains(got.Err, limitMessage) || !strings.Contains(got.Err, "Try again in ") {
 		t.Errorf("the error does not say what to do: %s", got.Err)
 	}
-	// The transaction has failed as after any error, and can be ended; another session of the agent is at the limit, too.
-	wantCode(t, advisor, "ROLLBACK", "")
+	// The transaction has failed as after any error, and can be rolled back. Another session of the agent is at the limit
+	// as well.
+	wantCode(t, advisorConn, "ROLLBACK", "")
 	wantCode(t, proxy.Agent(t, "advisor", "brain"), "SELECT 1", limitExhausted)
-	// Another agent is not. Statements that are refused count.
-	ui := proxy.Agent(t, "member_ui", "brain")
+	// Another agent is not at the limit. Refused statements count.
+	memberUI := proxy.Agent(t, "member_ui", "brain")
 	for range 5 {
-		wantCode(t, ui, "SELECT * FROM nothing", "42501")
+		wantCode(t, memberUI, "SELECT * FROM nothing", "42501")
 	}
-	wantCode(t, ui, "SELECT 1", limitExhausted)
-	wantCode(t, ui, "SELECT * FROM nothing", "42501")
+	wantCode(t, memberUI, "SELECT 1", limitExhausted)
+	wantCode(t, memberUI, "SELECT * FROM nothing", "42501")
 }
 
-// A pipeline goes on after the refused execution as after an error.
+// After the limit refuses a statement, a pipeline continues as after any other error.
 func TestLimitInAPipeline(t *testing.T) {
 	tier.All(t)
 	proxy := startLimited(t, "{ statements: 2 }")
@@ -96,82 +97,82 @@ func TestLimitInAPipeline(t *testing.T) {
 	}
 }
 
-// Fetches by key are counted per user, by the keys that are named: whether there is a row makes no difference.
+// Fetches by key count per user, by the keys that a statement names. A missing row counts like an existing one.
 func TestLimitByKeyCountsMisses(t *testing.T) {
 	tier.All(t)
-	fetch := func(id string) string { return "SELECT content FROM brain_entries WHERE id = '" + id + "'" }
+	fetchQuery := func(id string) string { return "SELECT content FROM brain_entries WHERE id = '" + id + "'" }
 	var transcripts []string
 	for _, id := range []string{brainOwn, brainForeign, brainAbsent} {
 		proxy := startLimited(t, "{ per: user, by_key: 3 }")
-		advisor, ui := proxy.Agent(t, "advisor", "brain"), proxy.Agent(t, "member_ui", "brain")
-		wantCode(t, advisor, fetch(id), "")
-		wantCode(t, ui, "PREPARE p (uuid) AS SELECT content FROM brain_entries WHERE id = $1", "")
-		wantCode(t, ui, "EXECUTE p ('"+id+"')", "")
-		wantCode(t, advisor, "SELECT title FROM brain_entries WHERE id = '"+id+"'", "") // it reads no column by key
-		wantCode(t, advisor, strings.Replace(fetch(id), "content", "count(content)", 1)+" UNION ALL "+
-			strings.Replace(fetch(id), "content", "count(content)", 1), limitExhausted)
-		wantCode(t, advisor, fetch(id), "")
-		got := wantCode(t, advisor, fetch(id), limitExhausted)
-		wantCode(t, ui, "EXECUTE p ('"+id+"')", limitExhausted)
-		wantCode(t, advisor, "SELECT count(*) FROM brain_entries", "")
+		advisorConn, memberUI := proxy.Agent(t, "advisor", "brain"), proxy.Agent(t, "member_ui", "brain")
+		wantCode(t, advisorConn, fetchQuery(id), "")
+		wantCode(t, memberUI, "PREPARE p (uuid) AS SELECT content FROM brain_entries WHERE id = $1", "")
+		wantCode(t, memberUI, "EXECUTE p ('"+id+"')", "")
+		wantCode(t, advisorConn, "SELECT title FROM brain_entries WHERE id = '"+id+"'", "") // the statement reads no column that needs the key
+		wantCode(t, advisorConn, strings.Replace(fetchQuery(id), "content", "count(content)", 1)+" UNION ALL "+
+			strings.Replace(fetchQuery(id), "content", "count(content)", 1), limitExhausted)
+		wantCode(t, advisorConn, fetchQuery(id), "")
+		got := wantCode(t, advisorConn, fetchQuery(id), limitExhausted)
+		wantCode(t, memberUI, "EXECUTE p ('"+id+"')", limitExhausted)
+		wantCode(t, advisorConn, "SELECT count(*) FROM brain_entries", "")
 		transcripts = append(transcripts, got.SortedString())
-		wantCode(t, proxy.Agent(t, "coach", "brain"), fetch(id), "") // another user
+		wantCode(t, proxy.Agent(t, "coach", "brain"), fetchQuery(id), "") // another user
 	}
 	if transcripts[0] != transcripts[1] || transcripts[1] != transcripts[2] {
 		t.Errorf("the refusal tells whether there is a row: %q", transcripts)
 	}
 }
 
-// A cursor's rows are counted where they are fetched.
+// Fetches by a cursor are counted when its rows are fetched.
 func TestLimitByKeyOfCursors(t *testing.T) {
 	tier.All(t)
 	proxy := startLimited(t, "{ by_key: 1 }")
-	advisor := proxy.Agent(t, "advisor", "brain")
-	wantCode(t, advisor, "BEGIN", "")
+	advisorConn := proxy.Agent(t, "advisor", "brain")
+	wantCode(t, advisorConn, "BEGIN", "")
 	for i := range 3 {
-		wantCode(t, advisor, fmt.Sprintf("DECLARE c%d CURSOR FOR SELECT content FROM brain_entries WHERE id = '%s'", i, brainOwn), "")
+		wantCode(t, advisorConn, fmt.Sprintf("DECLARE c%d CURSOR FOR SELECT content FROM brain_entries WHERE id = '%s'", i, brainOwn), "")
 	}
-	wantCode(t, advisor, "FETCH c0", "")
-	wantCode(t, advisor, "FETCH c1", limitExhausted)
+	wantCode(t, advisorConn, "FETCH c0", "")
+	wantCode(t, advisorConn, "FETCH c1", limitExhausted)
 }
 
-// A result that is too large ends with an error, and the session goes on.
+// A result that is too large ends with an error, and the session can be used afterwards.
 func TestLimitOfResults(t *testing.T) {
 	tier.All(t)
 	proxy := startLimited(t, "{ result_rows: 100, result_bytes: 20KiB }")
-	advisor := proxy.Agent(t, "advisor", "brain")
+	advisorConn := proxy.Agent(t, "advisor", "brain")
 	for range 3 {
-		if got := wantCode(t, advisor, "SELECT id FROM brain_entries", limitExhausted); !strings.Contains(got.Err,
+		if got := wantCode(t, advisorConn, "SELECT id FROM brain_entries", limitExhausted); !strings.Contains(got.Err,
 			"100 rows") || len(got.Results[0].Rows) != 100 {
 			t.Errorf("%d rows: %s", len(got.Results[0].Rows), got.Err)
 		}
-		wantCode(t, advisor, "SELECT id FROM brain_entries LIMIT 100", "")
-		if got := wantCode(t, advisor, "SELECT id, repeat('x', 1000) FROM brain_entries",
+		wantCode(t, advisorConn, "SELECT id FROM brain_entries LIMIT 100", "")
+		if got := wantCode(t, advisorConn, "SELECT id, repeat('x', 1000) FROM brain_entries",
 			limitExhausted); !strings.Contains(got.Err, "20480 bytes") || len(got.Results[0].Rows) >= 20 {
 			t.Errorf("%d rows: %s", len(got.Results[0].Rows), got.Err)
 		}
-		// The rest of the message is not answered.
-		if got := wantCode(t, advisor, "SELECT id FROM brain_entries; SELECT 1", limitExhausted); len(got.Results) != 1 {
+		// The rest of the Query message is not executed.
+		if got := wantCode(t, advisorConn, "SELECT id FROM brain_entries; SELECT 1", limitExhausted); len(got.Results) != 1 {
 			t.Errorf("%d results", len(got.Results))
 		}
-		// One row too many may be the last one: the server has ended the statement by itself.
-		wantCode(t, advisor, "SELECT id FROM brain_entries LIMIT 101", limitExhausted)
-		wantCode(t, advisor, "SELECT 1", "")
-		wantCode(t, advisor, "BEGIN", "")
-		wantCode(t, advisor, "SELECT b.id FROM brain_entries b, generate_series(1, 100000)", limitExhausted)
-		if advisor.TxStatus() != 'E' {
-			t.Errorf("the transaction's status is %c", advisor.TxStatus())
+		// The result has one row too many, and the server has already completed the statement.
+		wantCode(t, advisorConn, "SELECT id FROM brain_entries LIMIT 101", limitExhausted)
+		wantCode(t, advisorConn, "SELECT 1", "")
+		wantCode(t, advisorConn, "BEGIN", "")
+		wantCode(t, advisorConn, "SELECT b.id FROM brain_entries b, generate_series(1, 100000)", limitExhausted)
+		if advisorConn.TxStatus() != 'E' {
+			t.Errorf("the transaction's status is %c", advisorConn.TxStatus())
 		}
-		wantCode(t, advisor, "SELECT 1", "25P02")
-		wantCode(t, advisor, "ROLLBACK", "")
+		wantCode(t, advisorConn, "SELECT 1", "25P02")
+		wantCode(t, advisorConn, "ROLLBACK", "")
 	}
 	var data strings.Builder
-	_, err := advisor.CopyTo(context.Background(), &data, "COPY (SELECT id FROM brain_entries) TO STDOUT")
+	_, err := advisorConn.CopyTo(context.Background(), &data, "COPY (SELECT id FROM brain_entries) TO STDOUT")
 	if codeOf(err) != limitExhausted || strings.Count(data.String(), "\n") != 100 {
 		t.Errorf("COPY gives %d rows and %v", strings.Count(data.String(), "\n"), err)
 	}
-	wantCode(t, advisor, "SELECT 1", "")
-	// The extended protocol, with something behind it before the Sync.
+	wantCode(t, advisorConn, "SELECT 1", "")
+	// The extended protocol, with another statement between the execution and the Sync.
 	conn, err := pgx.Connect(context.Background(), proxy.DSN("advisor", "brain"))
 	if err != nil {
 		t.Fatal(err)
@@ -196,23 +197,23 @@ func TestLimitOfResults(t *testing.T) {
 			if err := results.Close(); err == nil {
 				t.Error("the batch has no error")
 			}
-			var one int
-			if err := conn.QueryRow(context.Background(), "SELECT 1").Scan(&one); err != nil || one != 1 {
+			var selectedOne int
+			if err := conn.QueryRow(context.Background(), "SELECT 1").Scan(&selectedOne); err != nil || selectedOne != 1 {
 				t.Fatalf("the session does not go on: %v", err)
 			}
 		}
 	}
 }
 
-// Rows per minute: what is left of them bounds a result, and then statements are refused before they are sent. Rows
-// that a statement passes over do not count.
+// The remaining rows of the minute limit a result. When none remain, statements are refused before they are sent. Rows
+// that a statement reads without returning them do not count.
 func TestLimitRowsPerMinute(t *testing.T) {
 	tier.All(t)
 	proxy := startLimited(t, "{ rows: 50 }")
-	advisor := proxy.Agent(t, "advisor", "brain")
-	wantCode(t, advisor, "SELECT count(*), max(title) FROM brain_entries", "")
-	wantCode(t, advisor, "SELECT id FROM brain_entries LIMIT 30", "")
-	if got := wantCode(t, advisor, "SELECT id FROM brain_entries LIMIT 30", limitExhausted); len(got.Results) != 1 ||
+	advisorConn := proxy.Agent(t, "advisor", "brain")
+	wantCode(t, advisorConn, "SELECT count(*), max(title) FROM brain_entries", "")
+	wantCode(t, advisorConn, "SELECT id FROM brain_entries LIMIT 30", "")
+	if got := wantCode(t, advisorConn, "SELECT id FROM brain_entries LIMIT 30", limitExhausted); len(got.Results) != 1 ||
 		len(got.Results[0].Rows) < 19 || len(got.Results[0].Rows) > 24 {
 		t.Errorf("%s", got.SortedString())
 	}
@@ -225,30 +226,30 @@ func TestLimitRowsPerMinute(t *testing.T) {
 func TestLimitOfTime(t *testing.T) {
 	tier.All(t)
 	proxy := startLimited(t, "{ statement_timeout: 2s }")
-	advisor := proxy.Agent(t, "advisor", "brain")
+	advisorConn := proxy.Agent(t, "advisor", "brain")
 	wantShown := func(want string) {
 		t.Helper()
-		if got := wantCode(t, advisor, "SHOW statement_timeout", ""); got.Results[0].Rows[0] != want {
+		if got := wantCode(t, advisorConn, "SHOW statement_timeout", ""); got.Results[0].Rows[0] != want {
 			t.Errorf("statement_timeout is %s, want %s", got.Results[0].Rows[0], want)
 		}
 	}
 	wantShown("2s")
 	for _, value := range []string{"0", "'0'", "3s", "'3s'", "2001", "-1", "'1h'", "'0.4ms'", "'100us'", "'1min'"} {
-		if got := harness.Ask(advisor, "SET statement_timeout = "+value); got.Code == "" {
+		if got := harness.Ask(advisorConn, "SET statement_timeout = "+value); got.Code == "" {
 			t.Errorf("SET statement_timeout = %s is allowed", value)
 		}
 	}
-	wantCode(t, advisor, "SET statement_timeout = 500", "")
+	wantCode(t, advisorConn, "SET statement_timeout = 500", "")
 	wantShown("500ms")
-	wantCode(t, advisor, "RESET statement_timeout", "")
+	wantCode(t, advisorConn, "RESET statement_timeout", "")
 	wantShown("2s")
-	wantCode(t, advisor, "SET statement_timeout = '1.5s'; SET statement_timeout TO DEFAULT", "")
+	wantCode(t, advisorConn, "SET statement_timeout = '1.5s'; SET statement_timeout TO DEFAULT", "")
 	wantShown("2s")
-	wantCode(t, advisor, "DISCARD ALL", "")
+	wantCode(t, advisorConn, "DISCARD ALL", "")
 	wantShown("2s")
-	wantCode(t, advisor, "SET LOCAL statement_timeout = 0", "22023")
-	wantCode(t, advisor, "SELECT set_config('statement_timeout', '0', false)", "42501")
-	wantCode(t, advisor, "SET statement_timeout = 100; SELECT count(*) FROM generate_series(1, 100000000)", "57014")
+	wantCode(t, advisorConn, "SET LOCAL statement_timeout = 0", "22023")
+	wantCode(t, advisorConn, "SELECT set_config('statement_timeout', '0', false)", "42501")
+	wantCode(t, advisorConn, "SET statement_timeout = 100; SELECT count(*) FROM generate_series(1, 100000000)", "57014")
 	for options, code := range map[string]string{"statement_timeout=1s": "", "statement_timeout=0": "22023",
 		"statement_timeout=3000": "22023", "options=-c%20statement_timeout%3D0": "22023"} {
 		cfg, err := pgconn.ParseConfig(proxy.DSN("advisor", "brain") + "&" + options)
@@ -271,7 +272,7 @@ func TestLimitOfTime(t *testing.T) {
 	}
 }
 
-// A transaction ends when it has lasted too long, whoever waits for whom, and others have what it held.
+// A transaction that lasts too long is ended, whether the agent or the server is waiting, and its locks are released.
 func TestTransactionTimeout(t *testing.T) {
 	tier.All(t)
 	db, proxy := startMarks(t, "{ transaction_timeout: 2s }")
@@ -292,9 +293,9 @@ func TestTransactionTimeout(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			agent := proxy.Agent(t, "agent", "d")
-			isHeld := make(chan struct{})
+			isOpen := make(chan struct{})
 			go func() {
-				defer close(isHeld)
+				defer close(isOpen)
 				keepOpen(agent)
 			}()
 			start := time.Now()
@@ -308,7 +309,7 @@ func TestTransactionTimeout(t *testing.T) {
 				}
 				time.Sleep(10 * time.Millisecond)
 			}
-			<-isHeld
+			<-isOpen
 			if got := harness.Ask(agent, "SELECT 1"); got.Code == "" {
 				t.Error("the session goes on")
 			}
@@ -319,19 +320,19 @@ func TestTransactionTimeout(t *testing.T) {
 			if err := owner.QueryRow(t.Context(), "UPDATE marks SET n = 0 WHERE id = 1 RETURNING n").Scan(&n); err != nil {
 				t.Error(err)
 			}
-			if sevens := firstColumnValues(t, db, "SELECT count(*)::text FROM marks WHERE n >= 7"); sevens[0] != "0" {
-				t.Errorf("%s rows were written", sevens[0])
+			if writtenRows := firstColumnValues(t, db, "SELECT count(*)::text FROM marks WHERE n >= 7"); writtenRows[0] != "0" {
+				t.Errorf("%s rows were written", writtenRows[0])
 			}
 		})
 	}
-	// The error, whether it had a statement under way or not.
+	// The agent gets the error, whether a statement was running or not.
 	agent := proxy.Agent(t, "agent", "d")
 	if got := harness.Ask(agent, "BEGIN; SELECT count(*) FROM generate_series(1, 1000000000000)"); got.Code != "25P04" {
 		t.Errorf("%s", got)
 	}
 }
 
-// startMarks serves a table that agents write, with the limits.
+// startMarks serves a table that agents may write, with limits.
 func startMarks(t *testing.T, limits string) (*pgtest.DB, *harness.Proxy) {
 	t.Helper()
 	db := pgtest.Database(t)
@@ -347,12 +348,12 @@ tables:
 		Name: "d", DB: db, Policy: policy, SearchPath: []string{"public"}}, map[string]string{"me": "me"})
 }
 
-// A write that returns more than it may is taken back, in whatever it stands, and what stands with it.
+// A write whose result is too large is rolled back, wherever it is in the statement, with the rest of its transaction.
 func TestLimitOfResultsTakesWritesBack(t *testing.T) {
 	tier.All(t)
 	db, proxy := startMarks(t, "{ result_rows: 5 }")
 	agent := proxy.Agent(t, "agent", "d")
-	sum := func() string { return firstColumnValues(t, db, "SELECT count(*)::text || ' ' || sum(n) FROM marks")[0] }
+	countAndSum := func() string { return firstColumnValues(t, db, "SELECT count(*)::text || ' ' || sum(n) FROM marks")[0] }
 	for _, sql := range []string{
 		"UPDATE marks SET n = n + 1 RETURNING id",
 		"DELETE FROM marks RETURNING id",
@@ -372,26 +373,26 @@ func TestLimitOfResultsTakesWritesBack(t *testing.T) {
 		} else if status != 'I' {
 			t.Errorf("%s: the status is %c", sql, status)
 		}
-		if got := sum(); got != "50 0" {
+		if got := countAndSum(); got != "50 0" {
 			t.Fatalf("%s: it is written: %s", sql, got)
 		}
 		result := agent.ExecParams(context.Background(), sql, nil, nil, nil, nil).Read()
 		if want := limitExhausted; !strings.Contains(sql, ";") && codeOf(result.Err) != want {
 			t.Errorf("%s, extended: %v", sql, result.Err)
 		}
-		if got := sum(); got != "50 0" {
+		if got := countAndSum(); got != "50 0" {
 			t.Fatalf("%s, extended: it is written: %s", sql, got)
 		}
 	}
-	// Changes committed before stay.
+	// Changes that were committed before are kept.
 	wantCode(t, agent, "UPDATE marks SET n = n + 1 WHERE id = 1; COMMIT; SELECT id FROM marks", limitExhausted)
 	wantCode(t, agent, "UPDATE marks SET n = n + 1 WHERE id = 1 RETURNING id; SELECT n FROM marks WHERE id = 1", "")
-	if got := sum(); got != "50 2" {
+	if got := countAndSum(); got != "50 2" {
 		t.Errorf("%s", got)
 	}
 }
 
-// Messages after an execution whose result is ended do not run: no COMMIT, no write.
+// After a result is ended by a limit, the later messages of the group are not executed: neither a COMMIT nor a write.
 func TestLimitHoldsBackLaterMessages(t *testing.T) {
 	tier.All(t)
 	db, proxy := startMarks(t, "{ result_rows: 5 }")
@@ -441,7 +442,7 @@ func TestLimitHoldsBackLaterMessages(t *testing.T) {
 		if got := writtenRows(); got != "" {
 			t.Fatalf("%s: %s is written", statement, got)
 		}
-		// One group is one transaction.
+		// One message group is one transaction.
 		var b pgx.Batch
 		b.Queue("INSERT INTO marks (id) VALUES (53)")
 		b.Queue(statement)
@@ -453,7 +454,7 @@ func TestLimitHoldsBackLaterMessages(t *testing.T) {
 			t.Fatalf("%s: %s is written", statement, got)
 		}
 	}
-	// psql, which sends each -c as one Query.
+	// psql sends each -c as one Query.
 	cmd := exec.Command("psql", "-X", "-q", proxy.DSN("agent", "d"), "-c",
 		"BEGIN; INSERT INTO marks (id) VALUES (55); SELECT id FROM marks; COMMIT", "-c", "SELECT 'alive'")
 	output, _ := cmd.CombinedOutput()
@@ -462,7 +463,7 @@ func TestLimitHoldsBackLaterMessages(t *testing.T) {
 	}
 }
 
-// A cursor that a limit met while it was read cannot be read on, as after any error in it.
+// After a limit ends a FETCH, its cursor cannot be read further, as after any error in it.
 func TestLimitInACursor(t *testing.T) {
 	tier.All(t)
 	_, proxy := startMarks(t, "{ result_rows: 5 }")
@@ -482,28 +483,28 @@ func TestLimitInACursor(t *testing.T) {
 	wantCode(t, agent, "ROLLBACK", "")
 }
 
-// Sessions that run at once share what is left of a minute: together they are shown no more than it has.
+// Sessions that run at the same time share the rows of the minute: all their answers stay below the limit.
 func TestLimitRowsOfParallelSessions(t *testing.T) {
 	tier.All(t)
 	_, proxy := startMarks(t, "{ rows: 600 }")
 	start := time.Now()
-	var shown atomic.Int64
+	var shownRows atomic.Int64
 	var sessions sync.WaitGroup
 	for range 8 {
 		agent := proxy.Agent(t, "agent", "d")
 		sessions.Go(func() {
 			for range 4 {
 				for _, r := range harness.Ask(agent, "SELECT a.id FROM marks a, generate_series(1, 2) AS b").Results {
-					shown.Add(int64(len(r.Rows)))
+					shownRows.Add(int64(len(r.Rows)))
 				}
 			}
 		})
 	}
 	sessions.Wait()
-	if allowedRows := 600 + 10*int64(time.Since(start)/time.Second+1); shown.Load() < 600 || shown.Load() > allowedRows {
-		t.Errorf("%d rows were shown, where there were %d at most", shown.Load(), allowedRows)
+	if allowedRows := 600 + 10*int64(time.Since(start)/time.Second+1); shownRows.Load() < 600 || shownRows.Load() > allowedRows {
+		t.Errorf("%d rows were shown, where there were %d at most", shownRows.Load(), allowedRows)
 	}
-	// Rows that a statement does not return are given back to the limit, and one that returns none needs none.
+	// Rows that a statement did not return are given back to the limit, and a statement that returns none needs none.
 	_, proxy = startMarks(t, "{ rows: 60 }")
 	agent := proxy.Agent(t, "agent", "d")
 	for range 100 {

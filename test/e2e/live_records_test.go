@@ -12,10 +12,11 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Whatever a statement's outcome is, its record has the derived attributes as they were when it was decided.
+// The record of a statement has the derived attributes of the moment of its decision, whether the statement runs, fails
+// or is refused.
 func TestRecordsHaveLiveAttributes(t *testing.T) {
 	tier.All(t)
-	in := start(t, options{setup: liveSetup, policy: livePolicy})
+	in := start(t, options{beforeMigrate: liveSetup, policy: livePolicy})
 	agent := in.agent(t)
 	for _, sql := range []string{"SET app.current_session_id = '" + sessionA + "'", "PREPARE mine AS SELECT count(*) FROM talk.item"} {
 		if a := harness.Ask(agent, sql); a.Err != "" {

@@ -64,8 +64,8 @@ tables:
 const sessionA, sessionB, sessionC = "00000000-0000-4000-8000-00000000000a", "00000000-0000-4000-8000-00000000000b",
 	"00000000-0000-4000-8000-00000000000c"
 
-// Attributes that no credential gives, in each mode. An agent's claim counts as far as the policy accepts it, and a
-// value from the database counts from the next statement on.
+// Attributes that are not in the credential work in each mode. A setting of the agent counts only if the policy's query
+// accepts it. A value from the database counts from the next statement on.
 func TestLiveAttributes(t *testing.T) {
 	tier.All(t)
 	for name, o := range map[string]options{
@@ -73,7 +73,7 @@ func TestLiveAttributes(t *testing.T) {
 		"text alone": {mode: modeInjected, rowSecurity: withoutPolicies},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o.setup, o.policy = liveSetup, livePolicy
+			o.beforeMigrate, o.policy = liveSetup, livePolicy
 			in := start(t, o)
 			agent := in.agent(t)
 			want := func(sql, want string) {
@@ -88,16 +88,16 @@ func TestLiveAttributes(t *testing.T) {
 					t.Errorf("%s: got %s, want 42501", sql, got)
 				}
 			}
-			const items = "SELECT id FROM talk.item ORDER BY id"
-			want(items, "")
+			const itemsQuery = "SELECT id FROM talk.item ORDER BY id"
+			want(itemsQuery, "")
 			want("SET app.current_session_id = '"+sessionA+"'", "")
-			want(items, "0 1")
+			want(itemsQuery, "0 1")
 			want("SHOW app.current_session_id", sessionA)
 			want("SELECT count(*) FROM talk.item AS i WHERE i.session = current_setting('app.current_session_id', true)::uuid", "2")
-			for _, other := range []string{sessionC, "00000000-0000-4000-8000-00000000000d", "00000000-0000-4000-8000-0000000000ff", "x", "' OR true --"} {
-				wantDenied("SET app.current_session_id = '" + strings.ReplaceAll(other, "'", "''") + "'")
+			for _, otherSession := range []string{sessionC, "00000000-0000-4000-8000-00000000000d", "00000000-0000-4000-8000-0000000000ff", "x", "' OR true --"} {
+				wantDenied("SET app.current_session_id = '" + strings.ReplaceAll(otherSession, "'", "''") + "'")
 			}
-			want(items, "0 1")
+			want(itemsQuery, "0 1")
 			wantDenied("SET app.actor_id = '" + user2 + "'")
 			want("SET app.actor_id = '"+user1+"'", "")
 			want("SET app.actor_id = '"+strings.ToUpper(user1)+"'", "")
@@ -105,45 +105,45 @@ func TestLiveAttributes(t *testing.T) {
 			want("SET pgconsent.mode = 'it''s'", "")
 
 			runAsSuperuser(t, in.db, `UPDATE talk."Session" SET stage = 3 WHERE id = '`+sessionA+`'`)
-			want(items, "0 1 2 3")
+			want(itemsQuery, "0 1 2 3")
 			runAsSuperuser(t, in.db, `UPDATE talk."Session" SET stage = NULL WHERE id = '`+sessionA+`'`)
-			want(items, "")
+			want(itemsQuery, "")
 			runAsSuperuser(t, in.db, `UPDATE talk."Session" SET stage = 1 WHERE id = '`+sessionA+`'`)
 
 			want("BEGIN", "")
 			want("SET LOCAL app.current_session_id = '"+sessionB+"'", "")
-			want(items, "5 6 7")
+			want(itemsQuery, "5 6 7")
 			want("ROLLBACK", "")
-			want(items, "0 1")
+			want(itemsQuery, "0 1")
 			want("SET app.current_session_id TO DEFAULT", "")
-			want(items, "")
-			// A session with one member and no stage shows nothing of its own; and what ends counts at once.
+			want(itemsQuery, "")
+			// A session with one member and no stage shows nothing, and a session that ends hides its items at once.
 			want("SET app.current_session_id = '00000000-0000-4000-8000-00000000000e'", "")
-			want(items, "")
+			want(itemsQuery, "")
 			want("SET app.current_session_id = '"+strings.ToUpper(sessionB)+"'", "")
-			want(items, "5 6 7")
+			want(itemsQuery, "5 6 7")
 			runAsSuperuser(t, in.db, `UPDATE talk."Session" SET status = 'OVER' WHERE id = '`+sessionB+`'`)
-			want(items, "")
+			want(itemsQuery, "")
 			runAsSuperuser(t, in.db, `UPDATE talk."Session" SET status = 'ACTIVE' WHERE id = '`+sessionB+`'`)
-			want(items, "5 6 7")
+			want(itemsQuery, "5 6 7")
 			want("RESET ALL", "")
-			want(items, "")
+			want(itemsQuery, "")
 			if got := firstColumn(t, agent, "SET pgconsent.seal = 'x'"); !strings.Contains(got, "42501") {
 				t.Errorf("the seal can be set: %s", got)
 			}
-			in.noMarker(t)
+			in.requireNoMarker(t)
 		})
 	}
 }
 
-// A connection string may claim as SET does, and RESET goes back to that.
+// An attribute can be set in the connection string as by SET, and RESET returns to that value.
 func TestLiveStartup(t *testing.T) {
-	in := start(t, options{setup: liveSetup, policy: livePolicy})
+	in := start(t, options{beforeMigrate: liveSetup, policy: livePolicy})
 	agent := harness.Connect(t, in.dsn("caregiver", agentPassword)+"&options=-c%20app.current_session_id%3D"+sessionA)
-	const items = "SELECT id FROM talk.item ORDER BY id"
+	const itemsQuery = "SELECT id FROM talk.item ORDER BY id"
 	for _, q := range []struct{ sql, want string }{
-		{items, "0 1"}, {"SET app.current_session_id = '" + sessionB + "'", ""}, {items, "5 6 7"},
-		{"RESET app.current_session_id", ""}, {items, "0 1"}, {"SET app.current_session_id = ''", ""}, {items, ""}, {"DISCARD ALL", ""}, {items, "0 1"},
+		{itemsQuery, "0 1"}, {"SET app.current_session_id = '" + sessionB + "'", ""}, {itemsQuery, "5 6 7"},
+		{"RESET app.current_session_id", ""}, {itemsQuery, "0 1"}, {"SET app.current_session_id = ''", ""}, {itemsQuery, ""}, {"DISCARD ALL", ""}, {itemsQuery, "0 1"},
 	} {
 		if got := firstColumn(t, agent, q.sql); got != q.want {
 			t.Errorf("%s: got %s, want %s", q.sql, got, q.want)
@@ -155,20 +155,20 @@ func TestLiveStartup(t *testing.T) {
 			t.Errorf("%s: %v", value, err)
 		}
 	}
-	in.noMarker(t)
+	in.requireNoMarker(t)
 }
 
-// A change of what an attribute is looked up in counts for prepared statements at once, and ends what sees an older
-// snapshot.
+// When the row from which an attribute is derived changes, prepared statements use the new value at once. Transactions
+// with an older snapshot end with an error.
 func TestLiveFreshness(t *testing.T) {
-	in := start(t, options{setup: liveSetup, policy: livePolicy})
+	in := start(t, options{beforeMigrate: liveSetup, policy: livePolicy})
 	ctx := t.Context()
-	agent := in.pgx(t, "caregiver")
+	agent := in.connectPgx(t, "caregiver")
 	exec := func(sql string) error { _, err := agent.Exec(ctx, sql); return err }
 	if err := exec("SET app.current_session_id = '" + sessionA + "'"); err != nil {
 		t.Fatal(err)
 	}
-	stage := func(n string) {
+	setStage := func(n string) {
 		runAsSuperuser(t, in.db, `UPDATE talk."Session" SET stage = `+n+` WHERE id = '`+sessionA+`'`)
 	}
 	count := func(args ...any) (n int) {
@@ -178,54 +178,54 @@ func TestLiveFreshness(t *testing.T) {
 		}
 		return n
 	}
-	for round := range 8 { // past the fifth the server plans once for all
-		stage(fmt.Sprint(round % 4))
+	for round := range 8 { // after five executions the server uses one generic plan
+		setStage(fmt.Sprint(round % 4))
 		if n := count(0); n != round%4+1 {
 			t.Errorf("round %d: %d rows", round, n)
 		}
 	}
-	for _, begin := range []string{"BEGIN; DECLARE c CURSOR FOR SELECT id FROM talk.item ORDER BY id", "BEGIN ISOLATION LEVEL REPEATABLE READ"} {
-		stage("3")
-		for _, sql := range strings.Split(begin, "; ") {
+	for _, beginSQL := range []string{"BEGIN; DECLARE c CURSOR FOR SELECT id FROM talk.item ORDER BY id", "BEGIN ISOLATION LEVEL REPEATABLE READ"} {
+		setStage("3")
+		for _, sql := range strings.Split(beginSQL, "; ") {
 			if err := exec(sql); err != nil {
 				t.Fatal(err)
 			}
 		}
-		next := "FETCH 1 FROM c"
-		if !strings.Contains(begin, "DECLARE") {
-			next = "SELECT id FROM talk.item"
+		nextSQL := "FETCH 1 FROM c"
+		if !strings.Contains(beginSQL, "DECLARE") {
+			nextSQL = "SELECT id FROM talk.item"
 		}
-		if err := exec(next); err != nil {
+		if err := exec(nextSQL); err != nil {
 			t.Fatal(err)
 		}
-		stage("0")
-		if err := exec(next); err == nil || !strings.Contains(err.Error(), "40001") {
-			t.Errorf("%s after a change of stage: %v", next, err)
+		setStage("0")
+		if err := exec(nextSQL); err == nil || !strings.Contains(err.Error(), "40001") {
+			t.Errorf("%s after a change of stage: %v", nextSQL, err)
 		}
 		_ = exec("ROLLBACK")
 	}
-	in.noMarker(t)
+	in.requireNoMarker(t)
 }
 
-// The proxy knows what a session claims, whatever the session does with its transactions: what it records is what the
-// server has.
+// The proxy follows the settings of a session through transactions, savepoints and errors: its records have the same
+// values as the server.
 func TestLiveClaims(t *testing.T) {
 	tier.All(t)
 	t.Logf("seed %d", tier.Seed())
 	rnd := tier.Rand(1)
-	in := start(t, options{setup: liveSetup, policy: livePolicy})
+	in := start(t, options{beforeMigrate: liveSetup, policy: livePolicy})
 	conn, err := pgx.Connect(t.Context(), in.dsn("caregiver", agentPassword)+
 		"&options=-c%20app.current_session_id%3D"+sessionA+"&default_query_exec_mode=simple_protocol")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.Background())
-	pick := func(choices ...string) string { return choices[rnd.IntN(len(choices))] }
-	var servers []string
-	ask := func(mode pgx.QueryExecMode) {
-		var session, mine *string
+	pickOneOf := func(choices ...string) string { return choices[rnd.IntN(len(choices))] }
+	var serverValues []string
+	askServer := func(mode pgx.QueryExecMode) {
+		var session, modeSetting *string
 		if err := conn.QueryRow(t.Context(),
-			"SELECT current_setting('app.current_session_id', true), current_setting('pgconsent.mode', true)", mode).Scan(&session, &mine); err != nil {
+			"SELECT current_setting('app.current_session_id', true), current_setting('pgconsent.mode', true)", mode).Scan(&session, &modeSetting); err != nil {
 			return // the transaction has failed
 		}
 		value := func(s *string) string {
@@ -234,27 +234,28 @@ func TestLiveClaims(t *testing.T) {
 			}
 			return *s
 		}
-		servers = append(servers, value(session)+" "+value(mine))
+		serverValues = append(serverValues, value(session)+" "+value(modeSetting))
 	}
 	for range 400 {
 		setting, values := "app.current_session_id", []string{sessionA, sessionB}
 		if rnd.IntN(3) == 0 {
 			setting, values = "pgconsent.mode", []string{"brief", "it''s"}
 		}
-		sql := pick(
-			"SET "+setting+" = '"+pick(values...)+"'", "SET LOCAL "+setting+" = '"+pick(values...)+"'", "SET "+setting+" = '"+pick(values...)+"'",
+		sql := pickOneOf(
+			"SET "+setting+" = '"+pickOneOf(values...)+"'", "SET LOCAL "+setting+" = '"+pickOneOf(values...)+"'",
+			"SET "+setting+" = '"+pickOneOf(values...)+"'",
 			"RESET "+setting, "SET LOCAL "+setting+" TO DEFAULT", "SET "+setting+" = 'nonsense'", "SET "+setting+" = ''",
 			"BEGIN", "BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT a", "SAVEPOINT b", "ROLLBACK TO a", "ROLLBACK TO b",
 			"RELEASE a", "RELEASE b", "SELECT 1/0", "SELECT nothing",
 			"RESET ALL", "DISCARD ALL",
-			"BEGIN; SET "+setting+" = '"+pick(values...)+"'; COMMIT", "SET "+setting+" = '"+pick(values...)+
-				"'; SELECT 1/0", "SET LOCAL "+setting+" = '"+pick(values...)+"'; SELECT 1",
-			"SET "+setting+" = '"+pick(values...)+"'; COMMIT; SELECT 1/0", "SET "+setting+" = '"+pick(values...)+"'; ROLLBACK",
+			"BEGIN; SET "+setting+" = '"+pickOneOf(values...)+"'; COMMIT", "SET "+setting+" = '"+pickOneOf(values...)+
+				"'; SELECT 1/0", "SET LOCAL "+setting+" = '"+pickOneOf(values...)+"'; SELECT 1",
+			"SET "+setting+" = '"+pickOneOf(values...)+"'; COMMIT; SELECT 1/0", "SET "+setting+" = '"+pickOneOf(values...)+"'; ROLLBACK",
 		)
-		if rnd.IntN(6) == 0 { // a group of messages, without waiting
+		if rnd.IntN(6) == 0 { // several messages without waiting for answers
 			b := &pgx.Batch{}
-			for _, one := range strings.Split(sql, "; ") {
-				b.Queue(one)
+			for _, statement := range strings.Split(sql, "; ") {
+				b.Queue(statement)
 			}
 			results := conn.SendBatch(t.Context(), b)
 			_ = results.Close()
@@ -262,29 +263,29 @@ func TestLiveClaims(t *testing.T) {
 			_, _ = conn.Exec(t.Context(), sql)
 		}
 		if rnd.IntN(2) == 0 {
-			ask(pgx.QueryExecModeSimpleProtocol)
+			askServer(pgx.QueryExecModeSimpleProtocol)
 		} else {
-			ask(pgx.QueryExecModeExec)
+			askServer(pgx.QueryExecModeExec)
 		}
 	}
 	conn.Close(t.Context())
-	recorded := in.recorded(t, "pg_catalog.current_setting")
-	if len(servers) < 100 || len(recorded) < len(servers) {
-		t.Fatalf("%d answers and %d records", len(servers), len(recorded))
+	recordedValues := in.recordedAttributes(t, "pg_catalog.current_setting")
+	if len(serverValues) < 100 || len(recordedValues) < len(serverValues) {
+		t.Fatalf("%d answers and %d records", len(serverValues), len(recordedValues))
 	}
-	for i, want := range servers {
-		if got := recorded[i]; got != want {
-			t.Fatalf("answer %d of %d: the server has %q, the record says %q", i, len(servers), want, got)
+	for i, want := range serverValues {
+		if got := recordedValues[i]; got != want {
+			t.Fatalf("answer %d of %d: the server has %q, the record says %q", i, len(serverValues), want, got)
 		}
 	}
-	sorted := slices.Sorted(slices.Values(servers))
-	if len(slices.Compact(sorted)) < 5 {
-		t.Errorf("only %d different answers: the sample says little", len(slices.Compact(sorted)))
+	sortedValues := slices.Sorted(slices.Values(serverValues))
+	if len(slices.Compact(sortedValues)) < 5 {
+		t.Errorf("only %d different answers: the sample says little", len(slices.Compact(sortedValues)))
 	}
 }
 
-// recorded are the attributes session and mode of the records whose statements ran and called that function.
-func (in *instance) recorded(t testing.TB, function string) []string {
+// recordedAttributes returns the attributes session and mode of the statements that ran and called this function.
+func (in *instance) recordedAttributes(t testing.TB, function string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(in.audit, "*"))
 	if err != nil {
@@ -292,8 +293,8 @@ func (in *instance) recorded(t testing.TB, function string) []string {
 	}
 	out := []string{}
 	attributes := map[float64]string{}
-	asked := map[float64]bool{}
-	var order []float64
+	matchingDecisions := map[float64]bool{}
+	var decisionOrder []float64
 	slices.Sort(files)
 	for _, file := range files {
 		f, err := os.Open(file)
@@ -317,14 +318,14 @@ func (in *instance) recorded(t testing.TB, function string) []string {
 			}
 			switch {
 			case r.Kind == "decision" && r.Verdict == "allow" && slices.Contains(r.Functions, function):
-				asked[r.Seq], attributes[r.Seq] = true, r.Attributes["session"]+" "+r.Attributes["mode"]
-			case r.Kind == "outcome" && r.SQLState == "00000" && asked[r.Decision]:
-				order = append(order, r.Decision)
+				matchingDecisions[r.Seq], attributes[r.Seq] = true, r.Attributes["session"]+" "+r.Attributes["mode"]
+			case r.Kind == "outcome" && r.SQLState == "00000" && matchingDecisions[r.Decision]:
+				decisionOrder = append(decisionOrder, r.Decision)
 			}
 		}
 		_ = f.Close()
 	}
-	for _, seq := range order {
+	for _, seq := range decisionOrder {
 		out = append(out, attributes[seq])
 	}
 	return out

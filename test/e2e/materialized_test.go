@@ -35,33 +35,34 @@ tables:
   note_persons: { rows: [ visible: { notes: { id: note } }, visible: { persons: { id: person } } ] }
 `
 
-// Materialized answers equal those of the registry of people, before and after they are filled in, in each mode. Tried
-// are a withdrawal at the next statement, an expiry at its instant, and changes that cannot be settled.
+// Materialized consents give the same rows as the registry of people, before and after they are filled in, in each
+// mode. Tested are a withdrawal, an expiry, and changes after which the values are unusable until they are filled in
+// again.
 func TestMaterialized(t *testing.T) {
 	tier.All(t)
 	ctx := context.Background()
 	for name, o := range map[string]options{"both": {}, "auto": {mode: rewrite.AutoMode},
 		"row security alone": {mode: modeRLS}} {
 		t.Run(name, func(t *testing.T) {
-			o.setup, o.policy = materializedSetup, materializedRules
+			o.beforeMigrate, o.policy = materializedSetup, materializedRules
 			in := start(t, o)
 			agent, super := in.agent(t), in.db.Connect(t, "postgres")
-			const all = `SELECT id FROM notes ORDER BY id`
+			const allQuery = `SELECT id FROM notes ORDER BY id`
 			wantShown := func(moment, want string) {
 				t.Helper()
-				for _, sql := range []string{all, `SELECT id FROM notes WHERE body ~ '.' ORDER BY id`, `/*pgconsent:use_hash*/` + all} {
+				for _, sql := range []string{allQuery, `SELECT id FROM notes WHERE body ~ '.' ORDER BY id`, `/*pgconsent:use_hash*/` + allQuery} {
 					if got := firstColumn(t, agent, sql); got != want {
 						t.Errorf("%s: %s: got %s, want %s", moment, sql, got, want)
 					}
 				}
 			}
-			run := func(sql string) {
+			execSQL := func(sql string) {
 				t.Helper()
 				if _, err := super.Exec(ctx, sql); err != nil {
 					t.Fatalf("%s: %v", sql, err)
 				}
 			}
-			ready := func() (isReady bool) {
+			readReady := func() (isReady bool) {
 				t.Helper()
 				if err := super.QueryRow(ctx, "SELECT ready FROM pgconsent.materialized").Scan(&isReady); err != nil {
 					t.Fatal(err)
@@ -70,9 +71,10 @@ func TestMaterialized(t *testing.T) {
 			}
 			fills := fillsOf(t, super, materializedRules)
 			wantShown("before it is filled in", "1 3 5")
-			answered := 0
-			if err := migrations.FillAll(ctx, super, fills, func(migrations.Fill, int64) { answered++ }); err != nil || answered < 2 || !ready() {
-				t.Fatalf("%v, told %d times", err, answered)
+			progressCalls := 0
+			if err := migrations.FillAll(ctx, super, fills, func(migrations.Fill, int64) { progressCalls++ }); err != nil || progressCalls < 2 ||
+				!readReady() {
+				t.Fatalf("%v, told %d times", err, progressCalls)
 			}
 			wantShown("filled in", "1 3 5")
 			for _, step := range []struct{ sql, want string }{
@@ -91,12 +93,12 @@ func TestMaterialized(t *testing.T) {
 				}
 				wantShown(step.sql, step.want)
 			}
-			if !ready() {
+			if !readReady() {
 				t.Error("what is kept does not count any more")
 			}
-			run("UPDATE persons SET until = clock_timestamp() + interval '8 seconds' WHERE id = 3")
+			execSQL("UPDATE persons SET until = clock_timestamp() + interval '8 seconds' WHERE id = 3")
 			wantShown("before the instant", "1 3 7 8")
-			run("SELECT pg_sleep(8.1)")
+			execSQL("SELECT pg_sleep(8.1)")
 			wantShown("after the instant", "1 7")
 
 			if _, err := super.PgConn().Exec(ctx,
@@ -104,16 +106,16 @@ func TestMaterialized(t *testing.T) {
 				t.Fatal(err)
 			}
 			wantShown("after a change that could not be settled", "")
-			if ready() {
+			if readReady() {
 				t.Error("what is kept counts although it was not settled")
 			}
-			run("UPDATE persons SET consent = 'granted' WHERE id = 1")
+			execSQL("UPDATE persons SET consent = 'granted' WHERE id = 1")
 			wantShown("meanwhile", "1 7")
-			if err := migrations.FillAll(ctx, super, fills, func(migrations.Fill, int64) {}); err != nil || !ready() {
+			if err := migrations.FillAll(ctx, super, fills, func(migrations.Fill, int64) {}); err != nil || !readReady() {
 				t.Fatal(err)
 			}
 			wantShown("filled in anew", "1 7")
-			run("TRUNCATE note_persons")
+			execSQL("TRUNCATE note_persons")
 			wantShown("nobody is linked", "1 2 3 4 5 6 7 8")
 		})
 	}

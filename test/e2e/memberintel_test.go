@@ -15,7 +15,7 @@ import (
 	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
-// The points of the memberintel world (ADR-0029 of the system that it is taken from), each through the wire.
+// These tests cover the requirements of the memberintel world (ADR-0029 of the original system), over the wire.
 
 const (
 	brainGlobal  = "b0000000-0000-4000-8000-000000000001"
@@ -24,7 +24,7 @@ const (
 	brainAbsent  = "b0000000-0000-4000-8000-00000000ffff"
 )
 
-// brainVisible is the rule of seeds/004:56.
+// brainVisible is the visibility rule of seeds/004:56.
 const brainVisible = `(tenant_id = 'global' OR tenant_id = '` + user1 + `')`
 
 func brainPolicy(t testing.TB) string {
@@ -40,18 +40,18 @@ func brainPolicy(t testing.TB) string {
 	return string(b)
 }
 
-// unlimitedPolicy is the world's policy without its limits, for tests that send more than a user would.
+// unlimitedPolicy returns the world's policy without its limits, for tests that send more statements than a user would.
 func unlimitedPolicy(t testing.TB) string {
 	t.Helper()
-	before, rest, ok := strings.Cut(brainPolicy(t), "limits:")
-	_, after, _ := strings.Cut(rest, "tables:")
-	if !ok || after == "" {
+	beforeLimits, fromLimits, ok := strings.Cut(brainPolicy(t), "limits:")
+	_, afterLimits, _ := strings.Cut(fromLimits, "tables:")
+	if !ok || afterLimits == "" {
 		t.Fatal("the world has no limits")
 	}
-	return before + "tables:" + after
+	return beforeLimits + "tables:" + afterLimits
 }
 
-// brainDatabase is a database with the world.
+// brainDatabase returns a database with the world.
 func brainDatabase(t testing.TB) *pgtest.DB {
 	t.Helper()
 	return pgtest.Template(t, "memberintel", func(ctx context.Context, conn *pgx.Conn) error {
@@ -63,8 +63,9 @@ func brainDatabase(t testing.TB) *pgtest.DB {
 	})
 }
 
-// brainCopy is the world without what an advisor of the first user may not see, made without looking at the views.
-// Hidden rows are gone, and of metadata all but the strings of the listed keys. withContent: content is there.
+// brainCopy returns a copy of the world without what an advisor of the first user may not see; pgconsent's views are
+// not used. It lacks hidden rows, and all metadata except the strings of the listed keys. withContent says whether it
+// has the column content.
 func brainCopy(t testing.TB, withContent bool) *pgconn.PgConn {
 	t.Helper()
 	db := brainDatabase(t)
@@ -89,36 +90,36 @@ func brainProxy(t testing.TB, mode harness.Mode) (*pgtest.DB, *harness.Proxy) {
 	})
 }
 
-// readBrain is [brainProxy] for tests that change nothing: they share it. The tap is each test's own.
+// readBrain is [brainProxy] for read-only tests, which share it. Each test has its own tap.
 func readBrain(t testing.TB, mode harness.Mode) (*pgtest.DB, *harness.Proxy) {
 	t.Helper()
-	type served struct {
+	type servedBrain struct {
 		db    *pgtest.DB
 		proxy *harness.Proxy
 	}
-	shared := harness.Shared(t, "memberintel, "+mode.Name, func(t testing.TB) (served, *pgtest.DB) {
+	sharedBrain := harness.Shared(t, "memberintel, "+mode.Name, func(t testing.TB) (servedBrain, *pgtest.DB) {
 		db, proxy := brainProxy(t, mode)
-		return served{db, proxy}, db
+		return servedBrain{db, proxy}, db
 	})
-	return shared.db, shared.proxy.WithOwnTap(t)
+	return sharedBrain.db, sharedBrain.proxy.WithOwnTap(t)
 }
 
 var brainModes = []harness.Mode{harness.Both, harness.RLS, harness.InjectedOnly, harness.Auto}
 
-// Point a: global or the caller's own, and everything else is as if it were absent.
+// Point a: global entries and the caller's own are visible, and all others are as if they did not exist.
 // seeds/004:39-42, 55-58, 85-87, 115-116.
 func TestMemberintelA_EverythingElseIsAsIfAbsent(t *testing.T) {
 	db, proxy := readBrain(t, harness.Both)
-	advisor := proxy.Agent(t, "advisor", "brain")
-	hidden := firstColumnValues(t, db, `SELECT id::text FROM brain_entries WHERE `+brainVisible+` IS NOT TRUE ORDER BY id`)
-	shown := firstColumnValues(t, db, `SELECT id::text FROM brain_entries WHERE `+brainVisible+` ORDER BY id`)
-	if len(hidden) < 300 || len(shown) < 700 {
-		t.Fatalf("%d hidden and %d visible entries prove little", len(hidden), len(shown))
+	advisorConn := proxy.Agent(t, "advisor", "brain")
+	hiddenIDs := firstColumnValues(t, db, `SELECT id::text FROM brain_entries WHERE `+brainVisible+` IS NOT TRUE ORDER BY id`)
+	shownIDs := firstColumnValues(t, db, `SELECT id::text FROM brain_entries WHERE `+brainVisible+` ORDER BY id`)
+	if len(hiddenIDs) < 300 || len(shownIDs) < 700 {
+		t.Fatalf("%d hidden and %d visible entries prove little", len(hiddenIDs), len(shownIDs))
 	}
-	if got := harness.Ask(advisor, `SELECT id FROM brain_entries ORDER BY id`); strings.Join(got.Results[0].Rows, " ") != strings.Join(shown, " ") {
-		t.Errorf("%d entries, want %d", len(got.Results[0].Rows), len(shown))
+	if got := harness.Ask(advisorConn, `SELECT id FROM brain_entries ORDER BY id`); strings.Join(got.Results[0].Rows, " ") != strings.Join(shownIDs, " ") {
+		t.Errorf("%d entries, want %d", len(got.Results[0].Rows), len(shownIDs))
 	}
-	// By id, by error, by count, by tag: the same bytes for a hidden id and for one that nobody has.
+	// A hidden id gets, in rows, errors, counts and tags, the same bytes as an id that does not exist.
 	for _, statement := range []string{
 		`SELECT * FROM brain_entries WHERE id = '%s'`, `SELECT content FROM brain_entries WHERE id = '%s'`,
 		`SELECT count(*), count(content), max(content) FROM brain_entries WHERE id = '%s'`,
@@ -131,25 +132,25 @@ func TestMemberintelA_EverythingElseIsAsIfAbsent(t *testing.T) {
 		`SELECT id FROM brain_entries WHERE id = '%s' FOR UPDATE`,
 		`SELECT tenant_id FROM brain_entries WHERE id IN ('%s')`, `DECLARE c CURSOR FOR SELECT content FROM brain_entries WHERE id = '%s'`,
 	} {
-		want := harness.Ask(advisor, fmt.Sprintf(statement, brainAbsent)).SortedString()
-		for _, id := range []string{brainForeign, hidden[0], hidden[len(hidden)/2]} {
-			if got := harness.Ask(advisor, fmt.Sprintf(statement, id)).SortedString(); strings.ReplaceAll(got, id,
+		want := harness.Ask(advisorConn, fmt.Sprintf(statement, brainAbsent)).SortedString()
+		for _, id := range []string{brainForeign, hiddenIDs[0], hiddenIDs[len(hiddenIDs)/2]} {
+			if got := harness.Ask(advisorConn, fmt.Sprintf(statement, id)).SortedString(); strings.ReplaceAll(got, id,
 				"ID") != strings.ReplaceAll(want, brainAbsent, "ID") {
 				t.Errorf("%s: a hidden entry answers\n%s\nan absent one\n%s", statement, got, want)
 			}
 		}
 	}
-	// Of another user the same entry is there, and this user's own is not.
-	coach := proxy.Agent(t, "coach", "brain")
-	if got := harness.Ask(coach, `SELECT content FROM brain_entries WHERE id = '`+brainForeign+`'`); len(got.Results[0].Rows) != 1 {
+	// The other user sees the same entry, and does not see the first user's own one.
+	coachConn := proxy.Agent(t, "coach", "brain")
+	if got := harness.Ask(coachConn, `SELECT content FROM brain_entries WHERE id = '`+brainForeign+`'`); len(got.Results[0].Rows) != 1 {
 		t.Error("the second user's own entry does not show to its agent")
 	}
-	if got := harness.Ask(coach, `SELECT id FROM brain_entries WHERE tenant_id = '`+user1+`'`); len(got.Results[0].Rows) != 0 {
+	if got := harness.Ask(coachConn, `SELECT id FROM brain_entries WHERE tenant_id = '`+user1+`'`); len(got.Results[0].Rows) != 0 {
 		t.Error("the first user's entries show to the second's agent")
 	}
 }
 
-// firstColumnValues asks the superuser for a list.
+// firstColumnValues returns the first column of a query that the superuser runs.
 func firstColumnValues(t testing.TB, db *pgtest.DB, sql string) []string {
 	t.Helper()
 	rows, err := db.Connect(t, "postgres").Query(context.Background(), sql)
@@ -163,8 +164,8 @@ func firstColumnValues(t testing.TB, db *pgtest.DB, sql string) []string {
 	return list
 }
 
-// Point b: an allowlist of keys, each a string or null, whatever was stored; in every mode, and for what is stored
-// tomorrow. seeds/004:26-33, 59-62, 69-76, 101-102, 147-151.
+// Point b: metadata shows the listed keys only, each as a string or null, whatever is stored, in every mode and for
+// later changes. seeds/004:26-33, 59-62, 69-76, 101-102, 147-151.
 func TestMemberintelB_MetadataIsAnAllowlist(t *testing.T) {
 	for _, mode := range harness.Modes(brainModes...) {
 		t.Run(mode.Name, func(t *testing.T) {
@@ -188,8 +189,8 @@ func TestMemberintelB_MetadataIsAnAllowlist(t *testing.T) {
 					`WHERE jsonb_typeof(metadata) = 'object' ORDER BY 1`); got != "null string" {
 				t.Errorf("values are %s", got)
 			}
-			const entry = ` FROM brain_entries WHERE id = '` + brainGlobal + `'`
-			for stored, want := range map[string]string{
+			const entryClause = ` FROM brain_entries WHERE id = '` + brainGlobal + `'`
+			for storedValue, want := range map[string]string{
 				`{"title": "t", "author": "HIDDENMARK", "path": "HIDDENMARK", "internal": {"title": "HIDDENMARK"}}`: `{"title": "t"}`,
 				`{"title": {"author": "HIDDENMARK"}, "url": ["HIDDENMARK"], "summary": 770001, "category": true}`: `{"url": null, ` +
 					`"title": null, "summary": null, "category": null}`,
@@ -197,12 +198,12 @@ func TestMemberintelB_MetadataIsAnAllowlist(t *testing.T) {
 				`{"title": null, "last_reviewed": "2026-05-01"}`:  `{"title": null, "last_reviewed": "2026-05-01"}`,
 				`["HIDDENMARK"]`: `\N`, `"HIDDENMARK"`: `\N`, `770001`: `\N`, `null`: `\N`,
 			} {
-				runAsSuperuser(t, db, `UPDATE brain_entries SET metadata = '`+stored+`' WHERE id = '`+brainGlobal+`'`)
-				if got := answer("SELECT metadata" + entry); got != want {
-					t.Errorf("%s comes out as %s, want %s", stored, got, want)
+				runAsSuperuser(t, db, `UPDATE brain_entries SET metadata = '`+storedValue+`' WHERE id = '`+brainGlobal+`'`)
+				if got := answer("SELECT metadata" + entryClause); got != want {
+					t.Errorf("%s comes out as %s, want %s", storedValue, got, want)
 				}
-				if got := answer("SELECT metadata ->> 'title'" + entry); got == "None" || got == "null" {
-					t.Errorf("%s: the title is the word %s", stored, got)
+				if got := answer("SELECT metadata ->> 'title'" + entryClause); got == "None" || got == "null" {
+					t.Errorf("%s: the title is the word %s", storedValue, got)
 				}
 			}
 			proxy.Tap().RequireNoMarker(t)
@@ -210,33 +211,33 @@ func TestMemberintelB_MetadataIsAnAllowlist(t *testing.T) {
 	}
 }
 
-// Points b and c over the whole of SQL. Answers equal those of a copy without the hidden rows, the hidden keys and,
-// except where an entry is fetched by its id, content. seeds/004:21-25, 46-48, 82-84.
+// Points b and c over many forms of SQL. The answers equal those of a copy without hidden rows and keys. The copy also
+// lacks content, except where an entry is fetched by its id. seeds/004:21-25, 46-48, 82-84.
 func TestMemberintelC_ContentExistsByKeyOnly(t *testing.T) {
-	withoutContent, withContent := brainCopy(t, false), brainCopy(t, true)
+	copyWithoutContent, copyWithContent := brainCopy(t, false), brainCopy(t, true)
 	for _, mode := range harness.Modes(brainModes...) {
 		t.Run(mode.Name, func(t *testing.T) {
 			_, proxy := readBrain(t, mode)
 			agent := proxy.Agent(t, "advisor", "brain")
-			compare := func(sql string, copied *pgconn.PgConn) {
+			compareAnswers := func(sql string, copyConn *pgconn.PgConn) {
 				t.Helper()
-				want, got := harness.Ask(copied, sql), harness.Ask(agent, sql)
-				harness.Ask(copied, "ROLLBACK; DEALLOCATE ALL")
+				want, got := harness.Ask(copyConn, sql), harness.Ask(agent, sql)
+				harness.Ask(copyConn, "ROLLBACK; DEALLOCATE ALL")
 				harness.Ask(agent, "ROLLBACK; DEALLOCATE ALL")
 				if want.Code != got.Code || want.Code == "" && got.SortedString() != want.SortedString() {
 					t.Errorf("%s\nagent:\n%s\ncopy:\n%s", sql, harness.Truncate(got.SortedString()), harness.Truncate(want.SortedString()))
 				}
 			}
 			for _, sql := range brainLists {
-				compare(sql, withoutContent)
+				compareAnswers(sql, copyWithoutContent)
 			}
 			proxy.Tap().RequireNoMarker(t)
 			for _, sql := range brainFetches {
-				compare(strings.ReplaceAll(sql, "ID", brainOwn), withContent)
+				compareAnswers(strings.ReplaceAll(sql, "ID", brainOwn), copyWithContent)
 			}
-			for sql, intended := range brainMixed {
-				sql, intended = strings.ReplaceAll(sql, "ID", brainOwn), strings.ReplaceAll(intended, "ID", brainOwn)
-				if want, got := harness.Ask(withContent, intended), harness.Ask(agent, sql); want.Code != "" || got.SortedString() != want.SortedString() {
+			for sql, copySQL := range brainMixed {
+				sql, copySQL = strings.ReplaceAll(sql, "ID", brainOwn), strings.ReplaceAll(copySQL, "ID", brainOwn)
+				if want, got := harness.Ask(copyWithContent, copySQL), harness.Ask(agent, sql); want.Code != "" || got.SortedString() != want.SortedString() {
 					t.Errorf("%s\nagent:\n%s\ncopy:\n%s", sql, harness.Truncate(got.SortedString()), harness.Truncate(want.SortedString()))
 				}
 			}
@@ -256,7 +257,7 @@ func TestMemberintelC_ContentExistsByKeyOnly(t *testing.T) {
 	}
 }
 
-// brainLists name no key. Some of them ask for content all the same.
+// brainLists are statements that name no key; some of them use the column content nevertheless.
 var brainLists = []string{
 	"SELECT * FROM brain_entries", "TABLE brain_entries", "SELECT b FROM brain_entries b",
 	"SELECT to_jsonb(b) FROM brain_entries b", "SELECT id, collection, metadata FROM brain_entries",
@@ -290,7 +291,7 @@ var brainLists = []string{
 	"SELECT * FROM brain_entries JOIN (SELECT '' AS content) v USING (content)", "SELECT 1 FROM brain_entries HAVING min(content) > ''",
 }
 
-// brainFetches name the key in every mention of the table.
+// brainFetches are statements that name the key of every entry that they read.
 var brainFetches = []string{
 	"SELECT content FROM brain_entries WHERE id = 'ID'", "SELECT * FROM brain_entries WHERE id = 'ID'",
 	"SELECT b FROM brain_entries b WHERE b.id = 'ID'", "SELECT b.* FROM brain_entries b WHERE 'ID' = b.id",
@@ -329,7 +330,8 @@ var brainFetches = []string{
 	"SELECT content FROM brain_entries, generate_series(1, 2) AS g (n) WHERE brain_entries.id = 'ID'",
 }
 
-// brainMixed are a list beside a fetch: what is meant has the fetched row's content and no other.
+// brainMixed are statements with a list and a fetch by key, with equivalent statements for the copy. Only the fetched
+// row has content.
 var brainMixed = map[string]string{
 	"SELECT b.content, l.* FROM brain_entries b, brain_entries l WHERE b.id = 'ID' AND l.collection = 'soul'": "SELECT b.content, l.id, l.tenant_id, " +
 		"l.collection, l.title, l.category, l.last_reviewed, l.metadata FROM brain_entries b, brain_entries l WHERE b.id = 'ID' AND l.collection = 'soul'",
@@ -339,7 +341,7 @@ var brainMixed = map[string]string{
 		"brain_entries l": "SELECT l.id, (SELECT b.content FROM brain_entries b WHERE b.id = 'ID' AND b.id = l.id) AS content FROM brain_entries l",
 }
 
-// brainAttacks try to have content of a row whose key they do not name: none is answered.
+// brainAttacks are statements that try to read the content of a row whose key they do not name: all are refused.
 var brainAttacks = []string{
 	"SELECT ctid FROM brain_entries WHERE id = 'ID' AND content > ''",
 	"SELECT * FROM brain_entries WHERE id = 'ID' AND content > '' OR id = 'ID' AND false",
@@ -405,7 +407,7 @@ var brainAttacks = []string{
 	"SELECT content FROM brain_entries NATURAL JOIN (SELECT 'ID'::uuid AS id) k",
 }
 
-// Point c: a condition of the agent's does not run on a row whose key it did not name, whatever the plan.
+// Point c: the agent's conditions are not evaluated on rows whose key it does not name, whatever the plan.
 func TestMemberintelC_NoExpressionRunsOnOtherContent(t *testing.T) {
 	db, proxy := brainProxy(t, harness.Both)
 	runAsSuperuser(t, db, "UPDATE brain_entries SET content = '1' WHERE id = '"+brainOwn+"'")
@@ -423,7 +425,7 @@ func TestMemberintelC_NoExpressionRunsOnOtherContent(t *testing.T) {
 	proxy.Tap().RequireNoMarker(t)
 }
 
-// Point c over the extended protocol: one prepared statement, a key for each execution.
+// Point c over the extended protocol: a prepared statement gets one key in each execution.
 // seeds/004:46-48, 93-95.
 func TestMemberintelC_FetchesWithParameters(t *testing.T) {
 	db, proxy := readBrain(t, harness.Both)
@@ -449,8 +451,8 @@ func TestMemberintelC_FetchesWithParameters(t *testing.T) {
 	proxy.Tap().RequireNoMarker(t)
 }
 
-// Point c, for the developer: the error says how content can be had. Catalogs describe the list.
-func TestMemberintelC_DenialsTeach(t *testing.T) {
+// Point c, for developers: the error says how to fetch content, and the catalogs describe the columns of the list.
+func TestMemberintelC_DenialsSayHowToFetchContent(t *testing.T) {
 	_, proxy := readBrain(t, harness.Both)
 	agent := proxy.Agent(t, "advisor", "brain")
 	got := harness.Ask(agent, "SELECT b.content FROM brain_entries b")
@@ -473,8 +475,8 @@ func TestMemberintelC_DenialsTeach(t *testing.T) {
 	}
 }
 
-// Point c, and an open question of the seed: a limit per user stops scraping, with a clear error. Ids that have
-// no row count as well.
+// Point c, and an open question of the seed: a limit per user stops scraping with a clear error. Ids without a row
+// count as well.
 // seeds/004:127-128.
 func TestMemberintelC_ScrapingStops(t *testing.T) {
 	d := harness.Database{Name: "brain", DB: brainDatabase(t), Policy: brainPolicy(t), SearchPath: []string{"public"},
@@ -487,20 +489,20 @@ func TestMemberintelC_ScrapingStops(t *testing.T) {
 	})
 	ids := firstColumnValues(t, d.DB, `SELECT id::text FROM brain_entries ORDER BY id`)
 	sessions := []*pgconn.PgConn{proxy.Agent(t, "advisor", "brain"), proxy.Agent(t, "member_ui", "brain"), proxy.Agent(t, "advisor", "brain")}
-	fetched := 0
+	fetchedEntries := 0
 	for i, id := range ids {
 		got := harness.Ask(sessions[i%len(sessions)], `SELECT content FROM brain_entries WHERE id = '`+id+`'`)
 		if got.Code != "" {
-			const says = "60 per minute and user, which come back evenly, and 60 at once"
-			if got.Code != limitExhausted || !strings.Contains(got.Err, says) || !strings.Contains(got.Err, "Try again in") {
+			const limitMessage = "60 per minute and user, which come back evenly, and 60 at once"
+			if got.Code != limitExhausted || !strings.Contains(got.Err, limitMessage) || !strings.Contains(got.Err, "Try again in") {
 				t.Errorf("the error is %s", got.Err)
 			}
 			break
 		}
-		fetched++
+		fetchedEntries++
 	}
-	if fetched < 60 || fetched > 90 { // the limit grants one more each second
-		t.Errorf("%d fetches of %d before the limit", fetched, len(ids))
+	if fetchedEntries < 60 || fetchedEntries > 90 { // one more fetch is allowed each second
+		t.Errorf("%d fetches of %d before the limit", fetchedEntries, len(ids))
 	}
 	if got := harness.Ask(sessions[0], `SELECT count(*) FROM brain_entries`); got.Code != "" {
 		t.Errorf("lists are refused, too: %s", got.Err)
@@ -508,18 +510,18 @@ func TestMemberintelC_ScrapingStops(t *testing.T) {
 	if got := harness.Ask(proxy.Agent(t, "coach", "brain"), `SELECT content FROM brain_entries WHERE id = '`+brainForeign+`'`); got.Code != "" {
 		t.Errorf("another user is refused: %s", got.Err)
 	}
-	// Each attempt is in the audit, the one too many as well: by two agents, and then a list.
+	// The audit has a record of each attempt, including the refused one: by two agents, and then a list.
 	decisions := countDecisions(t, d.Audit)
 	total := 0
 	for _, agent := range []string{"advisor", "member_ui"} {
 		total += decisions[agent]["allow"] + decisions[agent]["deny"]
 	}
-	if total != fetched+2 || decisions["coach"]["allow"] != 1 {
-		t.Errorf("of %d attempts the audit has %v", fetched+3, decisions)
+	if total != fetchedEntries+2 || decisions["coach"]["allow"] != 1 {
+		t.Errorf("of %d attempts the audit has %v", fetchedEntries+3, decisions)
 	}
 }
 
-// Point d: no write path at all.
+// Point d: agents cannot write in any way.
 // seeds/004:63, 88-89.
 func TestMemberintelD_ReadOnly(t *testing.T) {
 	db, proxy := readBrain(t, harness.Both)
@@ -546,13 +548,13 @@ func TestMemberintelD_ReadOnly(t *testing.T) {
 	}
 }
 
-// Point f: the planted author and path reach no byte. Governed tables keep their schema.
+// Point f: the planted author and path are in no answer. The schema of the governed tables is unchanged.
 // seeds/004:26-33, 65-67, 69-76, 88-89, 103-105, 112-114, 147-151.
 func TestMemberintelF_PlantedKeysReachNoByte(t *testing.T) {
 	db, proxy := readBrain(t, harness.Both)
-	planted := firstColumnValues(t, db, `SELECT count(*)::text FROM brain_entries WHERE `+brainVisible+
+	plantedCount := firstColumnValues(t, db, `SELECT count(*)::text FROM brain_entries WHERE `+brainVisible+
 		` AND metadata ->> 'author' ~ 'HIDDENMARK' AND metadata ->> 'path' ~ 'HIDDENMARK'`)
-	if planted[0] == "0" {
+	if plantedCount[0] == "0" {
 		t.Fatal("nothing is planted")
 	}
 	agent := proxy.Agent(t, "advisor", "brain")
@@ -561,7 +563,8 @@ func TestMemberintelF_PlantedKeysReachNoByte(t *testing.T) {
 		harness.Ask(agent, "ROLLBACK; DEALLOCATE ALL")
 	}
 	proxy.Tap().RequireNoMarker(t)
-	// A value that is no string is null, and neither of the words that a careless reader makes of it (seeds/004:60-62, 101).
+	// A value that is not a string is null, and neither of the words that a naive conversion makes of it (seeds/004:60-62,
+	// 101).
 	got := harness.Ask(agent, `SELECT count(*) FROM brain_entries, jsonb_each_text(metadata) e WHERE e.value IN ('null', 'None')`)
 	if got.Code != "" || got.Results[0].Rows[0] != "0" {
 		t.Errorf("null became a word: %s", got.SortedString())

@@ -14,25 +14,25 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// TestMigrateRefusesNobody: policies are written and migrated one after the other, some beside a change of the schema.
-// Meanwhile statements about all tables are answered, those about the changed tables too.
+// TestMigrateRefusesNobody installs one policy after the other, some with a change of the schema. Meanwhile every
+// statement is answered, also about the changed tables.
 func TestMigrateRefusesNobody(t *testing.T) {
 	mode := harness.Auto
-	d, proxy := startBehind(t, mode, "; CREATE SEQUENCE rounds")
-	// The rule of letters has another form in each, and shows the same row.
+	d, proxy := startGrowing(t, mode, "; CREATE SEQUENCE rounds")
+	// The two policies write the rule of letters differently, and show the same row.
 	policies := []string{
 		strings.Replace(growingPolicy, "columns: { id: allow, subject: allow, owner: allow }",
 			"columns: { id: allow, subject: allow }", 1),
 		growingPolicy,
 	}
-	const unchanged, changed = "SELECT name FROM people ORDER BY id", "SELECT subject FROM letters"
+	const unchangedQuery, changedQuery = "SELECT name FROM people ORDER BY id", "SELECT subject FROM letters"
 	ctx, cancel := context.WithCancel(t.Context())
-	var loops sync.WaitGroup
+	var readers sync.WaitGroup
 	var answers atomic.Int64
-	loop := func(ask func(*pgconn.PgConn) harness.Answer) {
+	startReader := func(ask func(*pgconn.PgConn) harness.Answer) {
 		c := proxy.Agent(t, "agent", "app")
 		want := ask(c).String()
-		loops.Go(func() {
+		readers.Go(func() {
 			for ctx.Err() == nil {
 				if got := ask(c).String(); got != want {
 					t.Errorf("%s\nwant %s", got, want)
@@ -43,10 +43,10 @@ func TestMigrateRefusesNobody(t *testing.T) {
 			}
 		})
 	}
-	for _, sql := range []string{unchanged, changed} {
-		loop(func(c *pgconn.PgConn) harness.Answer { return harness.Ask(c, sql) })
-		loop(func(c *pgconn.PgConn) harness.Answer { return harness.AskExtended(c, sql) })
-		loop(func(c *pgconn.PgConn) harness.Answer {
+	for _, sql := range []string{unchangedQuery, changedQuery} {
+		startReader(func(c *pgconn.PgConn) harness.Answer { return harness.Ask(c, sql) })
+		startReader(func(c *pgconn.PgConn) harness.Answer { return harness.AskExtended(c, sql) })
+		startReader(func(c *pgconn.PgConn) harness.Answer {
 			harness.Ask(c, "BEGIN")
 			answer := harness.Ask(c, sql)
 			harness.Ask(c, "COMMIT")
@@ -61,13 +61,13 @@ func TestMigrateRefusesNobody(t *testing.T) {
 		d.Policy = policies[round%2]
 		proxy.WritePolicy(t, "app", d.Policy)
 		harness.Migrate(t, d, mode)
-		before := answers.Load()
-		for deadline := time.Now().Add(tier.Patience); answers.Load() < before+30 && !t.Failed(); time.Sleep(10 * time.Millisecond) {
+		answersBefore := answers.Load()
+		for deadline := time.Now().Add(tier.Patience); answers.Load() < answersBefore+30 && !t.Failed(); time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatal("no statement is answered any more")
 			}
 		}
 	}
 	cancel()
-	loops.Wait()
+	readers.Wait()
 }

@@ -28,7 +28,8 @@ func parseNumber(t testing.TB, s string) uint32 {
 	return uint32(n)
 }
 
-// The controls: without row security and rewriting, and with one line of either broken, the suite's means must see it.
+// These are control tests: they remove a layer of protection, or one line of the policy. The statements of the corpus
+// must then find a marker.
 func TestControlsSeeMissingLayers(t *testing.T) {
 	tier.All(t)
 	for name, o := range map[string]options{
@@ -42,7 +43,7 @@ func TestControlsSeeMissingLayers(t *testing.T) {
 			agent := in.agent(t)
 			for _, q := range corpusQueries(t) {
 				harness.Ask(agent, q.sql)
-				if found, _ := in.tap.MarkerHits(); len(found) > 0 {
+				if markerHits, _ := in.tap.MarkerHits(); len(markerHits) > 0 {
 					return
 				}
 			}
@@ -51,7 +52,7 @@ func TestControlsSeeMissingLayers(t *testing.T) {
 	}
 }
 
-// arcivePolicy is the world's policy in block form, so that a control can break one line of it.
+// arcivePolicy is the world's policy in block form, so that a control test can break one line of it.
 const arcivePolicy = `version: 1
 attributes: { user: { type: uuid, source: credential } }
 tables:

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// oldWords are those of a vocabulary that is given up, and what to say: docs/glossary.md.
+// oldWords are the words of a former vocabulary, with their replacements: see docs/glossary.md.
 var oldWords = map[string]string{
 	"wall": "row security, or rewriting", "walls": "row security, or rewriting", "door": "path", "doors": "path",
 	"vetted": "leak-safe", "vetter": "leak check", "vet": "leak check", "careful": "hardened", "careless": "hardened",
@@ -22,19 +22,19 @@ var oldWords = map[string]string{
 	"spoken": "audit attributes",
 }
 
-// otherMeanings are names that say what their words say: the old value of a setting, the desk of an employee, a vet.
+// otherMeanings are names that use such a word in its ordinary meaning, such as the former value of a setting.
 var otherMeanings = []string{"doors", "desk", "atDesk", "TestDesk", "deskPolicy", "vet", "toVet", "spoken"}
 
-// TestNamesArePlain: no name that the program or a test declares has a word of the old vocabulary.
+// TestNamesArePlain checks that no declared name contains a word of the former vocabulary.
 func TestNamesArePlain(t *testing.T) {
 	namePart := regexp.MustCompile(`[A-Z]+(?:[a-z]+|$)|[a-z]+|[A-Z]+`)
 	for _, file := range goFiles(t) {
 		fileSet := token.NewFileSet()
-		tree, err := parser.ParseFile(fileSet, "../../"+file, nil, parser.SkipObjectResolution)
+		syntaxTree, err := parser.ParseFile(fileSet, "../../"+file, nil, parser.SkipObjectResolution)
 		if err != nil {
 			t.Fatal(err)
 		}
-		declared := func(names ...*ast.Ident) {
+		checkNames := func(names ...*ast.Ident) {
 			for _, id := range names {
 				for _, word := range namePart.FindAllString(id.Name, -1) {
 					if plainWord := oldWords[strings.ToLower(word)]; plainWord != "" && !slices.Contains(otherMeanings, id.Name) {
@@ -43,20 +43,20 @@ func TestNamesArePlain(t *testing.T) {
 				}
 			}
 		}
-		ast.Inspect(tree, func(n ast.Node) bool {
+		ast.Inspect(syntaxTree, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.FuncDecl:
-				declared(n.Name)
+				checkNames(n.Name)
 			case *ast.TypeSpec:
-				declared(n.Name)
+				checkNames(n.Name)
 			case *ast.Field:
-				declared(n.Names...)
+				checkNames(n.Names...)
 			case *ast.ValueSpec:
-				declared(n.Names...)
+				checkNames(n.Names...)
 			case *ast.AssignStmt:
 				for _, e := range n.Lhs {
 					if id, ok := e.(*ast.Ident); ok && n.Tok == token.DEFINE {
-						declared(id)
+						checkNames(id)
 					}
 				}
 			}
@@ -65,19 +65,19 @@ func TestNamesArePlain(t *testing.T) {
 	}
 }
 
-// oldSQLWords are those that names of database objects and hints in texts have had.
+// oldSQLWords are words of the former vocabulary in names of database objects and in hints.
 var oldSQLWords = map[string]string{
 	"gate": "signed", "door": "visible", "vetted": "signed", "kept": "materialized", "care": "hardened", "unmoved": "current",
 	"scan": "use_hash", "seek": "use_index", "few": "estimate_rows", "w": "filtered", "wkey": "filtered_key",
 }
 
-// TestSQLNamesArePlain: no name that the database gets has a word of the old vocabulary. The name of an object made for
-// a policy ends with a name of the owner's, so only its beginning is checked.
+// TestSQLNamesArePlain checks the names that pgconsent creates in the database. The name of an object for a policy ends
+// with a name of the owner's, so only its beginning is checked.
 func TestSQLNamesArePlain(t *testing.T) {
-	ours := regexp.MustCompile(`\bpgconsent\w*\."?(\w+)|/\*pgconsent:(\w+)`)
+	ownObject := regexp.MustCompile(`\bpgconsent\w*\."?(\w+)|/\*pgconsent:(\w+)`)
 	schema := regexp.MustCompile(`pgconsent_([a-z]+)`)
 	names := 0
-	for pattern, isWhole := range map[string]bool{
+	for pattern, isWholeName := range map[string]bool{
 		"migrations/sql/*.sql": true, "rls/*.go": true, "rewrite/*.go": true, "internal/*/*.go": true, "internal/*/*/*.go": true,
 		"test/written/testdata/*.txt": false, "rewrite/testdata/*/*.txt": false,
 	} {
@@ -90,7 +90,7 @@ func TestSQLNamesArePlain(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			check := func(name string, words []string) {
+			checkWords := func(name string, words []string) {
 				names++
 				for _, word := range words {
 					if plainWord := oldSQLWords[strings.ToLower(word)]; plainWord != "" {
@@ -98,15 +98,15 @@ func TestSQLNamesArePlain(t *testing.T) {
 					}
 				}
 			}
-			for _, m := range ours.FindAllStringSubmatch(string(text), -1) {
+			for _, m := range ownObject.FindAllStringSubmatch(string(text), -1) {
 				words := strings.Split(m[1]+m[2], "_")
-				if !isWhole {
+				if !isWholeName {
 					words = words[:1]
 				}
-				check(m[0], words)
+				checkWords(m[0], words)
 			}
 			for _, m := range schema.FindAllStringSubmatch(string(text), -1) {
-				check(m[0], m[1:])
+				checkWords(m[0], m[1:])
 			}
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// narrowPolicy is the world's, with columns hidden and masked, two of those that its rules read among them.
+// narrowPolicy is the world's policy with hidden and masked columns. Two of these columns are used by its own rules.
 const narrowPolicy = `version: 1
 attributes: { user: { type: uuid, source: credential } }
 tables:
@@ -36,7 +36,7 @@ tables:
   memory_participants: { rows: [ { visible: { memories: { id: memory_id } } }, { visible: { people: { id: person_id } } } ] }
 `
 
-// markHidden puts the marker into what the policy hides of visible rows, too.
+// markHidden writes the marker into the hidden columns and parts of visible rows.
 const markHidden = `
 ALTER TABLE people ADD COLUMN phone text DEFAULT 'HIDDENMARK phone';
 ALTER TABLE memories ADD COLUMN private text DEFAULT 'HIDDENMARK private';
@@ -45,8 +45,8 @@ metadata = metadata || '{"diary": "HIDDENMARK", "place": {"HIDDENMARK": 1}}' WHE
 UPDATE memories SET metadata = '["HIDDENMARK"]' WHERE metadata IS NULL;
 `
 
-// narrowedCopy is the filtered copy without the hidden columns, and with masked values in place of the original ones.
-// It is made without looking at the views.
+// narrowedCopy returns the filtered copy without the hidden columns, and with masked values instead of the originals.
+// pgconsent's views are not used for it.
 func narrowedCopy(t testing.TB) *pgtest.DB {
 	t.Helper()
 	db := filteredCopy(t)
@@ -63,14 +63,14 @@ func narrowedCopy(t testing.TB) *pgtest.DB {
 	return db
 }
 
-// Agents receive from narrowed tables what PostgreSQL answers on a copy without the hidden rows and columns. That holds
-// for each of the enforcement layers alone.
+// From narrowed tables, agents get the answers that PostgreSQL gives on a copy without the hidden rows and columns.
+// This holds with both layers of enforcement, and with each of them alone.
 func TestNarrowedAnswersEqualThoseOfANarrowedCopy(t *testing.T) {
 	tier.All(t)
 	copyDB := narrowedCopy(t)
 	var statements []string
 	for _, q := range corpusQueries(t) {
-		if !strings.Contains(q.note, "needs: vector") && !strings.Contains(q.sql, "tableoid") { // no view has these
+		if !strings.Contains(q.note, "needs: vector") && !strings.Contains(q.sql, "tableoid") { // views have neither vectors nor tableoid
 			statements = append(statements, q.sql)
 		}
 	}
@@ -83,46 +83,47 @@ func TestNarrowedAnswersEqualThoseOfANarrowedCopy(t *testing.T) {
 		"both": {}, "row security alone": {mode: modeRLS}, "the view's predicate alone": {mode: modeInjected, rowSecurity: withoutPolicies},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o.policy, o.setup = narrowPolicy, markHidden
+			o.policy, o.beforeMigrate = narrowPolicy, markHidden
 			in := start(t, o)
-			agent, narrowed := in.agent(t), harness.Connect(t, copyDB.DSN("postgres", ""))
-			answered, sensitive, failed := 0, 0, 0
-			unfiltered := in.direct(t)
+			agent, copyConn := in.agent(t), harness.Connect(t, copyDB.DSN("postgres", ""))
+			answeredCount, sensitiveCount, failedCount := 0, 0, 0
+			unfilteredConn := in.superuserConn(t)
 			for _, sql := range statements {
-				want, got := harness.Ask(narrowed, sql), harness.Ask(agent, sql)
+				want, got := harness.Ask(copyConn, sql), harness.Ask(agent, sql)
 				switch {
 				case strings.Contains(sql, "match_memories") || strings.Contains(sql, "search_memories"):
-					continue // they read the tables with the agent's rights
+					continue // the function reads the tables with the agent's rights
 				case got.Code == "42803", got.Code == "42501" || got.Code == "0A000":
-					continue // refused: grouped by a key, and a view has no key
+					continue // refused: grouped by a primary key, which a view does not have
 				case want.Err != "":
-					failed++
+					failedCount++
 					if got.Code != want.Code {
 						t.Errorf("%s\nagent:\n%s\nnarrowed copy:\n%s", sql, harness.Truncate(got.SortedString()), harness.Truncate(want.SortedString()))
 					}
 					continue
 				}
-				answered++
+				answeredCount++
 				if got.SortedString() != want.SortedString() {
 					t.Errorf("%s\nagent:\n%s\nnarrowed copy:\n%s", sql, harness.Truncate(got.SortedString()), harness.Truncate(want.SortedString()))
 				}
 				if name != "both" {
 					continue
 				}
-				if harness.Ask(unfiltered, sql).SortedString() != want.SortedString() {
-					sensitive++
+				if harness.Ask(unfilteredConn, sql).SortedString() != want.SortedString() {
+					sensitiveCount++
 				}
 			}
-			t.Logf("%d statements, %d answered, %d of them sensitive, %d failed on both sides", len(statements), answered, sensitive, failed)
-			if answered < 120 || name == "both" && sensitive*2 < answered {
+			t.Logf("%d statements, %d answered, %d of them sensitive, %d failed on both sides", len(statements), answeredCount, sensitiveCount,
+				failedCount)
+			if answeredCount < 120 || name == "both" && sensitiveCount*2 < answeredCount {
 				t.Error("too little was compared")
 			}
-			in.noMarker(t)
+			in.requireNoMarker(t)
 		})
 	}
 }
 
-// narrowStatements reach for columns in every way that SQL has.
+// narrowStatements access the columns of narrowed tables in many forms of SQL.
 var narrowStatements = []string{
 	"SELECT * FROM people", "SELECT people FROM people", "SELECT p.* FROM people p", "SELECT (p).* FROM people p", "SELECT (people.*)::text FROM people",
 	"SELECT row_to_json(p) FROM people p", "SELECT to_jsonb(m) FROM memories m",
@@ -148,11 +149,11 @@ var narrowStatements = []string{
 	"SELECT * FROM people *", "SELECT array_agg(p ORDER BY p.id) FROM people p",
 }
 
-// The catalogs describe a narrowed table as one that has the shown columns only.
+// The catalogs describe a narrowed table with its visible columns only.
 func TestClientsSeeNarrowedTables(t *testing.T) {
 	tier.All(t)
-	in := start(t, options{policy: narrowPolicy, setup: markHidden})
-	agent := in.pgx(t, "caregiver")
+	in := start(t, options{policy: narrowPolicy, beforeMigrate: markHidden})
+	agent := in.connectPgx(t, "caregiver")
 	for sql, want := range map[string]string{
 		"SELECT string_agg(attname, ',' ORDER BY attnum) FROM pg_attribute WHERE attrelid = 'people'::regclass " +
 			"AND attnum > 0": "id,name,consent_status,created_at",
@@ -169,5 +170,5 @@ func TestClientsSeeNarrowedTables(t *testing.T) {
 			t.Errorf("%s: %q, %v; want %q", sql, got, err, want)
 		}
 	}
-	in.noMarker(t)
+	in.requireNoMarker(t)
 }

@@ -15,7 +15,7 @@ import (
 	harness "github.com/pgconsent/pgconsent/test/instance"
 )
 
-// searchedSchema has 50,000 vectors of five members: 78 %, 7 %, 1 %, 0.01 % and the rest.
+// searchedSchema has 50,000 vectors of five members, with 78 %, 7 %, 1 %, 0.01 % and the rest of the rows.
 const searchedSchema = `
 CREATE EXTENSION vector;
 CREATE TABLE notes (id int PRIMARY KEY, member int NOT NULL, kind text, emb vector(12) NOT NULL);
@@ -34,72 +34,73 @@ attributes: { member: { type: bigint, source: credential } }
 tables: { notes: { rows: [ { own: { column: member, is: member } } ] } }
 `
 
-// A search for the nearest k rows returns min(k, visible) of them however few are visible. They are those of an exact
-// search on the visible rows alone, or nearly those where the policy accepts an approximate index.
+// A search for the nearest k rows returns k visible rows, or all if there are fewer. They are those of an exact search
+// on the visible rows. If the policy accepts an approximate index, nearly all of them are.
 func TestNearestRowsAreFilledFromVisibleOnes(t *testing.T) {
 	db, super := vectorDatabase(t)
 	ctx := context.Background()
 	if _, err := super.PgConn().Exec(ctx, searchedSchema).ReadAll(); err != nil {
 		t.Fatal(err)
 	}
-	members := map[string]string{"most": "1", "few": "2", "one_percent": "3", "five": "4"}
+	memberByAgent := map[string]string{"most": "1", "few": "2", "one_percent": "3", "five": "4"}
 	var agents []harness.Agent
-	for name, member := range members {
+	for name, member := range memberByAgent {
 		agents = append(agents, harness.Agent{Name: name, Database: "notes", Attributes: map[string]string{"member": member}})
 	}
 	for i, mode := range []harness.Mode{harness.Auto, harness.Both, harness.Auto, harness.Both} {
-		behind, leastShare := harness.Database{Name: "notes", DB: db, Policy: searchPolicy, SearchPath: []string{"public"}}, 1.0
+		servedDatabase, leastShare := harness.Database{Name: "notes", DB: db, Policy: searchPolicy, SearchPath: []string{"public"}}, 1.0
 		if i >= 2 {
-			behind.Policy, leastShare = strings.Replace(searchPolicy, "rows:", "approximate: accept, rows:", 1), 0.99
+			servedDatabase.Policy, leastShare = strings.Replace(searchPolicy, "rows:", "approximate: accept, rows:", 1), 0.99
 		}
-		harness.Install(t, behind, mode)
-		proxy := harness.Serve(t, mode, []harness.Database{behind}, agents)
-		for name, member := range members {
+		harness.Install(t, servedDatabase, mode)
+		proxy := harness.Serve(t, mode, []harness.Database{servedDatabase}, agents)
+		for name, member := range memberByAgent {
 			agent := proxy.Agent(t, name, "notes")
-			foundRows, wanted, queries := 0, 0, 20
+			foundRows, exactRows, queries := 0, 0, 20
 			for q := range queries {
-				at := vectorAt(t, super, q*2300+11)
-				where, args := "", "LIMIT 10"
+				searchVector := vectorAt(t, super, q*2300+11)
+				whereClause, args := "", "LIMIT 10"
 				if q%4 == 3 {
-					where = " WHERE kind = 'k1'"
+					whereClause = " WHERE kind = 'k1'"
 				}
-				exact := columnValues(t, super.PgConn(),
-					fmt.Sprintf("SELECT id FROM (SELECT * FROM notes WHERE member = %s OFFSET 0) AS n%s ORDER BY emb <-> '%s' LIMIT 10", member, where, at))
-				sql := fmt.Sprintf("SELECT id FROM notes%s ORDER BY emb <-> '%s' %s", where, at, args)
+				exactIDs := columnValues(t, super.PgConn(),
+					fmt.Sprintf("SELECT id FROM (SELECT * FROM notes WHERE member = %s OFFSET 0) AS n%s ORDER BY emb <-> '%s' LIMIT 10", member, whereClause, searchVector))
+				sql := fmt.Sprintf("SELECT id FROM notes%s ORDER BY emb <-> '%s' %s", whereClause, searchVector, args)
 				if q%2 == 1 {
-					sql = fmt.Sprintf("SELECT id, emb <-> '%s' AS distance FROM notes AS n%s ORDER BY distance %s;", at, where, args)
+					sql = fmt.Sprintf("SELECT id, emb <-> '%s' AS distance FROM notes AS n%s ORDER BY distance %s;", searchVector, whereClause, args)
 				}
 				got := columnValues(t, agent, sql)
-				if len(got) != len(exact) {
-					t.Errorf("%s, %s: %d rows of %d: %s", mode.Name, name, len(got), len(exact), sql)
+				if len(got) != len(exactIDs) {
+					t.Errorf("%s, %s: %d rows of %d: %s", mode.Name, name, len(got), len(exactIDs), sql)
 				}
-				wanted += len(exact)
+				exactRows += len(exactIDs)
 				for _, id := range got {
-					if slices.Contains(exact, id) {
+					if slices.Contains(exactIDs, id) {
 						foundRows++
 					}
 				}
 			}
-			recall := float64(foundRows) / float64(max(wanted, 1))
-			t.Logf("%s, %s: recall %.3f of %d rows, at least %.2f", mode.Name, name, recall, wanted, leastShare)
-			if recall < leastShare || wanted == 0 {
+			recall := float64(foundRows) / float64(max(exactRows, 1))
+			t.Logf("%s, %s: recall %.3f of %d rows, at least %.2f", mode.Name, name, recall, exactRows, leastShare)
+			if recall < leastShare || exactRows == 0 {
 				t.Errorf("%s, %s: recall %.3f", mode.Name, name, recall)
 			}
 		}
-		// Parameters, offsets and errors pass through the twin.
+		// Parameters, offsets and errors work in statements that are rewritten for such a search.
 		agent := proxy.Agent(t, "five", "notes")
-		at := vectorAt(t, super, 11)
+		searchVector := vectorAt(t, super, 11)
 		for limit, want := range map[string]int{"3": 3, "10": 5, "0": 0} {
-			result := agent.ExecParams(ctx, "SELECT id FROM notes ORDER BY emb <-> $1 LIMIT $2", [][]byte{[]byte(at), []byte(limit)}, nil, nil, nil).Read()
+			result := agent.ExecParams(ctx, "SELECT id FROM notes ORDER BY emb <-> $1 LIMIT $2", [][]byte{[]byte(searchVector), []byte(limit)}, nil, nil, nil).Read()
 			if result.Err != nil || len(result.Rows) != want {
 				t.Errorf("LIMIT %s: %d rows, %v", limit, len(result.Rows), result.Err)
 			}
 		}
 		if result := agent.ExecParams(ctx, "SELECT id FROM notes ORDER BY emb <-> $1 LIMIT $2",
-			[][]byte{[]byte(at), nil}, nil, nil, nil).Read(); result.Err != nil || len(result.Rows) != 5 {
+			[][]byte{[]byte(searchVector), nil}, nil, nil, nil).Read(); result.Err != nil || len(result.Rows) != 5 {
 			t.Errorf("LIMIT NULL: %d rows, %v", len(result.Rows), result.Err)
 		}
-		if got := columnValues(t, agent, fmt.Sprintf("SELECT id FROM notes ORDER BY emb <-> '%s' LIMIT 10 OFFSET 2", at)); len(got) != 3 {
+		if got := columnValues(t, agent, fmt.Sprintf("SELECT id FROM notes ORDER BY emb <-> '%s' LIMIT 10 OFFSET 2",
+			searchVector)); len(got) != 3 {
 			t.Errorf("OFFSET 2: %d rows", len(got))
 		}
 		_, err := agent.Exec(ctx, "/* é */ SELECT missing FROM notes ORDER BY emb <-> '[1]' LIMIT 1").ReadAll()
@@ -109,48 +110,49 @@ func TestNearestRowsAreFilledFromVisibleOnes(t *testing.T) {
 	}
 }
 
-// Windows and aggregates go over every row that a search looks at and say so in the rows that come back. They are of
-// the visible rows, not of those that an index has found before it gave up among hidden ones.
-func TestSearchesTellOfAllVisibleRows(t *testing.T) {
+// Windows and aggregates in a search cover all visible rows. An index may stop early among hidden rows, which must not
+// change their results.
+func TestSearchWindowsCoverAllVisibleRows(t *testing.T) {
 	db, super := vectorDatabase(t)
 	if _, err := super.PgConn().Exec(context.Background(), searchedSchema).ReadAll(); err != nil {
 		t.Fatal(err)
 	}
-	for _, setting := range []string{"enable_hashagg", "enable_seqscan", "enable_sort"} { // plans as for a larger table
+	for _, setting := range []string{"enable_hashagg", "enable_seqscan",
+		"enable_sort"} { // so that the planner chooses plans as for a larger table
 		if _, err := super.PgConn().Exec(context.Background(),
 			fmt.Sprintf("DO $$ BEGIN EXECUTE format('ALTER DATABASE %%I SET %s = off', current_database()); END $$", setting)).ReadAll(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, mode := range harness.Modes(harness.Auto, harness.Both) {
-		behind := harness.Database{Name: "notes", DB: db,
+		servedDatabase := harness.Database{Name: "notes", DB: db,
 			Policy: strings.Replace(searchPolicy, "rows:", "approximate: accept, rows:", 1), SearchPath: []string{"public"}}
-		harness.Install(t, behind, mode)
-		proxy := harness.Serve(t, mode, []harness.Database{behind},
+		harness.Install(t, servedDatabase, mode)
+		proxy := harness.Serve(t, mode, []harness.Database{servedDatabase},
 			[]harness.Agent{{Name: "few", Database: "notes", Attributes: map[string]string{"member": "2"}}})
 		agent := proxy.Agent(t, "few", "notes")
-		at := vectorAt(t, super, 11)
-		for _, list := range []string{
+		searchVector := vectorAt(t, super, 11)
+		for _, selectList := range []string{
 			"count(*) OVER ()", "sum(id) OVER ()", "rank() OVER (ORDER BY kind)", "json_arrayagg(id) OVER ()", "count(*) OVER w",
 			"min(emb <-> '%[1]s')", "count(*)", "count(*) FILTER (WHERE id > 0)",
 			"string_agg(id::text, ',' ORDER BY emb <-> '%[1]s')", "array_agg(id ORDER BY id)", "json_arrayagg(id ORDER BY emb <-> '%[1]s')",
 		} {
 			window := ""
-			if strings.HasSuffix(list, " w") {
+			if strings.HasSuffix(selectList, " w") {
 				window = " WINDOW w AS ()"
 			}
-			by := "emb"
-			if !strings.Contains(list, "OVER") { // an aggregate sorts a single row
-				by = "'%[1]s'::vector"
+			orderColumn := "emb"
+			if !strings.Contains(selectList, "OVER") { // an aggregate without OVER returns a single row
+				orderColumn = "'%[1]s'::vector"
 			}
-			sql := fmt.Sprintf("SELECT "+list+" FROM %[2]s AS n"+window+" ORDER BY "+by+" <-> '%[1]s' LIMIT 1", at, "%s")
-			if strings.HasPrefix(list, "json_arrayagg") { // the server is older
+			sql := fmt.Sprintf("SELECT "+selectList+" FROM %[2]s AS n"+window+" ORDER BY "+orderColumn+" <-> '%[1]s' LIMIT 1", searchVector, "%s")
+			if strings.HasPrefix(selectList, "json_arrayagg") { // an older server lacks this function
 				if _, err := super.Exec(context.Background(), "SELECT json_arrayagg(1)"); err != nil {
 					continue
 				}
 			}
-			if list == "count(*)" {
-				sql = fmt.Sprintf("SELECT count(*) FROM (SELECT id FROM %[2]s AS n GROUP BY emb <-> '%[1]s', id LIMIT 3000) AS x", at, "%s")
+			if selectList == "count(*)" {
+				sql = fmt.Sprintf("SELECT count(*) FROM (SELECT id FROM %[2]s AS n GROUP BY emb <-> '%[1]s', id LIMIT 3000) AS x", searchVector, "%s")
 			}
 			want := columnValues(t, super.PgConn(), fmt.Sprintf(sql, "(SELECT * FROM notes WHERE member = 2 OFFSET 0)"))
 			if got := columnValues(t, agent, fmt.Sprintf(sql, "notes")); !slices.Equal(got, want) {
@@ -160,7 +162,7 @@ func TestSearchesTellOfAllVisibleRows(t *testing.T) {
 	}
 }
 
-// vectorDatabase is a database that may have pgvector.
+// vectorDatabase returns a database with the extension pgvector, or skips the test.
 func vectorDatabase(t *testing.T) (*pgtest.DB, *pgx.Conn) {
 	t.Helper()
 	db := pgtest.Database(t)
@@ -174,9 +176,9 @@ func vectorDatabase(t *testing.T) (*pgtest.DB, *pgx.Conn) {
 	return db, super
 }
 
-// Which of the visible rows a search finds does not depend on hidden ones. That holds though hidden rows lie densely
-// around the searched point and the agent has set a small search width. It does where the policy accepts that, so that
-// this test would see it.
+// Hidden rows do not change which visible rows a search finds. They are dense around the searched point here, and the
+// search width is small. If the policy accepts approximate results, the answers differ: so the test can detect a
+// difference.
 func TestHiddenVectorsDoNotDecideSearchResults(t *testing.T) {
 	ctx := context.Background()
 	const table = `CREATE EXTENSION vector; CREATE TABLE notes (id int PRIMARY KEY, member int NOT NULL, kind text, emb vector(8) NOT NULL); SELECT setseed(0.7);
@@ -187,32 +189,32 @@ FROM generate_series(1, 3000) AS i;
 CREATE INDEX ON notes USING hnsw (emb vector_l2_ops); CREATE INDEX ON notes USING ivfflat (emb vector_l2_ops) WITH (lists = 40);
 DO $$ BEGIN CREATE ROLE nearest_owner LOGIN; EXCEPTION WHEN duplicate_object THEN END $$; ALTER TABLE notes OWNER TO nearest_owner; ANALYZE notes`
 	firstDB, super := vectorDatabase(t)
-	secondDB, other := vectorDatabase(t)
-	for i, conn := range []*pgx.Conn{super, other} {
-		where := []string{"0.5 + random() * 0.001", "5 + random()"}[i]
-		if _, err := conn.PgConn().Exec(ctx, fmt.Sprintf(table, where)).ReadAll(); err != nil {
+	secondDB, otherSuper := vectorDatabase(t)
+	for i, conn := range []*pgx.Conn{super, otherSuper} {
+		vectorMember := []string{"0.5 + random() * 0.001", "5 + random()"}[i]
+		if _, err := conn.PgConn().Exec(ctx, fmt.Sprintf(table, vectorMember)).ReadAll(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, accepted := range []bool{false, true} {
+	for _, acceptsApproximate := range []bool{false, true} {
 		text := searchPolicy
-		if accepted {
+		if acceptsApproximate {
 			text = strings.Replace(text, "rows:", "approximate: accept, rows:", 1)
 		}
 		for _, mode := range harness.Modes(harness.Auto, harness.Both) {
 			var agents [2]*pgconn.PgConn
 			for i, db := range []*pgtest.DB{firstDB, secondDB} {
-				behind := harness.Database{Name: "notes", DB: db, Policy: text, SearchPath: []string{"public"}}
-				harness.Install(t, behind, mode)
-				agents[i] = harness.Serve(t, mode, []harness.Database{behind},
+				servedDatabase := harness.Database{Name: "notes", DB: db, Policy: text, SearchPath: []string{"public"}}
+				harness.Install(t, servedDatabase, mode)
+				agents[i] = harness.Serve(t, mode, []harness.Database{servedDatabase},
 					[]harness.Agent{{Name: "one", Database: "notes", Attributes: map[string]string{"member": "1"}}}).Agent(t, "one", "notes")
-				for _, set := range []string{"SET hnsw.ef_search = 1", "SET ivfflat.probes = 1"} {
-					if _, err := agents[i].Exec(ctx, set).ReadAll(); err != nil {
+				for _, settingSQL := range []string{"SET hnsw.ef_search = 1", "SET ivfflat.probes = 1"} {
+					if _, err := agents[i].Exec(ctx, settingSQL).ReadAll(); err != nil {
 						t.Fatal(err)
 					}
 				}
 			}
-			differ := 0
+			differences := 0
 			for _, search := range []string{
 				"SELECT id FROM notes ORDER BY emb <-> '%s' LIMIT 10",
 				"SELECT n.id, n.emb <-> '%s' AS d FROM notes AS n WHERE n.kind = 'k1' OR n.id < 100 ORDER BY d LIMIT 5",
@@ -221,24 +223,24 @@ DO $$ BEGIN CREATE ROLE nearest_owner LOGIN; EXCEPTION WHEN duplicate_object THE
 				"SELECT id FROM notes ORDER BY emb <-> (SELECT '%s'::vector) LIMIT 10",
 				"SELECT string_agg(id::text, ',') FROM (SELECT id FROM notes ORDER BY emb <-> '%s' LIMIT 10) AS s",
 			} {
-				for _, at := range []string{"[.5,.5,.5,.5,.5,.5,.5,.5]", "[.5,.5,.5,.5,.4,.5,.5,.6]", "[5,5,5,5,5,5,5,5]", "[.1,.9,.1,.9,.1,.9,.1,.9]"} {
-					sql := fmt.Sprintf(search, at)
+				for _, searchVector := range []string{"[.5,.5,.5,.5,.5,.5,.5,.5]", "[.5,.5,.5,.5,.4,.5,.5,.6]", "[5,5,5,5,5,5,5,5]", "[.1,.9,.1,.9,.1,.9,.1,.9]"} {
+					sql := fmt.Sprintf(search, searchVector)
 					if a, b := columnValues(t, agents[0], sql), columnValues(t, agents[1], sql); !slices.Equal(a, b) || len(a) == 0 {
-						if differ++; !accepted {
+						if differences++; !acceptsApproximate {
 							t.Errorf("%s: %s\n%v\n%v", mode.Name, sql, a, b)
 						}
 					}
 				}
 			}
-			if accepted && differ == 0 {
+			if acceptsApproximate && differences == 0 {
 				t.Errorf("%s: by the index nothing differs: the vectors of this test prove nothing", mode.Name)
 			}
 		}
 	}
 }
 
-// An index fails on a vector of other dimensions once it has a row. Where what is visible is in no index, that would tell
-// that hidden rows are: what is null, and what a condition leaves out.
+// An index on vectors raises an error for a search vector of another dimension, but only if it contains rows. If only
+// hidden rows are in the index, the error would reveal them.
 func TestSearchesFailOverVisibleRowsOnly(t *testing.T) {
 	db, super := vectorDatabase(t)
 	ctx := context.Background()
@@ -257,11 +259,11 @@ CREATE INDEX ON %[1]s USING hnsw ((emb::halfvec(3)) halfvec_cosine_ops); ALTER T
 		}
 	}
 	for _, mode := range harness.Modes(harness.Auto, harness.Both) {
-		behind := harness.Database{Name: "notes", DB: db, SearchPath: []string{"public"},
+		servedDatabase := harness.Database{Name: "notes", DB: db, SearchPath: []string{"public"},
 			Policy: strings.Replace(searchPolicy, "tables: { notes: { rows: [ { own: { column: member, is: member } } ] } }",
 				"tables:\n  empty: { rows: [ { own: { column: member, is: member } } ] }\n  filled: { rows: [ { own: { column: member, is: member } } ] }", 1)}
-		harness.Install(t, behind, mode)
-		agent := harness.Serve(t, mode, []harness.Database{behind},
+		harness.Install(t, servedDatabase, mode)
+		agent := harness.Serve(t, mode, []harness.Database{servedDatabase},
 			[]harness.Agent{{Name: "one", Database: "notes", Attributes: map[string]string{"member": "1"}}}).Agent(t, "one", "notes")
 		for _, search := range []string{
 			"SELECT id FROM %s ORDER BY emb <-> '[1,2]' LIMIT 2",

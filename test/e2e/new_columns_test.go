@@ -36,7 +36,7 @@ ALTER TABLE letters ADD COLUMN stamp text DEFAULT 'NEWCOLUMN'; ALTER TABLE event
 ALTER TABLE orgs ADD COLUMN note text DEFAULT 'NEWCOLUMN'; CREATE INDEX ON people (note);`
 )
 
-// grownStatements are statements that are answered as if the tables had no column since pgconsent migrate.
+// grownStatements are statements whose answers do not depend on columns that were added after pgconsent migrate.
 var grownStatements = []string{
 	"SELECT * FROM people", "SELECT p.* FROM people p JOIN orgs o ON o.id = p.org",
 	"SELECT * FROM people p JOIN orgs o ON o.id = p.org ORDER BY p.id",
@@ -81,8 +81,7 @@ var grownStatements = []string{
 	"SELECT adnum FROM pg_attrdef WHERE adrelid = 'people'::regclass", "SELECT col_description('people'::regclass, 5)",
 }
 
-// ungrownStatements are statements that would read a column that the policy does not know yet. They are refused, with a
-// hint.
+// ungrownStatements would read a column that the installed policy does not know. They are refused with a hint.
 var ungrownStatements = []string{
 	"SELECT NULL::people", "UPDATE people SET note = 'x' WHERE id = 1", "UPDATE people SET name = note WHERE id = 1",
 	"INSERT INTO people (id, note) VALUES (40, 'x')",
@@ -94,23 +93,23 @@ var ungrownStatements = []string{
 	"INSERT INTO people VALUES (1, 'x', 'me', 1) ON CONFLICT (id) DO UPDATE SET name = people.note",
 }
 
-// TestANewColumnIsNoOutage: a new column of a table does not exist for agents until the policy is installed again.
-// Meanwhile they are served; a restart changes nothing of that.
+// TestANewColumnIsNoOutage checks that a new column does not exist for agents until the policy is migrated again.
+// Meanwhile agents are served, also after a restart.
 func TestANewColumnIsNoOutage(t *testing.T) {
 	for _, mode := range harness.Modes(harness.Auto, harness.Both, harness.RLS, harness.SignedViews) {
 		t.Run(mode.Name, func(t *testing.T) {
-			grows, proxy := startBehind(t, mode, "")
-			_, reference := startBehind(t, mode, "")
-			harness.Exec(t, grows.DB, addColumns)
-			wantSame := func(p *harness.Proxy, everyNth int) {
+			grownDatabase, proxy := startGrowing(t, mode, "")
+			_, referenceProxy := startGrowing(t, mode, "")
+			harness.Exec(t, grownDatabase.DB, addColumns)
+			wantSame := func(p *harness.Proxy, stride int) {
 				t.Helper()
 				for i, sql := range grownStatements {
-					if i%everyNth == 0 {
-						wantSameAnswer(t, p, reference, sql)
+					if i%stride == 0 {
+						wantSameAnswer(t, p, referenceProxy, sql)
 					}
 				}
 				for i, sql := range ungrownStatements {
-					if i%everyNth != 0 {
+					if i%stride != 0 {
 						continue
 					}
 					a := askUntilAnswered(t, p, sql)
@@ -121,10 +120,10 @@ func TestANewColumnIsNoOutage(t *testing.T) {
 			}
 			wantSame(proxy, tier.Count(2, 2, 1))
 			agents := []harness.Agent{{Name: "agent", Database: "app", Attributes: map[string]string{"user": "me"}}}
-			another := harness.Serve(t, mode, []harness.Database{grows}, agents)
-			wantSame(another, tier.Count(5, 3, 1))
-			harness.Migrate(t, grows, mode)
-			for _, p := range []*harness.Proxy{proxy, another} {
+			restartedProxy := harness.Serve(t, mode, []harness.Database{grownDatabase}, agents)
+			wantSame(restartedProxy, tier.Count(5, 3, 1))
+			harness.Migrate(t, grownDatabase, mode)
+			for _, p := range []*harness.Proxy{proxy, restartedProxy} {
 				for start := time.Now(); ; time.Sleep(50 * time.Millisecond) {
 					if a := askUntilAnswered(t, p, "SELECT note FROM people WHERE id = 1"); strings.Contains(a.String(), "NEWCOLUMN") {
 						break
@@ -137,16 +136,16 @@ func TestANewColumnIsNoOutage(t *testing.T) {
 	}
 }
 
-// TestADroppedColumnIsNoOutage: where a column goes that no rule reads, and with it what lists it, agents are served as
-// if it had never been.
+// TestADroppedColumnIsNoOutage drops columns that no rule reads, and views that use them. Agents are then served as if
+// the columns had never existed.
 func TestADroppedColumnIsNoOutage(t *testing.T) {
-	const drop = "ALTER TABLE people DROP COLUMN name CASCADE; ALTER TABLE orgs DROP COLUMN title; ALTER TABLE events DROP COLUMN what CASCADE;"
+	const dropSQL = "ALTER TABLE people DROP COLUMN name CASCADE; ALTER TABLE orgs DROP COLUMN title; ALTER TABLE events DROP COLUMN what CASCADE;"
 	for _, mode := range harness.Modes(harness.Auto, harness.Both, harness.RLS, harness.SignedViews) {
 		t.Run(mode.Name, func(t *testing.T) {
 			withoutColumn := strings.NewReplacer("[id, name, owner, org]", "[id, owner, org]", "views: { named: {} }\n", "")
-			shrinks, proxy := startBehind(t, mode, "DROP VIEW named", withoutColumn)
-			_, reference := startBehind(t, mode, "DROP VIEW named; "+drop, withoutColumn)
-			harness.Exec(t, shrinks.DB, drop)
+			shrunkDatabase, proxy := startGrowing(t, mode, "DROP VIEW named", withoutColumn)
+			_, referenceProxy := startGrowing(t, mode, "DROP VIEW named; "+dropSQL, withoutColumn)
+			harness.Exec(t, shrunkDatabase.DB, dropSQL)
 			for _, sql := range []string{
 				"SELECT * FROM people", "SELECT p.*, o.* FROM people p JOIN orgs o ON o.id = p.org",
 				"SELECT id FROM people WHERE id = 1", "SELECT count(*) FROM people WHERE org = 1",
@@ -156,39 +155,39 @@ func TestADroppedColumnIsNoOutage(t *testing.T) {
 				"UPDATE people SET org = 2 WHERE id = 1 RETURNING *",
 				"SELECT attname FROM pg_attribute WHERE attrelid = 'people'::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
 			} {
-				wantSameAnswer(t, proxy, reference, sql)
+				wantSameAnswer(t, proxy, referenceProxy, sql)
 			}
 		})
 	}
 }
 
-// startBehind serves the schema, after more SQL, under its policy.
-func startBehind(t *testing.T, mode harness.Mode, more string, policy ...*strings.Replacer) (harness.Database, *harness.Proxy) {
+// startGrowing serves the schema with additional SQL, under its policy.
+func startGrowing(t *testing.T, mode harness.Mode, moreSQL string, policyEdits ...*strings.Replacer) (harness.Database, *harness.Proxy) {
 	t.Helper()
 	db := pgtest.Database(t)
-	harness.Exec(t, db, growingSchema+more)
+	harness.Exec(t, db, growingSchema+moreSQL)
 	d := harness.Database{Name: "app", DB: db, Policy: growingPolicy, SearchPath: []string{"public"}, Refresh: 50 * time.Millisecond}
-	for _, p := range policy {
+	for _, p := range policyEdits {
 		d.Policy = p.Replace(d.Policy)
 	}
 	return d, harness.Start(t, mode, d, map[string]string{"user": "me"})
 }
 
-func wantSameAnswer(t *testing.T, p, reference *harness.Proxy, sql string) {
+func wantSameAnswer(t *testing.T, p, referenceProxy *harness.Proxy, sql string) {
 	t.Helper()
-	if got, want := askUntilAnswered(t, p, sql).SortedString(), askUntilAnswered(t, reference, sql).SortedString(); got != want {
+	if got, want := askUntilAnswered(t, p, sql).SortedString(), askUntilAnswered(t, referenceProxy, sql).SortedString(); got != want {
 		t.Errorf("%s\nchanged:\n%s\nwithout:\n%s", sql, harness.Truncate(got), harness.Truncate(want))
 	}
 }
 
-// askUntilAnswered asks on a connection of its own, takes back what is written, and asks again as long as the database
-// changes.
+// askUntilAnswered sends a statement on a new connection, which is closed without a commit. It retries on 40001, as
+// long as the database changes.
 func askUntilAnswered(t *testing.T, p *harness.Proxy, sql string) (answer harness.Answer) {
 	t.Helper()
-	isWhole := strings.HasPrefix(sql, "BEGIN") || strings.HasPrefix(sql, "PREPARE")
+	needsNoBegin := strings.HasPrefix(sql, "BEGIN") || strings.HasPrefix(sql, "PREPARE")
 	for start := time.Now(); ; time.Sleep(20 * time.Millisecond) {
 		c := p.Agent(t, "agent", "app")
-		if !isWhole && !strings.HasPrefix(sql, "COPY") {
+		if !needsNoBegin && !strings.HasPrefix(sql, "COPY") {
 			if a := harness.Ask(c, "BEGIN"); a.Refused() {
 				t.Fatal(a)
 			}

@@ -19,7 +19,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// people are observed only, with a column hidden and one masked; participants are, too. Memories stay enforced.
+// observedPolicy only observes the tables people, with hidden and masked columns, and participants. Memories are
+// enforced.
 const observedPolicy = `version: 1
 attributes: { user: { type: uuid, source: credential } }
 tables:
@@ -42,30 +43,30 @@ func TestObserve(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			file := strings.Replace(observedPolicy, "  memory_edges: { rows: [ { visible: { memories: { id: from_memory_id } } } ] }\n", "", 1)
 			in := start(t, options{policy: file, mode: mode})
-			enforced := startForReading(t, options{mode: mode})
-			agent, other, owner := in.agent(t), enforced.agent(t), in.direct(t)
+			enforcedInstance := startForReading(t, options{mode: mode})
+			agent, enforcedAgent, owner := in.agent(t), enforcedInstance.agent(t), in.superuserConn(t)
 			wantSame := func(sql string) {
 				t.Helper()
 				if got, want := harness.Ask(agent, sql).String(), harness.Ask(owner, sql).String(); got != want {
 					t.Errorf("%s: observed tables are not open:\n%s\nwant\n%s", sql, harness.Truncate(got), harness.Truncate(want))
 				}
 			}
-			// An observed table is open.
+			// Agents see all rows and columns of an observed table.
 			wantSame("SELECT * FROM people ORDER BY id")
 			wantSame("SELECT count(*) FROM memory_participants")
 			wantSame("SELECT consent_status, count(*) FROM people GROUP BY 1 ORDER BY 1")
 			wantSame("SELECT p.name, count(*) FROM people p JOIN memory_participants m ON m.person_id = p.id GROUP BY 1 ORDER BY 1")
-			// Enforced rules act as without observation.
+			// Enforced rules behave as in a policy without observation.
 			for _, sql := range []string{
 				"SELECT id, title FROM memories ORDER BY id", "SELECT count(*) FROM memories",
 				"SELECT count(DISTINCT m.id), max(m.title) FROM memories m LEFT JOIN memory_participants p ON " +
 					"p.memory_id = m.id LEFT JOIN people q ON q.id = p.person_id",
 			} {
-				if got, want := harness.Ask(agent, sql).String(), harness.Ask(other, sql).String(); got != want {
+				if got, want := harness.Ask(agent, sql).String(), harness.Ask(enforcedAgent, sql).String(); got != want {
 					t.Errorf("%s: the enforced table is not as without:\n%s\nwant\n%s", sql, harness.Truncate(got), harness.Truncate(want))
 				}
 			}
-			// So is what agents may change.
+			// Rules about writing are enforced on observed tables as well.
 			if got := harness.Ask(agent, "DELETE FROM people WHERE consent_status <> 'granted' OR user_id <> '"+
 				user1+"' RETURNING id"); got.Code != "" || got.Results[0].Tag != "DELETE 0" {
 				t.Errorf("agents delete rows that the policy hides: %s", got)
@@ -78,7 +79,7 @@ func TestObserve(t *testing.T) {
 			harness.Ask(agent, "SELECT p.name FROM people p, memory_participants q WHERE q.person_id = p.id AND p.name = '1 secret literal'")
 
 			var report *observe.Report
-			find := func(tables string, matches func(*observe.Statement) bool) *observe.Statement {
+			findStatement := func(tables string, matches func(*observe.Statement) bool) *observe.Statement {
 				for _, s := range report.Statements {
 					if strings.Join(s.Tables, " ") == tables && matches(s) {
 						return s
@@ -86,46 +87,50 @@ func TestObserve(t *testing.T) {
 				}
 				return nil
 			}
-			var counted, joined *observe.Statement
+			var countStatement, joinStatement *observe.Statement
 			for deadline := time.Now().Add(tier.Patience); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 				var err error
 				if report, err = observe.ReadReport(audit.Folder(in.audit), time.Time{}); err != nil {
 					t.Fatal(err)
 				}
-				counted = find("public.memory_participants", func(s *observe.Statement) bool { return s.ComparedExecutions > 0 })
-				joined = find("public.memory_participants public.people", func(s *observe.Statement) bool { return len(s.Masked) > 0 && s.Executions > 0 })
-				if counted != nil && joined != nil {
+				countStatement = findStatement("public.memory_participants", func(s *observe.Statement) bool { return s.ComparedExecutions > 0 })
+				joinStatement = findStatement("public.memory_participants public.people", func(s *observe.Statement) bool { return len(s.Masked) > 0 && s.Executions > 0 })
+				if countStatement != nil && joinStatement != nil {
 					break
 				}
 			}
-			if counted == nil || counted.Executions != 1 || counted.Rows != 1 || counted.DifferingExecutions != 1 || counted.RowsLost != 0 ||
-				counted.Agent != "caregiver" {
-				t.Errorf("the count of participants: %+v", counted)
+			if countStatement == nil || countStatement.Executions != 1 || countStatement.Rows != 1 || countStatement.DifferingExecutions != 1 ||
+				countStatement.RowsLost != 0 ||
+				countStatement.Agent != "caregiver" {
+				t.Errorf("the count of participants: %+v", countStatement)
 			}
-			if joined == nil || strings.Join(joined.Masked, " ") != "public.people.name" || len(joined.Hidden) != 0 {
-				t.Errorf("the join with people: %+v", joined)
+			if joinStatement == nil || strings.Join(joinStatement.Masked, " ") != "public.people.name" || len(joinStatement.Hidden) != 0 {
+				t.Errorf("the join with people: %+v", joinStatement)
 			}
-			all := find("public.people", func(s *observe.Statement) bool { return s.Tag == "SELECT" && len(s.Masked) > 0 && len(s.Hidden) > 0 })
-			if all == nil || !strings.Contains(strings.Join(all.Hidden, " "), "public.people.consent_status") ||
-				all.Skipped["columns of a table would be hidden or masked"] != all.Executions {
-				t.Errorf("SELECT * FROM people: %+v", all)
+			starStatement := findStatement("public.people", func(s *observe.Statement) bool {
+				return s.Tag == "SELECT" && len(s.Masked) > 0 &&
+					len(s.Hidden) > 0
+			})
+			if starStatement == nil || !strings.Contains(strings.Join(starStatement.Hidden, " "), "public.people.consent_status") ||
+				starStatement.Skipped["columns of a table would be hidden or masked"] != starStatement.Executions {
+				t.Errorf("SELECT * FROM people: %+v", starStatement)
 			}
 			for _, table := range report.Tables {
 				if table.IsSafe() || table.Executions == 0 {
 					t.Errorf("%+v counts as safe", table)
 				}
 			}
-			var printed bytes.Buffer
-			report.Print(&printed)
+			var printedText bytes.Buffer
+			report.Print(&printedText)
 			for _, file := range []string{"/audit-000001.jsonl"} {
 				text, err := os.ReadFile(filepath.Join(in.audit, file))
 				if err != nil {
 					t.Fatal(err)
 				}
-				printed.Write(text)
+				printedText.Write(text)
 			}
 			for _, secret := range []string{"HIDDENMARK", "secret literal"} {
-				if strings.Contains(printed.String(), secret) {
+				if strings.Contains(printedText.String(), secret) {
 					t.Errorf("records or report hold %q", secret)
 				}
 			}
@@ -133,7 +138,8 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// Rows that would have gone are counted over one moment, and a statement that the policy leaves alone counts as such.
+// The report counts the rows that a rule would have hidden, by one snapshot. It says which statements the policy would
+// not change.
 func TestObservedRowsAreCounted(t *testing.T) {
 	tier.All(t)
 	const policy = `version: 1
@@ -147,18 +153,19 @@ tables:
   people: { rows: [ { own: { column: user_id, is: user } }, { status: { column: consent_status, is: granted } } ] }
   memory_participants: { observe: false, rows: [ { visible: { memories: { id: memory_id } } }, { visible: { people: { id: person_id } } } ] }
 `
-	in, enforced := start(t, options{policy: policy}), startForReading(t, options{})
-	agent, other, owner := in.agent(t), enforced.agent(t), in.direct(t)
-	number := func(a harness.Answer) string { return a.Results[0].Rows[0] }
-	if got, want := number(harness.Ask(agent, "SELECT count(*) FROM memory_participants")),
-		number(harness.Ask(other, "SELECT count(*) FROM memory_participants")); got != want {
+	in, enforcedInstance := start(t, options{policy: policy}), startForReading(t, options{})
+	agent, enforcedAgent, owner := in.agent(t), enforcedInstance.agent(t), in.superuserConn(t)
+	firstValue := func(a harness.Answer) string { return a.Results[0].Rows[0] }
+	if got, want := firstValue(harness.Ask(agent, "SELECT count(*) FROM memory_participants")),
+		firstValue(harness.Ask(enforcedAgent, "SELECT count(*) FROM memory_participants")); got != want {
 		t.Errorf("%s participants, want %s: the table is enforced, under the rules of tables that are not", got, want)
 	}
 	harness.Ask(agent, "SELECT title, body FROM memories")
 	harness.Ask(agent, "SELECT id FROM people WHERE user_id = '"+user1+"' AND consent_status = 'granted'")
-	all, visible := number(harness.Ask(owner, "SELECT count(*) FROM memories")), number(harness.Ask(other, "SELECT count(*) FROM memories"))
+	ownerCount, visibleCount := firstValue(harness.Ask(owner, "SELECT count(*) FROM memories")), firstValue(harness.Ask(enforcedAgent,
+		"SELECT count(*) FROM memories"))
 	var report *observe.Report
-	find := func(table string) *observe.Statement {
+	findStatement := func(table string) *observe.Statement {
 		for _, s := range report.Statements {
 			if s.ComparedExecutions > 0 && strings.Join(s.Tables, " ") == table {
 				return s
@@ -166,21 +173,22 @@ tables:
 		}
 		return nil
 	}
-	var memories, people *observe.Statement
+	var memoryStatement, peopleStatement *observe.Statement
 	for deadline := time.Now().Add(tier.Patience); time.Now().Before(deadline) &&
-		(memories == nil || people == nil); time.Sleep(100 * time.Millisecond) {
+		(memoryStatement == nil || peopleStatement == nil); time.Sleep(100 * time.Millisecond) {
 		var err error
 		if report, err = observe.ReadReport(audit.Folder(in.audit), time.Time{}); err != nil {
 			t.Fatal(err)
 		}
-		memories, people = find("public.memories"), find("public.people")
+		memoryStatement, peopleStatement = findStatement("public.memories"), findStatement("public.people")
 	}
-	if memories == nil || memories.DifferingExecutions != 1 || strconv.FormatInt(memories.Rows-memories.RowsLost, 10) != visible ||
-		strconv.FormatInt(memories.Rows, 10) != all {
-		t.Errorf("memories: %+v; %s of %s are visible", memories, visible, all)
+	if memoryStatement == nil || memoryStatement.DifferingExecutions != 1 ||
+		strconv.FormatInt(memoryStatement.Rows-memoryStatement.RowsLost, 10) != visibleCount ||
+		strconv.FormatInt(memoryStatement.Rows, 10) != ownerCount {
+		t.Errorf("memories: %+v; %s of %s are visible", memoryStatement, visibleCount, ownerCount)
 	}
-	if people == nil || people.DifferingExecutions != 0 || people.RowsLost != 0 {
-		t.Errorf("people: %+v", people)
+	if peopleStatement == nil || peopleStatement.DifferingExecutions != 0 || peopleStatement.RowsLost != 0 {
+		t.Errorf("people: %+v", peopleStatement)
 	}
 	for _, table := range report.Tables {
 		if table.IsSafe() != (table.Name == "public.people") {
@@ -189,7 +197,8 @@ tables:
 	}
 }
 
-// Statements of a log are judged by a candidate that is not in force, and nothing of their literals is printed.
+// A replay checks the statements of a log against a candidate policy that is not installed. Its output has no literals
+// of the statements.
 func TestReplay(t *testing.T) {
 	in := startForReading(t, options{})
 	snap, err := pgcatalog.Load(t.Context(), in.db.Connect(t, "pgconsent_control"), []string{"public"})
@@ -211,8 +220,8 @@ func TestReplay(t *testing.T) {
 		"2026-11-22 00:00:00 UTC LOG:  statement: SELECT pg_read_file('a literal')\n" +
 		"2026-11-22 00:00:00 UTC LOG:  statement: UPDATE \"a literal\" SET a = 1\n" +
 		"2026-11-22 00:00:00 UTC LOG:  statement: SELEC 'a literal'\n"
-	for _, texts := range []bool{false, true} {
-		replay := observe.NewLogReplay(candidate, snap, texts)
+	for _, showsTexts := range []bool{false, true} {
+		replay := observe.NewLogReplay(candidate, snap, showsTexts)
 		if err := observe.EachStatement(strings.NewReader(log), replay.Add); err != nil {
 			t.Fatal(err)
 		}
@@ -223,8 +232,8 @@ func TestReplay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Contains(out.String()+string(encoded), "literal"); got != texts {
-			t.Errorf("literals are printed: %t, asked for: %t\n%s", got, texts, out.String())
+		if got := strings.Contains(out.String()+string(encoded), "literal"); got != showsTexts {
+			t.Errorf("literals are printed: %t, asked for: %t\n%s", got, showsTexts, out.String())
 		}
 		if replay.Statements != 7 || replay.Allowed != 3 || replay.Refused != 4 || len(replay.Shapes) != 6 {
 			t.Errorf("%s", out.String())
@@ -238,19 +247,19 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// Observed rules use the session's claims: rules over attributes that the database derives are compared as well.
+// Observation evaluates rules with the session's attributes, including those that the database derives.
 func TestObservedClaims(t *testing.T) {
 	tier.All(t)
 	auditFolder := t.TempDir() + "/audit"
 	b := startBeheard(t, func(d *harness.Database) {
 		d.Policy, d.Audit = strings.Replace(d.Policy, "version: 1", "version: 1\nmode: observe", 1), auditFolder
 	})
-	b.stage(t, "2")
+	b.setStage(t, "2")
 	oneText(b.agent, `SELECT status FROM "Relationship" WHERE id = 'rel-1'`)
 	oneText(b.agent, `SELECT content FROM "UserEvent"`)
 	oneText(b.agent, `SELECT description FROM "Agreement" ORDER BY description <-> 'phones' LIMIT 1`)
 	var report *observe.Report
-	find := func(table string) *observe.Statement {
+	findStatement := func(table string) *observe.Statement {
 		for _, s := range report.Statements {
 			if strings.Join(s.Tables, " ") == "public."+table {
 				return s
@@ -263,18 +272,20 @@ func TestObservedClaims(t *testing.T) {
 		if report, err = observe.ReadReport(audit.Folder(auditFolder), time.Time{}); err != nil {
 			t.Fatal(err)
 		}
-		if find("Relationship").ComparedExecutions > 0 && find("UserEvent").ComparedExecutions > 0 && len(find("Agreement").Refusals) > 0 {
+		if findStatement("Relationship").ComparedExecutions > 0 && findStatement("UserEvent").ComparedExecutions > 0 &&
+			len(findStatement("Agreement").Refusals) > 0 {
 			break
 		}
 	}
-	if s := find("Relationship"); s.ComparedExecutions != 1 || s.DifferingExecutions != 0 {
+	if s := findStatement("Relationship"); s.ComparedExecutions != 1 || s.DifferingExecutions != 0 {
 		t.Errorf("a row that shows in this session: %+v", s)
 	}
-	own := oneText(harness.ConnectSuperuser(t, b.db), `SELECT count(*) FROM "UserEvent" WHERE `+ownVessels)
-	if s := find("UserEvent"); s.ComparedExecutions != 1 || s.DifferingExecutions != 1 || strconv.FormatInt(s.Rows-s.RowsLost, 10) != own {
-		t.Errorf("%s events are ana's: %+v", own, s)
+	ownRows := oneText(harness.ConnectSuperuser(t, b.db), `SELECT count(*) FROM "UserEvent" WHERE `+ownVessels)
+	if s := findStatement("UserEvent"); s.ComparedExecutions != 1 || s.DifferingExecutions != 1 ||
+		strconv.FormatInt(s.Rows-s.RowsLost, 10) != ownRows {
+		t.Errorf("%s events are ana's: %+v", ownRows, s)
 	}
-	if s := find("Agreement"); s.Refusals["42501 contract retrieval"] != 1 {
+	if s := findStatement("Agreement"); s.Refusals["42501 contract retrieval"] != 1 {
 		t.Errorf("what a contract would refuse: %+v", s)
 	}
 }

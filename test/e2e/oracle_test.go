@@ -10,7 +10,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 )
 
-// filteredCopy is a database like the world's, from which the rows hidden from agents of user 1 were deleted.
+// filteredCopy returns a copy of the world's database from which the rows hidden from agents of user 1 were deleted.
 func filteredCopy(t testing.TB) *pgtest.DB {
 	t.Helper()
 	filter := filterSQL(t)
@@ -23,7 +23,7 @@ func filteredCopy(t testing.TB) *pgtest.DB {
 	})
 }
 
-// filterSQL deletes the rows that agents of user 1 may not see.
+// filterSQL returns SQL that deletes the rows hidden from agents of user 1.
 func filterSQL(t testing.TB) string {
 	t.Helper()
 	var script string

@@ -14,11 +14,11 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// withoutShape keeps the proxy from sending a text with parameters in place of its literals.
+// withoutShape is a comment that keeps the proxy from replacing the literals of a text by parameters.
 const withoutShape = " -- it's"
 
-// Queries that differ in their literals run as one prepared statement. They are answered as if each were sent
-// unchanged: the same rows, columns, tags and errors. Hidden rows stay hidden.
+// Queries that differ only in their literals run as one prepared statement. Their answers are those of the unchanged
+// text: the same rows, columns, tags and errors. Hidden rows stay hidden.
 func TestQueriesWithOtherLiterals(t *testing.T) {
 	policy := `version: 1
 tables:
@@ -42,27 +42,27 @@ tables:
 			proxy := harness.Start(t, mode, harness.Database{Name: "literals", DB: db, SearchPath: []string{"public"}, Policy: policy}, nil)
 			c := proxy.Agent(t, "agent", "literals")
 			random := rand.New(rand.NewPCG(tier.Seed(), 1))
-			bound, shown := 0, 0
+			boundQueries, shownRows := 0, 0
 			for range tier.Count(300, 1000, 30_000) {
 				text := textWithLiterals(random)
 				got := harness.Ask(c, text)
 				if strings.Contains(lastQueryOfAgents(t, super), "$1") {
-					bound++
+					boundQueries++
 				}
 				if want := harness.Ask(c, text+withoutShape); got.SortedString() != want.SortedString() {
 					t.Fatalf("%s\nwith parameters:\n%s\nas it is:\n%s", text, got, want)
 				}
-				shown += len(got.Results)
+				shownRows += len(got.Results)
 			}
-			if bound == 0 || shown == 0 {
-				t.Errorf("%d were sent with parameters, %d had an answer", bound, shown)
+			if boundQueries == 0 || shownRows == 0 {
+				t.Errorf("%d were sent with parameters, %d had an answer", boundQueries, shownRows)
 			}
-			t.Logf("%d were sent with parameters", bound)
+			t.Logf("%d were sent with parameters", boundQueries)
 		})
 	}
 }
 
-// textWithLiterals makes a Query over the notes. Conditions that may be sent with parameters are mixed with others.
+// textWithLiterals returns a random Query over the table notes, with literals that can become parameters and others.
 func textWithLiterals(random *rand.Rand) string {
 	n := func() int { return random.IntN(700) }
 	uuid := func() string { return fmt.Sprintf("'00000000-0000-4000-8000-%012d'", n()) }
@@ -75,7 +75,7 @@ func textWithLiterals(random *rand.Rand) string {
 		func() string { return fmt.Sprintf("size = %d", n()*100) },
 		func() string { return fmt.Sprintf("n.price > %d", n()/4) },
 		func() string { return "mood = " + []string{"'good'", "'bad'", "'it''s'"}[n()%3] },
-		func() string { return fmt.Sprintf("code = '%d'", n()) }, // the literal causes an error
+		func() string { return fmt.Sprintf("code = '%d'", n()) }, // this literal causes an error
 		func() string { return fmt.Sprintf("100 / (id - %d) >= 0", n()%3) },
 		func() string { return fmt.Sprintf("nothing = %d", n()) },
 	}
@@ -98,7 +98,7 @@ func textWithLiterals(random *rand.Rand) string {
 	return text
 }
 
-// lastQueryOfAgents is the text that ran last on a connection of agents.
+// lastQueryOfAgents returns the text that ran last on a connection of agents.
 func lastQueryOfAgents(t *testing.T, super *pgx.Conn) string {
 	t.Helper()
 	var text string

@@ -10,15 +10,15 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Two databases that differ in invisible rows only give an agent the same transcripts, whatever it sends.
+// Two databases that differ only in hidden rows give an agent the same answers, whatever it sends.
 func TestTwinsAnswerAlike(t *testing.T) {
-	disturb, err := os.ReadFile("testdata/disturb.sql")
+	disturbSQL, err := os.ReadFile("testdata/disturb.sql")
 	if err != nil {
 		t.Fatal(err)
 	}
 	firstTwin := start(t, options{})
 	twinDB := pgtest.Template(t, "arcive", loadArcive)
-	runAsSuperuser(t, twinDB, string(disturb))
+	runAsSuperuser(t, twinDB, string(disturbSQL))
 	secondTwin := serveOn(t, twinDB, options{})
 
 	statements := hostileStatements(t)
@@ -29,17 +29,17 @@ func TestTwinsAnswerAlike(t *testing.T) {
 		if !tier.IsPicked(i, 8) {
 			continue
 		}
-		// A connection each: a statement may end the session, and what one leaves behind must not hide the next.
+		// Each statement has its own connections: it may end the session, and must not influence the next statement.
 		a, b := askOnce(t, firstTwin, sql), askOnce(t, secondTwin, sql)
 		if a.SortedString() != b.SortedString() {
 			t.Errorf("%s\none:\n%s\ntwin:\n%s", harness.OneLine(sql), harness.Truncate(a.SortedString()), harness.Truncate(b.SortedString()))
 		}
 	}
-	firstTwin.noMarker(t)
-	secondTwin.noMarker(t)
+	firstTwin.requireNoMarker(t)
+	secondTwin.requireNoMarker(t)
 }
 
-// askOnce asks on a connection of its own.
+// askOnce sends a statement on a new connection.
 func askOnce(t testing.TB, in *instance, sql string) harness.Answer {
 	t.Helper()
 	c := in.agent(t)
@@ -47,38 +47,38 @@ func askOnce(t testing.TB, in *instance, sql string) harness.Answer {
 	return harness.Ask(c, sql)
 }
 
-// The control: on a connection without them the twins do differ, and markers are seen; else the test above proves
-// nothing.
+// A control test: without protection the twins give different answers, and markers are found. Otherwise the test above
+// would prove nothing.
 func TestTwinsDifferForTheOwner(t *testing.T) {
 	tier.All(t)
-	disturb, err := os.ReadFile("testdata/disturb.sql")
+	disturbSQL, err := os.ReadFile("testdata/disturb.sql")
 	if err != nil {
 		t.Fatal(err)
 	}
 	firstDB := pgtest.Template(t, "arcive", loadArcive)
 	secondDB := pgtest.Template(t, "arcive", loadArcive)
-	runAsSuperuser(t, secondDB, string(disturb))
+	runAsSuperuser(t, secondDB, string(disturbSQL))
 	a, b := harness.Connect(t, firstDB.DSN("postgres", "")), harness.Connect(t, secondDB.DSN("postgres", ""))
-	differ := 0
+	differences := 0
 	for _, q := range corpusQueries(t) {
 		if harness.Ask(a, q.sql).SortedString() != harness.Ask(b, q.sql).SortedString() {
-			differ++
+			differences++
 		}
 	}
-	if differ < 50 {
-		t.Errorf("only %d statements tell the twins apart without protection", differ)
+	if differences < 50 {
+		t.Errorf("only %d statements tell the twins apart without protection", differences)
 	}
 }
 
-// A third database has no hidden rows at all: what counts, measures or remembers rows does not tell it apart either.
+// A third database has no hidden rows. Counts, sizes and statistics do not distinguish it from the others.
 func TestTwinWithoutHiddenRows(t *testing.T) {
 	tier.All(t)
 	firstTwin := start(t, options{})
-	emptied := pgtest.Template(t, "arcive", loadArcive)
-	runAsSuperuser(t, emptied, filterSQL(t))
-	runAsSuperuser(t, emptied, "VACUUM FULL")
-	runAsSuperuser(t, emptied, "ANALYZE")
-	secondTwin := serveOn(t, emptied, options{})
+	emptiedDB := pgtest.Template(t, "arcive", loadArcive)
+	runAsSuperuser(t, emptiedDB, filterSQL(t))
+	runAsSuperuser(t, emptiedDB, "VACUUM FULL")
+	runAsSuperuser(t, emptiedDB, "ANALYZE")
+	secondTwin := serveOn(t, emptiedDB, options{})
 	for i, sql := range hostileStatements(t) {
 		if !tier.IsPicked(i, 4) {
 			continue
@@ -88,6 +88,6 @@ func TestTwinWithoutHiddenRows(t *testing.T) {
 			t.Errorf("%s\none:\n%s\nwithout hidden rows:\n%s", harness.OneLine(sql), harness.Truncate(a.SortedString()), harness.Truncate(b.SortedString()))
 		}
 	}
-	firstTwin.noMarker(t)
-	secondTwin.noMarker(t)
+	firstTwin.requireNoMarker(t)
+	secondTwin.requireNoMarker(t)
 }

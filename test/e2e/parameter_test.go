@@ -8,10 +8,11 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// A type that may not be named in a text may not be given to a parameter by its OID either.
+// A type that a text may not name cannot be declared by its OID for a parameter either.
 func TestDeclaredParameterTypes(t *testing.T) {
 	tier.All(t)
-	in := start(t, options{setup: `CREATE DOMAIN public.short AS text CHECK (length(VALUE) < 10); CREATE TYPE public.mood AS ENUM ('calm');
+	in := start(t,
+		options{beforeMigrate: `CREATE DOMAIN public.short AS text CHECK (length(VALUE) < 10); CREATE TYPE public.mood AS ENUM ('calm');
 		CREATE FUNCTION public.fits(text) RETURNS boolean LANGUAGE sql AS 'SELECT true'; CREATE DOMAIN public.checked AS text CHECK (public.fits(VALUE));
 		CREATE TYPE public.gauge AS (n integer); CREATE FUNCTION public.gauged(public.gauge) RETURNS text LANGUAGE sql AS 'SELECT (1 / $1.n)::text';
 		CREATE CAST (public.gauge AS text) WITH FUNCTION public.gauged(public.gauge)`})
@@ -32,7 +33,7 @@ func TestDeclaredParameterTypes(t *testing.T) {
 			t.Errorf("a parameter of the type with OID %d: SQLSTATE %q, want %q", oid, code, want)
 		}
 	}
-	// The number of a transaction in a parameter is as old as one in the text.
+	// age() of a transaction number in a parameter returns the same value as for a literal.
 	if a := harness.AskDeclared(c, `SELECT age($1)`, []uint32{28}, []byte("3")); a.Err != "" || a.Results[0].Rows[0] != "2147483647" {
 		t.Errorf("age of an xid: %s", a)
 	}
@@ -41,7 +42,8 @@ func TestDeclaredParameterTypes(t *testing.T) {
 	}
 }
 
-// Settings are set by parameters as by literals, and by no way past the values: neither as another type nor by EXECUTE.
+// set_config works with parameters as with literals. A parameter of another type, or EXECUTE, cannot set a forbidden
+// value.
 func TestSettingsByParameters(t *testing.T) {
 	c := start(t, options{}).agent(t)
 	answerText := func(a harness.Answer) string {
@@ -50,9 +52,9 @@ func TestSettingsByParameters(t *testing.T) {
 		}
 		return a.Results[0].Rows[0]
 	}
-	const set = "SELECT set_config($1, $2, $3)"
+	const setQuery = "SELECT set_config($1, $2, $3)"
 	for _, args := range [][]string{{"TimeZone", "Asia/Tokyo", "false"}, {"search_path", "public", "true"}} {
-		if got := answerText(harness.AskExtended(c, set, asBytes(args)...)); got != args[1] {
+		if got := answerText(harness.AskExtended(c, setQuery, asBytes(args)...)); got != args[1] {
 			t.Errorf("set_config of %v: %s", args, got)
 		}
 	}
@@ -60,17 +62,17 @@ func TestSettingsByParameters(t *testing.T) {
 		t.Errorf("the time zone is %s", got)
 	}
 	for _, args := range [][]string{{"row_security", "off", "f"}, {"role", "postgres", "t"}, {"pgconsent.seal", "x", "f"}} {
-		if a := harness.AskExtended(c, set, asBytes(args)...); a.Code != "42501" {
+		if a := harness.AskExtended(c, setQuery, asBytes(args)...); a.Code != "42501" {
 			t.Errorf("set_config of %v: %v", args, a)
 		}
 	}
-	if _, err := c.Prepare(t.Context(), "s", set, nil); err != nil {
+	if _, err := c.Prepare(t.Context(), "s", setQuery, nil); err != nil {
 		t.Fatal(err)
 	}
 	if a := harness.Ask(c, "EXECUTE s ('row_security', 'off', false)"); a.Code != "0A000" {
 		t.Errorf("EXECUTE of it: %v", a)
 	}
-	for _, oid := range []uint32{19, 1042} { // name cuts a value, bpchar leaves out blanks
+	for _, oid := range []uint32{19, 1042} { // the type name truncates a value, and bpchar ignores trailing blanks
 		if _, err := c.Prepare(t.Context(), "", "SELECT set_config($1, $2, false)", []uint32{oid}); codeOf(err) != "42501" {
 			t.Errorf("a parameter of the type with OID %d: %v", oid, err)
 		}

@@ -25,7 +25,7 @@ INSERT INTO letters SELECT i, CASE WHEN i % 2 = 0 THEN '` + user1 + `' ELSE '` +
 	`' END::uuid, CASE WHEN i % 2 = 0 THEN 'letter' ELSE 'HIDDENMARK' END FROM generate_series(21, 40) i;
 `
 
-// arciveFunctions is the end of the world's policy.
+// arciveFunctions is the last part of the world's policy.
 const arciveFunctions = "functions: { match_memories: { pin: { respect_consent: true } }, " +
 	"search_memories_semantic: { pin: { respect_consent: true } } }\n"
 
@@ -43,7 +43,8 @@ var partitionStatements = []string{
 	"SELECT papers FROM papers JOIN letters USING (id) ORDER BY id LIMIT 3",
 }
 
-// Partitions and inheritance children answer as on a database without the hidden rows, by name and through their parents.
+// Partitions and child tables give the answers of a database without the hidden rows, by their own name and through
+// their parents.
 func TestPartitionsAnswerAsOnTheFilteredCopy(t *testing.T) {
 	tier.All(t)
 	copyDB := pgtest.Template(t, "arcive", loadArcive)
@@ -53,25 +54,25 @@ func TestPartitionsAnswerAsOnTheFilteredCopy(t *testing.T) {
 	for name, o := range map[string]options{"both": {}, "row security alone": {mode: modeRLS},
 		"predicates alone": {mode: modeInjected, rowSecurity: withoutPolicies}} {
 		t.Run(name, func(t *testing.T) {
-			o.setup = partitionSetup
+			o.beforeMigrate = partitionSetup
 			o.policy = arcivePolicy[:len(arcivePolicy)-len(arciveFunctions)] + rules + arciveFunctions
 			in := start(t, o)
-			agent, filtered := in.agent(t), harness.Connect(t, copyDB.DSN("postgres", ""))
-			compared := 0
+			agent, filteredConn := in.agent(t), harness.Connect(t, copyDB.DSN("postgres", ""))
+			comparedCount := 0
 			for _, sql := range partitionStatements {
-				want, got := harness.Ask(filtered, sql), harness.Ask(agent, sql)
+				want, got := harness.Ask(filteredConn, sql), harness.Ask(agent, sql)
 				if got.Code == "0A000" && o.mode == modeInjected {
 					continue // only row security applies to it
 				}
-				compared++
+				comparedCount++
 				if got.Code != want.Code || want.Err == "" && got.SortedString() != want.SortedString() {
 					t.Errorf("%s\nagent:\n%s\nfiltered copy:\n%s", sql, harness.Truncate(got.SortedString()), harness.Truncate(want.SortedString()))
 				}
 			}
-			if compared < 9 {
-				t.Errorf("only %d statements were compared", compared)
+			if comparedCount < 9 {
+				t.Errorf("only %d statements were compared", comparedCount)
 			}
-			in.noMarker(t)
+			in.requireNoMarker(t)
 		})
 	}
 }

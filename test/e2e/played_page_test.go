@@ -19,45 +19,45 @@ import (
 	"github.com/pgconsent/pgconsent/test/demos"
 )
 
-// The tutorial is typed as it is written, on a PostgreSQL of its own.
+// The tutorial's commands run as they are written, on a new PostgreSQL.
 func TestTutorial(t *testing.T) {
 	playPage(t, "../../docs/tutorial/first-policy.md", 25)
 }
 
-// playPage carries out a page of the documentation from its top to its end. It starts with an empty folder and an empty
+// playPage carries out a page of the documentation from top to bottom. It starts with an empty folder and an empty
 // PostgreSQL. These blocks count:
 //
-//   - sql, yaml: whose first line is a comment with the name of a file and nothing else is written to that file;
-//   - diff: is applied to the file that its first line names, each part after a line that begins with @@ at one place;
-//   - console: each line after "$ " is a command of one bash, which prints the lines below it. "…" there is any text.
+//   - sql, yaml: if the first line is a comment with a file name only, the block is written to that file;
+//   - diff: is applied to the file in its first line. Each part after a line with @@ must match exactly once;
+//   - console: a line after "$ " is a command of one bash, which must print the lines below it. "…" matches any text.
 //
-// The ports and the password of a server that the page names are those of this test's.
+// The page's ports and its server's password are replaced by those of this test.
 func playPage(t *testing.T, page string, commands int) {
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := startSession(t)
-	lines := strings.Split(s.local.Replace(string(text)), "\n")
+	lines := strings.Split(s.localAddresses.Replace(string(text)), "\n")
 	for i := 0; i < len(lines); i++ {
-		kind, opens := strings.CutPrefix(lines[i], "```")
-		if !opens {
+		kind, isFence := strings.CutPrefix(lines[i], "```")
+		if !isFence {
 			continue
 		}
-		begin := i + 1
-		for i = begin; i < len(lines) && lines[i] != "```"; i++ {
+		firstLine := i + 1
+		for i = firstLine; i < len(lines) && lines[i] != "```"; i++ {
 		}
 		if i == len(lines) {
-			t.Fatalf("%s:%d: the block has no end", page, begin)
+			t.Fatalf("%s:%d: the block has no end", page, firstLine)
 		}
-		at := fmt.Sprintf("%s:%d", page, begin+1)
-		switch block := lines[begin:i]; kind {
+		location := fmt.Sprintf("%s:%d", page, firstLine+1)
+		switch block := lines[firstLine:i]; kind {
 		case "sql", "yaml":
-			s.write(block)
+			s.writeNamedFile(block)
 		case "diff":
-			s.change(at, block)
+			s.applyDiff(location, block)
 		case "console":
-			commands -= s.typeIn(at, block)
+			commands -= s.typeCommands(location, block)
 		}
 	}
 	if commands > 0 {
@@ -65,17 +65,17 @@ func playPage(t *testing.T, page string, commands int) {
 	}
 }
 
-// session is a bash in a folder of its own.
-type session struct {
-	t     testing.TB
-	dir   string
-	local *strings.Replacer // replaces the page's addresses of server and proxy
-	in    io.Writer
-	out   *bufio.Reader
-	typed int
+// shellSession is a bash in a new folder.
+type shellSession struct {
+	t              testing.TB
+	folder         string
+	localAddresses *strings.Replacer // replaces the page's addresses by those of this test
+	stdin          io.Writer
+	output         *bufio.Reader
+	typedCommands  int
 }
 
-func startSession(t *testing.T) *session {
+func startSession(t *testing.T) *shellSession {
 	t.Helper()
 	for _, program := range []string{"bash", "curl"} {
 		if _, err := exec.LookPath(program); err != nil {
@@ -85,13 +85,13 @@ func startSession(t *testing.T) *session {
 			t.Skipf("SKIPPED: no %[1]s, so that nobody has typed the commands of the page: apt-get install %[1]s", program)
 		}
 	}
-	programs, built := t.TempDir(), make(chan error, 1)
+	programsDir, buildResult := t.TempDir(), make(chan error, 1)
 	go func() {
-		output, err := exec.Command("go", "build", "-o", programs, "../../cmd/pgconsent").CombinedOutput()
+		output, err := exec.Command("go", "build", "-o", programsDir, "../../cmd/pgconsent").CombinedOutput()
 		if err != nil {
 			err = fmt.Errorf("go build: %w\n%s", err, output)
 		}
-		built <- err
+		buildResult <- err
 	}()
 	server, err := pgtest.StartServer(t.Context(), t.TempDir(), "")
 	if err != nil {
@@ -109,7 +109,7 @@ func startSession(t *testing.T) *session {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := <-built; err != nil {
+	if err := <-buildResult; err != nil {
 		t.Fatal(err)
 	}
 	psql, _ := pgtest.ClientProgram(t, "psql")
@@ -120,19 +120,20 @@ func startSession(t *testing.T) *session {
 		}
 		return p
 	}
-	sql, http := demos.FreeAddress(t), demos.FreeAddress(t)
-	s := &session{t: t, dir: t.TempDir(), local: strings.NewReplacer("5432", fmt.Sprint(server.Port), "7432", port(sql), "7433", port(http))}
+	sqlAddress, httpAddress := demos.FreeAddress(t), demos.FreeAddress(t)
+	s := &shellSession{t: t, folder: t.TempDir(), localAddresses: strings.NewReplacer("5432", fmt.Sprint(server.Port), "7432",
+		port(sqlAddress), "7433", port(httpAddress))}
 	c := exec.CommandContext(t.Context(), "bash")
-	c.Dir = s.dir
-	c.Env = append(os.Environ(), "PATH="+programs+":"+filepath.Dir(psql)+":"+os.Getenv("PATH"), "LC_ALL=C.UTF-8", "PSQLRC=/dev/null",
-		"PGCONSENT_LISTEN="+sql, "PGCONSENT_HTTP_LISTEN="+http)
+	c.Dir = s.folder
+	c.Env = append(os.Environ(), "PATH="+programsDir+":"+filepath.Dir(psql)+":"+os.Getenv("PATH"), "LC_ALL=C.UTF-8", "PSQLRC=/dev/null",
+		"PGCONSENT_LISTEN="+sqlAddress, "PGCONSENT_HTTP_LISTEN="+httpAddress)
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) } // including background processes
-	out, told, err := os.Pipe()
+	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) } // also ends background processes
+	out, outputEnd, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Stdout, c.Stderr = told, told
+	c.Stdout, c.Stderr = outputEnd, outputEnd
 	in, err := c.StdinPipe()
 	if err == nil {
 		err = c.Start()
@@ -140,62 +141,62 @@ func startSession(t *testing.T) *session {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = told.Close()
+	_ = outputEnd.Close()
 	t.Cleanup(func() {
 		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
 		_ = c.Wait()
 		_ = out.Close()
 	})
-	s.in, s.out = in, bufio.NewReader(out)
+	s.stdin, s.output = in, bufio.NewReader(out)
 	return s
 }
 
-var namesFile = regexp.MustCompile(`^(?:--|#) ([\w-]+\.(?:sql|yaml))$`)
+var fileNameLine = regexp.MustCompile(`^(?:--|#) ([\w-]+\.(?:sql|yaml))$`)
 
-// write writes the file that a block names, if it names one.
-func (s *session) write(block []string) {
+// writeNamedFile writes a block to the file that its first line names, if it names one.
+func (s *shellSession) writeNamedFile(block []string) {
 	s.t.Helper()
-	m := namesFile.FindStringSubmatch(block[0])
+	m := fileNameLine.FindStringSubmatch(block[0])
 	if m == nil {
 		return
 	}
-	if err := os.WriteFile(filepath.Join(s.dir, m[1]), []byte(strings.Join(block, "\n")+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(s.folder, m[1]), []byte(strings.Join(block, "\n")+"\n"), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-// change applies a diff.
-func (s *session) change(at string, block []string) {
+// applyDiff applies a diff to a file of the session.
+func (s *shellSession) applyDiff(location string, block []string) {
 	s.t.Helper()
 	name, ok := strings.CutPrefix(block[0], "--- ")
 	if !ok || len(block) < 3 {
-		s.t.Fatalf("%s: a diff begins with --- and a file's name", at)
+		s.t.Fatalf("%s: a diff begins with --- and a file's name", location)
 	}
-	path := filepath.Join(s.dir, name)
+	path := filepath.Join(s.folder, name)
 	text, err := os.ReadFile(path)
 	if err != nil {
-		s.t.Fatalf("%s: %v", at, err)
+		s.t.Fatalf("%s: %v", location, err)
 	}
 	update := string(text)
-	var before, after string
+	var oldText, newText string
 	apply := func() {
-		if n := strings.Count("\n"+update, "\n"+before); n != 1 {
-			s.t.Fatalf("%s: %s has %d places for\n%s\nin\n%s", at, name, n, before, update)
+		if n := strings.Count("\n"+update, "\n"+oldText); n != 1 {
+			s.t.Fatalf("%s: %s has %d places for\n%s\nin\n%s", location, name, n, oldText, update)
 		}
-		update = strings.Replace("\n"+update, "\n"+before, "\n"+after, 1)[1:]
+		update = strings.Replace("\n"+update, "\n"+oldText, "\n"+newText, 1)[1:]
 	}
 	for _, line := range block[2:] {
 		switch {
 		case strings.HasPrefix(line, "@@"):
 			apply()
-			before, after = "", ""
+			oldText, newText = "", ""
 		case strings.HasPrefix(line, "-"):
-			before += line[1:] + "\n"
+			oldText += line[1:] + "\n"
 		case strings.HasPrefix(line, "+"):
-			after += line[1:] + "\n"
+			newText += line[1:] + "\n"
 		default:
 			line = strings.TrimPrefix(line, " ")
-			before, after = before+line+"\n", after+line+"\n"
+			oldText, newText = oldText+line+"\n", newText+line+"\n"
 		}
 	}
 	apply()
@@ -204,39 +205,39 @@ func (s *session) change(at string, block []string) {
 	}
 }
 
-// typeIn types the commands of a block, compares what they print, and returns how many they were.
-func (s *session) typeIn(at string, block []string) int {
+// typeCommands runs the commands of a block and compares their output. It returns the number of commands.
+func (s *shellSession) typeCommands(location string, block []string) int {
 	s.t.Helper()
-	var commands, wants []string
+	var commands, wantOutputs []string
 	for _, line := range block {
 		if command, ok := strings.CutPrefix(line, "$ "); ok {
-			commands, wants = append(commands, command), append(wants, "")
-		} else if len(wants) > 0 {
-			wants[len(wants)-1] += line + "\n"
+			commands, wantOutputs = append(commands, command), append(wantOutputs, "")
+		} else if len(wantOutputs) > 0 {
+			wantOutputs[len(wantOutputs)-1] += line + "\n"
 		}
 	}
 	for i, command := range commands {
-		got := s.run(command)
-		pattern := strings.ReplaceAll(regexp.QuoteMeta(trimmedLines(wants[i])), "…", ".*?")
+		got := s.runTyped(command)
+		pattern := strings.ReplaceAll(regexp.QuoteMeta(trimmedLines(wantOutputs[i])), "…", ".*?")
 		if !regexp.MustCompile(`(?s)^` + pattern + `$`).MatchString(trimmedLines(got)) {
-			s.t.Errorf("%s: $ %s\nprints\n%s\nand the page says\n%s", at, command, got, wants[i])
+			s.t.Errorf("%s: $ %s\nprints\n%s\nand the page says\n%s", location, command, got, wantOutputs[i])
 		}
 	}
 	return len(commands)
 }
 
-// run types one command and returns what is printed until it is done.
-func (s *session) run(command string) string {
+// runTyped runs one command and returns its output.
+func (s *shellSession) runTyped(command string) string {
 	s.t.Helper()
-	s.typed++
-	end := fmt.Sprintf("@@%d@@", s.typed)
-	if _, err := fmt.Fprintf(s.in, "%s\nprintf '\\n%s\\n'\n", command, end); err != nil {
+	s.typedCommands++
+	endMarker := fmt.Sprintf("@@%d@@", s.typedCommands)
+	if _, err := fmt.Fprintf(s.stdin, "%s\nprintf '\\n%s\\n'\n", command, endMarker); err != nil {
 		s.t.Fatalf("$ %s: %v", command, err)
 	}
 	out := ""
 	for {
-		line, err := s.out.ReadString('\n')
-		if strings.TrimSpace(line) == end {
+		line, err := s.output.ReadString('\n')
+		if strings.TrimSpace(line) == endMarker {
 			return out
 		}
 		if out += line; err != nil {
@@ -245,7 +246,7 @@ func (s *session) run(command string) string {
 	}
 }
 
-// trimmedLines is a text without blanks at the ends of lines, and without empty lines at its beginning and end.
+// trimmedLines removes blanks at the ends of lines, and empty lines at the beginning and the end.
 func trimmedLines(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {

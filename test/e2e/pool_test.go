@@ -10,12 +10,13 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// TestUsersOfOnePool: sessions of a pool see their own rows only, however their transactions follow each other. They
-// belong to agents with other attributes, or to one agent and change the settings that the policy maps to attributes.
+// TestUsersOfOnePool checks that sessions that share a pool of connections see their own rows only, however their
+// transactions interleave. They belong to agents with different attributes, or to one agent that changes the settings
+// for its attributes.
 func TestUsersOfOnePool(t *testing.T) {
 	t.Setenv("PGCONSENT_POOL", "transaction")
 	in := start(t, options{
-		setup: "CREATE TABLE notes (owner text, tenant text, body text); INSERT INTO notes " +
+		beforeMigrate: "CREATE TABLE notes (owner text, tenant text, body text); INSERT INTO notes " +
 			"SELECT 'u' || u, 't' || t, 'u' || u || ' t' || t FROM generate_series(1, 5) u, generate_series(1, 5) t",
 		policy: "version: 1\nattributes: { user: { type: text, source: credential }, tenant: { type: text, source: set, setting: app.tenant, " +
 			"within: { values: [t1, t2, t3, t4, t5] }, optional: true } }\n" +
@@ -23,11 +24,11 @@ func TestUsersOfOnePool(t *testing.T) {
 		attributes: map[string]string{"user": "u3"}, // the agents differ in their attributes
 	})
 	const text = "SELECT body FROM notes ORDER BY body"
-	var all sync.WaitGroup
+	var workers sync.WaitGroup
 	for user := 1; user <= 5; user++ {
 		c := in.agent(t)
 		random := rand.New(rand.NewPCG(tier.Seed(), uint64(user)))
-		all.Go(func() {
+		workers.Go(func() {
 			tenant := ""
 			for range 40 {
 				switch random.IntN(4) {
@@ -56,5 +57,5 @@ func TestUsersOfOnePool(t *testing.T) {
 			}
 		})
 	}
-	all.Wait()
+	workers.Wait()
 }

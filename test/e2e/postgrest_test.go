@@ -20,7 +20,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The schema that an agent sees, and after it what is hidden from it.
+// restSchema is what an agent sees; restHidden adds what is hidden from it.
 const (
 	restSchema = `CREATE TYPE mood AS ENUM ('glad', 'sad');
 CREATE DOMAIN title AS text CHECK (VALUE <> '');
@@ -50,7 +50,7 @@ SELECT setval('notes_id_seq', 1000);
 INSERT INTO tags VALUES (1, 'red'), (2, 'green');
 INSERT INTO note_tags SELECT id, 1 + id % 2 FROM notes;
 `
-	// the rules as they are written for PostgREST, for the copy without pgconsent
+	// The policy's rules as row policies written by hand, for the copy without pgconsent.
 	restByHand = `ALTER TABLE profiles ENABLE ROW LEVEL SECURITY; ALTER TABLE folders ENABLE ROW LEVEL SECURITY;
 ALTER TABLE notes ENABLE ROW LEVEL SECURITY; ALTER TABLE note_tags ENABLE ROW LEVEL SECURITY;
 CREATE SCHEMA hidden; GRANT USAGE ON SCHEMA hidden TO postgrest_twin; COMMENT ON SCHEMA public IS NULL;
@@ -75,7 +75,8 @@ functions: { notes_with: {}, count_with: {}, asks: {} }
 
 const postgrestTwin = "postgrest_twin"
 
-// restPair is a database behind a proxy, and one without that has only what the agent sees, with rules by hand.
+// restPair is a database behind a proxy, and a twin with only what the agent sees, protected by row policies written by
+// hand.
 type restPair struct {
 	db, twin *pgtest.DB
 	proxy    *harness.Proxy
@@ -103,27 +104,27 @@ func startPostgREST(t *testing.T, mode harness.Mode) *restPair {
 	return p
 }
 
-// hasql is a connection that is used as PostgREST's library does: each statement is prepared once, under a number, and its
-// results are binary.
-type hasql struct {
+// hasqlConn is a connection that is used as PostgREST's library hasql does. Each statement is prepared once under a
+// numbered name, and its results are binary.
+type hasqlConn struct {
 	conn     *pgconn.PgConn
 	prepared map[string]string
 }
 
-func dialHasql(t *testing.T, dsn string) *hasql {
+func dialHasql(t *testing.T, dsn string) *hasqlConn {
 	t.Helper()
-	c := &hasql{harness.Connect(t, dsn), map[string]string{}}
+	c := &hasqlConn{harness.Connect(t, dsn), map[string]string{}}
 	if a := harness.Ask(c.conn, "SET client_encoding = 'UTF8';SET client_min_messages TO WARNING;"); a.Err != "" {
 		t.Fatal(a)
 	}
 	return c
 }
 
-// restParameter is a parameter of a statement, with the type that hasql declares.
+// restParameter is a parameter of a statement, with the type that hasql declares for it.
 type restParameter struct{ kind, value string }
 
 // run sends a statement and returns its rows, or the error.
-func (c *hasql) run(sql string, inBinary bool, parameters ...restParameter) ([]string, *pgconn.PgError) {
+func (c *hasqlConn) run(sql string, inBinary bool, parameters ...restParameter) ([]string, *pgconn.PgError) {
 	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
 	defer cancel()
 	var types []uint32
@@ -178,7 +179,7 @@ func (c *hasql) run(sql string, inBinary bool, parameters ...restParameter) ([]s
 	return rows, asPgError(r.Err)
 }
 
-// asPgError is an error of the server's, or one that says what else went wrong.
+// asPgError returns the error of the server, or wraps any other error as one.
 func asPgError(err error) *pgconn.PgError {
 	if err == nil {
 		return nil
@@ -225,8 +226,8 @@ func restStatements(t *testing.T, file string) []restStatement {
 	return out
 }
 
-// inPools runs a test with a connection to the server for each session, and with sessions that share connections.
-func inPools(t *testing.T, test func(t *testing.T, mode harness.Mode)) {
+// runInPools runs a test twice: with one server connection per session, and with sessions that share connections.
+func runInPools(t *testing.T, test func(t *testing.T, mode harness.Mode)) {
 	for _, pool := range []string{"session", "transaction"} {
 		for _, mode := range harness.Modes(harness.Auto, harness.Both, harness.SignedViews, harness.RLS) {
 			t.Run(pool+" "+mode.Name, func(t *testing.T) {
@@ -237,20 +238,20 @@ func inPools(t *testing.T, test func(t *testing.T, mode harness.Mode)) {
 	}
 }
 
-// PostgREST reads at its start what it would read in a database with the agent's objects only.
+// At its start, PostgREST reads the same catalogs as in a database with the agent's objects only.
 func TestPostgRESTStarts(t *testing.T) {
-	inPools(t, func(t *testing.T, mode harness.Mode) {
+	runInPools(t, func(t *testing.T, mode harness.Mode) {
 		p := startPostgREST(t, mode)
 		agent, twin := dialHasql(t, p.proxy.DSN("rest", "rest")), dialHasql(t, p.twin.DSN(postgrestTwin, ""))
-		const begin = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY"
+		const beginSQL = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY"
 		for _, s := range restStatements(t, "start.sql") {
 			for _, inBinary := range []bool{false, true} {
 				var rows [2][]string
-				for i, c := range []*hasql{twin, agent} {
-					if _, err := c.run(begin, true); err != nil {
+				for i, c := range []*hasqlConn{twin, agent} {
+					if _, err := c.run(beginSQL, true); err != nil {
 						t.Fatal(err)
 					}
-					// PostgREST voids the path, so that names have schemas. An agent's path stays as it is.
+					// PostgREST empties the search path, so that names have schemas. An agent's search path does not change.
 					path := "set local schema ''"
 					if i == 0 {
 						path = "set local search_path = public"
@@ -267,10 +268,10 @@ func TestPostgRESTStarts(t *testing.T) {
 					}
 					slices.Sort(rows[i])
 				}
-				for i, row := range rows[0] { // a default that is an expression does not show
+				for i, row := range rows[0] { // a default that is an expression is not visible
 					rows[0][i] = strings.Replace(row, `\"nextval('notes_id_seq'::regclass)\"`, "", 1)
 				}
-				if s.name == "openapi_tables" { // agents have no right to a table with hidden columns, but to a view of it
+				if s.name == "openapi_tables" { // agents have rights on a view instead of on a table with hidden columns
 					rows[0] = slices.DeleteFunc(rows[0], func(row string) bool { return strings.HasSuffix(row, "\tprofiles") })
 				}
 				if !inBinary && !slices.Equal(rows[0], rows[1]) {
@@ -284,13 +285,13 @@ func TestPostgRESTStarts(t *testing.T) {
 	})
 }
 
-// restPrologue is what PostgREST sends first in each transaction.
+// restPrologue is the statement that PostgREST sends first in each transaction.
 const restPrologue = "select set_config('search_path', $1, true), set_config('role', $2, true), set_config('request.jwt.claims', $3, true), " +
 	"set_config('request.method', $4, true), set_config('request.path', $5, true), set_config('request.headers', $6, true), " +
 	"set_config('request.cookies', $7, true), set_config('timezone', $8, true)"
 
 // begin begins the transaction of a request.
-func (c *hasql) begin(role, claims, method, path string) *pgconn.PgError {
+func (c *hasqlConn) begin(role, claims, method, path string) *pgconn.PgError {
 	mode := map[bool]string{true: "READ ONLY", false: "READ WRITE"}[method == "GET" || strings.Contains(path, "/rpc/")]
 	if _, err := c.run("BEGIN ISOLATION LEVEL READ COMMITTED "+mode, true); err != nil {
 		return err
@@ -303,19 +304,19 @@ func (c *hasql) begin(role, claims, method, path string) *pgconn.PgError {
 	return err
 }
 
-// Requests of several users on one connection are answered as plain PostgreSQL answers them with rules by hand.
+// Requests of several users on one connection get the answers of PostgreSQL with row policies written by hand.
 func TestPostgRESTServes(t *testing.T) {
-	inPools(t, func(t *testing.T, mode harness.Mode) {
+	runInPools(t, func(t *testing.T, mode harness.Mode) {
 		p := startPostgREST(t, mode)
 		agent, twin := dialHasql(t, p.proxy.DSN("rest", "rest")), dialHasql(t, p.twin.DSN(postgrestTwin, ""))
 		requests := restStatements(t, "requests.sql")
-		found := map[string]int{}
+		filledAnswers := map[string]int{}
 		for _, user := range []string{"1", "2", "", "2", "1"} {
 			for _, s := range requests {
-				method, rest, _ := strings.Cut(s.name, " ")
-				path, _, _ := strings.Cut(rest, "?")
+				method, target, _ := strings.Cut(s.name, " ")
+				path, _, _ := strings.Cut(target, "?")
 				var answers [2]string
-				for i, c := range []*hasql{twin, agent} {
+				for i, c := range []*hasqlConn{twin, agent} {
 					role := []string{postgrestTwin, "rest"}[i]
 					claims, _ := json.Marshal(map[string]string{"role": role, "sub": user})
 					if user == "" {
@@ -329,13 +330,13 @@ func TestPostgRESTServes(t *testing.T) {
 						parameters[i].value = strings.ReplaceAll(p.value, "{user}", cmp.Or(user, "1"))
 					}
 					rows, err := c.run(s.sql, true, parameters...)
-					end := "COMMIT"
+					endCommand := "COMMIT"
 					if err != nil {
-						answers[i], end = err.Code, "ABORT"
+						answers[i], endCommand = err.Code, "ABORT"
 					} else {
 						answers[i] = fmt.Sprintf("%q", rows)
 					}
-					if _, err := c.run(end, true); err != nil {
+					if _, err := c.run(endCommand, true); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -343,19 +344,19 @@ func TestPostgRESTServes(t *testing.T) {
 					t.Errorf("user %q, %s:\n%s\nwant\n%s", user, s.name, answers[1], answers[0])
 				}
 				if len(answers[0]) > 60 {
-					found[s.name]++
+					filledAnswers[s.name]++
 				}
 			}
 		}
-		if len(found) < 8 {
-			t.Errorf("only %d requests found anything: %v", len(found), found)
+		if len(filledAnswers) < 8 {
+			t.Errorf("only %d requests found anything: %v", len(filledAnswers), filledAnswers)
 		}
 	})
 }
 
-// PostgREST listens for what tells it to read the schema again.
+// PostgREST listens on its channel for the request to reload the schema.
 func TestPostgRESTListens(t *testing.T) {
-	inPools(t, func(t *testing.T, mode harness.Mode) {
+	runInPools(t, func(t *testing.T, mode harness.Mode) {
 		p := startPostgREST(t, mode)
 		c := p.proxy.Agent(t, "rest", "rest")
 		if a := harness.Ask(c, `LISTEN "pgrst"`); a.Err != "" {
@@ -370,12 +371,12 @@ func TestPostgRESTListens(t *testing.T) {
 	})
 }
 
-// An agent reads back its request settings, until the transaction ends, and nobody else sees them.
+// An agent can read back its request settings until the transaction ends. Other sessions do not see them.
 func TestSettingsOfARequest(t *testing.T) {
-	inPools(t, func(t *testing.T, mode harness.Mode) {
+	runInPools(t, func(t *testing.T, mode harness.Mode) {
 		p := startPostgREST(t, mode)
-		c, other := dialHasql(t, p.proxy.DSN("one", "rest")), p.proxy.Agent(t, "one", "rest")
-		const both = "SELECT concat(current_setting('request.jwt.claims', true), '|', current_setting('request.method', true)), asks(), " +
+		c, otherAgent := dialHasql(t, p.proxy.DSN("one", "rest")), p.proxy.Agent(t, "one", "rest")
+		const settingsQuery = "SELECT concat(current_setting('request.jwt.claims', true), '|', current_setting('request.method', true)), asks(), " +
 			"current_setting('role'), current_setting('search_path'), count(*) FROM notes"
 		want := func(c *pgconn.PgConn, want, sql string) {
 			t.Helper()
@@ -383,33 +384,33 @@ func TestSettingsOfARequest(t *testing.T) {
 				t.Errorf("%s: %q, want %q", sql, got, want)
 			}
 		}
-		const nothing = "|\t\tnone\tpublic\t3"
+		const noSettings = "|\t\tnone\tpublic\t3"
 		for _, method := range []string{"GET", "POST"} {
 			if err := c.begin("one", `{"sub":"2"}`, method, "/notes"); err != nil {
 				t.Fatal(err)
 			}
-			// The claims are not those that the policy takes the user from.
-			want(c.conn, `{"sub":"2"}|`+method+"\t\tnone\t\"public\", \"public\"\t3", both)
-			want(other, nothing, both)
+			// The policy does not take the user from these claims.
+			want(c.conn, `{"sub":"2"}|`+method+"\t\tnone\t\"public\", \"public\"\t3", settingsQuery)
+			want(otherAgent, noSettings, settingsQuery)
 			want(c.conn, "", "COMMIT")
-			want(c.conn, nothing, both)
-			want(other, nothing, both)
+			want(c.conn, noSettings, settingsQuery)
+			want(otherAgent, noSettings, settingsQuery)
 		}
-		// For a session, wherever its transactions run.
+		// Settings for the whole session are kept, whichever server connection runs its transactions.
 		want(c.conn, "PUT", "SELECT set_config('request.method', 'PUT', false)")
-		want(other, "", "SET request.method = 'PATCH'")
+		want(otherAgent, "", "SET request.method = 'PATCH'")
 		for range 3 {
-			want(c.conn, "|PUT\t\tnone\tpublic\t3", both)
-			want(other, "|PATCH\t\tnone\tpublic\t3", both)
-			want(p.proxy.Agent(t, "one", "rest"), nothing, both)
+			want(c.conn, "|PUT\t\tnone\tpublic\t3", settingsQuery)
+			want(otherAgent, "|PATCH\t\tnone\tpublic\t3", settingsQuery)
+			want(p.proxy.Agent(t, "one", "rest"), noSettings, settingsQuery)
 		}
 		want(c.conn, "DELETE\nPUT", "BEGIN; SET LOCAL request.METHOD = 'DELETE'; SELECT current_setting('Request.Method', true); ROLLBACK; "+
 			"SELECT current_setting('request.method', true)")
 		want(c.conn, "", "RESET request.method")
-		want(c.conn, nothing, both)
-		want(other, "", "DISCARD ALL")
-		want(other, nothing, both)
-		// Another role is refused, and what is asked of it in other ways.
+		want(c.conn, noSettings, settingsQuery)
+		want(otherAgent, "", "DISCARD ALL")
+		want(otherAgent, noSettings, settingsQuery)
+		// Setting another role is refused, in every form.
 		for sql, code := range map[string]string{
 			"SET ROLE one": "", `SET LOCAL ROLE "one"`: "", "SET ROLE pgconsent_agent": "", "SET ROLE none": "", "RESET ROLE": "",
 			"SET ROLE rest": "42501", "SET ROLE postgres": "42501", "SET ROLE postgrest_twin": "42501", "SET ROLE nobody": "42501",
@@ -436,7 +437,8 @@ func TestSettingsOfARequest(t *testing.T) {
 	})
 }
 
-// A count by the planner is answered without one. Upserts, and requests that are to be undone, are refused.
+// EXPLAIN for a planned count is answered without the count. Upserts, and requests that must be rolled back, are
+// refused.
 func TestPostgRESTDiffers(t *testing.T) {
 	p := startPostgREST(t, harness.Auto)
 	c := dialHasql(t, p.proxy.DSN("rest", "rest"))

@@ -16,7 +16,7 @@ import (
 
 const programsFolder = "testdata/clients/programs"
 
-// skipMissing skips a test whose client is not installed, loudly; where REQUIRE_CLIENTS is set it fails.
+// skipMissing skips a test whose client is not installed. If REQUIRE_CLIENTS is set, it fails the test.
 func skipMissing(t *testing.T, client string) {
 	t.Helper()
 	if os.Getenv("REQUIRE_CLIENTS") != "" {
@@ -25,46 +25,46 @@ func skipMissing(t *testing.T, client string) {
 	t.Skipf("NOT TESTED: %s is not installed", client)
 }
 
-// runCommand runs a program, which prints a line for each thing it tries: "ok …" or "failed …", and "done" at its end.
+// runCommand runs a program that prints a line "ok …" or "failed …" for each step, and "done" at its end.
 func runCommand(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
-	worked, finished := 0, false
+	workedSteps, isFinished := 0, false
 	for line := range strings.Lines(out.String()) {
-		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		word, message, _ := strings.Cut(strings.TrimSpace(line), " ")
 		switch word {
 		case "ok":
-			worked++
+			workedSteps++
 		case "failed":
-			t.Errorf("%s", rest)
+			t.Errorf("%s", message)
 		case "done":
-			finished = true
+			isFinished = true
 		case "version", "missing":
-			t.Log(word, rest)
+			t.Log(word, message)
 		}
 	}
-	if err != nil || !finished {
-		t.Fatalf("%v after %d things that worked:\n%.3000s", err, worked, errs.String())
+	if err != nil || !isFinished {
+		t.Fatalf("%v after %d things that worked:\n%.3000s", err, workedSteps, errs.String())
 	}
-	t.Logf("%d things worked", worked)
+	t.Logf("%d things worked", workedSteps)
 }
 
-// The programs of testdata/clients/programs use their clients as applications do: everything works, or is refused with
-// the SQLSTATE that they expect.
+// The programs of testdata/clients/programs use their clients as applications do. Each step works, or is refused with
+// the expected SQLSTATE.
 func TestPrograms(t *testing.T) {
-	in := start(t, options{rounds: 4096})
+	in := start(t, options{passwordIterations: 4096})
 	dsn := in.dsn("caregiver", agentPassword)
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	defer cancel()
-	in.python(ctx, t, "sqlalchemy", "sqlalchemy_.py", "sqlalchemy, psycopg2")
-	in.python(ctx, t, "django", "django_.py", "django, psycopg2")
-	in.python(ctx, t, "psycopg", "psycopg_.py", "psycopg, psycopg2")
-	in.python(ctx, t, "asyncpg", "asyncpg_.py", "asyncpg, peewee")
-	for _, settings := range someSettings(t, "", "Protocol=7.4-2;UseDeclareFetch=1;Fetch=5",
+	in.runPython(ctx, t, "sqlalchemy", "sqlalchemy_.py", "sqlalchemy, psycopg2")
+	in.runPython(ctx, t, "django", "django_.py", "django, psycopg2")
+	in.runPython(ctx, t, "psycopg", "psycopg_.py", "psycopg, psycopg2")
+	in.runPython(ctx, t, "asyncpg", "asyncpg_.py", "asyncpg, peewee")
+	for _, settings := range pickSettings(t, "", "Protocol=7.4-2;UseDeclareFetch=1;Fetch=5",
 		"Protocol=7.4-1;UpdatableCursors=1", "UseServerSidePrepare=0;BoolsAsChar=0", "ShowSystemTables=1;ShowOidColumn=1;RowVersioning=1;FakeOidIndex=1") {
-		in.python(ctx, t, "odbc "+settings, "odbc_.py", "pyodbc; assert 'PostgreSQL Unicode' in pyodbc.drivers()", settings)
+		in.runPython(ctx, t, "odbc "+settings, "odbc_.py", "pyodbc; assert 'PostgreSQL Unicode' in pyodbc.drivers()", settings)
 	}
 	t.Run("jdbc", func(t *testing.T) {
 		const jar = "/usr/share/java/postgresql.jar"
@@ -83,7 +83,7 @@ func TestPrograms(t *testing.T) {
 		if output, err := exec.CommandContext(ctx, javac, "-cp", jar, "-d", classes, filepath.Join(programsFolder, "Jdbc.java")).CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, output)
 		}
-		for _, settings := range someSettings(t, "", "preferQueryMode=simple", "prepareThreshold=-1 binaryTransfer=true", "autosave=always defaultRowFetchSize=5",
+		for _, settings := range pickSettings(t, "", "preferQueryMode=simple", "prepareThreshold=-1 binaryTransfer=true", "autosave=always defaultRowFetchSize=5",
 			"preferQueryMode=extendedCacheEverything currentSchema=public options=-c\\ statement_timeout=60000") {
 			t.Run(settings, func(t *testing.T) {
 				args := []string{"-cp", classes + ":" + jar, "Jdbc", "jdbc:postgresql://" + in.tap.Addr() + "/arcive", "caregiver", agentPassword}
@@ -111,17 +111,19 @@ func TestPrograms(t *testing.T) {
 		t.Fatal(err)
 	}
 	parts := []string{host, port, "arcive", "caregiver", agentPassword}
-	in.script(ctx, t, "ruby_.rb", []string{"ruby", "-e", "require 'pg'; require 'sequel'; require 'active_record'"}, dsn)
-	in.script(ctx, t, "perl_.pl", []string{"perl", "-e", "use DBI; use DBD::Pg"}, parts...)
-	in.script(ctx, t, "php_.php", []string{"php", "-r", "exit(extension_loaded('pgsql') && extension_loaded('pdo_pgsql') ? 0 : 1);"}, parts...)
-	if _, searched := in.tap.MarkerHits(); searched == 0 {
+	in.runScript(ctx, t, "ruby_.rb", []string{"ruby", "-e", "require 'pg'; require 'sequel'; require 'active_record'"}, dsn)
+	in.runScript(ctx, t, "perl_.pl", []string{"perl", "-e", "use DBI; use DBD::Pg"}, parts...)
+	in.runScript(ctx, t, "php_.php", []string{"php", "-r", "exit(extension_loaded('pgsql') && extension_loaded('pdo_pgsql') ? 0 : 1);"},
+		parts...)
+	if _, searchedBytes := in.tap.MarkerHits(); searchedBytes == 0 {
 		skipMissing(t, "what any of these programs needs")
 	}
-	in.noMarker(t)
+	in.requireNoMarker(t)
 }
 
-// script runs a program in its language. checkCommand tells whether the machine has what the program needs.
-func (in *instance) script(ctx context.Context, t *testing.T, file string, checkCommand []string, args ...string) {
+// runScript runs a program with its interpreter. checkCommand fails if the machine lacks something that the program
+// needs.
+func (in *instance) runScript(ctx context.Context, t *testing.T, file string, checkCommand []string, args ...string) {
 	t.Run(checkCommand[0], func(t *testing.T) {
 		if exec.CommandContext(ctx, checkCommand[0], checkCommand[1:]...).Run() != nil {
 			skipMissing(t, checkCommand[0]+", or what "+file+" needs,")
@@ -130,8 +132,8 @@ func (in *instance) script(ctx context.Context, t *testing.T, file string, check
 	})
 }
 
-// someSettings are the first two settings, or with REQUIRE_CLIENTS all of them.
-func someSettings(t *testing.T, settings ...string) []string {
+// pickSettings returns the first two settings, or all of them if REQUIRE_CLIENTS is set.
+func pickSettings(t *testing.T, settings ...string) []string {
 	t.Helper()
 	if os.Getenv("REQUIRE_CLIENTS") == "" {
 		return settings[:2]
@@ -139,9 +141,9 @@ func someSettings(t *testing.T, settings ...string) []string {
 	return settings
 }
 
-// python runs a program with the first Python that has its modules: that of the system comes first, whose packages are
-// Debian's.
-func (in *instance) python(ctx context.Context, t *testing.T, name, file, modules string, args ...string) {
+// runPython runs a program with the first Python that has its modules. It tries the system's Python first, which uses
+// Debian's packages.
+func (in *instance) runPython(ctx context.Context, t *testing.T, name, file, modules string, args ...string) {
 	t.Run(name, func(t *testing.T) {
 		for _, python := range []string{"/usr/bin/python3", "python3"} {
 			if exec.CommandContext(ctx, python, "-c", "import "+modules).Run() == nil {
@@ -156,7 +158,8 @@ func (in *instance) python(ctx context.Context, t *testing.T, name, file, module
 	})
 }
 
-// Programs with one pool for 50 users see the rows of each user in its transactions, and none outside of these.
+// In programs with one pool for 50 users, each user's transactions see that user's rows. Outside of them no row is
+// visible.
 func TestProgramsForManyUsers(t *testing.T) {
 	m := startManyUsers(t, harness.Auto, "")
 	dsn := m.proxy.DSN("backend", "many")
@@ -178,9 +181,9 @@ func TestProgramsForManyUsers(t *testing.T) {
 			skipMissing(t, "node")
 		}
 		env := append(os.Environ(), "NODE_PATH="+os.Getenv("PGCONSENT_NODE_MODULES"))
-		check := exec.CommandContext(ctx, node, "-e", "require('pg')")
-		check.Env = env
-		if check.Run() != nil {
+		moduleCheck := exec.CommandContext(ctx, node, "-e", "require('pg')")
+		moduleCheck.Env = env
+		if moduleCheck.Run() != nil {
 			skipMissing(t, "npm package pg (set PGCONSENT_NODE_MODULES)")
 		}
 		cmd := exec.CommandContext(ctx, node, filepath.Join(programsFolder, "many_users.cjs"), dsn)

@@ -14,32 +14,32 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// psqlOutputs runs commands in one psql session of the default agent and returns what each printed.
+// psqlOutputs runs commands in one psql session of the default agent, and returns the output of each.
 func psqlOutputs(t *testing.T, in *instance, commands []string) []string {
 	t.Helper()
-	psql, isSent := pgtest.ClientProgram(t, "psql")
-	if !isSent {
+	psql, isSameVersion := pgtest.ClientProgram(t, "psql")
+	if !isSameVersion {
 		t.Skip("this psql is of another version than the server, whose catalogs it may not know")
 	}
-	const end = "--next--"
+	const endMarker = "--next--"
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, psql, "-X", "-A", in.dsn("caregiver", agentPassword))
 	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "PSQLRC=/dev/null", "PAGER=")
-	cmd.Stdin = strings.NewReader(strings.Join(commands, "\n\\echo "+end+"\n") + "\n\\echo " + end + "\n")
+	cmd.Stdin = strings.NewReader(strings.Join(commands, "\n\\echo "+endMarker+"\n") + "\n\\echo " + endMarker + "\n")
 	output, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("psql: %v\n%s", err, output)
 	}
-	parts := strings.Split(string(output), end+"\n")
+	parts := strings.Split(string(output), endMarker+"\n")
 	if len(parts) != len(commands)+1 {
 		t.Fatalf("%d commands gave %d answers:\n%.2000s", len(commands), len(parts)-1, output)
 	}
 	return parts[:len(commands)]
 }
 
-// isFailed tells whether psql printed an error.
-func isFailed(answer string) bool {
+// hasError tells whether psql printed an error.
+func hasError(answer string) bool {
 	for line := range strings.Lines(answer) {
 		if strings.HasPrefix(line, "ERROR:") || strings.HasPrefix(line, "FATAL:") || strings.HasPrefix(line, "HINT:") {
 			return true
@@ -48,7 +48,7 @@ func isFailed(answer string) bool {
 	return false
 }
 
-// psql's commands that describe the database answer, with what the agent may know or with an empty list.
+// psql's commands that describe the database return what the agent may know, or an empty list.
 func TestBackslashCommandsOfPsql(t *testing.T) {
 	tier.All(t)
 	text, err := os.ReadFile("testdata/clients/psql.txt")
@@ -56,13 +56,13 @@ func TestBackslashCommandsOfPsql(t *testing.T) {
 		t.Fatal(err)
 	}
 	commands := strings.Split(strings.TrimSpace(string(text)), "\n")
-	in := start(t, options{setup: `
+	in := start(t, options{beforeMigrate: `
 		CREATE TABLE hidden_table (id int PRIMARY KEY); CREATE VIEW hidden_view AS SELECT * FROM hidden_table;
 		CREATE SEQUENCE hidden_sequence; COMMENT ON TABLE memories IS 'HIDDENMARK'; CREATE PUBLICATION hidden_publication;
 		CREATE FUNCTION hidden_function() RETURNS int LANGUAGE sql AS 'SELECT 1';
 		CREATE TYPE mood AS ENUM ('sad', 'glad'); CREATE DOMAIN short AS text CHECK (length(value) < 5)`})
 	for i, answer := range psqlOutputs(t, in, commands) {
-		if isFailed(answer) {
+		if hasError(answer) {
 			t.Errorf("%s:\n%.600s", commands[i], answer)
 		}
 		for _, hidden := range []string{"hidden_", "pgconsent_signed", "pgconsent_catalog", "pgconsent_rows."} {
@@ -93,11 +93,11 @@ func TestBackslashCommandsOfPsql(t *testing.T) {
 			t.Errorf("%s: want %q in\n%.800s", command, want, got)
 		}
 	}
-	in.noMarker(t)
+	in.requireNoMarker(t)
 }
 
-// psql's commands beyond SQL: copying to the client's files works, writes are refused with a hint, and the session goes
-// on.
+// Other commands of psql: copying to files of the client works, writes are refused with a hint, and the session
+// continues.
 func TestPsqlMetaCommands(t *testing.T) {
 	in := startForReading(t, options{})
 	file := filepath.Join(t.TempDir(), "out.csv")
@@ -136,5 +136,5 @@ func TestPsqlMetaCommands(t *testing.T) {
 	if strings.Contains(string(text), harness.Marker) {
 		t.Error("a hidden row was copied")
 	}
-	in.noMarker(t)
+	in.requireNoMarker(t)
 }

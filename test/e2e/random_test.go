@@ -11,23 +11,23 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Random statements over the three tables answer as on a copy from which the hidden rows were deleted. Where rows tie,
-// PostgreSQL is free, so that lists are cut only in a total order.
+// Random statements over the three tables get the answers of a copy from which the hidden rows were deleted. LIMIT is
+// used only with a total order, since PostgreSQL may return tied rows in any order.
 func TestRandomSelectsEqualTheFilteredCopy(t *testing.T) {
 	tier.All(t)
 	n, seed := tier.Count(40, 150, 10_000), tier.Seed()
 	t.Logf("%d statements, seed %d", n, seed)
 	in := startForReading(t, options{})
-	agent, filtered, unfiltered := in.agent(t), harness.Connect(t, filteredCopy(t).DSN("postgres", "")), in.direct(t)
-	answered, sensitive, failed := 0, 0, 0
+	agent, filteredConn, unfilteredConn := in.agent(t), harness.Connect(t, filteredCopy(t).DSN("postgres", "")), in.superuserConn(t)
+	answeredCount, sensitiveCount, failedCount := 0, 0, 0
 	for i := range n {
 		g := &generator{Rand: rand.New(rand.NewPCG(seed, uint64(i)))}
 		sql := g.statement()
-		want, got := harness.Ask(filtered, sql), harness.Ask(agent, sql)
+		want, got := harness.Ask(filteredConn, sql), harness.Ask(agent, sql)
 		if want.Err != "" {
-			failed++
-			// The same error, except where the proxy adds or takes parts: its code tells no more than the visible rows
-			// do.
+			failedCount++
+			// The error must be the same. If the proxy has added or removed parts of the text, only the code may differ, which
+			// depends on visible rows only.
 			if got.Code != want.Code {
 				t.Errorf("statement %d: %s\nagent:\n%s\nfiltered copy:\n%s", i, sql, harness.Truncate(got.SortedString()), harness.Truncate(want.SortedString()))
 			}
@@ -37,32 +37,33 @@ func TestRandomSelectsEqualTheFilteredCopy(t *testing.T) {
 			t.Errorf("statement %d: %s\n%s", i, sql, got.Err)
 			continue
 		}
-		answered++
+		answeredCount++
 		if got.SortedString() != want.SortedString() {
 			t.Errorf("statement %d: %s\nagent:\n%s\nfiltered copy:\n%s", i, sql, harness.Truncate(got.SortedString()), harness.Truncate(want.SortedString()))
 		}
-		if harness.Ask(unfiltered, sql).SortedString() != want.SortedString() {
-			sensitive++
+		if harness.Ask(unfilteredConn, sql).SortedString() != want.SortedString() {
+			sensitiveCount++
 		}
 	}
-	t.Logf("%d statements: %d answered, %d of them sensitive to hidden rows, %d failed on both sides", n, answered, sensitive, failed)
-	if answered*10 < n*8 {
-		t.Errorf("only %d of %d random statements were answered", answered, n)
+	t.Logf("%d statements: %d answered, %d of them sensitive to hidden rows, %d failed on both sides", n, answeredCount, sensitiveCount,
+		failedCount)
+	if answeredCount*10 < n*8 {
+		t.Errorf("only %d of %d random statements were answered", answeredCount, n)
 	}
-	if sensitive*5 < answered*2 {
-		t.Errorf("only %d of %d answered statements are sensitive to hidden rows", sensitive, answered)
+	if sensitiveCount*5 < answeredCount*2 {
+		t.Errorf("only %d of %d answered statements are sensitive to hidden rows", sensitiveCount, answeredCount)
 	}
-	in.noMarker(t)
+	in.requireNoMarker(t)
 }
 
-// generator makes SELECTs that are valid, terminate soon and have one answer.
+// generator generates SELECTs that are valid, end soon and have only one correct answer.
 type generator struct {
 	*rand.Rand
 	aliases int
 	ctes    []source
 }
 
-// source is a FROM item: its text without alias and its columns by kind.
+// source is something to select from: its text without an alias, and its columns by type.
 type source struct {
 	text    string
 	columns []typedColumn
@@ -86,7 +87,7 @@ func (g *generator) alias() string {
 	return pickOne(g, "t", "x", "r", "memories", "people") + strconv.Itoa(g.aliases)
 }
 
-// fromItem is a FROM item in scope.
+// fromItem is an item of a FROM clause, with its alias.
 type fromItem struct {
 	alias string
 	source
@@ -106,7 +107,7 @@ func (g *generator) source(depth int) source {
 	}
 }
 
-// statement is a query with or without WITH, set operations and an order.
+// statement returns a query, with or without WITH, set operations and ORDER BY.
 func (g *generator) statement() string {
 	var b strings.Builder
 	if g.IntN(4) == 0 {
@@ -115,7 +116,7 @@ func (g *generator) statement() string {
 		b.WriteString("WITH " + name + " AS " + pickOne(g, "", "MATERIALIZED ", "NOT MATERIALIZED ") +
 			"(SELECT * FROM " + qualifiedName(inner.text) + " AS i WHERE " + g.condition([]fromItem{{"i", inner}}, 1) + ") ")
 		g.ctes = []source{{name, inner.columns, inner.key}}
-		// The tables of that name are out of sight, and so are columns of theirs.
+		// The WITH query has the name of a table, so that the table and its columns cannot be used inside.
 		b.WriteString(g.query(name))
 		return b.String()
 	}
@@ -128,7 +129,7 @@ func (g *generator) statement() string {
 
 func qualifiedName(table string) string { return "public." + strings.TrimPrefix(table, "public.") }
 
-// ids selects one column of type uuid.
+// ids returns a query that selects one column of type uuid.
 func (g *generator) ids() string {
 	s := pickOne(g, tables...)
 	a := g.alias()
@@ -145,67 +146,68 @@ func (g *generator) column(s source, kind string) string {
 	return pickOne(g, names...)
 }
 
-// query reads one to three items. hidden is a name that a WITH query took.
-func (g *generator) query(hidden string) string {
+// query returns a query over one to three items. takenName is a table name that a WITH query has taken.
+func (g *generator) query(takenName string) string {
 	var items []fromItem
-	var from strings.Builder
+	var fromClause strings.Builder
 	for i := range 1 + g.IntN(3) {
 		s := g.source(2)
-		if i == 0 && hidden != "" {
+		if i == 0 && takenName != "" {
 			s = g.ctes[0]
 		}
-		if hidden != "" && s.text == hidden {
+		if takenName != "" && s.text == takenName {
 			s = g.ctes[0]
 		}
 		item := fromItem{g.alias(), s}
 		if i == 0 {
-			from.WriteString(s.text + " AS " + item.alias)
+			fromClause.WriteString(s.text + " AS " + item.alias)
 			items = append(items, item)
 			continue
 		}
-		other := items[g.IntN(len(items))]
+		otherItem := items[g.IntN(len(items))]
 		join := pickOne(g, "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN")
-		fmt.Fprintf(&from, " %s %s AS %s ON %s.%s = %s.%s", join, s.text, item.alias, item.alias, g.link(s), other.alias, g.link(other.source))
+		fmt.Fprintf(&fromClause, " %s %s AS %s ON %s.%s = %s.%s", join, s.text, item.alias, item.alias, g.joinColumn(s), otherItem.alias,
+			g.joinColumn(otherItem.source))
 		items = append(items, item)
 	}
-	where := ""
+	whereClause := ""
 	if g.IntN(4) > 0 {
-		where = " WHERE " + g.condition(items, 2)
+		whereClause = " WHERE " + g.condition(items, 2)
 	}
 	switch g.IntN(5) {
 	case 0: // one row
-		return fmt.Sprintf("SELECT %s FROM %s%s", g.aggregates(items), from.String(), where)
+		return fmt.Sprintf("SELECT %s FROM %s%s", g.aggregates(items), fromClause.String(), whereClause)
 	case 1: // groups
-		by := g.expression(items)
-		return fmt.Sprintf("SELECT %s AS k, %s FROM %s%s GROUP BY %s%s", by, g.aggregates(items), from.String(),
-			where, pickOne(g, "1", by), pickOne(g, "", " HAVING count(*) > 1"))
+		groupExpression := g.expression(items)
+		return fmt.Sprintf("SELECT %s AS k, %s FROM %s%s GROUP BY %s%s", groupExpression, g.aggregates(items), fromClause.String(),
+			whereClause, pickOne(g, "1", groupExpression), pickOne(g, "", " HAVING count(*) > 1"))
 	case 2: // grouped by the key of the one table
-		if len(items) == 1 && len(items[0].key) == 1 && hidden == "" && !strings.HasPrefix(items[0].text, "(") {
+		if len(items) == 1 && len(items[0].key) == 1 && takenName == "" && !strings.HasPrefix(items[0].text, "(") {
 			a := items[0].alias
-			return fmt.Sprintf("SELECT %s.*, count(*) FROM %s%s GROUP BY %s.id", a, from.String(), where, a)
+			return fmt.Sprintf("SELECT %s.*, count(*) FROM %s%s GROUP BY %s.id", a, fromClause.String(), whereClause, a)
 		}
-		return fmt.Sprintf("SELECT DISTINCT %s, %s FROM %s%s", g.expression(items), g.expression(items), from.String(), where)
+		return fmt.Sprintf("SELECT DISTINCT %s, %s FROM %s%s", g.expression(items), g.expression(items), fromClause.String(), whereClause)
 	case 3: // windows and whole rows
-		var order []string
+		var orderTerms []string
 		for _, item := range items {
 			for _, k := range item.key {
-				order = append(order, item.alias+"."+k)
+				orderTerms = append(orderTerms, item.alias+"."+k)
 			}
 		}
-		by := strings.Join(order, ", ")
+		groupExpression := strings.Join(orderTerms, ", ")
 		return fmt.Sprintf("SELECT %s, row_number() OVER (ORDER BY %s), count(*) OVER (PARTITION BY %s), %s FROM %s%s ORDER BY %s LIMIT %d",
-			g.expression(items), by, g.expression(items), pickOne(g, items[0].alias, "to_jsonb("+items[0].alias+")", "1"), from.String(), where, by, 1+g.IntN(50))
+			g.expression(items), groupExpression, g.expression(items), pickOne(g, items[0].alias, "to_jsonb("+items[0].alias+")", "1"), fromClause.String(), whereClause, groupExpression, 1+g.IntN(50))
 	default:
-		list := pickOne(g, "*", items[0].alias+".*", g.expression(items)+" AS a, "+g.expression(items)+" AS b")
+		selectList := pickOne(g, "*", items[0].alias+".*", g.expression(items)+" AS a, "+g.expression(items)+" AS b")
 		if len(items) == 3 {
-			list = g.expression(items) + ", " + g.expression(items)
+			selectList = g.expression(items) + ", " + g.expression(items)
 		}
-		return "SELECT " + list + " FROM " + from.String() + where
+		return "SELECT " + selectList + " FROM " + fromClause.String() + whereClause
 	}
 }
 
-// link is a column that joins can use without multiplying everything by everything.
-func (g *generator) link(s source) string {
+// joinColumn returns a column for joins that do not multiply all rows by all rows.
+func (g *generator) joinColumn(s source) string {
 	if len(s.key) == 2 {
 		return pickOne(g, s.key...)
 	}
@@ -244,26 +246,26 @@ func (g *generator) expression(items []fromItem) string {
 	}
 }
 
-// condition is a boolean, with sub-queries up to depth.
+// condition returns a boolean expression, with subqueries up to a depth.
 func (g *generator) condition(items []fromItem, depth int) string {
 	item := items[g.IntN(len(items))]
 	a := item.alias
 	if depth > 0 {
 		inner := pickOne(g, tables...)
-		// A WITH query may have taken the name.
+		// A WITH query may have taken the table's name.
 		inner.text = qualifiedName(inner.text)
 		i := g.alias()
 		in := []fromItem{{i, inner}}
 		switch g.IntN(8) {
 		case 0:
 			return fmt.Sprintf("%s.%s %s (SELECT %s.%s FROM %s AS %s WHERE %s)", a, g.column(item.source, "uuid"),
-				pickOne(g, "IN", "NOT IN", "= ANY"), i, g.link(inner), inner.text, i, g.condition(in, depth-1))
+				pickOne(g, "IN", "NOT IN", "= ANY"), i, g.joinColumn(inner), inner.text, i, g.condition(in, depth-1))
 		case 1:
 			return fmt.Sprintf("%sEXISTS (SELECT 1 FROM %s AS %s WHERE %s.%s = %s.%s AND %s)", pickOne(g, "", "NOT "),
-				inner.text, i, i, g.link(inner), a, g.column(item.source, "uuid"), g.condition(in, depth-1))
+				inner.text, i, i, g.joinColumn(inner), a, g.column(item.source, "uuid"), g.condition(in, depth-1))
 		case 2:
 			return fmt.Sprintf("(SELECT count(*) FROM %s AS %s WHERE %s.%s = %s.%s) %s %d", inner.text, i, i,
-				g.link(inner), a, g.link(item.source), pickOne(g, "=", ">", "<="), g.IntN(3))
+				g.joinColumn(inner), a, g.joinColumn(item.source), pickOne(g, "=", ">", "<="), g.IntN(3))
 		case 3:
 			return "(" + g.condition(items, depth-1) + pickOne(g, " AND ", " OR ") + g.condition(items, depth-1) + ")"
 		case 4:

@@ -13,15 +13,15 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// reachingChanges are changes by an agent that affect other people's rows where the table itself does not say so.
-// Causes are keys over computed values, keys of partitions, and rows that a foreign key changes along.
+// reachingChanges are changes by an agent that depend on other people's rows, though the statement names only its own
+// table. The causes are keys over computed values, keys of partitions, and foreign keys that change rows along.
 var reachingChanges = []struct {
 	name         string
 	setup        string // DDL; the agent, ann, writes the table t
 	hiddenRows   string // hidden rows of bob
 	write        string
 	otherTables  string // other tables of the policy
-	tellingWrite string // a write that tells whether the rows exist; "": none does, and the policy loads
+	tellingWrite string // a write whose answer would reveal the rows; "": there is none, and the policy loads
 }{
 	{"a unique key over a computed column",
 		`CREATE TABLE t (id uuid PRIMARY KEY DEFAULT gen_random_uuid(), owner text, title text, slug text GENERATED ALWAYS AS (lower(title)) STORED UNIQUE)`,
@@ -208,7 +208,7 @@ var reachingChanges = []struct {
 		`commands: [insert, update, delete], columns: [n, title], immutable: [n], stamp: { owner: { attribute: who } }`, "", ""},
 }
 
-// An effect of an agent's change on hidden rows, or a failure because of them, is reported when the policy is loaded.
+// Loading a policy reports changes by agents that affect hidden rows, or that fail because of them.
 func TestChangesThatReachHiddenRows(t *testing.T) {
 	db := pgtest.Database(t)
 	setup := "CREATE EXTENSION btree_gist;"
@@ -227,8 +227,9 @@ func TestChangesThatReachHiddenRows(t *testing.T) {
 				return err
 			}
 			err := compile(c.write)
-			wouldTell := err != nil && (strings.Contains(err.Error(), "would tell") || strings.Contains(err.Error(), "has a foreign key of its own"))
-			if wouldTell != (c.tellingWrite != "") || err != nil && !wouldTell {
+			isReported := err != nil && (strings.Contains(err.Error(), "would tell") ||
+				strings.Contains(err.Error(), "has a foreign key of its own"))
+			if isReported != (c.tellingWrite != "") || err != nil && !isReported {
 				t.Errorf("%v", err)
 			}
 			if err != nil && strings.Contains(c.setup, "ON UPDATE CASCADE") &&
@@ -242,8 +243,8 @@ func TestChangesThatReachHiddenRows(t *testing.T) {
 	}
 }
 
-// A foreign key that is computed from what agents write leads to a row that they see, or not: hidden and missing are
-// alike.
+// A foreign key may be computed from a value that an agent writes. Its answers are the same for a hidden and for a
+// missing row.
 func TestComputedReferences(t *testing.T) {
 	tier.All(t)
 	var got [2]string
@@ -255,7 +256,7 @@ func TestComputedReferences(t *testing.T) {
 		if i == 1 {
 			harness.Exec(t, db, "INSERT INTO u VALUES ('X', 'bob')")
 		}
-		text := reachText("", "commands: [insert, update], columns: [ref], stamp: { owner: { attribute: who } }", "u")
+		text := reachPolicyText("", "commands: [insert, update], columns: [ref], stamp: { owner: { attribute: who } }", "u")
 		agent := harness.Start(t, harness.Both,
 			harness.Database{Name: "d", DB: db, Policy: text, SearchPath: []string{"public"}}, map[string]string{"who": "ann"}).Agent(t, "agent", "d")
 		for _, sql := range []string{"INSERT INTO t (ref) VALUES ('x')",
@@ -269,15 +270,16 @@ func TestComputedReferences(t *testing.T) {
 	}
 }
 
-// Where that is accepted it tells: each of these is one that has to be refused. All of them run in the nightly run.
-func TestAcceptedWritesTell(t *testing.T) {
+// If the policy accepts such a write, its answer does depend on hidden rows: so each of these cases is refused rightly.
+// The nightly run tries all of them.
+func TestAcceptedWritesRevealHiddenRows(t *testing.T) {
 	tier.All(t)
-	accepted := 0
+	acceptedCount := 0
 	for _, c := range reachingChanges {
 		if c.tellingWrite == "" {
 			continue
 		}
-		if accepted++; !tier.IsPicked(accepted-1, 8) {
+		if acceptedCount++; !tier.IsPicked(acceptedCount-1, 8) {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {
@@ -288,7 +290,7 @@ func TestAcceptedWritesTell(t *testing.T) {
 				if i == 1 {
 					harness.Exec(t, db, c.hiddenRows)
 				}
-				doc := reachText("", acceptedWrite(c.write), c.otherTables)
+				doc := reachPolicyText("", acceptedWrite(c.write), c.otherTables)
 				agent := harness.Start(t, harness.Both,
 					harness.Database{Name: "d", DB: db, Policy: doc, SearchPath: []string{"public"}}, map[string]string{"who": "ann"}).Agent(t, "agent", "d")
 				got[i] = harness.Ask(agent, c.tellingWrite).SortedString()
@@ -301,27 +303,27 @@ func TestAcceptedWritesTell(t *testing.T) {
 	}
 }
 
-// acceptedWrite adds to what a policy accepts what the changes here would ask for.
+// acceptedWrite adds to a policy's write rule everything that these changes need to be accepted.
 func acceptedWrite(write string) string {
 	write, _, _ = strings.Cut(write, ", accept:")
 	return write + ", accept: [conflicts, references, sequences]"
 }
 
-func reachText(schema, write, more string) string {
-	if more != "" {
-		name, rows, isOwn := strings.Cut(more, ":")
+func reachPolicyText(schema, write, otherTables string) string {
+	if otherTables != "" {
+		name, rows, isOwn := strings.Cut(otherTables, ":")
 		if !isOwn {
 			rows = " { rows: [ own: { column: owner, is: who } ] }"
 		}
-		more = "  " + schema + name + ":" + rows + "\n"
+		otherTables = "  " + schema + name + ":" + rows + "\n"
 	}
 	return "version: 1\nattributes: { who: { type: text, source: credential } }\ntables:\n  " + schema +
-		"t: { rows: [ own: { column: owner, is: who } ], write: { " + write + " } }\n" + more
+		"t: { rows: [ own: { column: owner, is: who } ], write: { " + write + " } }\n" + otherTables
 }
 
-func reachPolicy(t *testing.T, schema, write, more string) *policy.Document {
+func reachPolicy(t *testing.T, schema, write, otherTables string) *policy.Document {
 	t.Helper()
-	doc, err := policy.Parse("policy.yaml", []byte(reachText(schema, write, more)))
+	doc, err := policy.Parse("policy.yaml", []byte(reachPolicyText(schema, write, otherTables)))
 	if err != nil {
 		t.Fatal(err)
 	}

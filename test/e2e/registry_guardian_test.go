@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// TestGuardiansConsentByTheRegistry: rules that ask the registry show what a guardian has consented to while being one,
-// to whom and about what. A consent of somebody who is not a guardian yet, or not any more, shows nothing.
+// TestGuardiansConsentByTheRegistry checks rules on the registry. A consent counts if a guardian gave it while being
+// one, for its grantee and its scope. A consent of somebody who is not yet, or no longer, a guardian shows nothing.
 func TestGuardiansConsentByTheRegistry(t *testing.T) {
 	tier.All(t)
 	for _, mode := range harness.Modes(enforcedModes...) {
@@ -31,18 +31,18 @@ tables:
 				{Name: "vet", Database: "app", Attributes: map[string]string{"me": "si:vet"}}, {
 					Name: "shop", Database: "app", Attributes: map[string]string{"me": "si:shop"}},
 			})
-			vet, shop, held := proxy.Agent(t, "vet", "app"), proxy.Agent(t, "shop", "app"), proxy.Agent(t, "vet", "app")
-			wantShown := func(description, toVet, toShop string) {
+			vetConn, shopConn, cursorConn := proxy.Agent(t, "vet", "app"), proxy.Agent(t, "shop", "app"), proxy.Agent(t, "vet", "app")
+			checkShown := func(description, wantForVet, wantForShop string) {
 				t.Helper()
-				const query = "SELECT string_agg(id::text, ' ' ORDER BY id) FROM visits"
-				if toVet == "" {
-					toVet = `\N`
+				const visitsQuery = "SELECT string_agg(id::text, ' ' ORDER BY id) FROM visits"
+				if wantForVet == "" {
+					wantForVet = `\N`
 				}
-				if toShop == "" {
-					toShop = `\N`
+				if wantForShop == "" {
+					wantForShop = `\N`
 				}
-				g.want(description+", to the vet", oneText(vet, query), toVet)
-				g.want(description+", to the shop", oneText(shop, query), toShop)
+				g.checkEqual(description+", to the vet", oneText(vetConn, visitsQuery), wantForVet)
+				g.checkEqual(description+", to the shop", oneText(shopConn, visitsQuery), wantForShop)
 			}
 			controller := consent.Party{Role: consent.RoleController, ID: "office"}
 			consentBy := func(guardian string, action consent.Action, grantee, scope string) consent.Command {
@@ -51,50 +51,50 @@ tables:
 			}
 			wantRefused := func(description string, c consent.Command) {
 				t.Helper()
-				var forbidden *consent.ForbiddenError
-				if _, err := g.registry.Execute(context.Background(), c); !errors.As(err, &forbidden) {
+				var forbiddenError *consent.ForbiddenError
+				if _, err := g.registry.Execute(context.Background(), c); !errors.As(err, &forbiddenError) {
 					t.Errorf("%s: %v", description, err)
 				}
 			}
-			guards := func(action consent.Action, subject, guardian string) {
+			changeGuardian := func(action consent.Action, subject, guardian string) {
 				t.Helper()
-				g.do(consent.Command{Action: action, Subject: subject, Guardian: guardian, Caller: controller})
+				g.executeCommand(consent.Command{Action: action, Subject: subject, Guardian: guardian, Caller: controller})
 			}
 
-			wantShown("nobody has consented", "", "")
+			checkShown("nobody has consented", "", "")
 			wantRefused("who is not appointed yet", consentBy("human:sean", consent.ActionGrant, "si:vet", ""))
-			guards(consent.ActionAppoint, "dog:rex", "human:sean")
+			changeGuardian(consent.ActionAppoint, "dog:rex", "human:sean")
 			wantRefused("who guards another", consentBy("human:sean", consent.ActionGrant, "si:vet", ""))
-			wantShown("of whom nobody speaks for", "", "")
+			checkShown("of whom nobody speaks for", "", "")
 
-			guards(consent.ActionAppoint, "dog:bella", "human:sean")
-			wantShown("an appointment is no consent", "", "")
-			g.do(consentBy("human:sean", consent.ActionGrant, "si:vet", ""))
-			wantShown("the guardian has consented", "1 2", "")
-			g.do(consentBy("human:sean", consent.ActionGrant, "si:shop", "row:visits:2"))
-			wantShown("to another, about one row", "1 2", "2")
+			changeGuardian(consent.ActionAppoint, "dog:bella", "human:sean")
+			checkShown("an appointment is no consent", "", "")
+			g.executeCommand(consentBy("human:sean", consent.ActionGrant, "si:vet", ""))
+			checkShown("the guardian has consented", "1 2", "")
+			g.executeCommand(consentBy("human:sean", consent.ActionGrant, "si:shop", "row:visits:2"))
+			checkShown("to another, about one row", "1 2", "2")
 
-			oneText(held, "BEGIN; DECLARE c CURSOR FOR SELECT id FROM visits")
-			g.want("a cursor", oneText(held, "FETCH 1 FROM c"), "1")
-			g.do(consentBy("human:sean", consent.ActionRevoke, "si:vet", ""))
-			g.want("the cursor", oneText(held, "FETCH 1 FROM c"), "40001")
-			wantShown("the guardian has withdrawn", "", "2")
-			g.do(consentBy("human:sean", consent.ActionGrant, "si:vet", ""))
+			oneText(cursorConn, "BEGIN; DECLARE c CURSOR FOR SELECT id FROM visits")
+			g.checkEqual("a cursor", oneText(cursorConn, "FETCH 1 FROM c"), "1")
+			g.executeCommand(consentBy("human:sean", consent.ActionRevoke, "si:vet", ""))
+			g.checkEqual("the cursor", oneText(cursorConn, "FETCH 1 FROM c"), "40001")
+			checkShown("the guardian has withdrawn", "", "2")
+			g.executeCommand(consentBy("human:sean", consent.ActionGrant, "si:vet", ""))
 
-			// Consents that he gave stay; new ones count neither as given nor as refused.
-			guards(consent.ActionDismiss, "dog:bella", "human:sean")
-			wantShown("the guardian is dismissed", "1 2", "2")
+			// The guardian's earlier consents stay active. New consents and refusals by him do not count.
+			changeGuardian(consent.ActionDismiss, "dog:bella", "human:sean")
+			checkShown("the guardian is dismissed", "1 2", "2")
 			wantRefused("a yes of who was dismissed", consentBy("human:sean", consent.ActionGrant, "si:shop", ""))
 			wantRefused("a no of who was dismissed", consentBy("human:sean", consent.ActionRevoke, "si:vet", ""))
-			wantShown("after that", "1 2", "2")
-			guards(consent.ActionAppoint, "dog:bella", "human:mira")
-			g.do(consentBy("human:mira", consent.ActionRevoke, "si:vet", ""))
-			wantShown("another guardian has withdrawn", "", "2")
+			checkShown("after that", "1 2", "2")
+			changeGuardian(consent.ActionAppoint, "dog:bella", "human:mira")
+			g.executeCommand(consentBy("human:mira", consent.ActionRevoke, "si:vet", ""))
+			checkShown("another guardian has withdrawn", "", "2")
 
-			// An erased person speaks for nobody, and the consents given for the ward stay.
-			g.do(consentBy("human:mira", consent.ActionGrant, "si:vet", ""))
-			g.do(consent.Command{Action: consent.ActionErase, Subject: "human:mira", Caller: controller})
-			wantShown("the guardian is erased", "1 2", "2")
+			// An erased person cannot act as a guardian. The consents that it gave for its ward stay active.
+			g.executeCommand(consentBy("human:mira", consent.ActionGrant, "si:vet", ""))
+			g.executeCommand(consent.Command{Action: consent.ActionErase, Subject: "human:mira", Caller: controller})
+			checkShown("the guardian is erased", "1 2", "2")
 			wantRefused("who was erased", consentBy("human:mira", consent.ActionGrant, "si:vet", ""))
 			if report, err := g.registry.Verify(t.Context()); err != nil || len(report.Findings) > 0 {
 				t.Errorf("%v %v", report.Findings, err)

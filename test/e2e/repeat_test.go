@@ -13,88 +13,88 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// TestNobodySeesARetryThatTheProxyMakes: a statement right after DDL that concerns agents, outside a transaction, is
-// answered in every protocol. The database refuses it where it was decided before the DDL, and the proxy decides it
-// again. A write happens once.
+// TestNobodySeesARetryThatTheProxyMakes sends statements right after DDL that concerns agents, outside a transaction,
+// by each protocol. The database refuses a statement that was decided before the DDL. The proxy then decides it again,
+// and the agent gets the answer. A write happens once.
 func TestNobodySeesARetryThatTheProxyMakes(t *testing.T) {
 	in := start(t, options{})
-	agent, owner := in.agent(t), in.direct(t)
+	agent, owner := in.agent(t), in.superuserConn(t)
 	ctx := t.Context()
-	const again = "INSERT INTO people (user_id, name, consent_status) " +
+	const insertSQL = "INSERT INTO people (user_id, name, consent_status) " +
 		"VALUES ('11111111-1111-4111-8111-111111111111', 'Again', 'pending')"
-	const counts = "SELECT count(*) FROM memories"
-	want := harness.Ask(agent, counts).SortedString()
-	if _, err := agent.Prepare(ctx, "counts", counts, nil); err != nil {
+	const countQuery = "SELECT count(*) FROM memories"
+	want := harness.Ask(agent, countQuery).SortedString()
+	if _, err := agent.Prepare(ctx, "counts", countQuery, nil); err != nil {
 		t.Fatal(err)
 	}
-	wantRetryRefused := func(how string, err error) {
+	checkAnswered := func(way string, err error) {
 		t.Helper()
 		var pg *pgconn.PgError
 		if errors.As(err, &pg) {
-			t.Errorf("%s: %s %s", how, pg.Code, pg.Message)
+			t.Errorf("%s: %s %s", way, pg.Code, pg.Message)
 		} else if err != nil {
-			t.Fatalf("%s: %v", how, err)
+			t.Fatalf("%s: %v", way, err)
 		}
 	}
-	exists := false
-	changes := func() {
+	indexExists := false
+	changeSchema := func() {
 		t.Helper()
 		ddl := "CREATE INDEX again ON public.memories (title)"
-		if exists {
+		if indexExists {
 			ddl = "DROP INDEX public.again"
 		}
 		if _, err := owner.Exec(ctx, ddl).ReadAll(); err != nil {
 			t.Fatal(err)
 		}
-		exists = !exists
+		indexExists = !indexExists
 	}
-	newConnections, rounds := 0, tier.Count(1, 4, 20)
+	statementNumber, rounds := 0, tier.Count(1, 4, 20)
 	for range rounds {
-		for how, ask := range map[string]func() error{
+		for way, ask := range map[string]func() error{
 			"a Query": func() error {
-				if got := harness.Ask(agent, counts); got.SortedString() != want {
+				if got := harness.Ask(agent, countQuery); got.SortedString() != want {
 					t.Errorf("%s, want %s", got, want)
 				}
 				return nil
 			},
-			"a statement without a name": func() error { return agent.ExecParams(ctx, counts, nil, nil, nil, nil).Read().Err },
+			"a statement without a name": func() error { return agent.ExecParams(ctx, countQuery, nil, nil, nil, nil).Read().Err },
 			"a prepared statement":       func() error { return agent.ExecPrepared(ctx, "counts", nil, nil, nil).Read().Err },
 			"a Parse in the same group": func() error {
-				newConnections++
+				statementNumber++
 				p := agent.StartPipeline(ctx)
-				p.SendPrepare(fmt.Sprint("fresh", newConnections), counts, nil)
-				p.SendQueryPrepared(fmt.Sprint("fresh", newConnections), nil, nil, nil)
+				p.SendPrepare(fmt.Sprint("fresh", statementNumber), countQuery, nil)
+				p.SendQueryPrepared(fmt.Sprint("fresh", statementNumber), nil, nil, nil)
 				if err := p.Sync(); err != nil {
 					return err
 				}
-				var failed error
+				var joinedErr error
 				for {
 					results, err := p.GetResults()
 					if reader, ok := results.(*pgconn.ResultReader); ok && err == nil {
 						_, err = reader.Close()
 					}
-					failed = errors.Join(failed, err)
+					joinedErr = errors.Join(joinedErr, err)
 					if _, isEnd := results.(*pgconn.PipelineSync); isEnd || err != nil {
-						return errors.Join(failed, p.Close())
+						return errors.Join(joinedErr, p.Close())
 					}
 				}
 			},
 			"the first of a transaction": func() error {
-				begun := harness.Ask(agent, "BEGIN ISOLATION LEVEL REPEATABLE READ")
-				changes()
-				got := harness.Ask(agent, counts)
-				level := harness.Ask(agent, "SHOW transaction_isolation")
+				beginAnswer := harness.Ask(agent, "BEGIN ISOLATION LEVEL REPEATABLE READ")
+				changeSchema()
+				got := harness.Ask(agent, countQuery)
+				isolationAnswer := harness.Ask(agent, "SHOW transaction_isolation")
 				commitAnswer := harness.Ask(agent, "COMMIT")
-				if begun.Code+got.Code+commitAnswer.Code != "" || got.SortedString() != want ||
-					!strings.Contains(level.String(), "repeatable read") {
-					t.Errorf("%s\n%s\n%s\n%s", begun, got, level, commitAnswer)
+				if beginAnswer.Code+got.Code+commitAnswer.Code != "" || got.SortedString() != want ||
+					!strings.Contains(isolationAnswer.String(), "repeatable read") {
+					t.Errorf("%s\n%s\n%s\n%s", beginAnswer, got, isolationAnswer, commitAnswer)
 				}
 				return nil
 			},
 			"BEGIN in the same group": func() error {
 				p := agent.StartPipeline(ctx)
 				p.SendQueryParams("BEGIN", nil, nil, nil, nil)
-				p.SendQueryParams(counts, nil, nil, nil, nil)
+				p.SendQueryParams(countQuery, nil, nil, nil, nil)
 				err := p.Sync()
 				for err == nil {
 					var results any
@@ -116,24 +116,24 @@ func TestNobodySeesARetryThatTheProxyMakes(t *testing.T) {
 				return err
 			},
 			"a write": func() error {
-				return agent.ExecParams(ctx, again, nil, nil, nil, nil).Read().Err
+				return agent.ExecParams(ctx, insertSQL, nil, nil, nil, nil).Read().Err
 			},
 		} {
 			for range 2 {
-				changes()
-				wantRetryRefused(how, ask())
+				changeSchema()
+				checkAnswered(way, ask())
 			}
 		}
 	}
 	if got := firstColumnValues(t, in.db, "SELECT count(*)::text FROM people WHERE name = 'Again'"); got[0] != strconv.Itoa(2*rounds) {
 		t.Errorf("%s rows were written, want %d", got[0], 2*rounds)
 	}
-	// A transaction that has read gets the error.
+	// In a transaction that has already read, the agent gets the error.
 	harness.Ask(agent, "BEGIN")
-	harness.Ask(agent, counts)
-	changes()
-	// Another text: a plan that the server keeps is good for as long as PostgreSQL keeps it.
-	if got := harness.Ask(agent, counts+" -- again"); got.Code != "40001" {
+	harness.Ask(agent, countQuery)
+	changeSchema()
+	// The text differs, because PostgreSQL may still use the plan of the earlier text.
+	if got := harness.Ask(agent, countQuery+" -- again"); got.Code != "40001" {
 		t.Errorf("in a transaction that has read: %s", got)
 	}
 }

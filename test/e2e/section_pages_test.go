@@ -13,7 +13,8 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// The section of a policy that a page shows can stand in the place of the one in the world that the page is about.
+// The policy section that a page shows is valid in the example world that the page is about, instead of the world's own
+// section.
 func TestSectionsOfPages(t *testing.T) {
 	for page, name := range map[string]string{"sources": "memberintel", "privacy": "kernle"} {
 		text, err := os.ReadFile("../../docs/reference/" + page + ".md")

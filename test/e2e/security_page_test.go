@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// securityPages are docs/explanation/security.md and the page of each family of attacks, by file name.
+// securityPages returns docs/explanation/security.md and the pages about families of attacks, by file name.
 func securityPages(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob("../../docs/explanation/attacks/*.md")
@@ -27,17 +27,17 @@ func securityPages(t *testing.T) map[string]string {
 	return pages
 }
 
-// Every test that the pages of known attacks name exists, and every page is linked from the first.
+// Each test that the pages about known attacks name exists, and security.md links to every page.
 func TestSecurityPageNamesTests(t *testing.T) {
-	tests := map[string]bool{}
-	declared := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+	existingTests := map[string]bool{}
+	testDeclaration := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
 			return err
 		}
 		text, err := os.ReadFile(path)
-		for _, m := range declared.FindAllSubmatch(text, -1) {
-			tests[string(m[1])] = true
+		for _, m := range testDeclaration.FindAllSubmatch(text, -1) {
+			existingTests[string(m[1])] = true
 		}
 		return err
 	})
@@ -49,7 +49,7 @@ func TestSecurityPageNamesTests(t *testing.T) {
 	for page, text := range pages {
 		for _, m := range regexp.MustCompile("`((?:Test|Fuzz)\\w+)`").FindAllStringSubmatch(text, -1) {
 			namedTests[m[1]] = true
-			if !tests[m[1]] {
+			if !existingTests[m[1]] {
 				t.Errorf("%s names %s, which does not exist", page, m[1])
 			}
 		}
@@ -62,35 +62,35 @@ func TestSecurityPageNamesTests(t *testing.T) {
 	}
 }
 
-// No attack that was known is forgotten: each page lists at least as many as it did, each with its test.
+// No known attack is removed: each page lists at least as many as before, each with its test.
 func TestSecurityPagesListAttacks(t *testing.T) {
 	minimums := map[string]int{
 		"catalogs-and-messages.md": 15, "columns-and-views.md": 17, "database.md": 13, "hidden-row-errors.md": 29,
 		"known-elsewhere.md": 34, "protocol-and-process.md": 20, "signed-path.md": 28, "superuser.md": 10,
 		"testing.md": 12, "text-and-names.md": 22, "time-and-snapshots.md": 12, "writes.md": 23,
 	}
-	tested := regexp.MustCompile("`(?:Test|Fuzz)\\w+`|Twins")
+	testMention := regexp.MustCompile("`(?:Test|Fuzz)\\w+`|Twins")
 	pages := securityPages(t)
 	for page := range pages {
-		if _, counted := minimums[page]; !counted && page != "security.md" {
+		if _, hasMinimum := minimums[page]; !hasMinimum && page != "security.md" {
 			t.Errorf("attacks/%s: how many attacks it lists at least is not said here", page)
 		}
 	}
 	for page, n := range minimums {
-		attacks := 0
+		attackCount := 0
 		lines := strings.Split(pages[page], "\n")
 		for i, line := range lines {
 			header := i+1 < len(lines) && strings.HasPrefix(lines[i+1], "|---")
 			if !strings.HasPrefix(line, "|") || strings.HasPrefix(line, "|---") || header {
 				continue
 			}
-			attacks++
-			if !tested.MatchString(line) {
+			attackCount++
+			if !testMention.MatchString(line) {
 				t.Errorf("attacks/%s names no test for: %s", page, line)
 			}
 		}
-		if attacks < n {
-			t.Errorf("attacks/%s lists %d attacks, and has listed %d", page, attacks, n)
+		if attackCount < n {
+			t.Errorf("attacks/%s lists %d attacks, and has listed %d", page, attackCount, n)
 		}
 	}
 }

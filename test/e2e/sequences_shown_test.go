@@ -19,8 +19,8 @@ CREATE TABLE hidden (id serial, n int GENERATED ALWAYS AS IDENTITY); CREATE SEQU
 CREATE SEQUENCE elsewhere OWNED BY notes.body;
 INSERT INTO notes (user_id) SELECT 1 FROM generate_series(1, 40); SELECT setval('narrowed_id_seq', 4711);`
 
-// The sequences that number visible columns show in the catalogs as on PostgreSQL, except for their current value.
-// Other sequences do not exist.
+// The catalogs show the sequences of visible columns as in PostgreSQL, except for their current value. Other sequences
+// do not exist for agents.
 func TestSequencesThatAgentsSee(t *testing.T) {
 	t.Parallel()
 	db := pgtest.Database(t)
@@ -33,17 +33,17 @@ tables:
   masked: { rows: [ own: { column: user_id, is: user } ], columns: { id: allow, user_id: allow, n: { mask: null } } }
 `}, map[string]string{"user": "1"})
 	agent, super := proxy.Agent(t, "agent", "sequences"), harness.ConnectSuperuser(t, db)
-	const shown = "elsewhere\nmasked_id_seq\nnarrowed_id_seq\nnotes_id_seq\nnotes_n_seq"
+	const shownSequences = "elsewhere\nmasked_id_seq\nnarrowed_id_seq\nnotes_id_seq\nnotes_n_seq"
 	for _, sql := range []string{
 		"SELECT relname FROM pg_class WHERE relkind = 'S' ORDER BY 1",
 		"SELECT sequencename FROM pg_sequences ORDER BY 1",
 		"SELECT seqrelid::regclass::text FROM pg_sequence ORDER BY 1",
 	} {
-		if got := oneText(agent, sql); got != shown {
+		if got := oneText(agent, sql); got != shownSequences {
 			t.Errorf("%s:\n%s", sql, got)
 		}
 	}
-	in := "('" + strings.ReplaceAll(shown, "\n", "', '") + "')"
+	in := "('" + strings.ReplaceAll(shownSequences, "\n", "', '") + "')"
 	for _, sql := range []string{
 		"SELECT * FROM information_schema.sequences WHERE sequence_name IN " + in + " ORDER BY 3",
 		"SELECT * FROM pg_sequence WHERE seqrelid IN (SELECT oid FROM pg_class WHERE relname IN " + in + ") ORDER BY 1",
@@ -76,8 +76,8 @@ tables:
 	}
 
 	t.Run("psql", func(t *testing.T) {
-		psql, isSent := pgtest.ClientProgram(t, "psql")
-		if !isSent {
+		psql, isSameVersion := pgtest.ClientProgram(t, "psql")
+		if !isSameVersion {
 			t.Skip("this psql is of another version than the server, whose catalogs it may not know")
 		}
 		runPsql := func(dsn string, commands ...string) string {

@@ -15,8 +15,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Statements that SQL prepares and those of the wire share their names, as in PostgreSQL; each use is under the rules of
-// the moment.
+// Statements prepared by SQL and by the protocol share their names, as in PostgreSQL. The rules that are current at
+// each execution apply.
 func TestPrepareInSQL(t *testing.T) {
 	in := start(t, options{})
 	c := in.agent(t)
@@ -42,20 +42,20 @@ func TestPrepareInSQL(t *testing.T) {
 	}
 	wantSameRows(t, "Bind of it", got, want)
 
-	// A statement prepared by the wire is signed, and so is its EXECUTE.
+	// A statement prepared by the protocol is signed, and EXECUTE of it is signed as well.
 	if _, err := c.Prepare(ctx, "wired", `SELECT id FROM memories WHERE title LIKE $1`, nil); err != nil {
 		t.Fatal(err)
 	}
 	wantSameRows(t, "EXECUTE of a statement of the wire", rows(harness.Ask(c, `EXECUTE wired ('%')`)), want)
 
-	// A withdrawal acts on the next use.
-	runAsSuperuser(t, in.db, `UPDATE people SET consent_status = 'refused' WHERE id = '`+alice+`'`)
-	fewer := superuserList(t, in, `SELECT m.id::text FROM memories m WHERE `+visibleMemories)
-	if len(fewer) == len(want) || slices.Contains(fewer, lakeAlice) {
+	// A withdrawal counts at the next execution.
+	runAsSuperuser(t, in.db, `UPDATE people SET consent_status = 'refused' WHERE id = '`+aliceID+`'`)
+	remainingIDs := superuserList(t, in, `SELECT m.id::text FROM memories m WHERE `+visibleMemories)
+	if len(remainingIDs) == len(want) || slices.Contains(remainingIDs, aliceMemory) {
 		t.Fatal("nothing was withdrawn")
 	}
 	for _, sql := range []string{`EXECUTE mine ('%')`, `EXECUTE wired ('%')`} {
-		wantSameRows(t, sql+" after a withdrawal", rows(harness.Ask(c, sql)), fewer)
+		wantSameRows(t, sql+" after a withdrawal", rows(harness.Ask(c, sql)), remainingIDs)
 	}
 
 	for sql, code := range map[string]string{
@@ -78,12 +78,13 @@ func TestPrepareInSQL(t *testing.T) {
 	if a := harness.Ask(c, `EXECUTE tx`); a.Code != "0A000" {
 		t.Errorf("EXECUTE of a COMMIT: %s", a)
 	}
-	in.noMarker(t)
+	in.requireNoMarker(t)
 }
 
-// The schema changes under statements that SQL has prepared: they are right, or refused as drivers expect.
+// After a change of the schema, statements that SQL has prepared return the right rows, or an error that drivers
+// expect.
 func TestPreparedInSQLUnderOldVersions(t *testing.T) {
-	in := start(t, options{refresh: quickRefresh})
+	in := start(t, options{refreshInterval: quickRefresh})
 	c := in.agent(t)
 	if a := harness.Ask(c, `PREPARE mine AS SELECT count(*) FROM memories; PREPARE titled AS SELECT count(title) FROM memories`); a.Err != "" {
 		t.Fatal(a.Err)
@@ -98,58 +99,58 @@ func TestPreparedInSQLUnderOldVersions(t *testing.T) {
 	}
 }
 
-// Pools reset connections: settings and names are gone, the identity is not.
+// Pools reset connections: settings and prepared statements are gone, and the agent's identity stays.
 func TestResets(t *testing.T) {
 	in := startForReading(t, options{})
 	c := in.agent(t)
 	ctx := context.Background()
-	const count = `SELECT count(*) FROM memories`
-	want := harness.Ask(c, count).String()
+	const countQuery = `SELECT count(*) FROM memories`
+	want := harness.Ask(c, countQuery).String()
 	for _, reset := range []string{
 		`DISCARD ALL`, `RESET ALL`, `discard all;`, `SELECT 1; RESET ALL`, "SELECT pg_advisory_unlock_all();\nCLOSE ALL;\nUNLISTEN *;\nRESET ALL;",
 		`SET SESSION AUTHORIZATION DEFAULT; RESET ALL; CLOSE ALL; UNLISTEN *; SELECT pg_advisory_unlock_all(); DISCARD SEQUENCES; DISCARD TEMP`,
-		`BEGIN; RESET ALL; COMMIT`, `RESET ALL; ` + count,
+		`BEGIN; RESET ALL; COMMIT`, `RESET ALL; ` + countQuery,
 		`DISCARD PLANS`, `DISCARD TEMP; DISCARD SEQUENCES`, `DEALLOCATE ALL`,
 	} {
-		if a := harness.Ask(c, `SET TimeZone = 'Asia/Tokyo'; PREPARE kept AS `+count); a.Err != "" {
+		if a := harness.Ask(c, `SET TimeZone = 'Asia/Tokyo'; PREPARE kept AS `+countQuery); a.Err != "" {
 			t.Fatal(a.Err)
 		}
-		if _, err := c.Prepare(ctx, "wire", count, nil); err != nil {
+		if _, err := c.Prepare(ctx, "wire", countQuery, nil); err != nil {
 			t.Fatal(err)
 		}
 		if a := harness.Ask(c, reset); a.Err != "" {
 			t.Fatalf("%s: %s", reset, a.Err)
 		}
-		if got := harness.Ask(c, count).String(); got != want {
+		if got := harness.Ask(c, countQuery).String(); got != want {
 			t.Errorf("after %s: %s", reset, got)
 		}
-		zone := harness.Ask(c, `SHOW TimeZone`)
-		if settings := strings.Contains(strings.ToUpper(reset), "RESET ALL") ||
-			strings.Contains(strings.ToUpper(reset), "DISCARD ALL"); strings.Contains(zone.String(), "Tokyo") == settings {
-			t.Errorf("after %s: %s", reset, zone)
+		timeZone := harness.Ask(c, `SHOW TimeZone`)
+		if resetsSettings := strings.Contains(strings.ToUpper(reset), "RESET ALL") ||
+			strings.Contains(strings.ToUpper(reset), "DISCARD ALL"); strings.Contains(timeZone.String(), "Tokyo") == resetsSettings {
+			t.Errorf("after %s: %s", reset, timeZone)
 		}
-		isReset := strings.Contains(strings.ToUpper(reset), "DISCARD ALL") || strings.Contains(reset, "DEALLOCATE ALL")
+		dropsStatements := strings.Contains(strings.ToUpper(reset), "DISCARD ALL") || strings.Contains(reset, "DEALLOCATE ALL")
 		for _, name := range []string{"kept", "wire"} {
 			a := harness.Ask(c, `EXECUTE `+name)
-			if isReset != (a.Code == "26000") || !isReset && a.String() != want {
+			if dropsStatements != (a.Code == "26000") || !dropsStatements && a.String() != want {
 				t.Errorf("%s after %s: %s", name, reset, a)
 			}
-			if !isReset {
+			if !dropsStatements {
 				harness.Ask(c, `DEALLOCATE `+name)
 			}
 		}
 		harness.Ask(c, `DEALLOCATE ALL`)
 	}
-	// In the extended protocol, and many at once in one pipeline.
+	// The same holds in the extended protocol, and for several resets in one pipeline.
 	if r := c.ExecParams(ctx, `DISCARD ALL`, nil, nil, nil, nil).Read(); r.Err != nil {
 		t.Fatal(r.Err)
 	}
-	if got := harness.Ask(c, count).String(); got != want {
+	if got := harness.Ask(c, countQuery).String(); got != want {
 		t.Errorf("after DISCARD ALL in the extended protocol: %s", got)
 	}
 	p := c.StartPipeline(ctx)
 	for range 3 {
-		for _, sql := range []string{`DISCARD ALL`, count} {
+		for _, sql := range []string{`DISCARD ALL`, countQuery} {
 			p.SendQueryParams(sql, nil, nil, nil, nil)
 			p.SendPipelineSync()
 		}
@@ -157,19 +158,19 @@ func TestResets(t *testing.T) {
 	if err := p.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	counts := 0
+	answeredCounts := 0
 	for {
 		r, err := p.GetResults()
 		if err != nil || r == nil {
 			t.Fatalf("in a pipeline: %v", err)
 		}
-		if rr, ok := r.(*pgconn.ResultReader); ok {
-			if read := rr.Read(); read.Err != nil {
-				t.Errorf("in a pipeline: %v", read.Err)
-			} else if len(read.Rows) == 1 && !strings.Contains(want, "\n"+string(read.Rows[0][0])+"\n") {
-				t.Errorf("in a pipeline: %s", read.Rows[0][0])
-			} else if len(read.Rows) == 1 {
-				if counts++; counts == 3 {
+		if resultReader, ok := r.(*pgconn.ResultReader); ok {
+			if readResult := resultReader.Read(); readResult.Err != nil {
+				t.Errorf("in a pipeline: %v", readResult.Err)
+			} else if len(readResult.Rows) == 1 && !strings.Contains(want, "\n"+string(readResult.Rows[0][0])+"\n") {
+				t.Errorf("in a pipeline: %s", readResult.Rows[0][0])
+			} else if len(readResult.Rows) == 1 {
+				if answeredCounts++; answeredCounts == 3 {
 					break
 				}
 			}
@@ -178,7 +179,7 @@ func TestResets(t *testing.T) {
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for sql, code := range map[string]string{`BEGIN; DISCARD ALL`: "0A000", `DISCARD ALL; ` + count: "0A000"} {
+	for sql, code := range map[string]string{`BEGIN; DISCARD ALL`: "0A000", `DISCARD ALL; ` + countQuery: "0A000"} {
 		if a := harness.Ask(c, sql); a.Code != code {
 			t.Errorf("%s: %s, want %s", sql, a, code)
 		}
@@ -189,10 +190,11 @@ func TestResets(t *testing.T) {
 		t.Errorf("DISCARD ALL in a transaction: %s", a)
 	}
 	harness.Ask(c, `ROLLBACK`)
-	// RESET ALL ends with its transaction, and what stands behind it in a pipeline has the identity still.
+	// ROLLBACK undoes RESET ALL. Statements after a reset in a pipeline still have the agent's identity.
 	harness.Ask(c, `SET TimeZone = 'Asia/Tokyo'`)
 	for _, step := range []struct{ sql, want string }{
-		{`BEGIN`, "BEGIN"}, {`RESET ALL`, "RESET"}, {count, want}, {`SHOW TimeZone`, "UTC"}, {`ROLLBACK`, "ROLLBACK"}, {`SHOW TimeZone`, "Tokyo"},
+		{`BEGIN`, "BEGIN"}, {`RESET ALL`, "RESET"}, {countQuery, want}, {`SHOW TimeZone`, "UTC"}, {`ROLLBACK`, "ROLLBACK"}, {`SHOW TimeZone`,
+			"Tokyo"},
 	} {
 		if a := harness.Ask(c, step.sql); a.Err != "" || !strings.Contains(a.String(), step.want) {
 			t.Errorf("%s: %s, want %s", step.sql, a, step.want)
@@ -200,26 +202,26 @@ func TestResets(t *testing.T) {
 	}
 	for _, reset := range []string{`RESET ALL`, `DISCARD ALL`} {
 		harness.Ask(c, `SET TimeZone = 'Asia/Tokyo'`)
-		answers := inOneGroup(t, c, reset, count, `SHOW TimeZone`)
+		answers := inOneGroup(t, c, reset, countQuery, `SHOW TimeZone`)
 		if len(answers) != 3 || answers[0] != reset && answers[0] != "RESET" || !strings.Contains(want, "\n"+answers[1]+"\n") || answers[2] != "UTC" {
 			t.Errorf("behind %s in a pipeline: %v", reset, answers)
 		}
 	}
-	if _, err := c.Prepare(ctx, "wire", count, nil); err != nil {
+	if _, err := c.Prepare(ctx, "wire", countQuery, nil); err != nil {
 		t.Fatal(err)
 	}
-	if answers := inOneGroup(t, c, `BEGIN`, count, `COMMIT`, `DISCARD ALL`, `EXECUTE wire`, count); len(answers) != 5 ||
+	if answers := inOneGroup(t, c, `BEGIN`, countQuery, `COMMIT`, `DISCARD ALL`, `EXECUTE wire`, countQuery); len(answers) != 5 ||
 		answers[3] != "DISCARD ALL" || answers[4] != "26000" {
 		t.Errorf("behind COMMIT and DISCARD ALL in a pipeline: %v", answers)
 	}
-	if got := harness.Ask(c, count).String(); got != want {
+	if got := harness.Ask(c, countQuery).String(); got != want {
 		t.Errorf("at the end: %s", got)
 	}
-	in.noMarker(t)
+	in.requireNoMarker(t)
 }
 
-// inOneGroup sends statements with one Sync after them. It returns the first value of each or its command tag, up to
-// the first error, whose SQLSTATE it returns.
+// inOneGroup sends statements with one Sync after them. It returns the first value or the command tag of each, and the
+// SQLSTATE of the first error.
 func inOneGroup(t *testing.T, c *pgconn.PgConn, statements ...string) (answers []string) {
 	t.Helper()
 	p := c.StartPipeline(context.Background())
@@ -232,20 +234,20 @@ func inOneGroup(t *testing.T, c *pgconn.PgConn, statements ...string) (answers [
 	for {
 		r, err := p.GetResults()
 		var server *pgconn.PgError
-		switch rr, isResult := r.(*pgconn.ResultReader); {
+		switch resultReader, isResult := r.(*pgconn.ResultReader); {
 		case errors.As(err, &server):
 			answers = append(answers, server.Code)
 		case err != nil:
 			t.Fatal(err)
 		case isResult:
-			read := rr.Read()
-			if answer := read.CommandTag.String(); read.Err != nil {
-				if errors.As(read.Err, &server) {
+			readResult := resultReader.Read()
+			if answer := readResult.CommandTag.String(); readResult.Err != nil {
+				if errors.As(readResult.Err, &server) {
 					answer = server.Code
 				}
 				answers = append(answers, answer)
-			} else if len(read.Rows) > 0 {
-				answers = append(answers, string(read.Rows[0][0]))
+			} else if len(readResult.Rows) > 0 {
+				answers = append(answers, string(readResult.Rows[0][0]))
 			} else {
 				answers = append(answers, answer)
 			}
@@ -258,38 +260,38 @@ func inOneGroup(t *testing.T, c *pgconn.PgConn, statements ...string) (answers [
 	}
 }
 
-// A new key: sessions go on, and the old key is gone when no seal is left that it verifies.
+// When the key of the seals is rotated, sessions go on. The old key is deleted when no seal needs it any more.
 func TestRotateKey(t *testing.T) {
 	tier.All(t)
-	in := start(t, options{refresh: quickRefresh})
+	in := start(t, options{refreshInterval: quickRefresh})
 	c := in.agent(t)
-	const count = `SELECT count(*) FROM memories`
-	want := harness.Ask(c, count).String()
+	const countQuery = `SELECT count(*) FROM memories`
+	want := harness.Ask(c, countQuery).String()
 	owner := in.db.Connect(t, "postgres")
-	kid, err := migrations.RotateKey(context.Background(), owner)
-	if err != nil || kid != 2 {
-		t.Fatal(kid, err)
+	keyID, err := migrations.RotateKey(context.Background(), owner)
+	if err != nil || keyID != 2 {
+		t.Fatal(keyID, err)
 	}
-	keys := func() string {
+	keyIDs := func() string {
 		return strings.Join(superuserList(t, in, `SELECT kid::text FROM pgconsent.keys ORDER BY 1`), ",")
 	}
 	for range 10 {
-		if got := harness.Ask(c, count).String(); got != want {
+		if got := harness.Ask(c, countQuery).String(); got != want {
 			t.Fatalf("after a new key: %s", got)
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	if keys() != "1,2" {
-		t.Errorf("keys %s", keys())
+	if keyIDs() != "1,2" {
+		t.Errorf("keys %s", keyIDs())
 	}
 	runAsSuperuser(t, in.db, `UPDATE pgconsent.keys SET made_at = made_at - interval '3 minutes'`)
-	waitFor(t, "the old key is gone", func() bool { return keys() == "2" })
-	if got := harness.Ask(in.agent(t), count).String(); got != want {
+	waitFor(t, "the old key is gone", func() bool { return keyIDs() == "2" })
+	if got := harness.Ask(in.agent(t), countQuery).String(); got != want {
 		t.Errorf("a new session: %s", got)
 	}
 }
 
-// waitFor waits until f says yes.
+// waitFor waits until f returns true.
 func waitFor(t testing.TB, description string, f func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(tier.Patience); !f(); time.Sleep(50 * time.Millisecond) {

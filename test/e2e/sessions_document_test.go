@@ -13,13 +13,13 @@ import (
 	"github.com/pgconsent/pgconsent/test/demos"
 )
 
-// The sessions of docs/reference/http.md, docs/reference/mcp.md and docs/reference/air.md are played by a shell with
-// curl and psql. They run against the world that the pages name, and print what the pages say, except where these leave
-// something out. seeds/001:350-354, over HTTP, SQL and MCP.
+// A shell with curl and psql runs the sessions of docs/reference/http.md, docs/reference/mcp.md and
+// docs/reference/air.md. They use the world that the pages name, and print what the pages show; "…" there matches any
+// text. seeds/001:350-354, over HTTP, SQL and MCP.
 func TestSessionsOfThePages(t *testing.T) {
 	for _, program := range []string{"bash", "curl", "jq", "psql"} {
 		if _, err := exec.LookPath(program); err != nil {
-			if program == "psql" || os.Getenv("REQUIRE_TOOLS") != "" { // make setup installs the first
+			if program == "psql" || os.Getenv("REQUIRE_TOOLS") != "" { // make setup installs the other programs
 				t.Fatalf("there is no %s, which the sessions of the pages need", program)
 			}
 			t.Skipf("SKIPPED: no %[1]s, so that nobody has played the sessions of the pages: apt-get install %[1]s", program)
@@ -54,23 +54,23 @@ func TestSessionsOfThePages(t *testing.T) {
 		rest, _, _ = strings.Cut(rest, "\n```")
 		return rest
 	}
-	prepared := ""
+	preparation := ""
 	for line := range strings.Lines(block(section("air.md", "A session"), "sh")) {
 		if !strings.HasPrefix(line, "pgconsent demo ") {
-			prepared += line
+			preparation += line
 		}
 	}
 	for _, page := range []struct{ name, heading string }{{"http.md", "A session"}, {"mcp.md", "A whole session"}, {"air.md", "A session"}} {
-		script := prepared + "\n"
-		var commands, wants []string
+		script := preparation + "\n"
+		var commands, wantOutputs []string
 		for _, line := range strings.Split(block(section(page.name, page.heading), "console"), "\n") {
 			lastIndex := len(commands) - 1
 			if command, ok := strings.CutPrefix(line, "$ "); ok {
-				commands, wants = append(commands, command), append(wants, "")
+				commands, wantOutputs = append(commands, command), append(wantOutputs, "")
 			} else if lastIndex >= 0 && (strings.HasSuffix(commands[lastIndex], "\\") || strings.Count(commands[lastIndex], "'")%2 == 1) {
 				commands[lastIndex] += "\n" + line
 			} else if lastIndex >= 0 {
-				wants[lastIndex] += line + "\n"
+				wantOutputs[lastIndex] += line + "\n"
 			}
 		}
 		for i, command := range commands {
@@ -92,9 +92,9 @@ func TestSessionsOfThePages(t *testing.T) {
 				t.Fatalf("docs/reference/%s: %s: %s", page.name, command, rest)
 			}
 			rest = after
-			pattern := strings.ReplaceAll(regexp.QuoteMeta(strings.Trim(wants[i], "\n")), "…", ".*?")
+			pattern := strings.ReplaceAll(regexp.QuoteMeta(strings.Trim(wantOutputs[i], "\n")), "…", ".*?")
 			if !regexp.MustCompile(`(?s)^` + pattern + `$`).MatchString(strings.Trim(got, "\n")) {
-				t.Errorf("docs/reference/%s: $ %s\nprints %s\nand the page says %s", page.name, command, got, wants[i])
+				t.Errorf("docs/reference/%s: $ %s\nprints %s\nand the page says %s", page.name, command, got, wantOutputs[i])
 			}
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// signedWorld is one memory that is hidden from the agent, beside what is visible, with columns for each attack.
+// signedWorld adds one hidden memory to the visible ones, with columns for each attack.
 const signedWorld = `
 ALTER TABLE people ADD nick text COLLATE "C";
 ALTER TABLE memories ADD mark text COLLATE "POSIX" DEFAULT 'x', ADD docs json[], ADD tsv tsvector GENERATED ALWAYS AS (to_tsvector('english', title)) STORED;
@@ -31,25 +31,25 @@ INSERT INTO memory_participants SELECT 'eeeeeeee-0000-4000-8000-000000000001', i
 UPDATE people SET nick = 'x' WHERE name = 'HIDDENMARK twin';
 CREATE FUNCTION noisy(t text) RETURNS boolean LANGUAGE plpgsql COST 0.0001 AS $$ BEGIN RAISE NOTICE 'saw %', t; RETURN true; END $$;`
 
-// forcedSession is a connection as the agent's role past the proxy whose texts are signed without a leak check. It acts
-// like a build of pgconsent that signs everything.
+// forcedSession is a connection as the agents' role, past the proxy. It signs every text without a leak check, like a
+// faulty build of pgconsent.
 type forcedSession struct {
 	conn *pgconn.PgConn
 	key  seal.Key
 }
 
-func (in *instance) forced(t *testing.T) *forcedSession {
+func (in *instance) connectForced(t *testing.T) *forcedSession {
 	t.Helper()
 	super, err := pgx.Connect(context.Background(), in.db.DSN("postgres", ""))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer super.Close(context.Background())
-	ring, err := seal.LoadKeyring(context.Background(), super)
+	keyring, err := seal.LoadKeyring(context.Background(), super)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &forcedSession{harness.Connect(t, in.db.DSN("pgconsent_agent", rolePassword)), ring.NewestKey()}
+	f := &forcedSession{harness.Connect(t, in.db.DSN("pgconsent_agent", rolePassword)), keyring.NewestKey()}
 	f.seal(t)
 	if a := harness.Ask(f.conn, "SET plan_cache_mode = force_generic_plan"); a.Code != "" {
 		t.Fatal(a)
@@ -66,7 +66,7 @@ func (f *forcedSession) seal(t *testing.T) {
 	}
 }
 
-// signedViewNames puts the signed views in the place of tables.
+// signedViewNames replaces tables by their signed views.
 var signedViewNames = strings.NewReplacer(
 	"FROM memories", "FROM pgconsent_signed.visible_public_memories AS memories", "FROM people", "FROM pgconsent_signed.visible_public_people AS people",
 	"JOIN people", "JOIN pgconsent_signed.visible_public_people AS people")
@@ -80,11 +80,12 @@ func (f *forcedSession) ask(t *testing.T, sql string, args ...string) harness.An
 	return harness.AskText(f.conn, text, args...)
 }
 
-// Signed views give the rows that row security and rewriting give, for every statement of the corpus, and many read them.
-func TestPathsAgree(t *testing.T) {
+// Signed views return the same rows as row security with rewriting, for every statement of the corpus. Many statements
+// use them.
+func TestSignedAndUnsignedPathsAgree(t *testing.T) {
 	tier.All(t)
-	bothPaths, signed := startForReading(t, options{}), start(t, options{mode: rewrite.AlwaysSignedMode})
-	a, b := bothPaths.agent(t), signed.agent(t)
+	bothPaths, signedInstance := startForReading(t, options{}), start(t, options{mode: rewrite.AlwaysSignedMode})
+	a, b := bothPaths.agent(t), signedInstance.agent(t)
 	for _, q := range corpusQueries(t) {
 		if strings.Contains(q.note, "needs: vector") {
 			continue
@@ -94,53 +95,54 @@ func TestPathsAgree(t *testing.T) {
 			t.Errorf("%s: signed: %s\nboth:\n%s", q.name, harness.Truncate(got.SortedString()), harness.Truncate(want.SortedString()))
 		}
 	}
-	if n := signed.byPath(t)["signed"]; n < 50 {
+	if n := signedInstance.statementsByPath(t)["signed"]; n < 50 {
 		t.Errorf("only %d statements took the signed path", n)
 	}
-	bothPaths.noMarker(t)
-	signed.noMarker(t)
+	bothPaths.requireNoMarker(t)
+	signedInstance.requireNoMarker(t)
 }
 
-// PostgreSQL takes comparisons of texts for leak-proof, and they fail where two collations meet: row security alone
-// tells by that which hidden rows there are. The proxy lets no two collations into one statement.
-func TestCollationsDoNotMeet(t *testing.T) {
+// PostgreSQL treats text comparisons as leakproof, although they raise an error for two different collations. With row
+// security alone, that error reveals hidden rows. The proxy refuses statements that compare different collations.
+func TestDifferentCollationsAreRefused(t *testing.T) {
 	tier.All(t)
-	in := start(t, options{setup: signedWorld})
-	direct, agent := in.forced(t).conn, in.agent(t)
+	in := start(t, options{beforeMigrate: signedWorld})
+	forcedConn, agent := in.connectForced(t).conn, in.agent(t)
 	for _, condition := range []string{
 		`SELECT 1 FROM (SELECT title, title COLLATE "C" AS a, body COLLATE "POSIX" AS b FROM public.memories) x ` +
 			`WHERE CASE WHEN title = '%s' THEN a > b ELSE false END`,
 		`SELECT 1 FROM public.memories WHERE CASE WHEN title = '%s' THEN mark > (SELECT max(nick) FROM public.people) ELSE false END`,
 	} {
-		hidden, absent := strings.ReplaceAll(condition, "%s", "HIDDENMARK twin"), strings.ReplaceAll(condition, "%s", "HIDDENMARK tween")
-		if a, b := harness.Ask(direct, hidden), harness.Ask(direct, absent); a.Code != "42P22" || b.Code != "" {
+		hiddenCondition, absentCondition := strings.ReplaceAll(condition, "%s", "HIDDENMARK twin"), strings.ReplaceAll(condition, "%s",
+			"HIDDENMARK tween")
+		if a, b := harness.Ask(forcedConn, hiddenCondition), harness.Ask(forcedConn, absentCondition); a.Code != "42P22" || b.Code != "" {
 			t.Errorf("row security alone does not tell: the test proves nothing\n%s%s", a, b)
 		}
-		if a, b := harness.Ask(agent, hidden), harness.Ask(agent, absent); a.Code != "0A000" || a.String() != b.String() {
+		if a, b := harness.Ask(agent, hiddenCondition), harness.Ask(agent, absentCondition); a.Code != "0A000" || a.String() != b.String() {
 			t.Errorf("%s%s", a, b)
 		}
 	}
-	const apart = `SELECT count(*) > 0 FROM public.memories m CROSS JOIN public.people p WHERE m.mark = 'x' AND (p.nick < 'z' OR p.nick IS NULL) ` +
+	const separateQuery = `SELECT count(*) > 0 FROM public.memories m CROSS JOIN public.people p WHERE m.mark = 'x' AND (p.nick < 'z' OR p.nick IS NULL) ` +
 		`AND CASE WHEN p.nick > 'a' THEN m.mark END IS NULL`
-	if a := harness.Ask(agent, apart); a.Code != "" || len(a.Results) != 1 || a.Results[0].Rows[0] != harness.Ask(direct, apart).Results[0].Rows[0] {
+	if a := harness.Ask(agent, separateQuery); a.Code != "" || len(a.Results) != 1 || a.Results[0].Rows[0] != harness.Ask(forcedConn, separateQuery).Results[0].Rows[0] {
 		t.Errorf("collations that do not meet: %s", a)
 	}
 }
 
-// Each entry of the leak-safe list has neighbours that are not on it, because they tell of hidden rows when the planner
-// runs them before the predicate. With a signature that the proxy does not give, they do so here. Through the proxy
-// they take the row security path, or are refused, and tell nothing.
+// Functions similar to each leak-safe one are not on the list, since they could reveal hidden rows before the predicate
+// is evaluated. With a signature that the proxy does not give, they do so here. Through the proxy they take the row
+// security path or are refused.
 func TestNeighboursOfTheLeakSafeList(t *testing.T) {
 	tier.All(t)
-	in := start(t, options{mode: rewrite.AlwaysSignedMode, setup: signedWorld})
-	f, agent := in.forced(t), in.agent(t)
-	const visible = "SELECT count(*) FROM memories"
-	if got := f.ask(t, visible); got.Code != "" || len(got.Results) != 1 || got.Results[0].Rows[0] != harness.Ask(agent, visible).Results[0].Rows[0] {
+	in := start(t, options{mode: rewrite.AlwaysSignedMode, beforeMigrate: signedWorld})
+	f, agent := in.connectForced(t), in.agent(t)
+	const visibleQuery = "SELECT count(*) FROM memories"
+	if got := f.ask(t, visibleQuery); got.Code != "" || len(got.Results) != 1 || got.Results[0].Rows[0] != harness.Ask(agent, visibleQuery).Results[0].Rows[0] {
 		t.Fatalf("a signed statement over the signed views: %s", got)
 	}
 	for name, c := range map[string]struct {
-		sql  string // it fails for no visible row: conditions joined by AND have no order
-		code string // the SQLSTATE that tells; "": a notice tells
+		sql  string // it fails for no visible row; PostgreSQL may evaluate conditions joined by AND in any order
+		code string // the SQLSTATE that reveals hidden rows; "": a notice does
 		args []string
 	}{
 		"comparison: texts of different collations": {
@@ -200,61 +202,62 @@ func TestNeighboursOfTheLeakSafeList(t *testing.T) {
 			case c.code == "" && len(answer.Notices) == 0:
 				t.Errorf("the neighbour prints nothing: the test proves nothing\n%s", harness.Truncate(answer.String()))
 			}
-			before := in.byPath(t)["signed"]
+			signedBefore := in.statementsByPath(t)["signed"]
 			var got harness.Answer
 			if c.args != nil {
 				got = harness.AskText(agent, c.sql, c.args...)
 			} else {
 				got = harness.Ask(agent, c.sql)
 			}
-			// A parameter that is no uuid fails as such while the statement is planned for it, whatever the rows are.
+			// An invalid uuid as a parameter causes this error when the statement is planned, whatever the rows are.
 			if c.code != "" && got.Code == c.code && c.args == nil || len(got.Notices) > 0 {
 				t.Errorf("through the proxy it tells: %s", got)
 			}
-			if n := in.byPath(t)["signed"] - before; n != 0 {
+			if n := in.statementsByPath(t)["signed"] - signedBefore; n != 0 {
 				t.Errorf("%d statements took the signed path", n)
 			}
 		})
 	}
-	in.noMarker(t)
+	in.requireNoMarker(t)
 }
 
-// A vector that an index has computed takes the signed path, where it says something about a hidden row: that reaches
-// nobody.
+// A text search vector that an index stores takes the signed path. PostgreSQL may raise a notice about a hidden row
+// there, which does not reach the agent.
 func TestIndexedVectorsTellNothing(t *testing.T) {
 	tier.All(t)
 	const index = "CREATE INDEX ON memories USING gin (to_tsvector('english', title || ' ' || coalesce(body, '')))"
-	indexed, plainTwin := start(t, options{mode: rewrite.AlwaysSignedMode, setup: signedWorld + index}),
-		start(t, options{setup: signedWorld})
-	f, agent, both := indexed.forced(t), indexed.agent(t), plainTwin.agent(t)
-	if a := harness.Ask(f.conn, "SET enable_bitmapscan = off"); a.Code != "" { // each row is read
+	indexedInstance, plainTwin := start(t, options{mode: rewrite.AlwaysSignedMode, beforeMigrate: signedWorld + index}),
+		start(t, options{beforeMigrate: signedWorld})
+	f, agent, twinAgent := indexedInstance.connectForced(t), indexedInstance.agent(t), plainTwin.agent(t)
+	if a := harness.Ask(f.conn, "SET enable_bitmapscan = off"); a.Code != "" { // so that each row is read
 		t.Fatal(a)
 	}
-	const vector = "to_tsvector('english', title || ' ' || coalesce(body, ''))"
-	if answer := f.ask(t, "SELECT count(*) FROM memories WHERE "+vector+" @@ plainto_tsquery('english', 'twin')"); len(answer.Notices) == 0 {
+	const vectorSQL = "to_tsvector('english', title || ' ' || coalesce(body, ''))"
+	if answer := f.ask(t,
+		"SELECT count(*) FROM memories WHERE "+vectorSQL+" @@ plainto_tsquery('english', 'twin')"); len(answer.Notices) == 0 {
 		t.Errorf("the server says nothing: the test proves nothing\n%s", answer)
 	}
 	for _, sql := range []string{
-		"SELECT title FROM memories WHERE " + vector + " @@ plainto_tsquery('english', 'twin')",
-		"SELECT title FROM memories WHERE NOT " + vector + " @@ plainto_tsquery('english', 'twin') ORDER BY title",
-		"SELECT count(*), count(" + vector + ") FROM memories",
+		"SELECT title FROM memories WHERE " + vectorSQL + " @@ plainto_tsquery('english', 'twin')",
+		"SELECT title FROM memories WHERE NOT " + vectorSQL + " @@ plainto_tsquery('english', 'twin') ORDER BY title",
+		"SELECT count(*), count(" + vectorSQL + ") FROM memories",
 		"SELECT m.title, count(p.id) FROM memories m LEFT JOIN people p ON to_tsvector('english', m.title || ' ' " +
 			"|| coalesce(m.body, '')) @@ plainto_tsquery('english', 'lake') GROUP BY m.title ORDER BY 1",
 	} {
-		before := indexed.byPath(t)["signed"]
-		got, want := harness.Ask(agent, sql), harness.Ask(both, sql)
+		signedBefore := indexedInstance.statementsByPath(t)["signed"]
+		got, want := harness.Ask(agent, sql), harness.Ask(twinAgent, sql)
 		if got.SortedString() != want.SortedString() || got.Code != "" || len(got.Notices) > 0 {
 			t.Errorf("%s: %s\nwithout the index, by row security and rewriting: %s", sql, got, want)
 		}
-		if n := indexed.byPath(t)["signed"] - before; n != 1 {
+		if n := indexedInstance.statementsByPath(t)["signed"] - signedBefore; n != 1 {
 			t.Errorf("%s: %d statements took the signed path", sql, n)
 		}
 	}
-	indexed.noMarker(t)
+	indexedInstance.requireNoMarker(t)
 }
 
-// byPath counts the allowed statements of agents so far by the path they took.
-func (in *instance) byPath(t testing.TB) map[string]int {
+// statementsByPath returns the number of allowed statements of agents so far, by the path that they took.
+func (in *instance) statementsByPath(t testing.TB) map[string]int {
 	t.Helper()
 	paths := map[string]int{}
 	if _, err := audit.Walk(in.audit, func(r audit.Record) error {

@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// docs/reference/policy-write.md says how rows are marked as deleted where marked ones are hidden. Its policy installs,
-// a mark by UPDATE is refused, and DELETE marks one of the rows that the agent sees.
+// docs/reference/policy-write.md describes rows that are marked as deleted, where marked rows are hidden. Its policy
+// installs. An UPDATE of the mark is refused, and DELETE marks a visible row.
 func TestSoftDeletionPage(t *testing.T) {
 	tier.All(t)
 	t.Parallel()

@@ -18,19 +18,19 @@ import (
 	"github.com/pgconsent/pgconsent/migrations"
 )
 
-// statementLog reads the statements that the test server got in one database, without those of pgconsent's own
-// processes.
+// statementLog reads the statements that the test server has logged for one database, without those of pgconsent's
+// background sessions.
 type statementLog struct {
-	t        testing.TB
-	database string
-	file     *os.File
-	rest     string // the beginning of a line that is not complete yet
+	t           testing.TB
+	database    string
+	file        *os.File
+	partialLine string // the beginning of a line that is not complete yet
 }
 
-// The sessions that ask by the clock.
-var byTheClock = []string{"pgconsent asker", "pgconsent sweep", "pgconsent listener", "pgconsent outbox", "statement log"}
+// periodicSessions are sessions that send statements at intervals.
+var periodicSessions = []string{"pgconsent asker", "pgconsent sweep", "pgconsent listener", "pgconsent outbox", "statement log"}
 
-// logStatements has the server log every statement until the test ends.
+// logStatements makes the server log every statement until the test ends.
 func logStatements(t testing.TB, database string) *statementLog {
 	t.Helper()
 	alterSettings := func(commands ...string) {
@@ -63,28 +63,28 @@ func logStatements(t testing.TB, database string) *statementLog {
 
 var (
 	statementLine = regexp.MustCompile(`^\|([^|]*)\|([^|]*)\|LOG:  (?:statement|execute [^:]*): (.*)$`)
-	madeWord      = regexp.MustCompile(`[0-9A-Fa-f]{16,}|[A-Za-z0-9_-]{40,}`) // keys, signatures and random names
+	randomWord    = regexp.MustCompile(`[0-9A-Fa-f]{16,}|[A-Za-z0-9_-]{40,}`) // keys, signatures and random names
 )
 
-// taken are the statements since the last call, in their order: their first lines, without parameters, and without
-// words that are made at random.
-func (l *statementLog) taken() []string {
+// newStatements returns the statements since the last call, in order: their first lines without parameters, and without
+// random words.
+func (l *statementLog) newStatements() []string {
 	l.t.Helper()
 	r := bufio.NewReader(l.file)
 	var out []string
 	for {
 		line, err := r.ReadString('\n')
-		line = l.rest + line
-		if l.rest = ""; errors.Is(err, io.EOF) {
-			l.rest = line
+		line = l.partialLine + line
+		if l.partialLine = ""; errors.Is(err, io.EOF) {
+			l.partialLine = line
 			return out
 		} else if err != nil {
 			l.t.Fatal(err)
 		}
 		m := statementLine.FindStringSubmatch(strings.TrimSuffix(line, "\n"))
-		if m == nil || m[1] != l.database || strings.HasPrefix(m[2], migrations.ControlName) || slices.Contains(byTheClock, m[2]) {
+		if m == nil || m[1] != l.database || strings.HasPrefix(m[2], migrations.ControlName) || slices.Contains(periodicSessions, m[2]) {
 			continue
 		}
-		out = append(out, m[2]+": "+madeWord.ReplaceAllString(m[3], "…"))
+		out = append(out, m[2]+": "+randomWord.ReplaceAllString(m[3], "…"))
 	}
 }

@@ -18,18 +18,18 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// secondOpinion asks PostgreSQL what a statement touches after view expansion: debug_print_rewritten over a Parse
-// message, which neither plans nor executes.
-type secondOpinion struct {
-	conn  *pgconn.PgConn
-	names map[string]string // "rel 1259" → pg_catalog.pg_class, "func 2803" → pg_catalog.count
+// serverAnalysis asks PostgreSQL which objects a statement uses after views are expanded. It sends a Parse message with
+// debug_print_rewritten, which neither plans nor executes the statement.
+type serverAnalysis struct {
+	conn        *pgconn.PgConn
+	objectNames map[string]string // "rel 1259" → pg_catalog.pg_class, "func 2803" → pg_catalog.count
 
-	mu   sync.Mutex
-	tree strings.Builder
+	mu            sync.Mutex
+	rewrittenTree strings.Builder
 }
 
-// touchedRelations are the objects of a tree, by name.
-type touchedRelations map[string]bool
+// accessedObjects is the set of objects in a query tree, by name.
+type accessedObjects map[string]bool
 
 var (
 	relationID    = regexp.MustCompile(`:relid (\d+)`)
@@ -37,9 +37,9 @@ var (
 	functionCall  = regexp.MustCompile(`:funcid (\d+) :funcresulttype \d+ :funcretset \S+ :funcvariadic \S+ :funcformat 0 `)
 )
 
-func newSecondOpinion(t testing.TB, db *pgtest.DB) *secondOpinion {
+func newServerAnalysis(t testing.TB, db *pgtest.DB) *serverAnalysis {
 	t.Helper()
-	s := &secondOpinion{names: map[string]string{}}
+	s := &serverAnalysis{objectNames: map[string]string{}}
 	cfg, err := pgconn.ParseConfig(db.DSN("postgres", ""))
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +48,7 @@ func newSecondOpinion(t testing.TB, db *pgtest.DB) *secondOpinion {
 		if n.Message == "rewritten parse tree:" {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			s.tree.WriteString(n.Detail)
+			s.rewrittenTree.WriteString(n.Detail)
 		}
 	}
 	if s.conn, err = pgconn.ConnectConfig(context.Background(), cfg); err != nil {
@@ -61,73 +61,74 @@ func newSecondOpinion(t testing.TB, db *pgtest.DB) *secondOpinion {
 	} {
 		for _, row := range harness.Ask(s.conn, list).Results[0].Rows {
 			key, name, _ := strings.Cut(row, "\t")
-			s.names[key] = name
+			s.objectNames[key] = name
 		}
 	}
 	harness.Ask(s.conn, `SET debug_print_rewritten = on; SET client_min_messages = log`)
 	return s
 }
 
-func (s *secondOpinion) of(t testing.TB, sql string) (touchedRelations, error) {
+func (s *serverAnalysis) accessedBy(t testing.TB, sql string) (accessedObjects, error) {
 	t.Helper()
 	s.mu.Lock()
-	s.tree.Reset()
+	s.rewrittenTree.Reset()
 	s.mu.Unlock()
 	if _, err := s.conn.Prepare(context.Background(), "", sql, nil); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
-	// The text wraps at 78 columns wherever a blank stood.
-	tree := strings.Join(strings.Fields(s.tree.String()), " ")
+	// The server wraps the printed tree at blanks, at 78 columns.
+	wholeTree := strings.Join(strings.Fields(s.rewrittenTree.String()), " ")
 	s.mu.Unlock()
-	if tree == "" {
+	if wholeTree == "" {
 		return nil, fmt.Errorf("no tree was printed")
 	}
-	set := touchedRelations{}
-	for _, m := range relationID.FindAllStringSubmatch(tree, -1) {
-		if m[1] != "0" { // PostgreSQL 16 writes 0 for an item that is no relation
-			set["rel "+s.names["rel "+m[1]]] = true
+	objects := accessedObjects{}
+	for _, m := range relationID.FindAllStringSubmatch(wholeTree, -1) {
+		if m[1] != "0" { // PostgreSQL 16 prints 0 for an item that is no relation
+			objects["rel "+s.objectNames["rel "+m[1]]] = true
 		}
 	}
-	for _, expr := range []*regexp.Regexp{aggregateCall, functionCall} {
-		for _, m := range expr.FindAllStringSubmatch(tree, -1) {
-			set["func "+s.names["func "+m[1]]] = true
+	for _, pattern := range []*regexp.Regexp{aggregateCall, functionCall} {
+		for _, m := range pattern.FindAllStringSubmatch(wholeTree, -1) {
+			objects["func "+s.objectNames["func "+m[1]]] = true
 		}
 	}
-	return set, nil
+	return objects, nil
 }
 
-// The rewriter's own list of what a statement touches is PostgreSQL's.
-func TestTouchedObjectsAreTheServers(t *testing.T) {
+// The rewriter lists the same objects for a statement as PostgreSQL does.
+func TestAccessedObjectsAreTheServers(t *testing.T) {
 	tier.All(t)
 	db := pgtest.Template(t, "arcive", loadArcive)
 	m := harness.Migrate(t, arciveDatabase(t, db, policyFile(t, ""), ""), harness.Both)
-	opinion := newSecondOpinion(t, db)
+	analysis := newServerAnalysis(t, db)
 	for _, mode := range []rewrite.Mode{rewrite.InjectedMode, rewrite.RowSecurityMode} {
 		rewriter := rewrite.New(m.Snapshot, m.Policy, mode)
-		compared := 0
+		comparedCount := 0
 		for _, q := range corpusQueries(t) {
 			res, refusal := rewriter.Rewrite(q.sql, true)
 			if refusal != nil || res.Tag != "SELECT" {
 				continue
 			}
-			server, err := opinion.of(t, res.Text)
+			serverObjects, err := analysis.accessedBy(t, res.Text)
 			if err != nil {
 				t.Errorf("%s: %v\n%s", q.name, err, res.Text)
 				continue
 			}
-			compared++
-			compareTouched(t, q, res, server, opinion, m.Policy)
+			comparedCount++
+			compareAccesses(t, q, res, serverObjects, analysis, m.Policy)
 		}
-		if compared < 100 {
-			t.Errorf("mode %v: only %d statements were compared", mode, compared)
+		if comparedCount < 100 {
+			t.Errorf("mode %v: only %d statements were compared", mode, comparedCount)
 		}
 	}
 }
 
-func compareTouched(t *testing.T, q query, res *rewrite.Result, server touchedRelations, opinion *secondOpinion, pol *policy.Policy) {
+func compareAccesses(t *testing.T, q query, res *rewrite.Result, serverObjects accessedObjects, analysis *serverAnalysis,
+	pol *policy.Policy) {
 	t.Helper()
-	mine := touchedRelations{}
+	rewriterObjects := accessedObjects{}
 	for _, a := range res.Accesses {
 		if a.Source == "function" {
 			continue
@@ -137,45 +138,45 @@ func compareTouched(t *testing.T, q query, res *rewrite.Result, server touchedRe
 		if isShadow {
 			name = shadow
 		}
-		mine["rel "+name.String()] = true
-		if isShadow { // reads inside the view are not compared
-			viewTouched, err := opinion.of(t, fmt.Sprintf(`SELECT * FROM %q.%q`, name.Schema, name.Name))
+		rewriterObjects["rel "+name.String()] = true
+		if isShadow { // objects inside the view are not compared
+			viewObjects, err := analysis.accessedBy(t, fmt.Sprintf(`SELECT * FROM %q.%q`, name.Schema, name.Name))
 			if err != nil {
 				t.Fatal(err)
 			}
-			for object := range viewTouched {
+			for object := range viewObjects {
 				if object != "rel "+name.String() {
-					delete(server, object)
+					delete(serverObjects, object)
 				}
 			}
 		}
 	}
 	for _, f := range res.Functions {
-		mine["func "+f] = true
+		rewriterObjects["func "+f] = true
 		if name, ok := strings.CutPrefix(f, "pg_catalog."); ok {
-			if standIn, ok := catalog.ShadowFunction(name); ok {
-				mine["func "+standIn.String()] = true
+			if replacement, ok := catalog.ShadowFunction(name); ok {
+				rewriterObjects["func "+replacement.String()] = true
 			}
 		}
 	}
-	for object := range server {
+	for object := range serverObjects {
 		_, name, _ := strings.Cut(object, " ")
-		ours := strings.HasPrefix(name, "pgconsent_signed.") || strings.HasPrefix(name, "pgconsent.") || madeByServer[object]
-		if !mine[object] && !ours && !isLookupTable(pol, name) {
+		isOurs := strings.HasPrefix(name, "pgconsent_signed.") || strings.HasPrefix(name, "pgconsent.") || serverMadeCalls[object]
+		if !rewriterObjects[object] && !isOurs && !isLookupTable(pol, name) {
 			t.Errorf("%s: the server touches %s and the rewriter does not know\n%s", q.name, object, res.Text)
 		}
 	}
-	for object := range mine {
-		if strings.HasPrefix(object, "rel ") && !server[object] {
+	for object := range rewriterObjects {
+		if strings.HasPrefix(object, "rel ") && !serverObjects[object] {
 			t.Errorf("%s: the rewriter names %s and the server does not touch it\n%s", q.name, object, res.Text)
 		}
 	}
 }
 
-// madeByServer are calls that PostgreSQL itself makes of SEARCH and CYCLE clauses (rewriteSearchCycle.c).
-var madeByServer = touchedRelations{"func pg_catalog.int8inc": true, "func pg_catalog.array_cat": true}
+// serverMadeCalls are function calls that PostgreSQL itself makes for SEARCH and CYCLE clauses (rewriteSearchCycle.c).
+var serverMadeCalls = accessedObjects{"func pg_catalog.int8inc": true, "func pg_catalog.array_cat": true}
 
-// isLookupTable tells whether a table may be read behind a signed view, by the predicates.
+// isLookupTable tells whether a table is in the policy, so that predicates behind a signed view may read it.
 func isLookupTable(pol *policy.Policy, name string) bool {
 	for _, table := range pol.Tables() {
 		if table.Relation.Name.String() == name {

@@ -15,9 +15,9 @@ import (
 	"testing"
 )
 
-const troubleshooting = "../../docs/reference/troubleshooting.md"
+const troubleshootingPage = "../../docs/reference/troubleshooting.md"
 
-// Each message on docs/reference/troubleshooting.md stands in the code, with the SQLSTATE and the level that the page gives it.
+// Each message on docs/reference/troubleshooting.md exists in the code, with the SQLSTATE or level that the page gives.
 func TestTroubleshootingQuotesTheCode(t *testing.T) {
 	s := readSources(t)
 	messages := quotedMessages(t)
@@ -40,29 +40,29 @@ func TestTroubleshootingQuotesTheCode(t *testing.T) {
 	}
 }
 
-// Each refusal of the packages that answer agents, and each warning or error in the log of serve, is on that page or
-// among the refused statements.
+// The page of troubleshooting, or that of refused statements, has each refusal of the packages that answer agents. The
+// page of troubleshooting also has each warning and error in the log of serve.
 func TestTroubleshootingIsComplete(t *testing.T) {
 	s := readSources(t)
-	documented := map[string]bool{}
+	documentedMessages := map[string]bool{}
 	for _, m := range quotedMessages(t) {
-		documented[m.text] = true
+		documentedMessages[m.text] = true
 	}
 	refusedPage, err := os.ReadFile("../../docs/reference/refused-statements.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range s.told {
-		if !documented[m] && !strings.Contains(placeholders(string(refusedPage)), m) {
-			t.Errorf("%s does not have %q", troubleshooting, m)
+	for _, m := range s.reportedMessages {
+		if !documentedMessages[m] && !strings.Contains(placeholders(string(refusedPage)), m) {
+			t.Errorf("%s does not have %q", troubleshootingPage, m)
 		}
 	}
-	if len(s.told) < 150 {
-		t.Errorf("%d messages were found in the code, there were more", len(s.told))
+	if len(s.reportedMessages) < 150 {
+		t.Errorf("%d messages were found in the code, there were more", len(s.reportedMessages))
 	}
 }
 
-// Each SQLSTATE that pgconsent sends by itself is in the first table of docs/reference/errors.md, and no other is.
+// The first table of docs/reference/errors.md lists exactly the SQLSTATEs that pgconsent itself sends.
 func TestErrorsPageHasOwnSQLSTATEs(t *testing.T) {
 	page, err := os.ReadFile("../../docs/reference/errors.md")
 	if err != nil {
@@ -81,53 +81,53 @@ func TestErrorsPageHasOwnSQLSTATEs(t *testing.T) {
 			}
 		}
 	}
-	sent := readSources(t).sent
-	maps.DeleteFunc(sent, func(code string, _ bool) bool { return !regexp.MustCompile(`^[0-9A-Z]{5}$`).MatchString(code) }) // a word
-	for code := range sent {
+	sentCodes := readSources(t).sentCodes
+	maps.DeleteFunc(sentCodes, func(code string, _ bool) bool { return !regexp.MustCompile(`^[0-9A-Z]{5}$`).MatchString(code) }) // a word
+	for code := range sentCodes {
 		if !listedCodes[code] {
 			t.Errorf("docs/reference/errors.md does not have %s, which is sent", code)
 		}
 	}
 	for code := range listedCodes {
-		if !sent[code] {
+		if !sentCodes[code] {
 			t.Errorf("docs/reference/errors.md has %s, which nothing sends", code)
 		}
 	}
 }
 
-// The findings of doctor are on that page by their ids.
+// The page of troubleshooting has the doctor's findings, by their ids.
 func TestTroubleshootingHasFindings(t *testing.T) {
-	page, err := os.ReadFile(troubleshooting)
+	page, err := os.ReadFile(troubleshootingPage)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, rest, ok := strings.Cut(string(page), "<!-- findings -->\n")
 	table, _, ok2 := strings.Cut(rest, "<!-- end of findings -->")
 	if !ok || !ok2 {
-		t.Fatalf("%s has no table of findings", troubleshooting)
+		t.Fatalf("%s has no table of findings", troubleshootingPage)
 	}
-	listedCodes := map[string]bool{}
+	listedFindings := map[string]bool{}
 	for row := range strings.Lines(table) {
 		if cells := strings.Split(row, "|"); len(cells) > 2 {
 			for _, m := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(cells[1], -1) {
-				listedCodes[m[1]] = true
+				listedFindings[m[1]] = true
 			}
 		}
 	}
 	s := readSources(t)
 	isKnown := func(id string) bool { return s.findings[id] || s.findings[strings.Trim(id, "_")] }
-	for id := range listedCodes {
+	for id := range listedFindings {
 		if !isKnown(id) {
-			t.Errorf("%s has the finding %s, which no check makes", troubleshooting, id)
+			t.Errorf("%s has the finding %s, which no check makes", troubleshootingPage, id)
 		}
 	}
 	for id := range s.findings {
-		if !listedCodes[id] && !listedCodes["_"+id] && !s.held[id] {
-			t.Errorf("%s does not have the finding %s", troubleshooting, id)
+		if !listedFindings[id] && !listedFindings["_"+id] && !s.passedChecks[id] {
+			t.Errorf("%s does not have the finding %s", troubleshootingPage, id)
 		}
 	}
-	if len(listedCodes) < 60 {
-		t.Errorf("%d findings, there were more", len(listedCodes))
+	if len(listedFindings) < 60 {
+		t.Errorf("%d findings, there were more", len(listedFindings))
 	}
 }
 
@@ -135,66 +135,66 @@ type quotedMessage struct{ code, text string }
 
 func (m quotedMessage) isLevel() bool { return slices.Contains([]string{"DEBUG", "ERROR"}, m.code) }
 
-// quotedMessages are the lines of the boxes on the page.
-func quotedMessages(t *testing.T) (all []quotedMessage) {
+// quotedMessages returns the messages in the text blocks of the page.
+func quotedMessages(t *testing.T) (messages []quotedMessage) {
 	t.Helper()
-	page, err := os.ReadFile(troubleshooting)
+	page, err := os.ReadFile(troubleshootingPage)
 	if err != nil {
 		t.Fatal(err)
 	}
-	begins := regexp.MustCompile(`^([0-9A-Z]{2}[0-9A-Z]{3}|INFO|WARN) (.*)$`)
+	messageStart := regexp.MustCompile(`^([0-9A-Z]{2}[0-9A-Z]{3}|INFO|WARN) (.*)$`)
 	for _, block := range regexp.MustCompile("(?s)```text\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
 		for line := range strings.Lines(block[1]) {
 			m := quotedMessage{text: strings.TrimRight(line, "\n")}
-			if parts := begins.FindStringSubmatch(m.text); parts != nil {
+			if parts := messageStart.FindStringSubmatch(m.text); parts != nil {
 				m = quotedMessage{parts[1], parts[2]}
 			}
-			all = append(all, m)
+			messages = append(messages, m)
 		}
 	}
-	return all
+	return messages
 }
 
-// sources are the texts of the code.
-type sources struct {
-	literals []string            // all string literals, with … for placeholders
-	codes    map[string][]string // SQLSTATEs of errors, by text
-	levels   map[string][]string // levels of log messages, by text
-	told     []string            // errors that agents get, and warnings and errors of serve
-	findings map[string]bool     // ids of the doctor's findings
-	ids      map[string]string   // ids that are constants, by the constants' names
-	sent     map[string]bool     // SQLSTATEs that are named somewhere
-	held     map[string]bool     // checks that have passed
+// sourceTexts holds the texts that the source code contains.
+type sourceTexts struct {
+	literals         []string            // all string literals, with … for placeholders
+	codes            map[string][]string // SQLSTATEs of errors, by text
+	levels           map[string][]string // levels of log messages, by text
+	reportedMessages []string            // errors that agents get, and warnings and errors of serve
+	findings         map[string]bool     // ids of the doctor's findings
+	ids              map[string]string   // ids that are constants, by the constants' names
+	sentCodes        map[string]bool     // SQLSTATEs that are used somewhere
+	passedChecks     map[string]bool     // ids of checks, which are reported when they pass
 }
 
 var (
-	verb      = regexp.MustCompile(`%(?:\[\d+\])?[-+# 0]*\d*(?:\.\d+)?[a-zA-Z]`)
-	quotedDot = regexp.MustCompile(`…(?:\.…)+`)
+	formatVerb           = regexp.MustCompile(`%(?:\[\d+\])?[-+# 0]*\d*(?:\.\d+)?[a-zA-Z]`)
+	repeatedPlaceholders = regexp.MustCompile(`…(?:\.…)+`)
 )
 
-// placeholders writes … for each verb of a format; one that quotes keeps its quotes.
+// placeholders replaces each verb of a format by …, and keeps the quotes of %q.
 func placeholders(text string) string {
-	text = verb.ReplaceAllStringFunc(text, func(v string) string {
+	text = formatVerb.ReplaceAllStringFunc(text, func(v string) string {
 		if strings.HasSuffix(v, "q") {
 			return `"…"`
 		}
 		return "…"
 	})
-	return quotedDot.ReplaceAllString(text, "…")
+	return repeatedPlaceholders.ReplaceAllString(text, "…")
 }
 
-// answering are the packages whose errors agents get, logging those whose log is that of serve.
+// answeringPackages are packages whose errors agents get; loggingPackages are those that write the log of serve.
 var (
-	answeringCalls = []string{"proxy", "rewrite", "policy", "internal/enforce", "internal/sql/sqltext"}
-	loggingCalls   = []string{"proxy", "internal/enforce", "internal/record/audit", "internal/run/serve", "internal/run/config", "internal/registry/sweep",
+	answeringPackages = []string{"proxy", "rewrite", "policy", "internal/enforce", "internal/sql/sqltext"}
+	loggingPackages   = []string{"proxy", "internal/enforce", "internal/record/audit", "internal/run/serve", "internal/run/config", "internal/registry/sweep",
 		"internal/services/api", "internal/services/console", "internal/services/mcp", "internal/services/identity"}
 	refusingCalls = []string{"denied", "suspendedError"} // functions that take the text of a message
 )
 
-func readSources(t *testing.T) sources {
+func readSources(t *testing.T) sourceTexts {
 	t.Helper()
-	s := sources{codes: map[string][]string{}, levels: map[string][]string{}, findings: map[string]bool{}, ids: map[string]string{},
-		held: map[string]bool{}, sent: map[string]bool{}}
+	s := sourceTexts{codes: map[string][]string{}, levels: map[string][]string{}, findings: map[string]bool{}, ids: map[string]string{},
+		passedChecks: map[string]bool{}, sentCodes: map[string]bool{}}
 	constants := map[string]string{}
 	files := map[string]*ast.File{}
 	root := os.DirFS("../..")
@@ -251,31 +251,31 @@ func readSources(t *testing.T) sources {
 					s.literals = append(s.literals, placeholders(value))
 				}
 			case *ast.CompositeLit:
-				s.finding(dir, n)
+				s.recordFinding(dir, n)
 			case *ast.SelectorExpr:
 				if x, ok := n.X.(*ast.Ident); ok && x.Name == "sqlstate" && constants[n.Sel.Name] != "" {
-					s.sent[constants[n.Sel.Name]] = true
+					s.sentCodes[constants[n.Sel.Name]] = true
 				}
 			case *ast.ValueSpec: // a SQLSTATE that a package declares
 				if lastName(n.Type) == "Code" && dir != "internal/sql/sqlstate" {
 					for _, name := range n.Names {
-						s.sent[constants[name.Name]] = true
+						s.sentCodes[constants[name.Name]] = true
 					}
 				}
 			case *ast.CallExpr:
-				s.call(dir, n, constants)
+				s.recordCall(dir, n, constants)
 			}
 			return true
 		})
 	}
-	slices.Sort(s.told)
-	s.told = slices.Compact(s.told)
+	slices.Sort(s.reportedMessages)
+	s.reportedMessages = slices.Compact(s.reportedMessages)
 	return s
 }
 
-// call notes an error that is made, or a line that is logged.
-func (s *sources) call(dir string, c *ast.CallExpr, constants map[string]string) {
-	name, query := "", ""
+// recordCall records an error that is created, or a line that is logged.
+func (s *sourceTexts) recordCall(dir string, c *ast.CallExpr, constants map[string]string) {
+	name, receiver := "", ""
 	switch f := c.Fun.(type) {
 	case *ast.Ident:
 		name = f.Name
@@ -283,14 +283,14 @@ func (s *sources) call(dir string, c *ast.CallExpr, constants map[string]string)
 		name = f.Sel.Name
 		switch x := f.X.(type) {
 		case *ast.Ident:
-			query = x.Name
+			receiver = x.Name
 		case *ast.SelectorExpr:
-			query = x.Sel.Name
+			receiver = x.Sel.Name
 		}
 	}
 	levels := map[string]string{"Error": "ERROR", "Warn": "WARN", "Info": "INFO", "Debug": "DEBUG"}
 	switch {
-	case query == "sqlstate" && name == "New" && len(c.Args) > 2:
+	case receiver == "sqlstate" && name == "New" && len(c.Args) > 2:
 		message, ok := literalText(c.Args[2])
 		if message = placeholders(message); !ok || strings.Trim(message, "… ") == "" {
 			return
@@ -298,31 +298,31 @@ func (s *sources) call(dir string, c *ast.CallExpr, constants map[string]string)
 		if code := constants[lastName(c.Args[0])]; code != "" {
 			s.codes[message] = append(s.codes[message], code)
 		}
-		if slices.Contains(answeringCalls, dir) {
-			s.told = append(s.told, message)
+		if slices.Contains(answeringPackages, dir) {
+			s.reportedMessages = append(s.reportedMessages, message)
 		}
-	case slices.Contains(refusingCalls, name) && slices.Contains(answeringCalls, dir) && len(c.Args) > 0:
+	case slices.Contains(refusingCalls, name) && slices.Contains(answeringPackages, dir) && len(c.Args) > 0:
 		if message, ok := literalText(c.Args[0]); ok {
-			s.told = append(s.told, placeholders(message))
+			s.reportedMessages = append(s.reportedMessages, placeholders(message))
 		}
-	case strings.EqualFold(query, "log") && levels[name] != "" && len(c.Args) > 0:
+	case strings.EqualFold(receiver, "log") && levels[name] != "" && len(c.Args) > 0:
 		message, ok := literalText(c.Args[0])
 		if !ok || message == "" {
 			return
 		}
 		s.levels[message] = append(s.levels[message], levels[name])
-		if slices.Contains(loggingCalls, dir) && (name == "Error" || name == "Warn") {
-			s.told = append(s.told, message)
+		if slices.Contains(loggingPackages, dir) && (name == "Error" || name == "Warn") {
+			s.reportedMessages = append(s.reportedMessages, message)
 		}
 	}
 }
 
-// finding notes the id of a finding, and that of a check.
-func (s *sources) finding(dir string, c *ast.CompositeLit) {
+// recordFinding records the id of a finding or of a check.
+func (s *sourceTexts) recordFinding(dir string, c *ast.CompositeLit) {
 	if dir != "internal/tool/doctor" && dir != "cmd/pgconsent" {
 		return
 	}
-	word := regexp.MustCompile(`^[a-z][a-z_]*$`)
+	idPattern := regexp.MustCompile(`^[a-z][a-z_]*$`)
 	for _, e := range c.Elts {
 		value := e
 		if kv, ok := e.(*ast.KeyValueExpr); ok {
@@ -332,14 +332,14 @@ func (s *sources) finding(dir string, c *ast.CompositeLit) {
 			value = kv.Value
 		}
 		id, ok := literalText(value)
-		if name, isReady := value.(*ast.Ident); isReady {
+		if name, isIdent := value.(*ast.Ident); isIdent {
 			id, ok = s.ids[name.Name]
 		}
 		id = strings.TrimPrefix(id, "…_")
-		if !ok || !word.MatchString(id) {
+		if !ok || !idPattern.MatchString(id) {
 			continue
 		}
-		severity := slices.ContainsFunc(c.Elts, func(e ast.Expr) bool {
+		hasSeverity := slices.ContainsFunc(c.Elts, func(e ast.Expr) bool {
 			if kv, ok := e.(*ast.KeyValueExpr); ok {
 				e = kv.Value
 			}
@@ -347,15 +347,15 @@ func (s *sources) finding(dir string, c *ast.CompositeLit) {
 				"SeverityAdvice", "severity"}, lastName(e))
 		})
 		switch {
-		case severity:
+		case hasSeverity:
 			s.findings[id] = true
 		case dir == "internal/tool/doctor" && len(c.Elts) >= 2 && (e == c.Elts[0] || e == c.Elts[1]):
-			s.findings[id], s.held[id] = true, true
+			s.findings[id], s.passedChecks[id] = true, true
 		}
 	}
 }
 
-// lastName is the last name of an expression.
+// lastName returns the last identifier of an expression.
 func lastName(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:
@@ -366,7 +366,7 @@ func lastName(e ast.Expr) string {
 	return ""
 }
 
-// literalText is the text of a literal, or several with a + between them; of what is no literal there it has ….
+// literalText returns the value of a string literal, or of several joined by +; other operands become ….
 func literalText(e ast.Expr) (string, bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -379,15 +379,15 @@ func literalText(e ast.Expr) (string, bool) {
 		if e.Op != token.ADD {
 			return "", false
 		}
-		left, ok := literalText(e.X)
-		right, ok2 := literalText(e.Y)
+		leftText, ok := literalText(e.X)
+		rightText, ok2 := literalText(e.Y)
 		switch {
 		case ok && ok2:
-			return left + right, true
+			return leftText + rightText, true
 		case ok:
-			return left + "…", true
+			return leftText + "…", true
 		case ok2:
-			return "…" + right, true
+			return "…" + rightText, true
 		}
 	}
 	return "", false

@@ -38,16 +38,16 @@ func startWaiting(t *testing.T, mode harness.Mode) (*pgtest.DB, *harness.Proxy) 
 	return db, harness.Start(t, mode, d, nil)
 }
 
-// TestRowsAfterALockWaitShowNothingWithdrawn: after PostgreSQL has waited for another transaction's change of a row, it
-// goes on with the changed row. It checks the rules by the snapshot from before. Where consent was withdrawn meanwhile,
-// the statement ends with 40001; else it is answered.
+// PostgreSQL may wait for another transaction to change a row. It then goes on with the changed row, but checks the
+// rules by the older snapshot. If a consent was withdrawn meanwhile, the statement ends with 40001; otherwise it is
+// answered.
 func TestRowsAfterALockWaitShowNothingWithdrawn(t *testing.T) {
 	for _, mode := range harness.Modes(harness.Auto, harness.Both, harness.RLS) {
 		db, proxy := startWaiting(t, mode)
-		owner, other := harness.ConnectSuperuser(t, db), harness.ConnectSuperuser(t, db)
+		owner, otherConn := harness.ConnectSuperuser(t, db), harness.ConnectSuperuser(t, db)
 		for _, c := range []struct {
-			sql   string
-			quick bool
+			sql          string
+			isInQuickRun bool
 		}{
 			{"UPDATE notes SET body = body || '!' WHERE id = 1 RETURNING body", true},
 			{"UPDATE notes SET body = 'x' WHERE body LIKE 'new%' OR body LIKE 'old%'", false},
@@ -57,10 +57,10 @@ func TestRowsAfterALockWaitShowNothingWithdrawn(t *testing.T) {
 			{"INSERT INTO notes VALUES (1, 1, 'mine') ON CONFLICT (id) DO UPDATE SET body = notes.body || excluded.body RETURNING body", false},
 			{"UPDATE parts SET body = body || '!' WHERE id = 1 RETURNING body", false},
 		} {
-			if tier.Quick() && !c.quick {
+			if tier.Quick() && !c.isInQuickRun {
 				continue
 			}
-			for _, withdrawn := range []bool{true, false} {
+			for _, isWithdrawn := range []bool{true, false} {
 				harness.Exec(t, db, "UPDATE people SET consent = 'granted'; DELETE FROM notes WHERE id = 1; INSERT INTO notes VALUES (1, 1, 'old'); "+
 					"UPDATE parts SET body = 'old'")
 				agent := proxy.Agent(t, "agent", "app")
@@ -69,21 +69,21 @@ func TestRowsAfterALockWaitShowNothingWithdrawn(t *testing.T) {
 				harness.Ask(owner, "UPDATE parts SET body = 'new SECRET' WHERE id = 1")
 				answer := make(chan harness.Answer, 1)
 				go func() { answer <- harness.Ask(agent, c.sql) }()
-				for waiting := false; !waiting; time.Sleep(5 * time.Millisecond) {
-					waiting = harness.Ask(other,
+				for isWaiting := false; !isWaiting; time.Sleep(5 * time.Millisecond) {
+					isWaiting = harness.Ask(otherConn,
 						"SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()").Results[0].Tag == "SELECT 1"
 					if len(answer) > 0 {
 						t.Fatalf("%s, %s does not wait: %s", mode.Name, c.sql, <-answer)
 					}
 				}
-				if withdrawn {
-					harness.Ask(other, "UPDATE people SET consent = 'withdrawn' WHERE id = 1")
+				if isWithdrawn {
+					harness.Ask(otherConn, "UPDATE people SET consent = 'withdrawn' WHERE id = 1")
 				}
 				harness.Ask(owner, "COMMIT")
 				got := <-answer
-				if withdrawn && (got.Code != "40001" || strings.Contains(got.String(), "SECRET") || !strings.Contains(got.String(), "consent has changed")) {
+				if isWithdrawn && (got.Code != "40001" || strings.Contains(got.String(), "SECRET") || !strings.Contains(got.String(), "consent has changed")) {
 					t.Errorf("%s, withdrawn: %s: %s", mode.Name, c.sql, got)
-				} else if !withdrawn && got.Code != "" {
+				} else if !isWithdrawn && got.Code != "" {
 					t.Errorf("%s: %s: %s", mode.Name, c.sql, got)
 				}
 			}
@@ -91,53 +91,53 @@ func TestRowsAfterALockWaitShowNothingWithdrawn(t *testing.T) {
 	}
 }
 
-// TestFrozenRowsHaveNotMoved: a row that was frozen keeps the number of who wrote it, which comes again, and is no row
-// that has moved.
-func TestFrozenRowsHaveNotMoved(t *testing.T) {
+// A frozen row keeps the number of the transaction that wrote it, though numbers are reused. Such a row must not be
+// taken for one that was changed meanwhile.
+func TestFrozenRowsAreNotTakenForMoved(t *testing.T) {
 	db, _ := startWaiting(t, harness.Auto)
 	super := harness.ConnectSuperuser(t, db)
-	for _, ahead := range []string{"-5", "-2000000000", "-2147483653", "-3000000000", "500000000"} {
-		got := harness.Ask(super, `SELECT bool_and(pgconsent_signed.row_is_current(((pg_snapshot_xmax(pg_current_snapshot())::text::bigint + `+ahead+
+	for _, offset := range []string{"-5", "-2000000000", "-2147483653", "-3000000000", "500000000"} {
+		got := harness.Ask(super, `SELECT bool_and(pgconsent_signed.row_is_current(((pg_snapshot_xmax(pg_current_snapshot())::text::bigint + `+offset+
 			` + 4294967296) & 4294967295)::text::xid, noted)) FROM (VALUES (true), (false)) AS n (noted)`)
 		if got.Code != "" || got.Results[0].Rows[0] != "t" {
-			t.Errorf("%s: %s", ahead, got)
+			t.Errorf("%s: %s", offset, got)
 		}
 	}
 }
 
-// TestAReplacedFunctionIsNotCalled: a function that runs with the owner's rights may be replaced after a statement was
-// decided. The statement does not call the new one, even if no table in its text has a row policy that asks.
+// A SECURITY DEFINER function may be replaced after a statement was decided. The statement must not call the new
+// function, even if no table in its text has a row policy.
 func TestAReplacedFunctionIsNotCalled(t *testing.T) {
 	for _, mode := range harness.Modes(harness.Auto, harness.Both, harness.RLS) {
 		db, proxy := startWaiting(t, mode)
 		harness.Exec(t, db, "UPDATE people SET consent = 'withdrawn' WHERE id = 1")
-		const call = "SELECT counted()"
+		const callQuery = "SELECT counted()"
 		agent := proxy.Agent(t, "agent", "app")
-		if got := harness.Ask(agent, call); got.Code != "" {
+		if got := harness.Ask(agent, callQuery); got.Code != "" {
 			t.Fatalf("%s: %s", mode.Name, got)
 		}
-		if _, err := agent.Prepare(t.Context(), "calls", call, nil); err != nil {
+		if _, err := agent.Prepare(t.Context(), "calls", callQuery, nil); err != nil {
 			t.Fatal(err)
 		}
-		harness.Ask(agent, "PREPARE beside AS "+call+"; SELECT count(*) FROM notes")
-		for how, ask := range map[string]func() harness.Answer{
-			"a Query":                 func() harness.Answer { return harness.Ask(agent, call) },
-			"several":                 func() harness.Answer { return harness.Ask(agent, "SELECT 1; "+call) },
+		harness.Ask(agent, "PREPARE beside AS "+callQuery+"; SELECT count(*) FROM notes")
+		for way, ask := range map[string]func() harness.Answer{
+			"a Query":                 func() harness.Answer { return harness.Ask(agent, callQuery) },
+			"several":                 func() harness.Answer { return harness.Ask(agent, "SELECT 1; "+callQuery) },
 			"EXECUTE":                 func() harness.Answer { return harness.Ask(agent, "EXECUTE calls") },
-			"extended protocol":       func() harness.Answer { return harness.AskBinary(agent, call) },
+			"extended protocol":       func() harness.Answer { return harness.AskBinary(agent, callQuery) },
 			"prepared beside a table": func() harness.Answer { return harness.Ask(agent, "EXECUTE beside") },
 			"in FROM":                 func() harness.Answer { return harness.Ask(agent, "SELECT * FROM counted() AS c (n)") },
 		} {
-			if tier.Quick() && how != "a Query" && how != "EXECUTE" {
+			if tier.Quick() && way != "a Query" && way != "EXECUTE" {
 				continue
 			}
-			harness.Ask(agent, call)
+			harness.Ask(agent, callQuery)
 			harness.Exec(t, db, "ALTER FUNCTION counted() SECURITY DEFINER")
 			if got := ask(); got.Code == "" {
-				t.Errorf("%s, %s: %s", mode.Name, how, got)
+				t.Errorf("%s, %s: %s", mode.Name, way, got)
 			}
 			for start := time.Now(); ; time.Sleep(20 * time.Millisecond) {
-				got := harness.Ask(agent, call)
+				got := harness.Ask(agent, callQuery)
 				if got.Code == "55000" && strings.Contains(got.String(), "public.counted is suspended") {
 					break
 				} else if time.Since(start) > tier.Patience {
@@ -149,14 +149,14 @@ func TestAReplacedFunctionIsNotCalled(t *testing.T) {
 			}
 			harness.Exec(t, db, "ALTER FUNCTION counted() SECURITY INVOKER")
 			for start := time.Now(); ; time.Sleep(20 * time.Millisecond) {
-				if got := harness.Ask(agent, call); got.Code == "" {
+				if got := harness.Ask(agent, callQuery); got.Code == "" {
 					break
 				} else if time.Since(start) > tier.Patience {
-					t.Fatalf("%s: %s is not served again: %s", mode.Name, how, got)
+					t.Fatalf("%s: %s is not served again: %s", mode.Name, way, got)
 				}
 			}
 		}
-		// DDL that leaves the function as it is ends nothing, once and for good.
+		// DDL that does not change the function causes no error, neither at first nor later.
 		harness.Exec(t, db, "CREATE INDEX ON notes (person)")
 		for range 2 {
 			if got := harness.Ask(agent, "EXECUTE calls"); got.Code != "" {

@@ -13,7 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Counts of agents in the worlds are the same where statements read signed views alone.
+// Agents count the same rows in the example worlds when statements read signed views only.
 
 func TestKernleCountsAlikeOnBothPaths(t *testing.T) {
 	tier.All(t)
@@ -24,7 +24,7 @@ func TestKernleCountsAlikeOnBothPaths(t *testing.T) {
 			{"bella", ""}, {"bella", "ctx:bella_health"}, {"bella", "ctx:dog_park"}, {"ash", ""}, {
 				"ash_as_guest", ""}, {"ashley", ""}, {"sean", ""}, {"vet", ""}, {"tutor_b", "ctx:student_123_academic"}, {"mallory", "ctx:bella_health"},
 		} {
-			c := k.as(session.name, session.in)
+			c := k.connectAs(session.name, session.in)
 			for _, table := range []string{"episodes", "beliefs", "notes", "raw_entries", "episodes_array",
 				"episodes_jsonb", "privacy_contexts", "consent_records", "guardians", "stacks", "aliases", "generalizations"} {
 				counts[mode.Name] = append(counts[mode.Name], session.name+" "+session.in+" "+table+" "+harness.Ask(c, "SELECT * FROM "+table).SortedString())
@@ -40,9 +40,10 @@ func TestBeheardCountsAlikeOnBothPaths(t *testing.T) {
 	counts := map[string][]string{}
 	for _, mode := range enforcedModes {
 		b := startBeheardIn(t, mode)
-		agents := map[string]*pgconn.PgConn{"ana": b.agent, "ben": b.as(t, "ben", "ses-1-4"), "planner": b.as(t, "planner", "ses-1-4")}
+		agents := map[string]*pgconn.PgConn{"ana": b.agent, "ben": b.connectAs(t, "ben", "ses-1-4"),
+			"planner": b.connectAs(t, "planner", "ses-1-4")}
 		for _, stage := range []string{"0", "1", "2", "3", "4"} {
-			b.stage(t, stage)
+			b.setStage(t, stage)
 			for _, name := range []string{"ana", "ben", "planner"} {
 				for _, table := range []string{"Session", "Relationship", "SessionOutcome", "UserEvent",
 					"EmotionalReading", "Need", "Boundary", "ConsentedContent", "CommonGround", "Agreement",
@@ -58,37 +59,36 @@ func TestBeheardCountsAlikeOnBothPaths(t *testing.T) {
 	wantAlikeCounts(t, counts)
 }
 
-// wantAlikeCounts compares what was counted in each mode, which must not be refusals alone.
+// wantAlikeCounts compares the counts of each mode. At least some statements must be answered.
 func wantAlikeCounts(t *testing.T, counts map[string][]string) {
 	t.Helper()
 	firstCounts, otherCounts := counts[enforcedModes[0].Name], counts[enforcedModes[1].Name]
-	answered := 0
+	answeredCount := 0
 	for i := range firstCounts {
 		if firstCounts[i] != otherCounts[i] {
 			t.Errorf("%s: %s\n%s: %s", enforcedModes[0].Name, harness.Truncate(firstCounts[i]), enforcedModes[1].Name, harness.Truncate(otherCounts[i]))
 		}
 		if !strings.Contains(firstCounts[i], "42501") {
-			answered++
+			answeredCount++
 		}
 	}
-	if len(firstCounts) != len(otherCounts) || answered < 50 {
-		t.Errorf("%d and %d answers, %d of them rows: they say little", len(firstCounts), len(otherCounts), answered)
+	if len(firstCounts) != len(otherCounts) || answeredCount < 50 {
+		t.Errorf("%d and %d answers, %d of them rows: they say little", len(firstCounts), len(otherCounts), answeredCount)
 	}
 }
 
-// A context is entered by a statement or at connecting, and is left by RESET and DISCARD ALL, or by setting it to
-// nothing. It works with psql and psycopg as well. A context in which the agent takes no part ends the connection that
-// asks for it.
+// A context is entered by SET or in the connection string. It is left by RESET, DISCARD ALL or an empty value. It works
+// with psql and psycopg as well. A connection string with a context in which the agent does not take part is refused.
 func TestKernleContextIsEnteredAndLeft(t *testing.T) {
 	k := readKernle(t, harness.Both)
-	const team = "SELECT count(*) FROM episodes WHERE id = 'episode:1002'"
+	const teamQuery = "SELECT count(*) FROM episodes WHERE id = 'episode:1002'"
 	steps := func(in string) [][2]string {
-		return [][2]string{{team, in}, {"SET pgconsent.context = 'ctx:dog_park'", ""}, {team, "0"},
-			{"SET pgconsent.context TO 'ctx:bella_health'", ""}, {team, "1"}, {"RESET pgconsent.context", ""}, {team, in},
-			{"SET pgconsent.context = 'ctx:bella_health'", ""}, {"SET pgconsent.context = ''", ""}, {team, "0"}, {
-				"BEGIN", ""}, {"SET LOCAL pgconsent.context = 'ctx:bella_health'", ""}, {team, "1"}, {"COMMIT", ""}, {team, "0"},
-			{"SET pgconsent.context = 'ctx:bella_health'", ""}, {"DISCARD ALL", ""}, {team, in}, {
-				"SET pgconsent.context = 'ctx:student_123_academic'", "42501"}, {team, in}}
+		return [][2]string{{teamQuery, in}, {"SET pgconsent.context = 'ctx:dog_park'", ""}, {teamQuery, "0"},
+			{"SET pgconsent.context TO 'ctx:bella_health'", ""}, {teamQuery, "1"}, {"RESET pgconsent.context", ""}, {teamQuery, in},
+			{"SET pgconsent.context = 'ctx:bella_health'", ""}, {"SET pgconsent.context = ''", ""}, {teamQuery, "0"}, {
+				"BEGIN", ""}, {"SET LOCAL pgconsent.context = 'ctx:bella_health'", ""}, {teamQuery, "1"}, {"COMMIT", ""}, {teamQuery, "0"},
+			{"SET pgconsent.context = 'ctx:bella_health'", ""}, {"DISCARD ALL", ""}, {teamQuery, in}, {
+				"SET pgconsent.context = 'ctx:student_123_academic'", "42501"}, {teamQuery, in}}
 	}
 	options := func(context string) string {
 		return k.proxy.DSN("bella", "kernle") + "&options=-c%20pgconsent.context%3D" + strings.ReplaceAll(context, ":", "%3A")
@@ -109,8 +109,8 @@ func TestKernleContextIsEnteredAndLeft(t *testing.T) {
 	t.Run("psql", func(t *testing.T) {
 		psql, _ := pgtest.ClientProgram(t, "psql")
 		args := []string{"-X", "-A", "-t", "-q", options("ctx:bella_health")}
-		for _, sql := range []string{team, "SET pgconsent.context = 'ctx:dog_park'", team, "RESET pgconsent.context",
-			team, "SET pgconsent.context = ''", team} {
+		for _, sql := range []string{teamQuery, "SET pgconsent.context = 'ctx:dog_park'", teamQuery, "RESET pgconsent.context",
+			teamQuery, "SET pgconsent.context = ''", teamQuery} {
 			args = append(args, "-c", sql)
 		}
 		output, err := exec.CommandContext(t.Context(), psql, args...).CombinedOutput()
@@ -149,7 +149,7 @@ print(*out)`
 }
 
 // disturbKernle changes rows that bella sees in no context, in every way that does not affect her: texts, lists,
-// sources, times, and the number of rows. It also changes records of consent and guardians that decide nothing for her.
+// sources, times and the number of rows. It also changes records of consent and guardians that have no effect for her.
 const disturbKernle = `
 DO $$
 DECLARE t text;
@@ -177,8 +177,7 @@ INSERT INTO aliases (stack_id, subject, alias) VALUES ('ash', 'dog:bella', 'HIDD
 INSERT INTO generalizations (id, stack_id, belief_id, source_id) VALUES ('generalization:HIDDENMARK', 'ash', 'belief:1004', 'episode:1001');
 `
 
-// Two databases that differ in rows that bella does not see give her the same transcripts, in a context and in none,
-// whatever she sends.
+// Two databases that differ only in rows that bella does not see give her the same answers, in a context or in none.
 func TestKernleTwinsAnswerAlike(t *testing.T) {
 	tier.All(t)
 	firstTwin, secondTwin := startKernle(t), startKernle(t, disturbKernle)
@@ -209,7 +208,7 @@ func TestKernleTwinsAnswerAlike(t *testing.T) {
 		for _, table := range tables {
 			for _, condition := range statements {
 				sql := strings.ReplaceAll(strings.ReplaceAll(strings.ReplaceAll(condition, "%[1]s", table), "%s", table), "%%", "%")
-				a, b := firstTwin.asked(sql, in), secondTwin.asked(sql, in)
+				a, b := firstTwin.transcript(sql, in), secondTwin.transcript(sql, in)
 				if a != b {
 					t.Errorf("%s in %q\none:\n%s\ntwin:\n%s", sql, in, harness.Truncate(a), harness.Truncate(b))
 				}
@@ -223,12 +222,12 @@ func TestKernleTwinsAnswerAlike(t *testing.T) {
 			"INSERT INTO generalizations (stack_id, belief_id, source_id) VALUES ('ash', 'belief:1004', 'episode:1001')", "DELETE FROM aliases",
 			"SET pgconsent.context = 'ctx:none'", "SET pgconsent.context = 'ctx:student_123_academic'",
 			"SET pgconsent.context = 'ctx:broken'", "INSERT INTO consent_records (id, stack_id, grantee, scope) VALUES ('consent:HIDDEN', 'ash', 'x', '*')"} {
-			if a, b := firstTwin.asked(sql, in), secondTwin.asked(sql, in); a != b {
+			if a, b := firstTwin.transcript(sql, in), secondTwin.transcript(sql, in); a != b {
 				t.Errorf("%s in %q\none:\n%s\ntwin:\n%s", sql, in, a, b)
 			}
 		}
 	}
-	// The control: without protection they differ.
+	// A control test: for the owner the databases differ.
 	for _, table := range []string{"episodes", "privacy_contexts", "consent_records", "guardians", "stacks", "aliases", "generalizations"} {
 		sql := "SELECT * FROM " + table
 		if harness.Ask(harness.ConnectSuperuser(t, firstTwin.db), sql).SortedString() == harness.Ask(harness.ConnectSuperuser(t, secondTwin.db), sql).SortedString() {
@@ -239,15 +238,15 @@ func TestKernleTwinsAnswerAlike(t *testing.T) {
 	secondTwin.proxy.Tap().RequireNoMarker(t)
 }
 
-// asked is the transcript of a statement in a transaction of bella's that is rolled back.
-func (k *kernle) asked(sql, in string) string {
+// transcript returns the answer to a statement of bella's, in a transaction that is rolled back.
+func (k *kernle) transcript(sql, in string) string {
 	k.Helper()
 	if k.bella == nil {
-		k.bella = k.as("bella", "")
+		k.bella = k.connectAs("bella", "")
 	}
-	k.do(k.bella, "SET pgconsent.context = '"+in+"'")
-	k.do(k.bella, "BEGIN")
+	k.mustExec(k.bella, "SET pgconsent.context = '"+in+"'")
+	k.mustExec(k.bella, "BEGIN")
 	a := harness.AskCopy(k.bella, sql)
-	k.do(k.bella, "ROLLBACK")
+	k.mustExec(k.bella, "ROLLBACK")
 	return a.String()
 }

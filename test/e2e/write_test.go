@@ -32,19 +32,20 @@ func writesLines(t testing.TB, name string) []string {
 	return strings.Split(strings.TrimSpace(writesFile(t, name)), "\n")
 }
 
-// startWrites is an instance with the tables of testdata/writes beside the world's.
-func startWrites(t testing.TB, o options, more ...string) *instance {
+// startWrites starts an instance with the tables of testdata/writes added to the world's.
+func startWrites(t testing.TB, o options, moreSQL ...string) *instance {
 	t.Helper()
-	o.setup, o.policy = writesFile(t, "schema.sql")+strings.Join(more, "\n"), writesFile(t, "policy.yaml")
+	o.beforeMigrate, o.policy = writesFile(t, "schema.sql")+strings.Join(moreSQL, "\n"), writesFile(t, "policy.yaml")
 	return start(t, o)
 }
 
-// writtenState is what there is to see of the tables afterwards, whatever keys the database drew.
+// writtenState selects the visible rows of these tables after a write, without generated keys.
 const writtenState = `SELECT title, body, qty, shelf, tags, dim, note, made, loud, code, state, user_id FROM items ORDER BY title, qty, body;
 SELECT * FROM slots ORDER BY name; SELECT * FROM words ORDER BY word; SELECT idea FROM ideas ORDER BY idea; SELECT what FROM counted ORDER BY what;
 SELECT name, born, level, note FROM cards ORDER BY name, level, note; SELECT * FROM shelves ORDER BY id`
 
-// tryWrite runs a statement in a transaction that is rolled back, and returns what it answered and left behind.
+// tryWrite runs a statement in a transaction that is rolled back. It returns the answer, and the visible rows after the
+// statement.
 func tryWrite(t testing.TB, c *pgconn.PgConn, sql string) (harness.Answer, string) {
 	t.Helper()
 	harness.Ask(c, "BEGIN")
@@ -57,19 +58,19 @@ func tryWrite(t testing.TB, c *pgconn.PgConn, sql string) (harness.Answer, strin
 	return a, state
 }
 
-// The oracle for writing: the answer, and the visible rows afterwards, equal those of the same statement on a copy.
-// From the copy the invisible rows were deleted. A statement that fails there fails here with the same SQLSTATE.
+// The answer to a write, and the visible rows afterwards, equal those of the same statement on a copy without the
+// invisible rows. A statement that fails there fails here with the same SQLSTATE.
 func TestWritesEqualThoseOnAFilteredCopy(t *testing.T) {
 	tier.All(t)
 	in := startWrites(t, options{})
 	copyDB := pgtest.Template(t, "arcive", loadArcive)
 	runAsSuperuser(t, copyDB, writesFile(t, "schema.sql"))
 	runAsSuperuser(t, copyDB, writesFile(t, "filter.sql"))
-	agent, filtered, unfiltered := in.agent(t), harness.Connect(t, copyDB.DSN("postgres", "")), in.direct(t)
-	sensitive := 0
+	agent, filteredConn, unfilteredConn := in.agent(t), harness.Connect(t, copyDB.DSN("postgres", "")), in.superuserConn(t)
+	sensitiveCount := 0
 	statements := writesLines(t, "statements.sql")
 	for _, sql := range statements {
-		want, wantState := tryWrite(t, filtered, sql)
+		want, wantState := tryWrite(t, filteredConn, sql)
 		got, gotState := tryWrite(t, agent, sql)
 		got.Notices = slices.DeleteFunc(got.Notices, func(n string) bool { return strings.Contains(n, "is set by the policy") })
 		if got.Code != want.Code || want.Code == "" && got.SortedString() != want.SortedString() {
@@ -78,33 +79,35 @@ func TestWritesEqualThoseOnAFilteredCopy(t *testing.T) {
 		if gotState != wantState {
 			t.Errorf("%s left\nagent:\n%s\nfiltered copy:\n%s", sql, harness.Truncate(gotState), harness.Truncate(wantState))
 		}
-		if all, allState := tryWrite(t, unfiltered, sql); all.SortedString() != want.SortedString() || allState != wantState {
-			sensitive++
+		if unfilteredAnswer, unfilteredState := tryWrite(t, unfilteredConn, sql); unfilteredAnswer.SortedString() != want.SortedString() ||
+			unfilteredState != wantState {
+			sensitiveCount++
 		}
 	}
-	if sensitive*3 < len(statements)*2 {
-		t.Errorf("%d of %d statements are sensitive to hidden rows, want two thirds", sensitive, len(statements))
+	if sensitiveCount*3 < len(statements)*2 {
+		t.Errorf("%d of %d statements are sensitive to hidden rows, want two thirds", sensitiveCount, len(statements))
 	}
-	if hiddenRowCounts := harness.Ask(unfiltered,
+	if hiddenRowCounts := harness.Ask(unfilteredConn,
 		"SELECT count(*) FROM items WHERE title LIKE 'HIDDENMARK%'; SELECT count(*) FROM item_log"); hiddenRowCounts.Results[0].Rows[0] != "3" {
 		t.Errorf("hidden rows were touched: %s", hiddenRowCounts)
 	}
-	in.noMarker(t)
+	in.requireNoMarker(t)
 }
 
-// Row security alone gives what both together give; injected predicates cannot hold a target, and such statements are
-// refused.
+// Row security alone gives the same answers as both layers. Injected predicates alone cannot protect the target of a
+// write, so such statements are refused.
 func TestWritesInEveryMode(t *testing.T) {
 	tier.All(t)
-	bothPaths, rowSecurity := startWrites(t, options{}), startWrites(t, options{mode: modeRLS})
-	auto, signed := startWrites(t, options{mode: rewrite.AutoMode}),
+	bothPaths, rowSecurityInstance := startWrites(t, options{}), startWrites(t, options{mode: modeRLS})
+	autoInstance, signedInstance := startWrites(t, options{mode: rewrite.AutoMode}),
 		startWrites(t, options{mode: rewrite.AlwaysSignedMode})
-	injected := startWrites(t, options{mode: modeInjected, rowSecurity: withoutPolicies})
-	a, c := bothPaths.agent(t), injected.agent(t)
-	others := map[string]*pgconn.PgConn{"row security alone": rowSecurity.agent(t), "auto": auto.agent(t), "the signed": signed.agent(t)}
+	injectedInstance := startWrites(t, options{mode: modeInjected, rowSecurity: withoutPolicies})
+	a, c := bothPaths.agent(t), injectedInstance.agent(t)
+	connsByMode := map[string]*pgconn.PgConn{"row security alone": rowSecurityInstance.agent(t), "auto": autoInstance.agent(t),
+		"the signed": signedInstance.agent(t)}
 	for _, sql := range append(writesLines(t, "statements.sql"), writesLines(t, "hostile.sql")...) {
 		want, wantState := tryWrite(t, a, sql)
-		for mode, conn := range others {
+		for mode, conn := range connsByMode {
 			if got, gotState := tryWrite(t, conn, sql); got.SortedString() != want.SortedString() || gotState != wantState {
 				t.Errorf("%s\nboth:\n%s\n%s:\n%s", sql, harness.Truncate(want.SortedString()), mode, harness.Truncate(got.SortedString()))
 			}
@@ -113,82 +116,82 @@ func TestWritesInEveryMode(t *testing.T) {
 			t.Errorf("%s: answered by injected predicates alone:\n%s", sql, got)
 		}
 	}
-	for _, in := range []*instance{bothPaths, rowSecurity, auto, signed, injected} {
-		in.noMarker(t)
+	for _, in := range []*instance{bothPaths, rowSecurityInstance, autoInstance, signedInstance, injectedInstance} {
+		in.requireNoMarker(t)
 	}
 }
 
-// Twins that differ in hidden rows give equal transcripts, whatever is sent, and so does what is left behind.
+// Twins that differ only in hidden rows give the same answers to writes, and have the same visible rows afterwards.
 func TestWritingTwinsAnswerAlike(t *testing.T) {
 	tier.All(t)
 	firstTwin, secondTwin := startWrites(t, options{}), startWrites(t, options{}, writesFile(t, "disturb.sql"))
 	a, b := firstTwin.agent(t), secondTwin.agent(t)
 	for _, sql := range append(writesLines(t, "hostile.sql"), writesLines(t, "statements.sql")...) {
-		x, left := tryWrite(t, a, sql)
-		y, right := tryWrite(t, b, sql)
-		if x.SortedString() != y.SortedString() || left != right {
-			t.Errorf("%s\none:\n%s\ntwin:\n%s", sql, harness.Truncate(x.SortedString()+left), harness.Truncate(y.SortedString()+right))
+		x, firstState := tryWrite(t, a, sql)
+		y, secondState := tryWrite(t, b, sql)
+		if x.SortedString() != y.SortedString() || firstState != secondState {
+			t.Errorf("%s\none:\n%s\ntwin:\n%s", sql, harness.Truncate(x.SortedString()+firstState), harness.Truncate(y.SortedString()+secondState))
 		}
 	}
-	firstTwin.noMarker(t)
-	secondTwin.noMarker(t)
+	firstTwin.requireNoMarker(t)
+	secondTwin.requireNoMarker(t)
 }
 
-// Past the protection the twins differ, and markers show: else the test above proves nothing.
+// A control test: without protection the twins give different answers. Otherwise the test above would prove nothing.
 func TestWritingTwinsDifferForTheOwner(t *testing.T) {
 	firstDB, secondDB := pgtest.Template(t, "arcive", loadArcive), pgtest.Template(t, "arcive", loadArcive)
 	runAsSuperuser(t, firstDB, writesFile(t, "schema.sql"))
 	runAsSuperuser(t, secondDB, writesFile(t, "schema.sql")+writesFile(t, "disturb.sql"))
 	a, b := harness.Connect(t, firstDB.DSN("postgres", "")), harness.Connect(t, secondDB.DSN("postgres", ""))
-	const enough = 50
-	differ := 0
+	const minDifferences = 50
+	differences := 0
 	for _, sql := range append(writesLines(t, "hostile.sql"), writesLines(t, "statements.sql")...) {
-		if differ == enough {
+		if differences == minDifferences {
 			break
 		}
-		x, left := tryWrite(t, a, sql)
-		y, right := tryWrite(t, b, sql)
-		if x.SortedString() != y.SortedString() || left != right {
-			differ++
+		x, firstState := tryWrite(t, a, sql)
+		y, secondState := tryWrite(t, b, sql)
+		if x.SortedString() != y.SortedString() || firstState != secondState {
+			differences++
 		}
 	}
-	if differ < enough {
-		t.Errorf("only %d statements tell the twins apart without protection", differ)
+	if differences < minDifferences {
+		t.Errorf("only %d statements tell the twins apart without protection", differences)
 	}
 }
 
-// Hostile statements are refused, change nothing, or concern visible rows alone.
+// Hostile statements are refused, change nothing, or change visible rows only.
 func TestHostileWritesChangeNothingHidden(t *testing.T) {
 	tier.All(t)
 	in := startWrites(t, options{})
-	direct := in.direct(t)
-	const hidden = `SELECT md5(string_agg(i::text, ',' ORDER BY id)) FROM items i WHERE title LIKE 'HIDDENMARK%';
+	superConn := in.superuserConn(t)
+	const hiddenChecksum = `SELECT md5(string_agg(i::text, ',' ORDER BY id)) FROM items i WHERE title LIKE 'HIDDENMARK%';
 		SELECT md5(string_agg(s::text, ',' ORDER BY id)) FROM shelves s;
 		SELECT count(*) FROM labels WHERE item NOT IN (SELECT id FROM items WHERE state = 'shown' AND user_id = '` + user1 + `');
 		SELECT md5(string_agg(s::text, ',' ORDER BY name)) FROM slots s WHERE user_id <> '` + user1 + `'; SELECT count(*) FROM ideas WHERE state <> 'proposed';
 		SELECT count(*) FROM items WHERE user_id = '` + user1 + `' AND state <> 'shown'`
-	before := harness.Ask(direct, hidden).String()
-	answered := 0
+	before := harness.Ask(superConn, hiddenChecksum).String()
+	answeredCount := 0
 	for _, sql := range writesLines(t, "hostile.sql") {
 		agent := in.agent(t)
 		if a := harness.Ask(agent, sql); a.Code == "" {
-			answered++
+			answeredCount++
 		}
 		_ = agent.Close(context.Background())
-		if after := harness.Ask(direct, hidden).String(); after != before {
+		if after := harness.Ask(superConn, hiddenChecksum).String(); after != before {
 			t.Fatalf("%s\nbefore:\n%s\nafter:\n%s", sql, before, after)
 		}
 	}
-	if answered == 0 {
+	if answeredCount == 0 {
 		t.Error("every statement was refused: some concern visible rows alone, and are to be answered")
 	}
-	in.noMarker(t)
+	in.requireNoMarker(t)
 }
 
-// Committed, rolled back, to a savepoint and by a failure: what is left is what PostgreSQL leaves.
+// After a commit, a rollback, a rollback to a savepoint and a failure, the rows are those that PostgreSQL leaves.
 func TestWritesInTransactions(t *testing.T) {
 	in := startWrites(t, options{})
-	clients(t, in, func(t *testing.T, agent, owner client) {
+	forEachClient(t, in, func(t *testing.T, agent, owner client) {
 		count := func(want string) {
 			t.Helper()
 			if got := oneValue(t, owner, `SELECT count(*)::text FROM slots WHERE name LIKE 'tx%'`); got != want {
@@ -228,14 +231,14 @@ func TestWritesInTransactions(t *testing.T) {
 		}
 		wantDone(t, agent, "ROLLBACK")
 	})
-	in.noMarker(t)
+	in.requireNoMarker(t)
 }
 
-// Parameters, prepared statements that are run again, a batch, and what the owner's triggers and defaults make of it.
+// Parameters, repeated prepared statements and batches work for writes, with the triggers and defaults of the owner.
 func TestPreparedWrites(t *testing.T) {
 	in := startWrites(t, options{})
 	ctx := context.Background()
-	agent, second, ownerConn := in.pgx(t, "caregiver"), in.pgx(t, "second"), in.ownerConn(t)
+	agent, secondAgent, ownerConn := in.connectPgx(t, "caregiver"), in.connectPgx(t, "second"), in.ownerConn(t)
 	for i := range 8 {
 		var title, state, body string
 		if err := agent.QueryRow(ctx,
@@ -246,17 +249,17 @@ func TestPreparedWrites(t *testing.T) {
 			t.Errorf("%q %q %q", title, state, body)
 		}
 	}
-	// The same text by another user's session is stamped with that user.
-	if _, err := second.Exec(ctx, "INSERT INTO items (title, qty, state) VALUES ($1, $2, 'mine')", "q", 1); err != nil {
+	// The same text in a session of another user sets that user's id.
+	if _, err := secondAgent.Exec(ctx, "INSERT INTO items (title, qty, state) VALUES ($1, $2, 'mine')", "q", 1); err != nil {
 		t.Fatal(err)
 	}
-	var of1, of2, logged int
+	var rowsOfUser1, rowsOfUser2, logRows int
 	if err := ownerConn.QueryRow(ctx, `SELECT count(*) FILTER (WHERE user_id = $1 AND title = 'p'), count(*) FILTER (WHERE user_id = $2 AND title = 'q'),
-		(SELECT count(*) FROM item_log WHERE what = 'INSERT' AND who = 'pgconsent_agent') FROM items`, user1, user2).Scan(&of1, &of2, &logged); err != nil {
+		(SELECT count(*) FROM item_log WHERE what = 'INSERT' AND who = 'pgconsent_agent') FROM items`, user1, user2).Scan(&rowsOfUser1, &rowsOfUser2, &logRows); err != nil {
 		t.Fatal(err)
 	}
-	if of1 != 8 || of2 != 1 || logged != 9 {
-		t.Errorf("%d rows of user 1, %d of user 2, %d logged", of1, of2, logged)
+	if rowsOfUser1 != 8 || rowsOfUser2 != 1 || logRows != 9 {
+		t.Errorf("%d rows of user 1, %d of user 2, %d logged", rowsOfUser1, rowsOfUser2, logRows)
 	}
 	batch := &pgx.Batch{}
 	batch.Queue("UPDATE items SET qty = qty + $1 WHERE title = 'p'", 10)
@@ -269,14 +272,14 @@ func TestPreparedWrites(t *testing.T) {
 	if tag, err := results.Exec(); err != nil || tag.String() != "DELETE 3" {
 		t.Errorf("%s %v", tag, err)
 	}
-	var left int
-	if err := results.QueryRow().Scan(&left); err != nil || left != 5 {
-		t.Errorf("%d left, %v", left, err)
+	var remainingRows int
+	if err := results.QueryRow().Scan(&remainingRows); err != nil || remainingRows != 5 {
+		t.Errorf("%d left, %v", remainingRows, err)
 	}
 	if err := results.Close(); err != nil {
 		t.Error(err)
 	}
-	// The owner's rows are stamped by nobody, and the cascade goes on.
+	// The owner's rows are not changed by the policy's stamps, and cascades work.
 	if _, err := ownerConn.Exec(ctx, "INSERT INTO items (user_id, state, title) VALUES ($1, 'own words', 'o')", user2); err != nil {
 		t.Error(err)
 	}
@@ -288,10 +291,10 @@ func TestPreparedWrites(t *testing.T) {
 		"SELECT count(*) FROM labels WHERE item = '00000000-0000-4000-8000-000000000001'").Scan(&labels); err != nil || labels != 0 {
 		t.Errorf("%d labels left, %v", labels, err)
 	}
-	in.noMarker(t)
+	in.requireNoMarker(t)
 }
 
-// The record says which tables a statement was to change.
+// The audit record says which tables a statement was allowed to write.
 func TestRecordsNameWrittenTables(t *testing.T) {
 	in := startWrites(t, options{})
 	agent := in.agent(t)
@@ -316,19 +319,19 @@ func TestRecordsNameWrittenTables(t *testing.T) {
 		}
 	}
 	for table, want := range map[string]bool{"public.slots": true, "public.words": true, "public.shelves": false} {
-		// A table that is read and written is listed once for each.
-		var written []bool
-		for _, part := range strings.Split(decision, `"name":"`+table+`"`)[1:] {
-			part, _, _ = strings.Cut(part, "}")
-			written = append(written, strings.Contains(part, `"written":true`))
+		// A table that a statement reads and writes is listed twice.
+		var writtenFlags []bool
+		for _, entry := range strings.Split(decision, `"name":"`+table+`"`)[1:] {
+			entry, _, _ = strings.Cut(entry, "}")
+			writtenFlags = append(writtenFlags, strings.Contains(entry, `"written":true`))
 		}
-		if len(written) == 0 || slices.Contains(written, true) != want {
-			t.Errorf("%s: listed as written %v, want one of them to be %v: %s", table, written, want, decision)
+		if len(writtenFlags) == 0 || slices.Contains(writtenFlags, true) != want {
+			t.Errorf("%s: listed as written %v, want one of them to be %v: %s", table, writtenFlags, want, decision)
 		}
 	}
 }
 
-// psql, as people use it: scripts, \gset, errors with their SQLSTATE, tags.
+// psql works for writes: scripts, \gset, errors with their SQLSTATE, and command tags.
 func TestPsqlWrites(t *testing.T) {
 	in := startWrites(t, options{})
 	cmd := exec.Command("psql", "-X", "-A", "-t", "-v", "VERBOSITY=default", in.dsn("caregiver", agentPassword))
@@ -364,14 +367,14 @@ DELETE FROM over_ruled;
 			t.Errorf("no %q in\n%s", want, output)
 		}
 	}
-	in.noMarker(t)
+	in.requireNoMarker(t)
 }
 
-// The agent of the archive writes people and memories down, always as pending and as its user's, and nothing else.
+// The agent of the arcive world can insert people, always as pending and as its own user's, and nothing else.
 // seeds/000:53.
 func TestArciveE_PeopleThatAgentsCreateArePending(t *testing.T) {
 	in := start(t, options{})
-	clients(t, in, func(t *testing.T, agent, owner client) {
+	forEachClient(t, in, func(t *testing.T, agent, owner client) {
 		for i, sql := range []string{
 			`INSERT INTO people (name) VALUES ('HIDDENMARK made')`,
 			`INSERT INTO people (name, consent_status) VALUES ('HIDDENMARK made', 'granted')`,
@@ -391,42 +394,42 @@ func TestArciveE_PeopleThatAgentsCreateArePending(t *testing.T) {
 		if _, code := agent.rows(`INSERT INTO people (name) VALUES ('x') RETURNING id`); code != "42501" {
 			t.Errorf("RETURNING: %s", code)
 		}
-		// Mentioned by the owner, such a person hides the memory until the owner grants.
-		wantDone(t, owner, `INSERT INTO memory_participants SELECT '`+lakeAlone+`', id, 'HIDDENMARK' FROM people WHERE name = 'HIDDENMARK made' LIMIT 1`)
-		if got := oneValue(t, agent, `SELECT count(*)::text FROM memories WHERE id = '`+lakeAlone+`'`); got != "0" {
+		// If the owner adds such a person to a memory, the memory is hidden until the owner grants.
+		wantDone(t, owner, `INSERT INTO memory_participants SELECT '`+aloneMemory+`', id, 'HIDDENMARK' FROM people WHERE name = 'HIDDENMARK made' LIMIT 1`)
+		if got := oneValue(t, agent, `SELECT count(*)::text FROM memories WHERE id = '`+aloneMemory+`'`); got != "0" {
 			t.Error("a memory that mentions a pending person is visible")
 		}
 		wantDone(t, owner, `DELETE FROM memory_participants USING people q WHERE q.id = person_id AND q.name = 'HIDDENMARK made'`)
 		wantDone(t, owner, `DELETE FROM people WHERE name = 'HIDDENMARK made'`)
 	})
-	in.noMarker(t)
+	in.requireNoMarker(t)
 }
 
 // seeds/000:53.
 func TestArciveH_AgentsConsentForNobody(t *testing.T) {
 	in := start(t, options{})
-	const everything = `SELECT md5(string_agg(x, ',' ORDER BY x)) FROM (SELECT p::text FROM people p UNION ALL SELECT p::text FROM memory_participants p
+	const checksumQuery = `SELECT md5(string_agg(x, ',' ORDER BY x)) FROM (SELECT p::text FROM people p UNION ALL SELECT p::text FROM memory_participants p
 		UNION ALL SELECT m::text FROM memories m UNION ALL SELECT e::text FROM memory_edges e) AS t (x)`
-	before := superuserList(t, in, everything)[0]
-	clients(t, in, func(t *testing.T, agent, _ client) {
+	before := superuserList(t, in, checksumQuery)[0]
+	forEachClient(t, in, func(t *testing.T, agent, _ client) {
 		for _, sql := range []string{
-			`UPDATE people SET consent_status = 'granted' WHERE id = '` + ben + `'`,
+			`UPDATE people SET consent_status = 'granted' WHERE id = '` + benID + `'`,
 			`UPDATE people SET consent_status = 'granted'`,
-			`UPDATE people SET name = 'x' WHERE id = '` + alice + `'`,
-			`DELETE FROM people WHERE id = '` + ben + `'`,
+			`UPDATE people SET name = 'x' WHERE id = '` + aliceID + `'`,
+			`DELETE FROM people WHERE id = '` + benID + `'`,
 			`INSERT INTO people (name, is_self) VALUES ('x', true)`,
-			`INSERT INTO people (id, name) VALUES ('` + ben + `', 'x')`,
-			`INSERT INTO people (id, name, consent_status) VALUES ('` + ben + `', 'x', 'granted') ON CONFLICT (id) DO UPDATE SET consent_status = 'granted'`,
+			`INSERT INTO people (id, name) VALUES ('` + benID + `', 'x')`,
+			`INSERT INTO people (id, name, consent_status) VALUES ('` + benID + `', 'x', 'granted') ON CONFLICT (id) DO UPDATE SET consent_status = 'granted'`,
 			`INSERT INTO people (name) VALUES ('x') ON CONFLICT (id) DO UPDATE SET consent_status = 'granted'`,
 			`INSERT INTO people SELECT * FROM people`,
-			`INSERT INTO memory_participants VALUES ('` + lakeAlone + `', '` + alice + `', 'x')`,
+			`INSERT INTO memory_participants VALUES ('` + aloneMemory + `', '` + aliceID + `', 'x')`,
 			`DELETE FROM memory_participants`,
-			`UPDATE memory_participants SET person_id = '` + alice + `'`,
-			`INSERT INTO memory_edges VALUES ('` + lakeAlone + `', '` + lakeBen + `', 1)`,
-			`INSERT INTO memories (id, title, body) VALUES ('` + lakeBen + `', 'x', 'y')`,
+			`UPDATE memory_participants SET person_id = '` + aliceID + `'`,
+			`INSERT INTO memory_edges VALUES ('` + aloneMemory + `', '` + benMemory + `', 1)`,
+			`INSERT INTO memories (id, title, body) VALUES ('` + benMemory + `', 'x', 'y')`,
 			`UPDATE memories SET title = 'x'`,
-			`UPDATE memories SET user_id = '` + user2 + `' WHERE id = '` + lakeBen + `'`,
-			`DELETE FROM memories WHERE id = '` + lakeAlone + `'`,
+			`UPDATE memories SET user_id = '` + user2 + `' WHERE id = '` + benMemory + `'`,
+			`DELETE FROM memories WHERE id = '` + aloneMemory + `'`,
 			`MERGE INTO people p USING memories m ON p.id = m.id WHEN NOT MATCHED THEN INSERT (name, is_self) VALUES ('x', true)`,
 			`WITH x AS (UPDATE people SET consent_status = 'granted' RETURNING id) SELECT count(*) FROM x`,
 			`TRUNCATE people`,
@@ -436,15 +439,15 @@ func TestArciveH_AgentsConsentForNobody(t *testing.T) {
 			}
 		}
 	})
-	if after := superuserList(t, in, everything)[0]; after != before {
+	if after := superuserList(t, in, checksumQuery)[0]; after != before {
 		t.Error("something changed")
 	}
-	in.noMarker(t)
+	in.requireNoMarker(t)
 }
 
 func TestArciveH_AgentsWriteMemoriesDown(t *testing.T) {
 	in := start(t, options{})
-	clients(t, in, func(t *testing.T, agent, owner client) {
+	forEachClient(t, in, func(t *testing.T, agent, owner client) {
 		id := oneValue(t, agent,
 			`INSERT INTO memories (title, body, metadata, user_id) VALUES ('noted', 'by the agent', '{"mood": "calm"}', '`+user2+`') RETURNING id::text`)
 		if got := oneValue(t, owner, `SELECT user_id::text || title FROM memories WHERE id = '`+id+`'`); got != user1+"noted" {
@@ -453,69 +456,69 @@ func TestArciveH_AgentsWriteMemoriesDown(t *testing.T) {
 		if got := oneValue(t, agent, `SELECT title FROM memories WHERE id = '`+id+`'`); got != "noted" {
 			t.Error(got)
 		}
-		// Once the owner says whom it mentions, it is under that person's consent.
-		wantDone(t, owner, `INSERT INTO memory_participants VALUES ('`+id+`', '`+ben+`', 'HIDDENMARK')`)
+		// When the owner adds a participant, the memory depends on that person's consent.
+		wantDone(t, owner, `INSERT INTO memory_participants VALUES ('`+id+`', '`+benID+`', 'HIDDENMARK')`)
 		if got := oneValue(t, agent, `SELECT count(*)::text FROM memories WHERE id = '`+id+`'`); got != "0" {
 			t.Error("the memory is visible although Ben refused")
 		}
 		wantDone(t, owner, `DELETE FROM memories WHERE id = '`+id+`'`)
 	})
-	in.noMarker(t)
+	in.requireNoMarker(t)
 }
 
-// Row locks are taken on visible rows only, and those that others hold on hidden rows are not felt.
+// Row locks are taken on visible rows only. Locks that others hold on hidden rows have no effect.
 func TestRowLocks(t *testing.T) {
 	in := startWrites(t, options{})
-	agent, ownerConn := in.agent(t), in.direct(t)
-	const visible, hidden = `SELECT count(*) FROM (SELECT FROM items WHERE title NOT LIKE 'HIDDENMARK%' FOR UPDATE NOWAIT) x`,
+	agent, ownerConn := in.agent(t), in.superuserConn(t)
+	const lockVisible, lockHidden = `SELECT count(*) FROM (SELECT FROM items WHERE title NOT LIKE 'HIDDENMARK%' FOR UPDATE NOWAIT) x`,
 		`SELECT count(*) FROM (SELECT FROM items WHERE title LIKE 'HIDDENMARK%' FOR UPDATE NOWAIT) x`
 	for _, sql := range []string{"SELECT title FROM items FOR UPDATE", "UPDATE items SET qty = 1", "DELETE FROM items"} {
 		harness.Ask(agent, "BEGIN")
 		if a := harness.Ask(agent, sql); a.Err != "" {
 			t.Errorf("%s: %s", sql, a.Err)
 		}
-		if a := harness.Ask(ownerConn, hidden); a.Err != "" {
+		if a := harness.Ask(ownerConn, lockHidden); a.Err != "" {
 			t.Errorf("%s locked hidden rows: %s", sql, a.Err)
 		}
-		if a := harness.Ask(ownerConn, visible); a.Code != "55P03" {
+		if a := harness.Ask(ownerConn, lockVisible); a.Code != "55P03" {
 			t.Errorf("%s: no lock on visible rows: %s", sql, a)
 		}
 		harness.Ask(agent, "ROLLBACK")
 
 		harness.Ask(ownerConn, "BEGIN")
-		harness.Ask(ownerConn, hidden)
+		harness.Ask(ownerConn, lockHidden)
 		if a := harness.Ask(agent, "SET statement_timeout = '180s'; "+sql+"; SELECT 1 FROM items FOR UPDATE NOWAIT"); a.Err != "" {
 			t.Errorf("%s waits for hidden rows: %s", sql, a.Err)
 		}
 		harness.Ask(ownerConn, "ROLLBACK")
 	}
-	in.noMarker(t)
+	in.requireNoMarker(t)
 }
 
-// COPY FROM STDIN by psql and pgx: defaults, stamps, triggers and checks are those of an INSERT, and so is what it
-// leaves.
+// COPY FROM STDIN by psql and pgx: defaults, stamps, triggers and checks apply as in an INSERT, with the same resulting
+// rows.
 func TestCopyFrom(t *testing.T) {
 	in := startWrites(t, options{})
 	ctx := context.Background()
-	agent, ownerConn := in.pgx(t, "caregiver"), in.ownerConn(t)
+	agent, ownerConn := in.connectPgx(t, "caregiver"), in.ownerConn(t)
 	n, err := agent.CopyFrom(ctx, pgx.Identifier{"items"}, []string{"title", "qty", "user_id"},
 		pgx.CopyFromRows([][]any{{" c1 ", 1, user2}, {"vanish", 2, user2}, {"c2", 3, user2}}))
-	if err != nil || n != 3 { // PostgreSQL counts the rows sent, not those that a trigger let through
+	if err != nil || n != 3 { // PostgreSQL counts the sent rows, although a trigger has left some out
 		t.Errorf("%d rows, %v", n, err)
 	}
-	var copied string
+	var copiedRows string
 	if err := ownerConn.QueryRow(ctx,
 		`SELECT string_agg(concat_ws('/', title, qty, body, state, user_id, code, made::date, loud), ',' ORDER BY title) FROM items `+
-			`WHERE title LIKE 'c_'`).Scan(&copied); err != nil {
+			`WHERE title LIKE 'c_'`).Scan(&copiedRows); err != nil {
 		t.Fatal(err)
 	}
-	if want := "c1/1/none/shown/" + user1 + "/2026-01-01/C1,c2/3/none/shown/" + user1 + "/2026-01-01/C2"; copied != want {
-		t.Errorf("got %s\nwant %s", copied, want)
+	if want := "c1/1/none/shown/" + user1 + "/2026-01-01/C1,c2/3/none/shown/" + user1 + "/2026-01-01/C2"; copiedRows != want {
+		t.Errorf("got %s\nwant %s", copiedRows, want)
 	}
-	var logged int
+	var logRows int
 	if err := ownerConn.QueryRow(ctx,
-		`SELECT count(*) FROM item_log WHERE what = 'INSERT' AND who = 'pgconsent_agent'`).Scan(&logged); err != nil || logged != 2 {
-		t.Errorf("%d logged, %v", logged, err)
+		`SELECT count(*) FROM item_log WHERE what = 'INSERT' AND who = 'pgconsent_agent'`).Scan(&logRows); err != nil || logRows != 2 {
+		t.Errorf("%d logged, %v", logRows, err)
 	}
 	for _, c := range []struct {
 		rows    [][]any
@@ -595,13 +598,13 @@ COPY items FROM STDIN;
 	if strings.Contains(string(output), "in_public") {
 		t.Errorf("the view shows:\n%s", output)
 	}
-	in.noMarker(t)
+	in.requireNoMarker(t)
 }
 
-// WHERE CURRENT OF: the row that a cursor is on, if it is still visible.
+// WHERE CURRENT OF changes the row at the cursor's position, if it is still visible.
 func TestCurrentOf(t *testing.T) {
 	in := startWrites(t, options{})
-	clients(t, in, func(t *testing.T, agent, owner client) {
+	forEachClient(t, in, func(t *testing.T, agent, owner client) {
 		wantDone(t, agent, "BEGIN")
 		wantDone(t, agent, "DECLARE c CURSOR FOR SELECT title FROM items ORDER BY title FOR UPDATE")
 		if got := oneValue(t, agent, "FETCH c"); got != "apple" {
@@ -631,5 +634,5 @@ func TestCurrentOf(t *testing.T) {
 	if a := harness.Ask(conn, "UPDATE items SET qty = 1 WHERE CURRENT OF nosuch"); !strings.Contains(a.Err, `cursor "nosuch" does not exist`) {
 		t.Error(a.Err)
 	}
-	in.noMarker(t)
+	in.requireNoMarker(t)
 }
