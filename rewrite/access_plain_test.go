@@ -8,13 +8,13 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// rowsAsTheyAre are the fields of a SELECT that choose, join and order rows, and make none out of several.
+// rowsAsTheyAre are the fields of a SELECT that only select, join, sort and limit rows. None of them combines several
+// rows into one.
 var rowsAsTheyAre = setOf("target_list from_clause where_clause sort_clause limit_offset limit_count limit_option " +
 	"locking_clause group_distinct all op larg rarg into_clause")
 
-// A contract counts result rows where each row of a result holds one row of each table that it names. For a single
-// table, it is that row. Each statement here has one feature by which a result row holds more, or other things, than
-// rows of tables. The last check asks the grammar for all fields of a SELECT.
+// A contract counts result rows only for reads where each result row holds exactly one row of each table named. Each
+// statement here has one feature that breaks this. The last check asks the grammar for all fields of a SELECT.
 func TestPlainReads(t *testing.T) {
 	for sql, want := range map[string]struct {
 		limit         int64
@@ -96,7 +96,7 @@ func TestPlainReads(t *testing.T) {
 	}
 }
 
-// parsed is the one statement of a text.
+// parsed returns the single statement of a text.
 func parsed(t *testing.T, sql string) *sqltext.Node {
 	t.Helper()
 	tree, refusal := sqltext.Parse(sql)

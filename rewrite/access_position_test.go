@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// noColumn are fields below which stands no column that is read: names, types, constants, and what ON CONFLICT finds an
-// index by.
+// noColumn are fields of the grammar below which no column is read: names, types, constants, and what ON CONFLICT
+// infers an index from.
 var noColumn = setOf(`A_Const.boolval A_Const.bsval A_Const.fval A_Const.ival A_Const.sval A_Expr.name Alias.colnames BoolExpr.xpr BooleanTest.xpr CaseExpr.xpr
 	CaseWhen.xpr CoalesceExpr.xpr CollateClause.collname CommonTableExpr.aliascolnames CommonTableExpr.ctecolcollations
 	CommonTableExpr.ctecolnames CommonTableExpr.ctecoltypes CommonTableExpr.ctecoltypmods CommonTableExpr.cycle_clause
@@ -26,8 +26,8 @@ var noColumn = setOf(`A_Const.boolval A_Const.bsval A_Const.fval A_Const.ival A_
 	SortBy.use_op SubLink.oper_name SubLink.xpr TypeCast.type_name TypeName.array_bounds TypeName.names TypeName.typmods UpdateStmt.relation
 	XmlExpr.arg_names XmlExpr.xpr XmlSerialize.type_name`)
 
-// A column counts as read wherever an expression can stand. Each statement names title once; the last check asks the
-// grammar whether a place was forgotten.
+// The rewriter reports a column as read wherever an expression names it. Each statement names title once. The last
+// check fails for a field of the grammar in which no statement put the column.
 func TestColumnsAreReadWhereverTheyStand(t *testing.T) {
 	r := underContract(t)
 	seen := map[string]bool{}   // the fields, as Message.field, that held the column title
@@ -98,7 +98,7 @@ func TestColumnsAreReadWhereverTheyStand(t *testing.T) {
 		"WITH x AS (SELECT 1 FROM event WHERE title) SELECT 1 FROM x",
 		"WITH RECURSIVE c(k) AS (SELECT title FROM event UNION ALL SELECT 'x' FROM c) SEARCH DEPTH FIRST BY k SET o SELECT o FROM c",
 		"WITH RECURSIVE c(k) AS (SELECT title FROM event UNION ALL SELECT 'x' FROM c) CYCLE k SET found USING path SELECT path FROM c",
-		// how many there are goes by it
+		// the query ends by this column, so it decides how many rows there are
 		"WITH RECURSIVE c(k) AS (SELECT title FROM event UNION ALL SELECT 'x' FROM c) CYCLE k SET found USING path SELECT count(*) FROM c",
 		"UPDATE event SET embedding = title",
 		"UPDATE event SET (embedding) = ROW(title)",
@@ -150,7 +150,8 @@ func TestColumnsAreReadWhereverTheyStand(t *testing.T) {
 	}
 }
 
-// below notes the fields of nodes that have title below them, and all that could; it tells whether this one has.
+// below records in fields each field that can hold a column, and in seen each that has title below it. It returns
+// whether m has title below it.
 func below(m protoreflect.Message, seen, fields map[string]bool) (has bool) {
 	if c, ok := m.Interface().(*sqltext.ColumnRef); ok {
 		return c.Fields[len(c.Fields)-1].GetString_().GetSval() == "title"

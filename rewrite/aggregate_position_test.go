@@ -34,16 +34,16 @@ tables:
 functions: { together: { reads: nothing }, public.initcap: { reads: nothing } }
 `
 
-// counted is a table whose rows count in groups only.
+// counted returns a rewriter for a table whose rows agents may only count in groups.
 func counted(t *testing.T, mode Mode) *Rewriter { return countedWith(t, mode, "") }
 
-// countedWith is the same after a change of the schema.
+// countedWith is counted after a change of the schema.
 func countedWith(t *testing.T, mode Mode, change string) *Rewriter {
 	t.Helper()
 	return countedUnder(t, mode, change, countedPolicy)
 }
 
-// countedUnder is the same under another policy.
+// countedUnder is countedWith under another policy.
 func countedUnder(t *testing.T, mode Mode, change, rules string) *Rewriter {
 	t.Helper()
 	conn := pgtest.Database(t).Connect(t, "postgres")
@@ -65,8 +65,8 @@ func countedUnder(t *testing.T, mode Mode, change, rules string) *Rewriter {
 	return New(snap, pol, mode)
 }
 
-// Functions of others that compare values by themselves are run on none that count in groups only, in a text that is
-// signed.
+// Comparing values of a type with another role's operator class runs that role's function. A grouped read on the signed
+// path is refused then.
 func TestGroupsAreNotComparedByOthers(t *testing.T) {
 	const grade = "CREATE TYPE grade AS ENUM ('a', 'b'); ALTER TABLE events ALTER kind TYPE grade USING kind::grade;"
 	for change, refused := range map[string]bool{
@@ -81,7 +81,7 @@ func TestGroupsAreNotComparedByOthers(t *testing.T) {
 	}
 }
 
-// countedPlaces are where an expression may stand in an aggregate.
+// countedPlaces are the positions in an aggregating query where an expression is allowed; {} stands for it.
 var countedPlaces = []string{
 	"SELECT {}, count(*) FROM events AS ev GROUP BY level",
 	"SELECT count(*) + {} FROM events AS ev GROUP BY level",
@@ -123,7 +123,8 @@ var countedPlaces = []string{
 	"SELECT count(*) FROM events AS ev OFFSET abs({})",
 }
 
-// notInCells is what would tell of single rows, or of what cells do not hold.
+// notInCells are expressions that would tell about single rows, or that cannot be computed from the cells, the stored
+// counts and sums of groups.
 var notInCells = []string{
 	"amount", "person", "at", "note", "id", "ev.amount", "ev.at", "people.id", "public.events.level",
 	"ev", "kind.level", "max(level)", "min(amount)", "sum(level)", "sum(person)", "sum(note)", "count(note)", "count(at)",
@@ -137,8 +138,9 @@ var notInCells = []string{
 	"concat(VARIADIC ARRAY[kind])", "CURRENT_TIME", "json_array(level)", "kind COLLATE \"C\"",
 }
 
-// An expression that tells more than cells do is refused everywhere in an aggregate; a dimension may stand everywhere,
-// and the answer has large enough groups only. The last check asks the grammar whether a place was forgotten.
+// An expression that tells more than cells do is refused at each position of an aggregating query. A dimension is
+// allowed at each, and only large groups are answered. The last check fails for a field of the grammar that no
+// statement used.
 func TestExpressionsOfDimensionsAreAllowedAnywhere(t *testing.T) {
 	r := counted(t, InjectedMode)
 	seen, fields := map[string]bool{}, map[string]bool{}
@@ -172,7 +174,8 @@ func TestExpressionsOfDimensionsAreAllowedAnywhere(t *testing.T) {
 	}
 }
 
-// ofLargeGroups looks whether a text reads the group view and no other relation, and no group that is too small.
+// ofLargeGroups checks that a text reads the view of groups and no other relation, and leaves out groups that are too
+// small.
 func ofLargeGroups(t *testing.T, sql, text string) {
 	t.Helper()
 	s := parsed(t, text).GetSelectStmt()
@@ -193,8 +196,8 @@ func ofLargeGroups(t *testing.T, sql, text string) {
 	}
 }
 
-// A statement that makes groups of such a table, however it is written, is answered from cells or refused. A statement
-// that makes none reads the visible rows.
+// A statement that groups such a table, however it is written, is answered from cells or refused. A statement that does
+// not group reads the visible rows.
 func TestGroupsAreOfCells(t *testing.T) {
 	r, unsigned := counted(t, InjectedMode), counted(t, RowSecurityMode)
 	for _, sql := range []string{
@@ -315,7 +318,8 @@ func TestGroupsAreOfCells(t *testing.T) {
 	}
 }
 
-// An extension's aggregate of the same name, or a listed one, takes other types than measures have.
+// An extension's or a listed aggregate with the name of a PostgreSQL aggregate is refused, since it takes other types
+// than measures have.
 func TestOverloadsOfOtherTypes(t *testing.T) {
 	r := countedUnder(t, InjectedMode, "CREATE EXTENSION citext; CREATE AGGREGATE sum (text) (SFUNC = textcat, STYPE = text)",
 		strings.Replace(countedPolicy, "functions: {", "functions: { public.sum: { reads: nothing },", 1))
@@ -369,8 +373,8 @@ func TestAggregatesOfRowsThatShowAreSaid(t *testing.T) {
 	}
 }
 
-// Three of the server's aggregates may be computed over cells. The others tell about single rows, whatever their
-// arguments are.
+// Only count, sum and avg may be computed from cells. PostgreSQL's other aggregates tell about single rows, so they are
+// refused with every argument.
 func TestNoOtherAggregateIsOfCells(t *testing.T) {
 	r := counted(t, InjectedMode)
 	rows, err := pgtest.Database(t).Connect(t, "postgres").Query(t.Context(),

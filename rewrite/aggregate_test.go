@@ -11,8 +11,9 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// An aggregate that is not known as one would be answered from the visible rows. A volatile function could choose
-// single rows of a group.
+// A function is treated as an aggregate where PostgreSQL has it as one. If one were missed, its result would come from
+// the visible rows only. A volatile function is refused beside aggregates, since it could choose single rows of a
+// group.
 func TestAggregatesAndFunctionsOfAggregates(t *testing.T) {
 	tier.All(t)
 	ctx := context.Background()

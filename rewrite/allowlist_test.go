@@ -22,7 +22,7 @@ const member = ` JOIN pg_depend AS d ON d.objid = x.oid AND d.classid = x.tableo
 var namedKinds = []struct {
 	what        string
 	dataFile    dataFile
-	least       int // the least number of names that pg_catalog has
+	least       int // pg_catalog has at least so many names
 	catalogKey  string
 	ofExtension string
 }{
@@ -52,7 +52,8 @@ var namedKinds = []struct {
 	},
 }
 
-// Every name of the server's pg_catalog is classified: a new one stops the build until somebody has looked at it.
+// Every name of the server's pg_catalog is classified in the data files. A name of a new PostgreSQL version fails this
+// test until somebody has classified it.
 func TestEveryCatalogNameIsClassified(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	for _, kind := range namedKinds {
@@ -68,8 +69,8 @@ func TestEveryCatalogNameIsClassified(t *testing.T) {
 	}
 }
 
-// A sampling method takes one argument, of a type that no statement can name. In attribute notation only a field can
-// have its name.
+// No statement of an agent can call a table sampling method as a function, because its argument has a type that cannot
+// be named. In attribute notation its name can only mean a field.
 func TestSamplingMethodsTakeNoValues(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	seen := 0
@@ -162,7 +163,7 @@ func TestOperatorsAndCastsCallAllowedFunctions(t *testing.T) {
 	}
 }
 
-// Names that are dangerous by what the server says of them are not allowed.
+// Functions that PostgreSQL itself marks as dangerous, by their type or volatility, are not on the allowlist.
 func TestDangerousFunctionsAreNotAllowed(t *testing.T) {
 	conn := database(t).Connect(t, "postgres")
 	for what, query := range map[string]string{
@@ -181,7 +182,7 @@ func TestDangerousFunctionsAreNotAllowed(t *testing.T) {
 			}
 		}
 	}
-	// The volatile functions that were examined.
+	// Each of these volatile functions was examined, and is allowed.
 	volatile := " array_sample array_shuffle random_normal uuidv4 uuidv7 clock_timestamp gen_random_uuid random " +
 		"setseed timeofday pg_is_in_recovery pg_is_wal_replay_paused pg_jit_available pg_collation_actual_version " +
 		"pg_database_collation_actual_version pg_partition_ancestors pg_partition_tree pg_advisory_unlock_all "
@@ -193,7 +194,8 @@ func TestDangerousFunctionsAreNotAllowed(t *testing.T) {
 	}
 }
 
-// The data files are well formed: known classes, no name twice, every shadow has its stand-in or is refused.
+// The data files are well formed: classes are known, no name is there twice, and every shadow either has a replacement
+// function or is refused.
 func TestFunctionLists(t *testing.T) {
 	for file, text := range map[string]string{
 		"functions.txt": functionsText, "extensions.txt": extensionsText, "operators.txt": operatorsText, "types.txt": typesText, "casts.txt": castsText,
@@ -262,7 +264,7 @@ func extensions(t *testing.T, conn *pgx.Conn) []string {
 	return made
 }
 
-// Every name of the extensions is classified, whichever version of them the server has.
+// Every name of the extensions is classified, in whichever version the server has them.
 func TestEveryExtensionNameIsClassified(t *testing.T) {
 	conn := database(t).Connect(t, "postgres")
 	for _, extension := range extensions(t, conn) {
@@ -287,7 +289,7 @@ func TestEveryExtensionNameIsClassified(t *testing.T) {
 	}
 }
 
-// callableToo are names that have a function for the server's own use beside others.
+// callableToo are names shared by a function that is only for the server's own use and a function that agents may call.
 var callableToo = map[string]bool{}
 
 func queryNames(t *testing.T, conn *pgx.Conn, sql string, args ...any) []string {

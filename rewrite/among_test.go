@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// An expression that is refused by itself is refused among others as well, wherever it stands.
+// A statement that is refused alone is also refused before, after and between other statements of the same message.
 func TestRefusedAmongOthers(t *testing.T) {
 	tries := 0
 	for _, g := range goldens(t) {
@@ -29,7 +29,7 @@ func TestRefusedAmongOthers(t *testing.T) {
 		}
 	}
 	r := rewriter(t, InjectedMode)
-	// what is looked for behind the walk
+	// these casts and calls are found by checks that run after the walk
 	for _, sql := range []string{"SELECT g::int FROM gauges", "SELECT (g).int4 FROM gauges", "UPDATE gauges SET n = g::int", "SELECT measured()::int"} {
 		for _, text := range []string{sql, sql + "; SELECT 1", "SELECT 1; " + sql} {
 			tries++
@@ -43,8 +43,8 @@ func TestRefusedAmongOthers(t *testing.T) {
 	}
 }
 
-// With ANY and ALL over an array whose values are not known, only equality of texts takes the signed path. Any other
-// operator may fail for some pattern.
+// With ANY and ALL over an array with unknown values, only equality and inequality of texts take the signed path. Any
+// other operator may fail for some element.
 func TestAnyIsOfEquality(t *testing.T) {
 	r := rewriter(t, AlwaysSignedMode)
 	rows, err := pgtest.Database(t).Connect(t, "postgres").Query(t.Context(),

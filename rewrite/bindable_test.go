@@ -24,7 +24,7 @@ func TestBindableLiterals(t *testing.T) {
 		"SELECT 1 FROM memories m JOIN memories n ON m.id = n.id AND n.product = 5":                "5",
 		"WITH m AS (SELECT product FROM memories) SELECT 1 FROM memories WHERE product = 5":        "5",
 
-		"SELECT title FROM memories WHERE id = 'x'":                                       "", // the literal fails when the statement is parsed
+		"SELECT title FROM memories WHERE id = 'x'":                                       "", // the literal fails at Parse
 		"SELECT title FROM memories WHERE small = 5 AND price = 5 AND day = '2024-01-01'": "",
 		"SELECT title FROM memories WHERE product > 5 AND product <> 6":                   "", // other values get other plans
 		"SELECT title FROM memories WHERE product = -5 AND product IN (1, -2)":            "",

@@ -11,9 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// No text within the bounds takes time or memory out of proportion: lists of thousands are gone through once each. Each
-// text is held against plain statements of the same length, in the same run, with room for what is only dearer by a
-// factor.
+// A text within the size limits costs the rewriter time and memory in proportion to its length. Each text is compared
+// with a plain statement of the same length, in the same run, with room for a constant factor.
 func TestLongStatements(t *testing.T) {
 	tier.All(t)
 	r := rewriter(t, InjectedMode)

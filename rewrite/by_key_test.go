@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Each key that a statement names is one, however it is written: rates are of keys.
+// The rewriter counts each distinct key that a statement names, however it is written, because rate limits are per key.
 func TestKeysAreCounted(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	for n := 1; n <= 3; n++ {
@@ -36,7 +36,8 @@ func TestKeysAreCounted(t *testing.T) {
 	}
 }
 
-// A column that exists by key only is in no view, whatever key the view's query names: a reader of the view names none.
+// A column that may only be fetched by key is missing from the copies of a view, even if the view's query names a key.
+// The view's reader has named none.
 func TestViewsReadNothingByKey(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	for _, query := range []string{"SELECT body FROM letters WHERE code = 'c1'",
@@ -50,8 +51,8 @@ func TestViewsReadNothingByKey(t *testing.T) {
 	}
 }
 
-// A column that exists by key is available where the statement's conditions can be met by rows of that key only.
-// Elsewhere it is not, so that a fetch returns what the statement would read from the table itself.
+// Such a column is available only where the statement's conditions hold for rows of the named key alone. Elsewhere it
+// is refused, so that a fetch returns what reading the table itself would.
 func TestKeysAreFixed(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	for sql, want := range map[string]string{

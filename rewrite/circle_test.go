@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Recursive queries may be made of themselves, or of each other, and of nothing else. PostgreSQL refuses most such;
-// whether it does or not, the rewriter comes to an end.
+// WITH RECURSIVE queries may refer only to themselves or to each other. PostgreSQL refuses most of these. The rewriter
+// must terminate in each case.
 func TestQueriesMadeOfThemselves(t *testing.T) {
 	r := rewriter(t, AutoMode)
 	for _, sql := range []string{

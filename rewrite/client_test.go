@@ -10,7 +10,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 )
 
-// Statements that drivers send by themselves (measured/clients) are all answered.
+// Statements that drivers send on their own, as recorded in measured/clients, are all answered.
 func TestStatementsOfClients(t *testing.T) {
 	conn := database(t).Connect(t, "postgres")
 	r := rewriter(t, InjectedMode)

@@ -15,7 +15,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// collated is the fixture with columns of two collations, code and name, beside those of the database's own.
+// collated returns the fixture with two more columns, code and name, whose collations differ from the database's and
+// from each other.
 func collated(t *testing.T) (*Rewriter, *pgx.Conn) {
 	t.Helper()
 	return altered(t, InjectedMode, `ALTER TABLE people ALTER name TYPE text COLLATE "C"; ALTER TABLE memories ADD code text COLLATE "POSIX";
@@ -25,7 +26,7 @@ func collated(t *testing.T) (*Rewriter, *pgx.Conn) {
 		INSERT INTO drafts (user_id, title, code, name) SELECT gen_random_uuid(), n, n, n FROM unnest('{k l,l,a}'::text[]) n`)
 }
 
-// Several collations may stand in a statement where they do not meet.
+// A statement may read columns of several collations as long as it compares none with another.
 func TestCollationsApart(t *testing.T) {
 	r, _ := collated(t)
 	const from = " FROM memories m JOIN memory_participants l ON l.memory_id = m.id JOIN people p ON p.id = l.person_id "
@@ -255,12 +256,12 @@ func TestCollationsNeverMeet(t *testing.T) {
 	}
 }
 
-// collatedQueries writes queries over texts of several collations.
+// collatedQueries generates random queries over texts of several collations.
 type collatedQueries struct{ *rand.Rand }
 
 func (g *collatedQueries) one(choices ...string) string { return choices[g.IntN(len(choices))] }
 
-// statement is a query, or one that writes rows as they come.
+// statement returns a random query, or a statement that writes rows.
 func (g *collatedQueries) statement() string {
 	draftExprs := []string{"drafts.code", "drafts.name", "code", "name", "title", "'k'"}
 	otherExprs := append([]string{"x.y", "y", "z"}, "drafts.code", "drafts.name", "title")
@@ -294,7 +295,7 @@ func (g *collatedQueries) statement() string {
 	return write
 }
 
-// query gives columns y and z.
+// query returns a random query with the columns y and z.
 func (g *collatedQueries) query(depth int) string {
 	if g.IntN(6) == 0 {
 		return g.simple(depth) + g.one(" UNION ", " UNION ALL ", " EXCEPT ") + g.simple(depth-1)

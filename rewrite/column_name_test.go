@@ -7,7 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// A column without a name gets PostgreSQL's name for it, or the name is reported as unknown.
+// For a result column without an alias, the rewriter finds the name that PostgreSQL gives it, or says that it does not
+// know.
 func TestColumnsWithoutNames(t *testing.T) {
 	db := pgtest.Database(t)
 	conn := db.Connect(t, "postgres")

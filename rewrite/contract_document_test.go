@@ -12,7 +12,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// docs/reference/policy-contracts.md says what is built: its policy compiles, and its statements are judged as it says.
+// The examples of docs/reference/policy-contracts.md are right: the policy compiles, and each statement is allowed or
+// refused as the page says.
 func TestContractsDocument(t *testing.T) {
 	ctx := context.Background()
 	text, err := os.ReadFile("../docs/reference/policy-contracts.md")

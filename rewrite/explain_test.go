@@ -2,7 +2,8 @@ package rewrite
 
 import "testing"
 
-// EXPLAIN of what reads tables becomes one of a query that reads none, with the same options and parameters.
+// EXPLAIN of a statement that reads tables is replaced by EXPLAIN of a query that reads none, with the same options and
+// parameters.
 func TestExplainStandIn(t *testing.T) {
 	const (
 		of   = `pg_catalog.generate_series(1, 1) AS "plan not shown to agents"`

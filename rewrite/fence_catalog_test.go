@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Catalogs that are visible in part are read below OFFSET 0 by statements that may fail, and by no others.
+// Catalogs with hidden rows are wrapped in a subquery with OFFSET 0 only in statements that contain an expression which
+// may fail.
 func TestFencesOfCatalogs(t *testing.T) {
 	r := rewriter(t, AutoMode)
 	const failing = " = (SELECT 1 / count(*) FROM notes)"

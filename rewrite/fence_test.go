@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// A read whose rows an approximate index might order is put below OFFSET 0. Where the policy accepts such an index, a
-// search that is the whole statement gets a second, exact form instead.
+// A table whose rows an approximate index might order is wrapped in a subquery with OFFSET 0. Where the policy accepts
+// such an index, and a search is the whole statement, the rewriter adds an exact second form instead.
 func TestSearchesAreFenced(t *testing.T) {
 	rewriter(t, RowSecurityMode)
 	memories, _ := fixture.snap.Relation(catalog.Name{Schema: "public", Name: "memories"})
@@ -46,7 +46,7 @@ func TestSearchesAreFenced(t *testing.T) {
 			"SELECT m.id, m.embedding <-> '(1,1)' AS d FROM memories AS m GROUP BY d, m.id LIMIT 3":                                      1,
 			"SELECT embedding <-> '(1,1)', id FROM memories GROUP BY 1, 2 LIMIT 3":                                                       1,
 			"SELECT id FROM memories GROUP BY ROLLUP (id, (embedding <-> '(1,1)', id))":                                                  1,
-			// one row that counts those the index found
+			// the window function counts the rows that the index found
 			"SELECT count(*) OVER () FROM memories ORDER BY embedding <-> '(1,1)' LIMIT 1":                                     1,
 			"SELECT id FROM memories ORDER BY embedding <-> '(1,1)', rank() OVER (ORDER BY id) LIMIT 1":                        1,
 			"SELECT min(embedding <-> '(1,1)') FROM memories ORDER BY '(1,1)'::cube <-> '(1,2)' LIMIT 1":                       1,
@@ -55,7 +55,7 @@ func TestSearchesAreFenced(t *testing.T) {
 			"UPDATE drafts SET title = 'x' WHERE id IN (SELECT id FROM memories ORDER BY embedding <-> '(1,1)' LIMIT 3)":       1,
 			"COPY (SELECT id FROM memories m ORDER BY m.embedding <-> '(1,1)') TO STDOUT":                                      1,
 			"PREPARE p AS SELECT id FROM memories m ORDER BY m.embedding <-> $1 LIMIT 3":                                       1,
-			// no twin can be written
+			// the rewriter cannot write an exact form of this search
 			"SELECT id FROM memories ORDER BY embedding <-> (SELECT '(1,1)'::cube) LIMIT 3":                  1,
 			"SELECT public.memories.id FROM memories ORDER BY public.memories.embedding <-> '(1,1)' LIMIT 3": searches,
 			"SELECT id FROM patients ORDER BY '(1,1)'::cube <-> '(1,1)'":                                     1,
@@ -92,8 +92,8 @@ func TestSearchesAreFenced(t *testing.T) {
 	}
 }
 
-// Only a plain search gets the second form, and only where the policy accepts what the index tells. In all other
-// statements every mention that an index might order is below OFFSET 0, or the statement is refused.
+// Only a plain search gets the exact second form, and only where the policy accepts the index. In other statements each
+// reference that the index might order is below OFFSET 0, or the statement is refused.
 func TestOnlyPlainSearchesHaveTwins(t *testing.T) {
 	tier.All(t)
 	rewriter(t, RowSecurityMode)
@@ -146,7 +146,8 @@ func TestOnlyPlainSearchesHaveTwins(t *testing.T) {
 	}
 }
 
-// An index of a part may put the rows of the whole in order, however far below it is.
+// An index of a partition or child may order the rows of its parent, at any depth, so the parent is wrapped in OFFSET
+// 0.
 func TestIndexesOfPartsAreFenced(t *testing.T) {
 	r, _ := altered(t, RowSecurityMode, `CREATE TABLE shelf (id integer, owner uuid, at cube) PARTITION BY LIST (id);
 		CREATE TABLE shelf_1 PARTITION OF shelf FOR VALUES IN (1) PARTITION BY LIST (id);
@@ -173,8 +174,8 @@ func TestIndexesOfPartsAreFenced(t *testing.T) {
 	}
 }
 
-// A read that an index may order by a distance that fails for some row is put below OFFSET 0. That concerns geometric
-// shapes, and extensions with distances of numbers and times.
+// A table is also wrapped in OFFSET 0 if an index may order it by a distance operator that fails for some values.
+// Geometric types have such operators, and extensions for numbers and times.
 func TestDistancesThatFailAreFenced(t *testing.T) {
 	plain, _ := altered(t, RowSecurityMode, `ALTER TABLE memories ADD x point; ALTER TABLE people ADD x lseg; ALTER TABLE notes ADD x path;
 		ALTER TABLE parents ADD x box; ALTER TABLE memory_participants ADD x polygon;

@@ -58,7 +58,7 @@ functions: { plain_listed: {} }
 	return New(snap, pol, mode)
 }
 
-// An UPDATE or DELETE gets a hardened plan where a SELECT that asks the same is.
+// An UPDATE or DELETE gets a hardened plan where a SELECT with the same conditions does.
 func TestHardeningOfWrites(t *testing.T) {
 	r := quietRewriter(t, pgtest.Database(t).Connect(t, "postgres"), RowSecurityMode, "")
 	for _, c := range []struct{ sql, want string }{
@@ -88,7 +88,7 @@ func TestHardeningOfWrites(t *testing.T) {
 		{"DELETE FROM drafts WHERE n > (random() * 5)::int", "no column"},
 		{"UPDATE drafts SET body = DEFAULT", "it writes: a column is set to its default"},
 		{"UPDATE drafts SET (title, body) = ROW('a', DEFAULT)", "it writes: a column is set to its default"},
-		{"WITH d AS (DELETE FROM notes) DELETE FROM drafts", ""}, // a refused statement; see below
+		{"WITH d AS (DELETE FROM notes) DELETE FROM drafts", ""}, // the statement is refused; see below
 		{"WITH d AS (DELETE FROM drafts RETURNING id) DELETE FROM drafts WHERE id IN (SELECT id FROM d)", "writes"},
 		{"WITH d AS (DELETE FROM drafts RETURNING id) SELECT id FROM d", "writes"},
 		{"UPDATE narrow SET body = 'a' WHERE body LIKE '%b%' RETURNING n / 2", ""},
@@ -110,7 +110,8 @@ func TestHardeningOfWrites(t *testing.T) {
 	}
 }
 
-// A write that runs any code of the owner's gets a hardened plan.
+// A write gets a hardened plan if it runs code of the table's owner: triggers, checks, defaults, rules or functions of
+// types.
 func TestHardeningOfOwnersCodeInWrites(t *testing.T) {
 	tier.All(t)
 	const (
@@ -143,7 +144,7 @@ func TestHardeningOfOwnersCodeInWrites(t *testing.T) {
 		asks +
 			"CREATE INDEX ON drafts (n) WHERE asks(title) > 'a'": {true, false},
 		"ALTER TABLE drafts ADD CHECK (table_to_xml('notes', true, true, '') IS NOT NULL)": {true, false},
-		// a text beside a row is made one of it
+		// a text compared with a row is converted to one
 		asks + "CREATE DOMAIN asked AS text CHECK (asks(VALUE) <> ''); ALTER TABLE drafts ADD w asked": {true, true},
 		asks +
 			"CREATE INDEX ON drafts ((title || asks('a')))": {true, true},
@@ -211,7 +212,8 @@ func TestHardeningOfOwnersCodeInWrites(t *testing.T) {
 const asksOf = "; CREATE FUNCTION asks(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN $1; END'; " +
 	"ALTER TABLE part ADD CHECK (asks(id) > 0)"
 
-// Rows to be written that a search finds are found by key on the signed path, where no hardened plan is needed.
+// Where a search selects the rows of a write, and no hardened plan is needed, the rewriter finds them by primary key on
+// the signed path.
 func TestWritesFoundByKey(t *testing.T) {
 	r := quietRewriter(t, pgtest.Database(t).Connect(t, "postgres"), AutoMode, "")
 	const search = "found @@ 'a'::tsquery"
@@ -224,12 +226,12 @@ func TestWritesFoundByKey(t *testing.T) {
 		"UPDATE drafts SET title = lpad(body, n) WHERE n / 2 > 3 AND " +
 			search + " RETURNING n / 2": "UPDATE public.drafts SET title = lpad(body, n) WHERE n / 2 > 3 AND " + keys("drafts", search) + " RETURNING n / 2",
 		"DELETE FROM drafts d WHERE d.body ILIKE '%abc%'":      "DELETE FROM public.drafts d WHERE " + keys("d", "d.body ILIKE '%abc%'"),
-		"DELETE FROM ONLY drafts d WHERE d.body ILIKE '%abc%'": "", // as for reads
+		"DELETE FROM ONLY drafts d WHERE d.body ILIKE '%abc%'": "", // reads with ONLY get no keys either
 		"DELETE FROM drafts d WHERE d.body ~ 'abc' AND n = 3 AND n / 2 = 1 RETURNING title": "DELETE FROM public.drafts d " +
 			"WHERE d.body ~ 'abc' AND n = 3" + strings.TrimPrefix(keys("d", "d.body ~ 'abc' AND n = 3"), "d.body ~ 'abc' AND n = 3") + " AND n / 2 = 1 RETURNING title",
 		"UPDATE drafts SET title = $2 WHERE found @@ plainto_tsquery('simple', $1)": "UPDATE public.drafts SET title = $2 " +
 			"WHERE " + keys("drafts", "found @@ plainto_tsquery('simple', $1)"),
-		"UPDATE drafts SET title = $2 WHERE found @@ plainto_tsquery('simple', $1) AND n = length($3) / 2": "", // hardened
+		"UPDATE drafts SET title = $2 WHERE found @@ plainto_tsquery('simple', $1) AND n = length($3) / 2": "", // it needs a hardened plan
 		"DELETE FROM drafts d USING notes n WHERE d.body LIKE $1 AND n.id = d.note_id": "DELETE FROM public.drafts d USING public.notes n " +
 			"WHERE " + keys("d", "d.body LIKE $1") + " AND n.id = d.note_id",
 		"UPDATE drafts SET title = m.title FROM memories m WHERE m." + search +
@@ -239,7 +241,7 @@ func TestWritesFoundByKey(t *testing.T) {
 			"SET body = 'x' WHERE body LIKE '%abc%' " +
 			"AND narrow.id = ANY (ARRAY(SELECT narrow.id FROM pgconsent_signed.visible_public_narrow AS narrow WHERE body LIKE '%abc%')) AND length(body) / 2 = 1",
 		"UPDATE drafts SET title = $1 WHERE body LIKE $1":                                          "", // the parameter's type differs at the two places
-		"UPDATE drafts SET title = 'x' WHERE " + search + " AND n = (SELECT id FROM notes)":        "", // hardened
+		"UPDATE drafts SET title = 'x' WHERE " + search + " AND n = (SELECT id FROM notes)":        "", // it needs a hardened plan
 		"UPDATE drafts SET body = DEFAULT WHERE " + search:                                         "",
 		"UPDATE drafts SET title = 'x' WHERE id = $1":                                              "",
 		"WITH d AS (DELETE FROM drafts WHERE " + search + " RETURNING id) SELECT id FROM d":        "",

@@ -8,13 +8,13 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// A pattern that is made of parts takes the signed path where no part may end in an escape. The values of parameters
-// are checked for that.
+// A LIKE pattern that is concatenated from parts takes the signed path if no part may end in an escape character.
+// Values of parameters are checked for that at Bind.
 func TestPatternsOfParts(t *testing.T) {
 	r := rewriter(t, AlwaysSignedMode)
 	const whole, piece = verdict.Pattern, verdict.PatternPart
 	type forms = map[int32]verdict.ValueForm
-	for pattern, want := range map[string]forms{ // the forms of parameters; nil: the text does not take the signed path
+	for pattern, want := range map[string]forms{ // what is required of parameters; nil: the text does not take the signed path
 		"$1":                                  {1: whole},
 		"$1 || ''":                            {1: whole},
 		"$1 || '%'":                           {1: piece},

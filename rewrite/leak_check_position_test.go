@@ -11,9 +11,9 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Leak-safe expressions and others, by the sign that stands for them in pathPlaces. The signs are a condition, a text
-// that is compared, sorted or cut, and a text that is only returned. An expression that is not leak-safe may fail for
-// some value, has no equality, or has one that may not be used.
+// Leak-safe expressions and others, for each sign in pathPlaces. The signs mean a condition, a text that is compared,
+// sorted or cut, and a text that is only returned. An expression is not leak-safe if it may fail for some value, or if
+// its type has no usable equality.
 var (
 	leakSafeFor    = map[string]string{"{c}": "title = 'a'", "{t}": "lower(title)", "{r}": "lower(title)"}
 	notLeakSafeFor = map[string][]string{
@@ -26,8 +26,8 @@ var (
 	}
 )
 
-// pathPlaces are where an expression may stand in a text that takes the signed path. Each has title once, in what is put
-// there.
+// pathPlaces are the positions in a text on the signed path where an expression is allowed. The expression that is put
+// there names title once.
 var pathPlaces = []string{
 	"SELECT {r} FROM memories",
 	"SELECT {r} IS NULL FROM memories",
@@ -130,8 +130,8 @@ var pathPlaces = []string{
 	"SELECT a.id FROM (SELECT {t} AS name, id FROM memories) AS a JOIN people AS b USING (name)",
 }
 
-// outputPlaces are those of pathPlaces that are computed of rows which have passed everything, and neither sorted nor
-// grouped by.
+// outputPlaces are those of pathPlaces whose expression is computed only for rows that passed every condition, and is
+// neither sorted nor grouped by.
 var outputPlaces = []string{
 	"SELECT {r} FROM memories",
 	"SELECT {r} IS NULL FROM memories",
@@ -159,8 +159,8 @@ var outputPlaces = []string{
 	"SELECT {t}::text = 'a' FROM memories",
 }
 
-// An expression that is not leak-safe keeps a text from the signed path wherever it stands, except in the outermost
-// SELECT's results. A leak-safe expression does not. The last check asks the grammar whether a place was forgotten.
+// An expression that is not leak-safe keeps a text off the signed path at each position, except in the results of the
+// outermost SELECT. A leak-safe one never does. The last check fails for a field of the grammar that was not tried.
 func TestNotLeakSafeWhereverItStands(t *testing.T) {
 	r, conn := altered(t, AlwaysSignedMode, `ALTER TABLE memories ADD icu text COLLATE "en-x-icu", ADD score double precision, ADD fee numeric, ADD level integer;
 		CREATE INDEX ON memories USING gin (to_tsvector('english', title)); CREATE DOMAIN uuid AS text CHECK (VALUE > 'b');
@@ -177,7 +177,7 @@ func TestNotLeakSafeWhereverItStands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r = New(r.snap, pol, AlwaysSignedMode) // agents may call another role's function with a name of the list
+	r = New(r.snap, pol, AlwaysSignedMode) // under a policy that lists another role's function with the name of a leak-safe one
 	seen, fields := map[string]bool{}, map[string]bool{}
 	for _, place := range pathPlaces {
 		for what, leakSafe := range leakSafeFor {
@@ -215,8 +215,8 @@ func TestNotLeakSafeWhereverItStands(t *testing.T) {
 			}
 		}
 	}
-	// A LIMIT whose number is not known yet may fail. Inside a sub-select, whether it is evaluated depends on rows, so
-	// it is checked there.
+	// A LIMIT whose value is not known before execution may fail. In a sub-select it depends on rows whether it is
+	// evaluated, so the text is refused the signed path there.
 	for place, isTop := range map[string]bool{
 		"SELECT title FROM memories {}": true, "SELECT title FROM memories UNION ALL SELECT name FROM people {}": true,
 		"SELECT title FROM (SELECT title FROM memories {}) AS m": false, "WITH m AS (SELECT title FROM memories {}) SELECT title FROM m": false,
@@ -245,8 +245,8 @@ func TestNotLeakSafeWhereverItStands(t *testing.T) {
 	}
 }
 
-// A sum may overflow over rows that a hidden row of the outer query chooses. Inside any expression such a sum keeps a
-// text from the signed path.
+// A sum may overflow for rows that a hidden row of the outer query selects. So a sum inside an expression keeps the
+// text off the signed path.
 func TestSumsInsideExpressions(t *testing.T) {
 	r := rewriter(t, AlwaysSignedMode)
 	for _, query := range []string{
@@ -292,9 +292,9 @@ func TestSumsInsideExpressions(t *testing.T) {
 	}
 }
 
-// Some leak-safe expressions are not leak-safe beside others: an aggregate's condition that names columns of an outer
-// query, and groups of which each gives a row. So are types without an order of PostgreSQL's own, and a parameter
-// beside a column of a larger type than its cast.
+// Some expressions that are leak-safe alone are not in certain combinations. Examples are an aggregate's filter that
+// names columns of an outer query, and GROUP BY beside a function that returns several rows. Others are types without a
+// PostgreSQL ordering, and a parameter compared with a column of a larger type than its cast.
 func TestLeakSafeExpressionsBesideOthers(t *testing.T) {
 	r, conn := altered(t, AlwaysSignedMode,
 		"CREATE EXTENSION hstore; ALTER TABLE memories ADD n integer, ADD level integer, ADD h hstore; ALTER TABLE people ADD n bigint")

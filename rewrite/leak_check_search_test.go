@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// Beside a search in one table anything may be asked, grouped and sorted by: it stands above the rows that the search
-// has found.
+// In a statement with a search in one table, the other conditions, groups and sort keys may be anything. They are
+// evaluated only for rows that the search has found.
 func TestFoundFirst(t *testing.T) {
 	r, _ := altered(t, AlwaysSignedMode, "ALTER TABLE memories ADD n integer, ADD price numeric, ADD found tsvector")
 	const search = "found @@ plainto_tsquery('english', 'lake')"
@@ -37,7 +37,7 @@ func TestFoundFirst(t *testing.T) {
 			search: strings.Replace("SELECT id"+behind, "WHERE ", "WHERE n BETWEEN 1 AND 9 AND ", 1) + " WHERE CASE WHEN n > 1 AND n < 9 THEN n / 2 > 2 END",
 		"SELECT m.id /* a */ FROM public.memories m -- b\nWHERE m.title LIKE '%x%' AND m.title ~ '(?=x)'": "SELECT m.id /* a */ " +
 			"FROM (SELECT * FROM pgconsent_signed.visible_public_memories m WHERE m.title LIKE '%x%' OFFSET 0) AS m WHERE m.title ~ '(?=x)'",
-		// words that are not what they seem
+		// keywords used as aliases, which must not be mistaken for clauses
 		"SELECT title AS where, n AS from FROM memories WHERE n / 2 > 1 AND n IS DISTINCT FROM 3 AND " +
 			search: strings.Replace("SELECT title AS where, n AS from"+behind, "WHERE ", "WHERE n IS DISTINCT FROM 3 AND ", 1) + " WHERE n / 2 > 1",
 
@@ -46,7 +46,7 @@ func TestFoundFirst(t *testing.T) {
 			"(SELECT count(*) FROM pgconsent_signed.visible_public_people p WHERE p.id = memories.id)" + strings.Replace(behind, " OFFSET",
 			" AND EXISTS (SELECT FROM pgconsent_signed.visible_public_people AS people WHERE people.id = memories.id) OFFSET", 1) + " WHERE title ~ '(?=x)'",
 
-		// row security reaches the same index
+		// row security can use the same index, so no rewriting is needed
 		"SELECT id FROM memories WHERE n = 1 AND title ~ '(?=x)'":                                "",
 		"SELECT id FROM memories WHERE title ~ '(?=x)' OR " + search:                             "",
 		"SELECT id FROM memories WHERE title LIKE '%x%' AND title ~ '(?=x)' ORDER BY id LIMIT 3": "", // an index returns the rows in this order
@@ -83,7 +83,8 @@ func TestFoundFirst(t *testing.T) {
 	}
 }
 
-// A parameter may be compared with what is computed so, if the client leaves its type to PostgreSQL.
+// A parameter may be compared with the result of such an expression if the client does not declare the parameter's
+// type.
 func TestFoundFirstWithParameters(t *testing.T) {
 	r, _ := altered(t, AlwaysSignedMode, "ALTER TABLE memories ADD n integer, ADD found tsvector")
 	result, refusal := r.Rewrite("SELECT id FROM memories WHERE found @@ plainto_tsquery('english', $2) AND n / 2 > $1", true)
@@ -101,7 +102,7 @@ func TestFoundFirstWithParameters(t *testing.T) {
 	}
 }
 
-// Errors are placed where the client wrote what they are about.
+// The position in a server error refers to the client's own text.
 func TestFoundFirstKeepsPositions(t *testing.T) {
 	r, _ := altered(t, AlwaysSignedMode, "ALTER TABLE memories ADD n integer, ADD found tsvector")
 	sql := "SELECT 'ä', date_trunc('nö', occurred_at) /* 1 */ FROM memories WHERE (title ~ 'b(' AND found @@ 'x'::tsquery) AND n/2 > 1 GROUP BY n % 5"

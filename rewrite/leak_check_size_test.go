@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// tables have as many rows, each of them.
+// tables returns sizes that give each table the same number of rows.
 func tables(snap *catalog.Snapshot, rows float64) catalog.Sizes {
 	out := catalog.Sizes{}
 	for _, r := range snap.Relations() {
@@ -20,8 +20,8 @@ func tables(snap *catalog.Snapshot, rows float64) catalog.Sizes {
 	return out
 }
 
-// The sizes of tables, hidden rows counted, decide which relation names a rewritten text has. They decide nothing that
-// the client sees: not whether it is too long, nor which parameter type PostgreSQL infers.
+// The sizes of tables include hidden rows, and decide which relations the rewritten text reads. They must change
+// nothing that the client sees: neither whether the text is too long, nor which parameter types PostgreSQL infers.
 func TestSizesChangeNamesOnly(t *testing.T) {
 	tier.All(t)
 	r, _ := altered(t, AutoMode, "ALTER TABLE memories ADD n integer, ADD i8 bigint, ADD f float8, ADD found tsvector")
@@ -43,7 +43,7 @@ func TestSizesChangeNamesOnly(t *testing.T) {
 		"SELECT n = $1 FROM memories WHERE found @@ 'b'::tsquery AND i8 > $1 AND title ~ '(?=x)'",
 		"SELECT date_trunc('day', occurred_at), count(*) FROM memories WHERE title LIKE '%x%' GROUP BY 1",
 	}
-	for _, name := range []string{"memories", "public.memories"} { // near the length that is too long
+	for _, name := range []string{"memories", "public.memories"} { // lengths around the limit
 		sql := "SELECT id FROM " + name + " WHERE title LIKE '%x%' -- "
 		for _, less := range []int{0, 10, 17, 18, 19, 30, 45, 60, 100} {
 			sqls = append(sqls, sql+strings.Repeat("x", sqltext.DefaultMaxBytes-less-len(sql)))
@@ -72,8 +72,8 @@ func TestSizesChangeNamesOnly(t *testing.T) {
 	}
 }
 
-// A parameter has the type of the operand that PostgreSQL sees first beside it. Where the conditions that find rows are
-// moved to the front, it stands beside one type only.
+// PostgreSQL infers a parameter's type from the first operand beside it. Where the rewriter moves the conditions of a
+// search to the front, the parameter must be beside operands of one type only.
 func TestFoundFirstKeepsTypesOfParameters(t *testing.T) {
 	r, _ := altered(t, AutoMode, "ALTER TABLE memories ADD n integer, ADD i8 bigint, ADD f float8, ADD f4 float4, ADD found tsvector")
 	for sql, found := range map[string]bool{

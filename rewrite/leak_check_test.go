@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Texts that take the signed path, and for each other text the first reason against it.
+// Some texts take the signed path; for each other text, the rewriter gives the first reason against it.
 func TestPathReasons(t *testing.T) {
 	r := rewriter(t, AlwaysSignedMode)
 	for sql, reason := range map[string]string{
@@ -71,8 +71,7 @@ func TestPathReasons(t *testing.T) {
 	}
 }
 
-// A column that is computed as it is read may fail on a hidden row. A text that compares its value stays away from the
-// signed path.
+// A virtual generated column may fail on a hidden row. A text that compares its value does not take the signed path.
 func TestSignedPathIsNotForVirtualColumns(t *testing.T) {
 	rewriter(t, AlwaysSignedMode)
 	memories, _ := fixture.snap.Relation(catalog.Name{Schema: "public", Name: "memories"})
@@ -83,7 +82,7 @@ func TestSignedPathIsNotForVirtualColumns(t *testing.T) {
 	for sql, signedPath := range map[string]bool{
 		"SELECT count(*) FROM memories":                                                              true,
 		"SELECT id, body FROM memories WHERE body LIKE 'a%'":                                         true,
-		"SELECT p.name AS title FROM people p JOIN memories m ON m.body = p.name ORDER BY title":     false, // which column title means depends on more than the name
+		"SELECT p.name AS title FROM people p JOIN memories m ON m.body = p.name ORDER BY title":     false, // title may mean the alias or the virtual column
 		"SELECT title FROM memories":                                                                 false,
 		"SELECT id FROM memories WHERE title IS NULL":                                                false,
 		"SELECT m.id FROM memories AS m WHERE m.title = 'a'":                                         false,
@@ -103,8 +102,8 @@ func TestSignedPathIsNotForVirtualColumns(t *testing.T) {
 	}
 }
 
-// A table with hidden columns has a signed view for those that come out as they are. A mask is an expression, which may
-// fail on a hidden row. A name that is a masked column's counts as one, though the signed view has no such column.
+// A table with masked columns has a signed view with its other columns. A mask is an expression that may fail on a
+// hidden row. A text that names a masked column does not take the signed path.
 func TestSignedPathIsNotForMasks(t *testing.T) {
 	r := rewriter(t, AlwaysSignedMode)
 	for sql, signedPath := range map[string]bool{
@@ -128,8 +127,8 @@ func TestSignedPathIsNotForMasks(t *testing.T) {
 	}
 }
 
-// A sum that may overflow takes the signed path only where it is certain to be computed. Otherwise hidden rows of
-// another table could decide whether it is. A sum of whole numbers, or of numbers with a declared precision, does not
+// A sum that may overflow takes the signed path only where PostgreSQL certainly computes it. Otherwise hidden rows of
+// another table could decide whether it fails. Sums of integers, and of numerics with a declared precision, cannot
 // overflow.
 func TestSignedPathIsNotForSumsThatMayNotRun(t *testing.T) {
 	r, _ := altered(t, AlwaysSignedMode, "ALTER TABLE memories ADD score double precision, ADD price numeric(10, 2), ADD loose numeric, ADD n integer")
@@ -164,7 +163,7 @@ func TestSignedPathIsNotForSumsThatMayNotRun(t *testing.T) {
 			}
 		}
 	}
-	for _, text := range []string{ // the column that is meant is not certain, or is computed
+	for _, text := range []string{ // it is not certain which column is meant, or the column is computed
 		"SELECT p.name FROM people p, (SELECT sum(x.v) FROM (SELECT price AS v FROM memories UNION ALL SELECT loose FROM memories) x) q",
 		"SELECT p.name FROM people p, (SELECT sum(1e131071) FROM memories) q",
 		"SELECT p.name FROM people p, (SELECT sum(extract(day FROM occurred_at)) FROM memories) q",
@@ -197,7 +196,7 @@ func TestSignedPathIsForViews(t *testing.T) {
 		"SELECT id FROM patient_list":                                                  false, // the view has masks
 		"SELECT title FROM short_titles":                                               false, // it groups by a primary key
 		"SELECT id FROM either":                                                        false,
-		"SELECT * FROM hosted":                                                         true, // found by a part of a key
+		"SELECT * FROM hosted":                                                         true, // the join uses a part of a key
 	} {
 		result, refusal := r.Rewrite(sql, false)
 		if refusal != nil || (result.Path == verdict.PathSigned) != signedPath || signedPath != strings.Contains(result.Text, "pgconsent_signed.visible_public_") {
@@ -217,7 +216,7 @@ func TestSignedPathIsForViews(t *testing.T) {
 	}
 }
 
-// Each thing that keeps a text from the signed path, beside something near it that does not.
+// Each construct that keeps a text off the signed path is tried, beside a similar one that does not.
 func TestSignedPathTakesPlainTexts(t *testing.T) {
 	r := rewriter(t, AlwaysSignedMode)
 	for _, c := range []struct{ takesArguments, stays, reason string }{
@@ -322,8 +321,8 @@ func TestSignedPathTakesPlainTexts(t *testing.T) {
 	}
 }
 
-// Every time value has the fields that may be extracted, and can be truncated to the units. Otherwise the expression
-// would fail on a hidden row.
+// Every date and time type has the fields that EXTRACT may name, and can be truncated to the units. Otherwise the
+// expression would fail on a hidden row.
 func TestEveryTimeHasTheseParts(t *testing.T) {
 	_, conn := altered(t, AlwaysSignedMode, "SELECT 1")
 	ask := func(format, part string, times ...string) {
@@ -345,7 +344,7 @@ func TestEveryTimeHasTheseParts(t *testing.T) {
 	}
 }
 
-// Every entry of the list says why it is on it, and speaks of kinds that there are.
+// Every entry of the list of leak-safe functions has a reason, and names only kinds of arguments that exist.
 func TestLeakSafeListIsWellFormed(t *testing.T) {
 	kinds := map[kind]bool{"any": true, "pattern": true, "string": true, "short": true, "field": true,
 		"datefield": true, "unit": true, "days": true, "integer": true, "natural": true, "label": true, "brief": true,
@@ -380,8 +379,8 @@ func TestLeakSafeListIsWellFormed(t *testing.T) {
 	}
 }
 
-// A table with materialized answers, which row security reads, does not take the signed path, which looks at everybody,
-// unless an operator needs it.
+// Where a rule's answers are materialized, row security reads them. The signed path would evaluate the rule for every
+// user. So such tables take the signed path only for operators that need it.
 func TestMaterializedAnswersNeedNoSignedPath(t *testing.T) {
 	rewriter(t, AutoMode)
 	text, err := os.ReadFile("testdata/policy.yaml")
@@ -418,8 +417,8 @@ func TestMaterializedAnswersNeedNoSignedPath(t *testing.T) {
 	}
 }
 
-// Aggregates that an extension has over its own types take nothing from those of the same name over types that are
-// known.
+// An extension's aggregate with the name of a PostgreSQL aggregate does not keep the latter off the signed path, as
+// long as the types differ.
 func TestSignedPathIsForAggregatesOfManyNames(t *testing.T) {
 	r, _ := altered(t, AlwaysSignedMode, "CREATE EXTENSION citext")
 	for sql, signedPath := range map[string]bool{

@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// unqualified looks for names of relations, functions and types that a text of the signed path leaves to the search path.
+// unqualified reports names of relations, functions and types in a signed text that depend on the search path.
 func unqualified(t *testing.T, sql, text string) {
 	t.Helper()
 	tree, refusal := sqltext.Parse(text)
@@ -51,7 +51,7 @@ func unqualified(t *testing.T, sql, text string) {
 	visit(tree.ProtoReflect())
 }
 
-// A text of the signed path names everything with its schema, in whatever form an agent wrote it.
+// The rewriter qualifies every name of a signed text with its schema, in whatever form the agent wrote it.
 func TestSignedTextsAreQualified(t *testing.T) {
 	r, _ := altered(t, AlwaysSignedMode, "CREATE INDEX ON memories USING gin (to_tsvector('english', title))")
 	for _, sql := range []string{
@@ -73,8 +73,8 @@ func TestSignedTextsAreQualified(t *testing.T) {
 	}
 }
 
-// A client may declare a parameter as the type that the signed path assumed, wherever it stands. It may declare no
-// other type that would be converted.
+// A client may declare a parameter as the type that the rewriter assumed for the signed path. A different type, which
+// would have to be converted, is refused.
 func TestParametersOnTheSignedPath(t *testing.T) {
 	r := rewriter(t, AlwaysSignedMode)
 	oids := map[kind]uint32{kindText: 25, kindBool: 16, kindInt: 23, "uuid": 2950, "timestamptz": 1184, "date": 1082,
@@ -129,7 +129,7 @@ func TestParametersOnTheSignedPath(t *testing.T) {
 			}
 		}
 	}
-	// A cast to a narrower type fails as the statement runs where a wider one is declared.
+	// A cast to a narrower type could fail at run time, if the client declared a wider one.
 	for sql, oid := range map[string]uint32{"$1::int = 1": 23, "$1::smallint = 1": 21, "$1::bigint = 1": 20,
 		"$1::real > 1": 700, "$1::float8 > 1": 701} {
 		result, refusal := r.Rewrite("SELECT id FROM memories WHERE "+sql, true)

@@ -7,7 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// lockPlaces lock rows of a table, at any depth and by any name for it.
+// lockPlaces are statements that lock rows of a table, at each depth and by each name for it.
 var lockPlaces = []string{
 	"SELECT id FROM {table} FOR {lock}", "SELECT id FROM {table} AS d FOR {lock} OF d",
 	"SELECT id FROM public.{table} FOR {lock} OF {table} SKIP LOCKED", "SELECT d.id FROM {table} d, generate_series(1, 2) n FOR {lock}",
@@ -22,8 +22,8 @@ var lockPlaces = []string{
 	"PREPARE p AS SELECT id FROM {table} FOR {lock}", "COPY (SELECT id FROM {table} FOR {lock}) TO STDOUT",
 }
 
-// Agents lock rows of tables that they may update. They may not if it depends on the agent which rows may be changed
-// and rules of other tables read these rows. Otherwise an agent could lock a consent given to it and keep it from being
+// Agents may lock rows of tables that they may update. They may not where the policy decides by agent which rows may be
+// changed, and rules of other tables read these rows. Otherwise an agent could lock a consent and so prevent that it is
 // withdrawn.
 func TestRowsThatNobodyMayHold(t *testing.T) {
 	r := rewriter(t, InjectedMode)

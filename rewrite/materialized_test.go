@@ -81,7 +81,8 @@ func TestTransactionsThatKeepASnapshot(t *testing.T) {
 	}
 }
 
-// Each statement that sets a claim of the policy says so, with the server's value. The proxy follows it.
+// The result of a statement that sets a claim of the policy says so, with the value as the server will have it, because
+// the proxy tracks claims.
 func TestStatementsThatSetAClaim(t *testing.T) {
 	claiming := *rewriter(t, InjectedMode)
 	claiming.claims = map[string]string{"app.mode": "mode"}

@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// A server whose MERGE passes row security by (CVE-2023-39418) gets none.
+// MERGE is refused on a server version whose MERGE ignores row security policies (CVE-2023-39418).
 func TestMergeNeedsAServerThatHeedsRowSecurity(t *testing.T) {
 	for version, want := range map[int]bool{150000: false, 150003: false, 150004: true, 160000: true} {
 		notes := &catalog.Relation{Name: catalog.Name{Schema: "public", Name: "notes"}, Kind: catalog.Table, Columns: []catalog.Column{

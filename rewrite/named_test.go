@@ -13,7 +13,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog/pgcatalog"
 )
 
-// A name in a text that means a relation which is not shown gets the answer that PostgreSQL gives where there is none.
+// Some functions take the name of a relation as text. For a hidden relation the client gets the same error as for one
+// that does not exist.
 func TestNamesInTexts(t *testing.T) {
 	r := rewriter(t, RowSecurityMode)
 	conn := pgtest.Database(t).Connect(t, "postgres") // an empty database
@@ -105,8 +106,8 @@ func TestNamesInTexts(t *testing.T) {
 	}
 }
 
-// A name in a text may mean only some relations. They are those that agents' catalogs show, the sequences that number
-// their rows, and partitions, which a refusal mentions as well.
+// In a text, a name may only mean a relation that agents' catalogs show, the sequence of a serial column, or a
+// partition. Refusals name partitions as well.
 func TestNamesOfAllRelations(t *testing.T) {
 	conn := database(t).Connect(t, "postgres")
 	if _, err := conn.PgConn().Exec(context.Background(),
@@ -148,8 +149,8 @@ func TestNamesOfAllRelations(t *testing.T) {
 	}
 }
 
-// A name in a text may mean only indexes that agents' catalogs show. These are of visible tables, without expressions,
-// conditions and hidden columns.
+// In a text, a name may only mean an index that agents' catalogs show. These are indexes of visible tables, without
+// expressions, predicates and hidden columns.
 func TestNamesOfAllIndexes(t *testing.T) {
 	r, conn := altered(t, RowSecurityMode, `CREATE TABLE kept_apart (id serial PRIMARY KEY, note text); CREATE INDEX apart ON kept_apart (note);
 		CREATE MATERIALIZED VIEW made_apart AS SELECT 1 AS one; CREATE INDEX one_apart ON made_apart (one);
@@ -188,7 +189,7 @@ func TestNamesOfAllIndexes(t *testing.T) {
 	}
 }
 
-// No value of a type that is made from names comes out of a document, whichever type it is.
+// A JSON or XML document cannot be converted to a type whose input function looks up names, such as regclass.
 func TestNamesInDocuments(t *testing.T) {
 	r := rewriter(t, RowSecurityMode)
 	for name := range nameTypes {
@@ -221,7 +222,8 @@ func TestSplitName(t *testing.T) {
 	}
 }
 
-// Every function that agents may call and that makes a value from a name of the catalogs has its constants judged.
+// For every function that agents may call and that looks up a name in the catalogs, the rewriter checks constant
+// arguments.
 func TestFunctionsThatTakeCatalogNames(t *testing.T) {
 	conn := database(t).Connect(t, "postgres")
 	var types []string
@@ -242,13 +244,13 @@ func TestFunctionsThatTakeCatalogNames(t *testing.T) {
 		if err := rows.Scan(&name, &args, &tokenIndex); err != nil {
 			t.Fatal(err)
 		}
-		if name == "currval" { // its stand-in takes the name as text, and gives one answer for all hidden sequences
+		if name == "currval" { // the function in its place takes text, and answers the same for each hidden sequence
 			continue
 		}
 		if class := catalogFunctions[name].class; class != classAllow && class != classShadow {
 			continue
 		}
-		if i, takesName := nameArguments[name].positionByCount[args]; !takesName || i != tokenIndex { // an oidvector begins at 0
+		if i, takesName := nameArguments[name].positionByCount[args]; !takesName || i != tokenIndex { // oidvector indexes start at 0
 			t.Errorf("%s: argument %d of %d is not judged", name, tokenIndex, args)
 		}
 	}

@@ -7,7 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// The exact twin of a search reads the same table behind OFFSET 0, and runs where the search found too little.
+// The exact second form of a search reads the same table below OFFSET 0. It runs only if the index search found too few
+// rows.
 func TestExactTwin(t *testing.T) {
 	const near, guard, enough, short = "WITH pgconsent_near AS MATERIALIZED (SELECT * FROM (",
 		") AS pgconsent_search WHERE EXISTS (SELECT 1 ",
@@ -64,7 +65,8 @@ func TestExactTwin(t *testing.T) {
 			again != limit+", 0)" || !strings.Contains(search, "LIMIT "+limit) {
 			t.Errorf("%s became\n%s", text, got)
 		}
-		// A place in the search is that place of the statement; one in the twin is the statement's beginning.
+		// An error position in the search maps to that position of the client's statement. A position in the second
+		// form maps to the statement's beginning.
 		tokenIndex := strings.Index(got, search) + len("SELECT ") + 1
 		if want := len(head) + len("SELECT ") + 1; position(tokenIndex) != want {
 			t.Errorf("%s: position %d, want %d", text, position(tokenIndex), want)
@@ -86,7 +88,8 @@ func TestExactTwin(t *testing.T) {
 	}
 }
 
-// Where the index may not be asked, the search is its twin, and says where its mistakes are.
+// Where the policy does not accept the index, only the exact form is sent, and its error positions map to the client's
+// text.
 func TestExactSearch(t *testing.T) {
 	const text = "/*ä*/SELECT s.t.id FROM s.t WHERE a = 'ö' ORDER BY s.t.e <-> $1 LIMIT $2"
 	got, position, ok, refusal := fenceSearch(text)

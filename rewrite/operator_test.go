@@ -30,7 +30,8 @@ var operatorPlaces = map[string][]string{
 
 var operand = regexp.MustCompile(`\b[AB]\b`)
 
-// A name of PostgreSQL's that somebody else has given an operator is refused wherever it is written or meant.
+// If another role has made an operator with the name of a PostgreSQL operator, statements are refused wherever they use
+// that operator, written out or implied.
 func TestOperatorsOfOthersStandNowhere(t *testing.T) {
 	plain := rewriter(t, InjectedMode)
 	others := ""
@@ -45,7 +46,7 @@ func TestOperatorsOfOthersStandNowhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := New(snap, plain.pol, InjectedMode) // the policy was compiled before: its views have operators, too
+	r := New(snap, plain.pol, InjectedMode) // the policy was compiled before, since its views use operators too
 	for name, places := range operatorPlaces {
 		for _, place := range places {
 			sql := "SELECT " + operand.ReplaceAllString(place, "'$0'::text")
@@ -61,7 +62,8 @@ func TestOperatorsOfOthersStandNowhere(t *testing.T) {
 	}
 }
 
-// A name that no data file lists is refused: each name of PostgreSQL's that a statement uses, taken out of its file.
+// A function or operator that no data file lists is refused. The test removes each name that a statement uses from its
+// file.
 func TestNamesWithoutDataFileAreRefused(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	for name, sql := range map[string]string{"||": "SELECT 'a' || 'b'",

@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// An argument that a policy pins is pinned in every call that is sent, whichever overload the call may mean.
+// The rewriter replaces an argument that the policy fixes in every call, whichever overload the call may mean.
 func TestPinnedArgumentsOfEveryOverload(t *testing.T) {
 	for _, c := range []struct {
 		hasLimitOne, second string // names of arguments

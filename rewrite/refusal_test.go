@@ -11,7 +11,7 @@ import (
 
 const refusalsPage = "../docs/reference/refused-statements.md"
 
-// refusalTable writes the table of docs/reference/refused-statements.md.
+// refusalTable returns the table for docs/reference/refused-statements.md.
 func refusalTable() string {
 	var b strings.Builder
 	b.WriteString("| construct | parse node | example | SQLSTATE | message and hint |\n|---|---|---|---|---|\n")
@@ -22,7 +22,7 @@ func refusalTable() string {
 	return b.String()
 }
 
-// The page shows the table that the code refuses by.
+// The page has the same table of refusals as the code.
 func TestRefusalsAreDocumented(t *testing.T) {
 	text, err := os.ReadFile(refusalsPage)
 	if err != nil {
@@ -68,7 +68,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Further statements, by SQLSTATE.
+// Further statements that are refused, with the SQLSTATE.
 func TestRefusedWithCode(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	for _, c := range []struct{ code, sql string }{
@@ -144,7 +144,7 @@ func TestRefusedWithCode(t *testing.T) {
 	}
 }
 
-// Every refusal teaches: a hint besides the message.
+// Every refusal has a hint besides its message.
 func TestRefusalsHaveHints(t *testing.T) {
 	for _, r := range Refusals() {
 		if r.Hint == "" || r.Message == "" || r.Code == "" || r.Reason == "" || len(r.Nodes) == 0 {
@@ -153,7 +153,7 @@ func TestRefusalsHaveHints(t *testing.T) {
 	}
 }
 
-// A message of the extended protocol holds one statement at most, as PostgreSQL says.
+// In the extended protocol, a Parse message with several statements is refused with PostgreSQL's error.
 func TestExtendedTakesOneStatement(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	_, refusal := r.Rewrite("SELECT 1; SELECT 2", true)

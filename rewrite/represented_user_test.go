@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// The text by which a client says for whom it acts is replaced by the signed value, and nothing of the client's value
-// is left.
+// When a client sets the user for whom it acts, the rewriter replaces the value by the signed one. The client's text
+// does not remain.
 func TestRepresentedUserSettingIsReplaced(t *testing.T) {
 	const value = `v1|1|s|infinity|user=it's \ "x"#00`
 	userToken := ""

@@ -54,7 +54,7 @@ func TestAccesses(t *testing.T) {
 	}
 }
 
-// oneLine writes accesses on one line: relation [AS names] source(columns) [by key] [out] [joined] [through].
+// oneLine formats accesses on one line: relation [AS names] source(columns) [by key] [out] [joined] [through].
 func oneLine(accesses []policy.Access) string {
 	var out []string
 	for _, a := range accesses {
@@ -156,7 +156,7 @@ func TestTagsAndEffects(t *testing.T) {
 			t.Errorf("%s: (-want +got)\n%s", c.sql, diff)
 		}
 	}
-	// Statements that may send rows, which are counted and bounded.
+	// Result.Returns says for each statement whether it may send rows, which are counted and limited.
 	for sql, returns := range map[string][]bool{
 		"SELECT 1; SELECT 2": {true, true},
 		"EXPLAIN SELECT 1":   {true},
@@ -176,8 +176,8 @@ func TestTagsAndEffects(t *testing.T) {
 			}
 		}
 	}
-	// A statement that takes the seal away is the last of a message and outside transactions, whatever stands before
-	// it. RESET ALL leaves it.
+	// A statement that removes the session's seal, such as DISCARD ALL, must be the last of a message and outside
+	// transactions. RESET ALL does not remove it.
 	for _, last := range []string{"DISCARD ALL"} {
 		for _, sql := range []string{"BEGIN; " + last, "COMMIT; " + last, "ROLLBACK; " + last,
 			"BEGIN; COMMIT; " + last, last + "; SELECT 1", last + "; " + last, "SELECT 1; " + last + "; SELECT 1"} {
@@ -189,7 +189,7 @@ func TestTagsAndEffects(t *testing.T) {
 			t.Errorf("%s: %v", last, refusal)
 		}
 	}
-	// A text that runs later, under another, is not signed; one that runs what was signed is.
+	// A text that runs a query later is not signed, but EXECUTE of a signed text is.
 	for sql, signed := range map[string]bool{
 		"SELECT title FROM memories": true, "PREPARE p AS SELECT title FROM memories": false,
 		"DECLARE c CURSOR FOR SELECT title FROM memories": false, "EXECUTE p": true, "FETCH c": false,
@@ -199,7 +199,7 @@ func TestTagsAndEffects(t *testing.T) {
 			t.Errorf("%s: %v, signed %v", sql, refusal, !signed)
 		}
 	}
-	// A refusal has its tag, too.
+	// A refused statement has a command tag, too.
 	for sql, tag := range map[string]string{"DELETE FROM people": "DELETE", "EXPLAIN ANALYZE SELECT * FROM people": "EXPLAIN",
 		"CREATE TABLE t (a int)": "CREATE", "SELECT pg_sleep(1)": "SELECT", "SELEC": ""} {
 		if result, refusal := r.Rewrite(sql, false); refusal == nil || result.Tag != tag {
@@ -208,7 +208,7 @@ func TestTagsAndEffects(t *testing.T) {
 	}
 }
 
-// A fingerprint tells shapes apart and literals not.
+// Statements that differ only in literals have the same fingerprint.
 func TestFingerprint(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	print := func(sql string) string {
@@ -232,7 +232,7 @@ func TestFingerprint(t *testing.T) {
 	}
 }
 
-// A position that the server gives for the rewritten text is the client's again.
+// The position in a server error, which is about the rewritten text, is mapped back to the client's text.
 func TestPositionOfServerErrors(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	for _, sql := range []string{"SELECT 'ä', nothing FROM memories",
@@ -268,7 +268,7 @@ func TestConcurrentUse(t *testing.T) {
 	group.Wait()
 }
 
-// Hostile sizes end in an answer, soon and without much memory.
+// Very long or deeply nested texts are answered or refused, soon and without much memory.
 func TestHostileSizes(t *testing.T) {
 	tier.All(t)
 	r := rewriter(t, InjectedMode)
@@ -289,7 +289,7 @@ func TestHostileSizes(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		sql  string
-		code sqlstate.Code // "" allowed
+		code sqlstate.Code // "" if allowed
 	}{
 		"many tables": {repeat("SELECT 1 FROM ", "memories a%d", ", ", 20_000, ""), sqlstate.ProgramLimitExceeded},
 		"many items and columns": {"WITH x AS (SELECT 1 AS a) " + repeat("SELECT ", "y%d.a", ", ", 15_000, "") +
@@ -329,7 +329,8 @@ func TestHostileSizes(t *testing.T) {
 	}
 }
 
-// Where an extension overloads names of pg_catalog, a call keeps its spelling: its arguments decide which is meant.
+// Where an extension overloads a pg_catalog function, a call stays unqualified, so that its arguments decide which
+// function is called.
 func TestOverloadsOfExtensions(t *testing.T) {
 	conn := database(t).Connect(t, "postgres")
 	ctx := context.Background()

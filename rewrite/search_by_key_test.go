@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// A search may stand in a join, a sub-select or a WITH query, beside expressions that are not leak-safe. Its rows are
-// then found by key on the signed path, and the rest is as under row security.
+// A search may be in a join, a sub-select or a WITH query, beside expressions that are not leak-safe. The rewriter then
+// finds its rows by primary key on the signed path; the rest runs under row security.
 func TestFoundByKey(t *testing.T) {
 	r, _ := altered(t, AutoMode,
 		"CREATE EXTENSION pg_trgm; ALTER TABLE memories ADD n integer, ADD price numeric, ADD found tsvector, ADD "+
@@ -54,11 +54,11 @@ func TestFoundByKey(t *testing.T) {
 			" AND p.id IN (SELECT m.user_id FROM memories m WHERE " + search +
 			")": "SELECT p.id FROM public.people p, public.people q WHERE " + leaky +
 			" AND p.id IN (SELECT m.user_id FROM public.memories m WHERE " + found + ")",
-		// hardened: a sub-select may fail
+		// it needs a hardened plan, because a sub-select may fail
 		"SELECT p.id FROM people p, people q WHERE " + leaky + " AND p.id IN (SELECT m.user_id FROM memories m WHERE " + search + " AND n / 2 = 1)": "",
 		"SELECT m.id" + from + "m.found @@ plainto_tsquery('english', $1) AND " +
 			leaky: "SELECT m.id" + went + "m.found @@ plainto_tsquery('english', $1)" + keys("m.found @@ plainto_tsquery('english', $1)") + " AND " + leaky,
-		// hardened
+		// it needs a hardened plan
 		"SELECT m.id" + from + "m.found @@ plainto_tsquery('english', $1) AND p.name = lower($2) AND " + leaky: "",
 		"SELECT memories.id FROM memories, people p WHERE title ~* 'a{2}bcd' AND memories.user_id = p.id AND " +
 			leaky: "SELECT memories.id FROM public.memories, public.people p WHERE title ~* 'a{2}bcd' AND " +
@@ -76,7 +76,7 @@ func TestFoundByKey(t *testing.T) {
 			leaky: "SELECT m.id" + went + words + keys(words) + " AND " + leaky,
 		"SELECT m.id FROM memories m LEFT JOIN people p ON p.id = m.user_id WHERE " + words + " AND " +
 			leaky: "SELECT m.id FROM public.memories m LEFT JOIN public.people p ON p.id = m.user_id WHERE " + words + keys(words) + " AND " + leaky,
-		// where there is no memory, too
+		// the outer join also returns people without a memory
 		"SELECT p.id FROM people p LEFT JOIN memories m ON m.user_id = p.id WHERE " + words + " AND " + leaky: "",
 		"SELECT p.id FROM memories m RIGHT JOIN people p ON m.user_id = p.id WHERE " + words + " AND " +
 			leaky: "",
@@ -101,30 +101,30 @@ func TestFoundByKey(t *testing.T) {
 			"3) = 'x'": "SELECT m.id FROM public.memories m, to_tsquery('a') q, to_tsquery('b') r WHERE found @@ " +
 			"r AND m.id = ANY (ARRAY(SELECT m.id FROM pgconsent_signed.visible_public_memories AS m, to_tsquery('b') " +
 			"AS r WHERE found @@ r)) AND lpad(m.title, 3) = 'x'",
-		// there may be none
+		// the outer join may leave q NULL
 		"SELECT p.id FROM people p, memories m LEFT JOIN to_tsquery('a') q ON m.n > 3 WHERE found @@ q AND " + leaky: "",
-		// what is it there?
+		// the type of $1 cannot be inferred at this position
 		"SELECT m.id FROM memories m, to_tsquery('english', $1) q WHERE found @@ q AND lpad(m.title, 3) = $1": "",
 		"SELECT m.id FROM memories m, to_tsquery('english', m.title) q WHERE found @@ q":                      "",
-		// which fails
+		// the query text is invalid, so the conversion fails
 		"SELECT m.id FROM memories m, to_tsquery('a b') q WHERE found @@ q AND lpad(m.title, 3) = 'x'":               "",
 		"SELECT m.id FROM memories m, to_tsquery('a') WITH ORDINALITY q WHERE found @@ q AND lpad(m.title, 3) = 'x'": "",
-		// where there is no memory, too
+		// the outer join also returns people without a memory
 		"SELECT p.id FROM people p LEFT JOIN memories m ON m.user_id = p.id, to_tsquery('simple', '!x') q WHERE q " +
 			"@@ to_tsvector('simple', coalesce(m.title, '')) AND " + leaky: "",
-		// what is it there?
+		// the type of $1 cannot be inferred at this position
 		"SELECT m.id" + from + "m.title ILIKE $1 AND lpad(p.name, 3) = $1": "",
-		// no trigram
+		// the pattern has no trigram
 		"SELECT m.id" + from + "m.title ILIKE '%ab%' AND " + leaky: "",
-		// no index
+		// body has no index
 		"SELECT m.id" + from + "m.body LIKE '%abc%' AND " + leaky: "",
 		"SELECT m.id" + from + "m.code LIKE '%abc%' AND " +
 			leaky: "SELECT m.id" + went + "m.code LIKE '%abc%'" + keys("m.code LIKE '%abc%'") + " AND " + leaky,
-		// of a collation
+		// secret has another collation
 		"SELECT m.id" + from + "m.secret LIKE '%abc%' AND " + leaky: "",
 		"SELECT m.id" + from + "(" + search + " OR " + leaky +
 			")": "",
-		// of another table
+		// the pattern has a column of another table
 		"SELECT m.id" + from + "m.title LIKE '%' || p.name AND " + leaky: "",
 		"SELECT m.id" + from + "m.title ~ '(?=abc)' AND " +
 			leaky: "",
@@ -134,11 +134,11 @@ func TestFoundByKey(t *testing.T) {
 			"'lake') AND j.name ~ '(?=x)'": "",
 		"SELECT m.a FROM memories AS m(a), people p WHERE " + search + " AND " +
 			leaky: "",
-		// for each row
+		// the sub-select depends on each row of people
 		"SELECT p.id, (SELECT max(m.n / 2) FROM memories m WHERE m.user_id = p.id AND " + search + ") FROM people p": "",
 		"SELECT p.id FROM people p, LATERAL (SELECT m.n / 2 FROM memories m WHERE m.user_id = p.id AND " + search +
 			") x": "",
-		// hardened
+		// it needs a hardened plan
 		"SELECT m.id" + from + search + " AND p.name = (SELECT min(1 / n)::text FROM memories)": "",
 		"SELECT m.id FROM memories m JOIN pg_class p ON p.oid::text = m.title WHERE " + search +
 			" AND p.relname ~ '(?=x)'": "",
@@ -161,8 +161,8 @@ func TestFoundByKey(t *testing.T) {
 	}
 }
 
-// A leak-safe statement that joins tables also has its rows found by key, whether it takes the signed path or not. The
-// path depends on sizes, hidden rows counted.
+// A leak-safe statement that joins tables has its rows found by primary key in any case. Whether it takes the signed
+// path depends on sizes, which include hidden rows.
 func TestFoundByKeyForAnySizes(t *testing.T) {
 	const change = "ALTER TABLE memories ADD found tsvector; CREATE INDEX ON memories USING gin (found)"
 	r, _ := altered(t, AutoMode, change)
@@ -184,7 +184,7 @@ func TestFoundByKeyForAnySizes(t *testing.T) {
 			}
 			if got := len(result.SearchedByKey) > 0; got != want ||
 				want && (!result.NeedsSignature || result.Forms[1] != verdict.SearchWords || !result.ExpectsForms || result.MayDeclare([]uint32{23}) ||
-					result.HardenedReason != "") { // a hardened look-up of keys would use no index
+					result.HardenedReason != "") { // a hardened plan could not use an index for the keys
 				t.Errorf("%s, %v rows, path %s: by key %v, forms %v, hardened %q", sql, rows, result.Path, got, result.Forms, result.HardenedReason)
 			}
 			forms = append(forms, strings.NewReplacer("public.", "", "pgconsent_signed.visible_public_",
@@ -197,7 +197,7 @@ func TestFoundByKeyForAnySizes(t *testing.T) {
 	}
 }
 
-// Errors are placed where the client wrote what they are about.
+// The position in a server error refers to the client's own text.
 func TestFoundByKeyKeepsPositions(t *testing.T) {
 	r, _ := altered(t, AutoMode, "ALTER TABLE memories ADD found tsvector; CREATE INDEX ON memories USING gin (found)")
 	sql := "SELECT 'ä', m.title FROM memories m JOIN people p ON p.id = m.user_id WHERE m.found @@ 'x('::tsquery " +

@@ -11,7 +11,7 @@ func TestCheckSetting(t *testing.T) {
 	path := []string{"public", "Other"}
 	for _, c := range []struct {
 		name, value, where string
-		code               string // "" forwarded, "dropped" accepted and not forwarded, else refused
+		code               string // "": forwarded; "dropped": accepted and not forwarded; else the SQLSTATE of the refusal
 	}{
 		{"application_name", "x y", "startup", ""},
 		{"Application_Name", "psql", "startup", ""},
@@ -110,7 +110,7 @@ func TestCheckSetting(t *testing.T) {
 	}
 }
 
-// The hint of a search path that is refused can be sent as it stands; whoever has not logged in does not learn the
+// A refused search path has a hint with one that can be sent unchanged. Before login the hint does not name the
 // schemas.
 func TestSearchPathOfTheHint(t *testing.T) {
 	path := []string{"public", "Other"}
@@ -127,8 +127,7 @@ func TestSearchPathOfTheHint(t *testing.T) {
 	}
 }
 
-// The settings of a hardened plan are shown to nobody, however the client asks for them. It does not matter whether
-// agents may set them themselves.
+// No statement of a client shows the settings of a hardened plan, whether or not agents may change these settings.
 func TestSettingsOfHardenedPlansAreNotShown(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	if len(verdict.HardenedPlanSettings) < 3 {

@@ -9,7 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// A name means one function, or several under the same rules: none is called past what the policy says of another.
+// A name may mean one function, or several with the same rules. A call is refused if it might mean a function with
+// other rules.
 func TestNamesOfSeveralFunctions(t *testing.T) {
 	ctx := context.Background()
 	conn := database(t).Connect(t, "postgres")
@@ -31,7 +32,7 @@ CREATE FUNCTION public.set_apart(strict boolean, who integer) RETURNS text LANGU
 	for _, c := range []struct {
 		name, functions string
 		sql             string
-		want            string // the expected text, or the message of the refusal
+		want            string // the rewritten text, or the message of the refusal
 	}{
 		{"two schemas, one pinned", "public.near_by: {}\n  extra.near_by: " + pinned, "SELECT near_by('x')", "function name near_by is ambiguous here"},
 		{"two schemas, the other pinned", "public.near_by: " + pinned + "\n  extra.near_by: {}", "SELECT near_by(1)",

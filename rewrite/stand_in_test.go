@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// A stand-in answers a call of a PostgreSQL function even if the policy lists functions of the stand-in's name. A call
-// by name alone may mean the function that it replaces.
+// pgconsent answers some PostgreSQL functions by functions of its own. They are called even if the policy lists
+// functions of the same name, which an unqualified call might otherwise mean.
 func TestStandInsAnswerDespiteListedFunctions(t *testing.T) {
 	conn := database(t).Connect(t, "postgres")
 	var names, listed []string
@@ -51,7 +51,7 @@ func TestStandInsAnswerDespiteListedFunctions(t *testing.T) {
 			"(" + f.Name + "(" + arguments + "))::text", `"` + f.Name + `"` + "(" + arguments + ")"} {
 			for _, sql := range []string{"SELECT " + call, "SELECT x FROM " + f.Name + "(" + arguments + ") AS x",
 				"SELECT id FROM memories WHERE " + call + " IS NULL"} {
-				// Its body would be in the plan.
+				// A plan would contain the body of an inlined function, so EXPLAIN of such a call shows no plan.
 				if result, refusal := r.Rewrite("EXPLAIN "+sql, false); refusal == nil && !strings.Contains(result.Text, "plan not shown") {
 					t.Errorf("EXPLAIN %s goes out as %s", sql, result.Text)
 				}

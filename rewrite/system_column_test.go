@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Only where all items of the name are one catalog is its tableoid written as a constant.
+// tableoid is replaced by a constant only where every FROM item of the name is the same catalog.
 func TestTableOIDOfCatalogs(t *testing.T) {
 	r := rewriter(t, RowSecurityMode)
 	const constant = "::pg_catalog.regclass::pg_catalog.oid"
@@ -32,7 +32,7 @@ func TestTableOIDOfCatalogs(t *testing.T) {
 	}
 }
 
-// xmin of a catalog is FrozenTransactionId, where it is certain to be the catalog's.
+// xmin is replaced by FrozenTransactionId where it certainly belongs to a catalog.
 func TestXminOfCatalogs(t *testing.T) {
 	r := rewriter(t, RowSecurityMode)
 	const frozen = "('2'::pg_catalog.xid)"
@@ -64,7 +64,8 @@ func TestXminOfCatalogs(t *testing.T) {
 	}
 }
 
-// The number of the transaction is NULL where the client takes that for an answer, and refused elsewhere.
+// Clients ask for the transaction number so that a standby answers NULL. In statements of that form it becomes NULL;
+// elsewhere it is refused.
 func TestTransactionNumberOfAStandby(t *testing.T) {
 	r := rewriter(t, RowSecurityMode)
 	const standIn = "(NULL::pg_catalog.int8)"

@@ -7,7 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// named tells whether a text is the one template; what does not parse is not.
+// named returns whether a text matches the template. A text that does not parse does not match.
 func named(t *testing.T, template, text string) bool {
 	t.Helper()
 	source, refusal := sqltext.Scan(text)
@@ -27,7 +27,7 @@ func named(t *testing.T, template, text string) bool {
 }
 
 // A statement matches a named statement token by token: words in any case, and a constant or a parameter for each of
-// its parameters. Everything else must be as written. Each token is changed in turn.
+// its parameters. Everything else must be as written. The test changes each token in turn.
 func TestNamedStatementsToTheToken(t *testing.T) {
 	const template = `SELECT "Title", body AS b, $tag$Abc$tag$ FROM event AS e ` +
 		`WHERE body = 'Abc' AND n > 3 AND id = $1 AND (n, 1.5) = ($2, 1.5) OR e."For" = E'Abc' ORDER BY 1`

@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// A bound without a zone is cast to the type of the compared column only where both mean the same and the column has an
-// index.
+// A date or time without a zone is cast to the type of the compared column only where both forms mean the same and the
+// column has an index.
 func TestTimeBounds(t *testing.T) {
 	tier.All(t)
 	r, conn := altered(t, RowSecurityMode,
@@ -64,9 +64,9 @@ func TestTimeBounds(t *testing.T) {
 		"at = ANY (ARRAY[CURRENT_DATE])":                             "",
 		"at IN (CURRENT_DATE)":                                       "",
 		"at NOT BETWEEN CURRENT_DATE AND CURRENT_DATE":               "",
-		"EXISTS (SELECT FROM people WHERE at >= CURRENT_DATE)":       "", // the name may mean a column of another table
+		"EXISTS (SELECT FROM people WHERE at >= CURRENT_DATE)":       "", // at may be a column of another table
 		"at OPERATOR(pg_catalog.>=) CURRENT_DATE":                    "",
-		"at >= CAST('2024-01-01' AS date)":                           "", // the cast has another notation
+		"at >= CAST('2024-01-01' AS date)":                           "", // CAST() is not recognized
 		"(SELECT max(x.at) FROM memories x) >= CURRENT_DATE - 1":     "",
 		"EXISTS (SELECT FROM (SELECT at AS at2 FROM memories) q WHERE at2 >= CURRENT_DATE)": "",
 	} {
@@ -89,7 +89,7 @@ func TestTimeBounds(t *testing.T) {
 	for _, sql := range []string{"SELECT at >= CURRENT_DATE, count(*) FROM memories d GROUP BY d.at >= CURRENT_DATE",
 		"SELECT DISTINCT ON (d.at >= CURRENT_DATE) 1 FROM memories d ORDER BY at >= CURRENT_DATE",
 		"SELECT 1 FROM memories m GROUP BY at HAVING at >= CURRENT_DATE"} {
-		// where one of two may be changed and the other not
+		// one of the two conditions could be cast, but not the other
 		if result, refusal := r.Rewrite(sql, false); refusal != nil || strings.Contains(result.Text, "::pg_catalog.timestamp") {
 			t.Errorf("%s: %v, %s", sql, refusal, result.Text)
 		}
@@ -109,7 +109,7 @@ func TestTimeBounds(t *testing.T) {
 		false); refusal != nil || strings.Contains(result.Text, "::pg_catalog.timestamp") {
 		t.Errorf("a masked column: %v, %s", refusal, result.Text)
 	}
-	// PostgreSQL agrees about what they mean, also where the clock is turned.
+	// PostgreSQL returns the same rows for both forms, also where summer time begins or ends.
 	for _, zone := range []string{"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Pacific/Apia"} {
 		for _, bound := range []string{"CURRENT_DATE", "CURRENT_DATE - 30", "CURRENT_DATE + interval '17 hours'",
 			"CURRENT_DATE - interval '999 years'", "CURRENT_DATE - 100000", "date '1900-01-01'", "date '2011-12-30'",
@@ -124,7 +124,7 @@ func TestTimeBounds(t *testing.T) {
 				if err != nil || differ != 0 {
 					t.Errorf("%s: %s %s: %d differ, %v", zone, operator, bound, differ, err)
 				}
-				if strings.Contains(bound, "interval") || strings.HasPrefix(bound, "timestamp") { // for a column without a zone only dates are cast
+				if strings.Contains(bound, "interval") || strings.HasPrefix(bound, "timestamp") { // for this column type only dates are cast
 					continue
 				}
 				err = conn.QueryRow(t.Context(), fmt.Sprintf(`SELECT count(*) FROM unnest(ARRAY['-infinity', 'infinity', '4713-01-01 BC', '294276-01-01',
@@ -138,13 +138,14 @@ func TestTimeBounds(t *testing.T) {
 	}
 }
 
-// A condition on a column without a zone beside a time with one gets a wider one in front, which an index serves. It
-// holds wherever the condition does, in every zone and where the clock is turned.
+// If a timestamp column without zone is compared with a time that has one, the rewriter adds a wider condition that an
+// index supports. The added condition holds wherever the original one does, in every zone and at changes of summer
+// time.
 func TestTimeWindows(t *testing.T) {
 	tier.All(t)
 	r, conn := altered(t, RowSecurityMode, `ALTER TABLE memories ADD local timestamp, ADD loose timestamp; CREATE INDEX ON memories (local)`)
 	const end = " OPERATOR(pg_catalog.+) '2 days'::pg_catalog.interval) AND "
-	bounds := map[string]string{ // bounds, with their form in the window
+	bounds := map[string]string{ // each bound, with its form in the added condition
 		"now()":             "(pg_catalog.now())::",
 		"CURRENT_TIMESTAMP": "(CURRENT_TIMESTAMP)::",
 		"transaction_timestamp() + '1 month'::interval": "((pg_catalog.transaction_timestamp()) OPERATOR(pg_catalog.+) '1 month'::pg_catalog.interval)::",

@@ -15,7 +15,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// touched is what PostgreSQL says a statement reaches, after analysis and view expansion and without running it.
+// touched is what PostgreSQL reports that a statement reads and calls, after analysis and view expansion and without
+// running it.
 type touched struct {
 	columns   map[uint32]map[int]bool // the columns that are read, by the OID of the relation; 0 stands for the whole row
 	functions map[uint32]bool         // the OIDs of functions that are called by name
@@ -60,8 +61,8 @@ func askServer(t *testing.T, conn *pgx.Conn, notices *strings.Builder, sql strin
 	return out
 }
 
-// A second opinion: what the walk says a statement touches is what PostgreSQL says. Relations are the same, columns are
-// at least PostgreSQL's, and each function called by name is listed.
+// The relations, columns and functions that the rewriter reports are those that PostgreSQL reports. Relations are the
+// same, columns are at least PostgreSQL's, and each function that is called by name is listed.
 func TestTouchedObjectsAreThoseOfPostgreSQL(t *testing.T) {
 	db := database(t)
 	ctx := context.Background()
@@ -145,7 +146,8 @@ func TestTouchedObjectsAreThoseOfPostgreSQL(t *testing.T) {
 	}
 }
 
-// elsewhere tells whether another access of the relation has the column, or a sub-select names it and nothing uses it.
+// elsewhere returns whether another access of the relation has the column, or whether only an unused sub-select result
+// names it.
 func elsewhere(result *Result, access policy.Access, column string) bool {
 	for _, a := range result.Accesses {
 		if a.Relation == access.Relation && (a.Columns == nil || slices.Contains(a.Columns, column)) {

@@ -12,8 +12,9 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Operators of an extension that is not known close their names, until the policy says that none of them acts. Those of
-// nobody's stay closed, and what such an operator makes of two values may be their likeness.
+// An extension that the data files do not know may have operators. Their names are refused until the policy says that
+// none of them has side effects. An operator that belongs to no extension stays refused. The result of an allowed one
+// counts as a comparison by likeness.
 func TestOperatorsOfUnknownExtensions(t *testing.T) {
 	conn := database(t).Connect(t, "postgres")
 	if _, err := conn.PgConn().Exec(context.Background(),
@@ -90,7 +91,7 @@ func TestOperatorsOfUnknownExtensions(t *testing.T) {
 			t.Errorf("%q: %v", more, err)
 		}
 	}
-	// By its name, by a schema, before a sub-select.
+	// The operator is written by name, with a schema, and before a sub-select.
 	likely, _, err := compile(
 		"operators: [isn, seg]\nobjects: { o: { table: books, metadata: [id] } }\ncontracts: { c: { by: who, values: { x: everything } } }\n")
 	if err != nil {

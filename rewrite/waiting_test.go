@@ -6,8 +6,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// A table may have a column that waits for pgconsent migrate. A statement that could read the column gets the others by
-// name, or is refused. Other statements stay as they are.
+// A table may have a new column for which pgconsent migrate has not run yet. A statement that could read it gets the
+// other columns by name, or is refused. Other statements are unchanged.
 func TestColumnsThatWait(t *testing.T) {
 	rewriter(t, RowSecurityMode)
 	table, _ := fixture.snap.ResolveRelation("", "people")

@@ -19,7 +19,7 @@ const thingsSchema = `CREATE TYPE spot AS (city text, street text);
 	CREATE TABLE things (title text, tags text[], at spot, made date, id integer PRIMARY KEY, owner text, marks text[], home spot);
 	CREATE TABLE notes (n integer PRIMARY KEY, body text)`
 
-// insertsOf, updatesOf and deletes are statements that do nothing else, and set the column {}.
+// insertsOf, updatesOf and deletes are statements of one kind each; {} stands for the column that they set.
 var (
 	insertsOf = []string{
 		"INSERT INTO things ({}) VALUES (NULL)",
@@ -51,7 +51,8 @@ var (
 	copies = []string{"COPY things ({}) FROM STDIN", "COPY things (title, {}) FROM STDIN WHERE title IS NULL"}
 )
 
-// things is a table where agents may set title, tags and at, and made when they insert.
+// things returns a function that makes a rewriter for a table and the commands that agents may use. Agents may set
+// title, tags and at, and made only in an INSERT.
 func things(t *testing.T) func(commands ...string) *Rewriter {
 	t.Helper()
 	conn := pgtest.Database(t).Connect(t, "postgres")
@@ -83,8 +84,8 @@ func things(t *testing.T) func(commands ...string) *Rewriter {
 	}
 }
 
-// Agents may do to a table only what the policy's commands allow. Tried are each form of each command, and their
-// combinations in one statement, under each set of commands.
+// Agents may run only the commands that the policy lists for a table. The test tries each form of each command, and
+// their combinations in one statement, under each set of commands.
 func TestOnlyListedCommands(t *testing.T) {
 	rewriters := things(t)
 	type statement struct {
@@ -134,7 +135,8 @@ func TestOnlyListedCommands(t *testing.T) {
 	}
 }
 
-// A column is set where the policy lets agents set it, whatever sets it, in whole or in part, and named or not.
+// A column may be set only where the policy says so, whichever statement sets it, in whole or in part, with or without
+// a column list.
 func TestOnlyListedColumns(t *testing.T) {
 	r := things(t)("INSERT", "UPDATE", "DELETE")
 	relation, _ := r.snap.Relation(catalog.Name{Schema: "public", Name: "things"})
@@ -170,7 +172,7 @@ func TestOnlyListedColumns(t *testing.T) {
 			check(strings.ReplaceAll(sql, "{}", c.Name), slices.Contains(insertable, c.Name))
 		}
 	}
-	// Columns that are not named are the first ones, as many as there are values.
+	// In an INSERT without a column list, the values are for the first columns.
 	for sql, isAllowed := range map[string]bool{
 		"INSERT INTO things DEFAULT VALUES":                                                                                                  true,
 		"INSERT INTO things VALUES ('a', NULL, NULL, NULL)":                                                                                  true,
@@ -206,7 +208,7 @@ func TestOnlyListedColumns(t *testing.T) {
 	}
 }
 
-// The policy fills a list in where an INSERT of the text leaves it out, in any way to write that.
+// The policy fills a column of a list if an INSERT leaves it out, in each way to write that.
 func TestListsThatAreLeftOut(t *testing.T) {
 	r := things(t)("INSERT", "UPDATE", "DELETE")
 	omittedMark := predicate.OmittedColumnComment(catalog.Name{Schema: "public", Name: "things"}, "tags")
