@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// TestAnswersOutOfTurn: a server message that answers no request, or makes no sense there, ends the session. Messages
-// that the server may send at any time do not.
+// TestAnswersOutOfTurn: a server message that answers no request, or is impossible in the current state, ends the
+// session. Messages that the server may send at any time do not.
 func TestAnswersOutOfTurn(t *testing.T) {
 	encode := func(m pgx3.BackendMessage) []byte {
 		b, err := m.Encode(nil)
@@ -70,9 +70,9 @@ func TestAnswersOutOfTurn(t *testing.T) {
 	}
 }
 
-// TestEachMessageHasItsAnswers: each client message is answered by the server messages that PostgreSQL has for it. Any
-// other server message ends the session before a byte of it is relayed, because nobody would know which request it
-// answers.
+// TestEachMessageHasItsAnswers: each client message is answered by the server messages that the protocol has for it.
+// Any other server message ends the session before a byte of it is relayed, because the proxy cannot know which request
+// it answers.
 func TestEachMessageHasItsAnswers(t *testing.T) {
 	copying := &verdict.Verdict{Rewritten: verdict.Rewritten{Effects: []verdict.Effect{{Kind: verdict.EffectCopyIn}}}}
 	asides := "ENSAZ" // these types have other rules
@@ -137,7 +137,7 @@ func TestEachMessageHasItsAnswers(t *testing.T) {
 				buf := make([]byte, bufferSize)
 				message := []byte{byte(typ), 0, 0, 0, 4}
 				if typ == 'T' {
-					message = []byte{'T', 0, 0, 0, 6, 0, 0} // no columns
+					message = []byte{'T', 0, 0, 0, 6, 0, 0} // a RowDescription without columns
 				}
 				o := newAnswers(s, &buf, message)
 				failure := o.scan()
@@ -169,7 +169,7 @@ func newAnswers(s *session, buf *[]byte, answer []byte) *answers {
 
 // TestAsidesOfTheServer: PostgreSQL may send settings and notices at any time. The client gets the settings that
 // PostgreSQL reports by default, and notices about its own commands. It gets no notice that answers a message of the
-// proxy, and nothing that a newer server or an extension adds.
+// proxy, and no message type that a newer server or an extension adds.
 func TestAsidesOfTheServer(t *testing.T) {
 	encode := func(m pgx3.BackendMessage) []byte {
 		b, err := m.Encode(nil)
@@ -206,7 +206,7 @@ func TestAsidesOfTheServer(t *testing.T) {
 	}
 	for in, c := range map[string]struct {
 		make  func(*answers)
-		isOwn bool // the message answers one of the proxy
+		isOwn bool // the notice answers a message that the proxy has sent
 	}{
 		"between messages": {func(*answers) {}, false},
 		"during a query":   {state(&queryEntry{}), false},

@@ -14,7 +14,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// constantDecider allows every text with one verdict, so that a benchmark counts what the proxy itself does.
+// constantDecider answers every text with the same verdict, so that a benchmark measures only the proxy.
 type constantDecider struct {
 	fakeDecider
 	verdict *verdict.Verdict
@@ -35,7 +35,7 @@ func (constantTicket) ResultBound() verdict.ResultBound { return verdict.ResultB
 func (constantTicket) RowsReturned(int64)               {}
 func (constantTicket) RecordOutcome(verdict.Outcome)    {}
 
-// discardConn takes everything that is written to it.
+// discardConn accepts and discards everything that is written to it.
 type discardConn struct{ net.Conn }
 
 func (discardConn) Write(b []byte) (int, error)      { return len(b), nil }
@@ -43,7 +43,8 @@ func (discardConn) SetDeadline(time.Time) error      { return nil }
 func (discardConn) SetReadDeadline(time.Time) error  { return nil }
 func (discardConn) SetWriteDeadline(time.Time) error { return nil }
 
-// benchmarkStatement measures one round of a client's messages and of the server's answers, without any connection.
+// benchmarkStatement measures one exchange, the client's messages and the server's answers, without a network
+// connection.
 func benchmarkStatement(b *testing.B, messages []pgx3.FrontendMessage, backend []pgx3.BackendMessage) {
 	server, err := New(Config{Router: &testProxy{}})
 	if err != nil {
@@ -98,7 +99,7 @@ func benchmarkStatement(b *testing.B, messages []pgx3.FrontendMessage, backend [
 	}
 }
 
-// endlessReader is read once and then at its end.
+// endlessReader returns b once and then io.EOF, and is reset for each iteration.
 type endlessReader struct{ b []byte }
 
 func (r *endlessReader) Read(p []byte) (int, error) {
@@ -109,7 +110,7 @@ func (r *endlessReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// benchmarkAnswers takes what benchmarkRelay gives it.
+// benchmarkAnswers returns a relay of server answers that reads what benchmarkRelay puts in.
 func benchmarkAnswers(s *session) *answers {
 	return &answers{session: s, relay: relay{source: source{peer: &endlessReader{}}, clientSink: newSink(discardConn{})}}
 }
@@ -138,14 +139,14 @@ func BenchmarkQuery(b *testing.B) {
 		slices.Concat(oneColumn, oneRow, []pgx3.BackendMessage{&pgx3.ReadyForQuery{TxStatus: 'I'}}))
 }
 
-// A driver that describes the statement.
+// Measures a driver that describes the statement.
 func BenchmarkExtendedUnnamed(b *testing.B) {
 	benchmarkStatement(b, []pgx3.FrontendMessage{pa("", "SELECT 1"), de('S', ""), bi("", ""), ex("", 0), sy},
 		slices.Concat([]pgx3.BackendMessage{&pgx3.ParseComplete{}, &pgx3.ParameterDescription{}}, oneColumn,
 			[]pgx3.BackendMessage{&pgx3.BindComplete{}}, oneRow, []pgx3.BackendMessage{&pgx3.ReadyForQuery{TxStatus: 'I'}}))
 }
 
-// A driver that describes the portal, and closes it.
+// Measures a driver that describes the portal and closes it.
 func BenchmarkExtendedNamed(b *testing.B) {
 	benchmarkStatement(b, []pgx3.FrontendMessage{pa("s", "SELECT 1"), bi("p", "s"), de('P', "p"), ex("p", 0), cl('P', "p"), sy},
 		slices.Concat([]pgx3.BackendMessage{&pgx3.ParseComplete{}, &pgx3.BindComplete{}}, oneColumn, oneRow,

@@ -16,8 +16,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// TestCancelKeys: an agent's cancel key is never an owner's, and cannot be guessed from another. It must match as a
-// whole, and is void after its session. The client learns nothing of the server's own.
+// TestCancelKeys: an agent's cancel key is never equal to an owner's, and cannot be guessed from another. It must match
+// completely, and is void after its session. The client does not learn the server's own key.
 func TestCancelKeys(t *testing.T) {
 	var c cancelKeys
 	sessions := map[uint32]*session{}
@@ -70,7 +70,7 @@ func TestCancelKeys(t *testing.T) {
 	}
 }
 
-// The secret of a cancel key has 4 bytes, and from version 3.2 on 32.
+// The secret part of a cancel key has 4 bytes, and 32 from protocol version 3.2 on.
 func TestLengthOfCancelKeys(t *testing.T) {
 	p := startProxy(t)
 	for version, want := range map[uint32]int{
@@ -82,14 +82,14 @@ func TestLengthOfCancelKeys(t *testing.T) {
 	}
 }
 
-// cancelKeyIn returns the cancel key of an agent's session in a version of the protocol.
+// cancelKeyIn logs an agent in with a protocol version, and returns the cancel key.
 func (p *testProxy) cancelKeyIn(t *testing.T, version uint32) *pgx3.BackendKeyData {
 	t.Helper()
 	config, err := pgx.ParseConfig(p.agentDSN() + " sslmode=disable")
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The driver asks for 3.0, or for 3.2.
+	// The driver pgx asks for 3.0 or 3.2 only.
 	nc := &versionConn{Conn: p.dial(t), version: version}
 	config.DialFunc = func(context.Context, string, string) (net.Conn, error) { return nc, nil }
 	conn, err := pgx.ConnectConfig(t.Context(), config)
@@ -116,7 +116,8 @@ func (o *versionConn) Write(b []byte) (int, error) {
 	return o.Conn.Write(b)
 }
 
-// Keys of owners are the server's own: of any length they reach the client as they came, and the server again.
+// Cancel keys of owners are the server's own. Whatever their length, the proxy relays them to the client, and back to
+// the server, unchanged.
 func TestLongCancelKeysOfOwners(t *testing.T) {
 	server, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -174,7 +175,7 @@ func TestLongCancelKeysOfOwners(t *testing.T) {
 	}
 }
 
-// readsEqual reads as many bytes as are wanted, and tells whether they are these.
+// readsEqual reads len(want) bytes into got, and returns whether they equal want.
 func readsEqual(r io.Reader, got, want []byte) bool {
 	_, err := io.ReadFull(r, got)
 	return err == nil && bytes.Equal(got, want)

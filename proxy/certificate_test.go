@@ -24,13 +24,13 @@ import (
 	"github.com/pgconsent/pgconsent/test/authority"
 )
 
-// withCertificate makes agents log in by a certificate of the authority with the agent's name.
+// withCertificate makes the agent log in by a certificate that is issued by the authority for the agent's name.
 func withCertificate(t testing.TB, ca *authority.Authority) func(*testProxy, *Config) {
 	return func(p *testProxy, c *Config) {
 		withTLS(t, "ecdsa", "list")(p, c)
 		cfg := c.TLS()
 		cfg.ClientAuth, cfg.ClientCAs = tls.VerifyClientCertIfGiven, ca.Pool()
-		credentials := agentCredentials() // Even the right password is refused.
+		credentials := agentCredentials() // not even the right password is accepted
 		p.editRoute = func(r *Route) {
 			if r.Kind == Agent {
 				r.Credential = &credentials
@@ -45,7 +45,7 @@ func withCertificate(t testing.TB, ca *authority.Authority) func(*testProxy, *Co
 	}
 }
 
-// connectWithCertificate connects as a user with a certificate; nil: with none.
+// connectWithCertificate connects as a user, with a certificate unless it is nil.
 func (p *testProxy) connectWithCertificate(t testing.TB, certificate *tls.Certificate, user, password string) (*pgx.Conn, error) {
 	t.Helper()
 	cfg, err := pgx.ParseConfig(strings.Replace(p.dsn(user, password), "sslmode=prefer", "sslmode=require", 1))
@@ -53,7 +53,7 @@ func (p *testProxy) connectWithCertificate(t testing.TB, certificate *tls.Certif
 		t.Fatal(err)
 	}
 	cfg.TLSConfig = p.tlsConf.Clone()
-	// The client shows its certificate whatever authorities the server names, as libpq does.
+	// The client sends its certificate whatever authorities the server names, as libpq does.
 	cfg.TLSConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 		if certificate == nil {
 			return &tls.Certificate{}, nil
@@ -67,8 +67,8 @@ func (p *testProxy) connectWithCertificate(t testing.TB, certificate *tls.Certif
 	return conn, err
 }
 
-// An agent gets in by its own certificate and by nothing else. A refusal is that of a wrong password, and that of a
-// user who does not exist.
+// An agent that logs in by certificate cannot log in by anything else. The error is the same as for a wrong password,
+// and for a user who does not exist.
 func TestCertificates(t *testing.T) {
 	ca := authority.New(t, "agents", nil, time.Now().Add(24*time.Hour))
 	p := startProxy(t, withCertificate(t, ca))
@@ -117,7 +117,8 @@ func TestCertificates(t *testing.T) {
 		t.Error("the log does not say why")
 	}
 
-	// A handshake with a certificate that is not the authority's, has expired or is not for clients fails.
+	// The TLS handshake fails with a certificate that another authority issued, that has expired, or that is not for
+	// clients.
 	server := func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} }
 	past := func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }
 	future := func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Hour) }
@@ -140,7 +141,8 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
-// An agent with a password is asked for it, whatever certificate it shows, and its session does not end with that.
+// An agent with a password is asked for it, whatever certificate it sends. Its session does not end when that
+// certificate expires.
 func TestCertificateOfAnAgentWithAPassword(t *testing.T) {
 	ca := authority.New(t, "agents", nil, time.Now().Add(24*time.Hour))
 	p := startProxy(t, withCertificate(t, ca))
@@ -159,7 +161,7 @@ func TestCertificateOfAnAgentWithAPassword(t *testing.T) {
 	}
 }
 
-// No certificate between that of an agent and the authority outlives the session.
+// A session ends when any certificate in the chain between the agent's and the authority's expires.
 func TestChainOfCertificates(t *testing.T) {
 	ca := authority.New(t, "agents", nil, time.Now().Add(24*time.Hour))
 	intermediate := authority.New(t, "department", ca, time.Now().Add(10*time.Minute))
@@ -174,7 +176,8 @@ func TestChainOfCertificates(t *testing.T) {
 	}
 }
 
-// The requests to a client do not tell whether an agent logs in by a certificate, or whether the agent exists.
+// What the server requests from a client does not tell whether an agent logs in by certificate, or whether the agent
+// exists.
 func TestRefusedCertificatesTellNothing(t *testing.T) {
 	ca := authority.New(t, "agents", nil, time.Now().Add(24*time.Hour))
 	p := startProxy(t, withCertificate(t, ca))
@@ -188,7 +191,7 @@ func TestRefusedCertificatesTellNothing(t *testing.T) {
 	}
 }
 
-// refusedBySCRAM goes through the SCRAM exchange with a wrong proof, and returns the server's messages without their
+// refusedBySCRAM goes through the SCRAM exchange with a wrong proof. It returns the server's messages without their
 // random parts.
 func refusedBySCRAM(t *testing.T, nc net.Conn, user string) string {
 	t.Helper()
@@ -223,7 +226,7 @@ func refusedBySCRAM(t *testing.T, nc net.Conn, user string) string {
 	return strings.Join(said, "; ")
 }
 
-// psql logs in by a certificate.
+// psql can log in by a certificate.
 func TestPsqlCertificate(t *testing.T) {
 	ca := authority.New(t, "agents", nil, time.Now().Add(24*time.Hour))
 	p := startProxy(t, withCertificate(t, ca))

@@ -17,8 +17,9 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Enforcement is told the values of the settings that a policy maps to attributes: those that apply when the statement
-// runs, or none. This holds in every transaction state, in either protocol, and however many messages are sent at once.
+// For each statement, the proxy tells the decider the values of the settings that a policy maps to attributes. They are
+// the server's values when the statement runs, or none. This holds in every transaction state, in both protocols, and
+// for any number of messages sent at once.
 func TestClaimsAreTheServers(t *testing.T) {
 	tier.All(t)
 	p := startProxy(t)
@@ -36,7 +37,7 @@ func TestClaimsAreTheServers(t *testing.T) {
 		if seed == 0 { // a failure after DISCARD ALL does not undo it
 			script = [][]pgx3.FrontendMessage{{q("SET app.a = '1'"), pa("", "DISCARD ALL"), bi("", ""), ex("", 0), q("SELECT 1/0"), q(probeQuery(1))}}
 		}
-		if seed == 1 { // two rollbacks, one over a savepoint of the same name, in Queries answered one by one: the value stays known
+		if seed == 1 { // two rollbacks over a savepoint of the same name, in Queries answered one by one: the value stays known
 			script = nil
 			for i, text := range []string{"BEGIN", "SET app.a = '1'", "SAVEPOINT s", "SET app.a = '2'", "SAVEPOINT s",
 				"SET app.a = '3'", "RELEASE s", "", "ROLLBACK TO s", "", "SET app.b = '4'", "ROLLBACK TO s", "", "COMMIT", ""} {
@@ -74,8 +75,8 @@ func TestClaimsAreTheServers(t *testing.T) {
 	}
 }
 
-// TestStatementsThatChangeClaims: every kind of statement that changes a mapped setting says so when others follow it
-// in one text. Until it is answered, nothing is decided by the value before.
+// TestStatementsThatChangeClaims: a verdict says if a statement changes a mapped setting while later statements of the
+// same text follow. Until that statement is answered, nothing is decided by the old value.
 func TestStatementsThatChangeClaims(t *testing.T) {
 	changed := map[verdict.EffectKind]bool{}
 	for kind := verdict.EffectNone; kind <= verdict.EffectDiscard; kind++ {
@@ -117,9 +118,8 @@ func TestStatementsThatChangeClaims(t *testing.T) {
 	}
 }
 
-// TestClaimsAfterAFailedGroup: a setting of a group whose Sync has not come is undone by any later failure in the
-// group, on the server or by a refusal. A statement sent at once after that is decided under the server's value at that
-// time, or under none.
+// TestClaimsAfterAFailedGroup: a SET in a group without a Sync yet is undone by any later failure in the group, on the
+// server or by a refusal. A statement sent right after it is decided by the server's value at that time, or by none.
 func TestClaimsAfterAFailedGroup(t *testing.T) {
 	p := startProxy(t)
 	w := &probeClaims{values: map[int]string{}}
@@ -183,8 +183,9 @@ func TestClaimsAfterAFailedGroup(t *testing.T) {
 	}
 }
 
-// TestHeldCursorsKeepTheirClaims: the rows of a cursor WITH HOLD are read when its transaction ends, under what is
-// claimed then. That is what was claimed when it was judged, however it was opened and whatever would change that.
+// TestHeldCursorsKeepTheirClaims: the rows of a cursor WITH HOLD are computed when its transaction ends, by the
+// settings at that time. These must be those by which it was decided, however the cursor was opened and whatever
+// statement would change them.
 func TestHeldCursorsKeepTheirClaims(t *testing.T) {
 	p := startProxy(t)
 	p.editRoute = func(r *Route) {
@@ -242,7 +243,7 @@ func TestHeldCursorsKeepTheirClaims(t *testing.T) {
 	}
 }
 
-// joinTexts is what the Queries of a conversation say, in one text.
+// joinTexts returns the texts of all Queries of a conversation.
 func joinTexts(m []pgx3.FrontendMessage) string {
 	var out []string
 	for _, m := range m {
@@ -256,7 +257,7 @@ func joinTexts(m []pgx3.FrontendMessage) string {
 	return strings.Join(out, "; ")
 }
 
-// probeClaims is what each probe was judged under, where something was known.
+// probeClaims are the claims by which each probe was decided, where they were known.
 type probeClaims struct {
 	mu     sync.Mutex
 	values map[int]string
@@ -267,12 +268,12 @@ type claimRecorder struct {
 	probes *probeClaims
 }
 
-// probeQuery shows what is claimed; "" is nothing.
+// probeQuery returns a query that shows the claims on the server; "" means that none is set.
 func probeQuery(n int) string {
 	return fmt.Sprintf("SELECT 'probe%d', COALESCE(current_setting('app.a', true), '') || '/' || COALESCE(current_setting('app.b', true), '')", n)
 }
 
-// Decide gives statements the effects that the rewriter gives them.
+// Decide gives statements the effects that the rewriter would report for them.
 func (c *claimRecorder) Decide(ctx context.Context, text string, p verdict.Protocol) *verdict.Verdict {
 	v := c.fakeDecider.Decide(ctx, text, p)
 	for i, t := range strings.Split(text, ";") {
@@ -305,7 +306,7 @@ func (c *claimRecorder) Recheck(_ context.Context, v *verdict.Verdict) *verdict.
 	return v
 }
 
-// noteClaims notes what a probe is judged under.
+// noteClaims records the claims by which a probe is decided.
 func (c *claimRecorder) noteClaims(v *verdict.Verdict) {
 	_, rest, ok := strings.Cut(v.Original, "'probe")
 	if !ok {
@@ -322,7 +323,7 @@ func (c *claimRecorder) noteClaims(v *verdict.Verdict) {
 	}
 }
 
-// claimsConversation sets, undoes and asks, in all ways.
+// claimsConversation generates messages that set, undo and read claims in all ways.
 func claimsConversation(r *rand.Rand) (script [][]pgx3.FrontendMessage) {
 	pick := func(choices ...string) string { return choices[r.IntN(len(choices))] }
 	n := 0

@@ -21,7 +21,7 @@ var (
 	copyFail = &pgx3.CopyFail{Message: "changed my mind"}
 )
 
-// copyScripts begin with a temporary table of the session's.
+// copyScripts are scripts that begin by creating a temporary table.
 var copyScripts = map[string][]round{
 	"simple": {
 		{[]pgx3.FrontendMessage{q("COPY c FROM STDIN")}, 'G', 1},
@@ -119,7 +119,7 @@ func TestCopyScripts(t *testing.T) {
 	}
 }
 
-// TestCopyEnds: rows that did not come to their end are not taken for all, whatever way the client leaves.
+// TestCopyEnds: rows of a COPY that the client did not finish are not committed, however the client disconnects.
 func TestCopyEnds(t *testing.T) {
 	p := startProxy(t)
 	admin := p.db.Connect(t, "postgres")
@@ -160,8 +160,8 @@ func TestCopyEnds(t *testing.T) {
 	}
 }
 
-// TestCopyIsRecorded: nothing of a COPY reaches the server before its decision is durable. Its outcome counts what the
-// client sent, and a COPY that cannot be recorded takes no rows.
+// TestCopyIsRecorded: no row of a COPY reaches the server before its decision is durable in the audit record. The
+// recorded outcome counts the client's rows, and a COPY that cannot be recorded is refused before any row.
 func TestCopyIsRecorded(t *testing.T) {
 	p := startProxy(t)
 	c := p.connectRaw(t)
@@ -183,7 +183,7 @@ func TestCopyIsRecorded(t *testing.T) {
 	}
 }
 
-// TestCopyCancelled: a cancel request reaches a COPY that waits for rows.
+// TestCopyCancelled: a cancel request also ends a COPY that waits for rows.
 func TestCopyCancelled(t *testing.T) {
 	p := startProxy(t)
 	admin := p.db.Connect(t, "postgres")
@@ -192,7 +192,7 @@ func TestCopyCancelled(t *testing.T) {
 	if _, err := admin.Exec(t.Context(), "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE usename = 'wire_agent'"); err != nil {
 		t.Fatal(err)
 	}
-	// The server notices it when something comes.
+	// The server notices the cancel request when the next bytes arrive.
 	time.Sleep(50 * time.Millisecond)
 	got := c.play(t, []round{upToReady(1, copyData("2\n"), copyDone), upToReady(1, q("SELECT count(*) FROM c"))})
 	if len(got) < 2 || !strings.HasPrefix(got[0], "E ERROR 57014") || got[len(got)-3] != `D ["0"]` {
@@ -200,7 +200,7 @@ func TestCopyCancelled(t *testing.T) {
 	}
 }
 
-// FuzzRows: pieces of what a client sends during a COPY are taken whole, in order, and nothing else is.
+// FuzzRows: the proxy takes exactly the messages of rows that a client sends during a COPY, complete and in order.
 func FuzzRows(f *testing.F) {
 	f.Add([]byte("d\x00\x00\x00\x06ab"), 3)
 	f.Add([]byte("d\x00\x00\x00\x04d\x00\x00\x00\x05xc\x00\x00\x00\x04"), 1)
@@ -225,7 +225,7 @@ func FuzzRows(f *testing.F) {
 				continue
 			}
 			if in.bytesToRelay == 0 && in.unreadEnd-in.unreadStart >= 5 {
-				break // another message
+				break // it belongs to another message
 			}
 			if err := in.fill(); err != nil {
 				break
@@ -244,7 +244,7 @@ func FuzzRows(f *testing.F) {
 	})
 }
 
-// chunkReader returns a few bytes at a time.
+// chunkReader returns a few bytes per Read.
 type chunkReader struct {
 	rest []byte
 	step int

@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// originMapper is a decider that maps the columns of a view.
+// originMapper is a decider that maps the columns of a view to those of the table behind it.
 type originMapper struct{ verdict.Decider }
 
 func (originMapper) ClientOrigin(o verdict.Origin) verdict.Origin {
@@ -21,8 +21,8 @@ func (originMapper) ClientOrigin(o verdict.Origin) verdict.Origin {
 	return o
 }
 
-// TestDescriptions: however a RowDescription arrives, its columns are those of what the client named, and nothing else
-// of the stream changes.
+// TestDescriptions: in a RowDescription, however its bytes arrive, the proxy replaces each column's origin by the
+// relation that the client named. Nothing else of the stream changes.
 func TestDescriptions(t *testing.T) {
 	long := make([]pgx3.FieldDescription, 1664)
 	for i := range long {
@@ -52,7 +52,7 @@ func TestDescriptions(t *testing.T) {
 	}
 }
 
-// A RowDescription that is none ends the session.
+// A malformed RowDescription ends the session.
 func TestDescriptionsThatAreNone(t *testing.T) {
 	one := append(append([]byte{'T', 0, 0, 0, 6 + 20, 0, 1, 'a', 0}, make([]byte, 18)...), 'D')
 	if _, failure := relayInSteps(t, one[:len(one)-1], 1); failure != nil {
@@ -74,7 +74,8 @@ func TestDescriptionsThatAreNone(t *testing.T) {
 	}
 }
 
-// rowDescription is a RowDescription with a row after it, as it is sent, or as the client is to get it.
+// rowDescription returns a RowDescription and a row after it, as the server sends them, or mapped as the client must
+// get them.
 func rowDescription(t *testing.T, fields []pgx3.FieldDescription, mapped bool) []byte {
 	out := make([]pgx3.FieldDescription, len(fields))
 	for i, f := range fields {
@@ -92,7 +93,7 @@ func rowDescription(t *testing.T, fields []pgx3.FieldDescription, mapped bool) [
 	return b
 }
 
-// relayInSteps returns what the client gets of an answer to a Query that comes so many bytes at a time.
+// relayInSteps relays an answer that arrives in pieces of step bytes, and returns what the client gets.
 func relayInSteps(t *testing.T, input []byte, step int) (got []byte, _ error) {
 	server, err := New(Config{Router: &testProxy{}})
 	if err != nil {

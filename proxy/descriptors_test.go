@@ -15,17 +15,17 @@ import (
 	"github.com/pgconsent/pgconsent/test/network"
 )
 
-// checkDescriptors checks at the end of the test that the process has no more descriptors than it has now.
+// checkDescriptors checks at the end of the test that the process has no more file descriptors open than now.
 func checkDescriptors(t *testing.T) {
 	t.Helper()
-	pgtest.Database(t) // which opens a connection of the tests' own
+	pgtest.Database(t) // the first call opens a connection of its own
 	countBefore := countDescriptors(t)
 	t.Cleanup(func() {
 		eventually(t, "all descriptors are closed", func() bool { return countDescriptors(t) <= countBefore })
 	})
 }
 
-// countDescriptors is how many this process has.
+// countDescriptors returns how many file descriptors this process has open.
 func countDescriptors(t *testing.T) int {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -38,7 +38,7 @@ func countDescriptors(t *testing.T) int {
 	return len(descriptors)
 }
 
-// starvingListener is a listener that has no descriptors for clients while none are left.
+// starvingListener is a listener whose Accept fails, as without file descriptors, while none are left.
 type starvingListener struct {
 	net.Listener
 	none *atomic.Bool
@@ -57,7 +57,7 @@ func noDescriptorError(description string) error {
 	return &net.OpError{Op: description, Net: "tcp", Err: os.NewSyscallError(description, syscall.EMFILE)}
 }
 
-// refuseConnections has no descriptors for connections to the server while the result is true.
+// refuseConnections makes connections to the server fail, as without file descriptors, while the result is true.
 func refuseConnections(t *testing.T) *atomic.Bool {
 	t.Helper()
 	var none atomic.Bool
@@ -72,8 +72,8 @@ func refuseConnections(t *testing.T) *atomic.Bool {
 	return &none
 }
 
-// TestNoDescriptors: while no descriptor is left, for clients or for connections to the server, the sessions that there
-// are go on. Later others are served again, and nothing is left of those that were not.
+// TestNoDescriptors: while no file descriptor is left, for clients or for connections to the server, existing sessions
+// go on. Later clients are served again, and nothing remains of those that were not.
 func TestNoDescriptors(t *testing.T) {
 	noConnections := refuseConnections(t)
 	var noClients atomic.Bool
@@ -138,8 +138,8 @@ func TestNoDescriptorsWhileOthersWait(t *testing.T) {
 	f.playWithFault(t, "no descriptor", func() {}, false)
 }
 
-// TestNoDescriptorForOneMore: where a pool has connections, and cannot make another one, its sessions share those that
-// it has. It makes more when it can.
+// TestNoDescriptorForOneMore: a pool that cannot open another connection shares those that it has. It opens more when
+// it can.
 func TestNoDescriptorForOneMore(t *testing.T) {
 	noConnections := refuseConnections(t)
 	const size, sessions = 3, 6

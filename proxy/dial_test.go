@@ -17,7 +17,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// dialInside connects without a socket; user and database are those of the startup message.
+// dialInside connects within the process, without a socket. It sends user and database in the startup message.
 func (p *testProxy) dialInside(ctx context.Context, id Identity, user, database string) (*pgx.Conn, error) {
 	c, err := pgx.ParseConfig("host=localhost port=5432 sslmode=disable user=" + user + " dbname=" + database)
 	if err != nil {
@@ -37,7 +37,7 @@ func TestDial(t *testing.T) {
 	if info := p.lastDecider().info; info.Agent != agentName || info.Database != p.db.Name || info.RemoteAddr != "token of a test" {
 		t.Errorf("enforcement was told %+v", info)
 	}
-	// Everything is decided, in each mode of the driver.
+	// Every statement is decided, in each mode of the driver.
 	var n int
 	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeDescribeExec, pgx.QueryExecModeSimpleProtocol} {
 		if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM generate_series(1, $1::int) i", mode, 200000).Scan(&n); err != nil || n != 200000 {
@@ -48,7 +48,7 @@ func TestDial(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), "SELECT forbidden"); !errors.As(err, &pgErr) || pgErr.Code != "42501" {
 		t.Errorf("a refused statement: %v", err)
 	}
-	// More than any buffer holds, in both directions.
+	// A text and a result that are larger than any buffer.
 	var text string
 	big := strings.Repeat("x", 4<<20)
 	if err := conn.QueryRow(t.Context(), "SELECT $1::text", big).Scan(&text); err != nil || text != big {
@@ -60,7 +60,8 @@ func TestDial(t *testing.T) {
 	eventually(t, "the session is closed", func() bool { j := p.lastDecider(); j.mu.Lock(); defer j.mu.Unlock(); return j.closed })
 }
 
-// Enforcement is told all that is known of a session; what it is not told it cannot hold the session to.
+// The decider is told everything that is known of a session, since it cannot apply a rule to a fact that it is not
+// told.
 func TestEnforcementIsToldEverything(t *testing.T) {
 	p := startProxy(t)
 	id := Identity{
@@ -80,7 +81,7 @@ func TestEnforcementIsToldEverything(t *testing.T) {
 	defer conn.Close(t.Context())
 	info := p.lastDecider().info
 	for i, received := 0, reflect.ValueOf(info); i < received.NumField(); i++ {
-		if name := received.Type().Field(i).Name; received.Field(i).IsZero() != (name == "ExpiresWithCertificate") { // There is none within the process.
+		if name := received.Type().Field(i).Name; received.Field(i).IsZero() != (name == "ExpiresWithCertificate") { // no certificate within the process
 			t.Errorf("it is not told %s", name)
 		}
 	}
@@ -91,7 +92,8 @@ func TestEnforcementIsToldEverything(t *testing.T) {
 	}
 }
 
-// A connection within the process is an agent's, the one that was named, and no other.
+// A connection within the process is one of the agent that is named. Another user, database or kind of route is
+// refused.
 func TestDialRefuses(t *testing.T) {
 	p := startProxy(t)
 	opened := func() int { p.mu.Lock(); defer p.mu.Unlock(); return len(p.deciders) }
@@ -122,11 +124,11 @@ func TestDialRefuses(t *testing.T) {
 	}
 }
 
-// Limits of logins, revocation and draining find it as they find a client.
+// Login limits, revocation and draining apply to such a connection as they do to a client's.
 func TestDialEnds(t *testing.T) {
 	p := startProxy(t, func(_ *testProxy, c *Config) { c.MaxLogins = 1 })
 	id := Identity{Agent: agentName, Database: p.db.Name}
-	waiting, err := p.server.Dial(t.Context(), id) // logs in, and takes its time
+	waiting, err := p.server.Dial(t.Context(), id) // it occupies a login slot
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +173,7 @@ func TestDialEnds(t *testing.T) {
 	}
 }
 
-// A cancel request within the process cancels.
+// A cancel request over such a connection cancels the statement.
 func TestDialCancel(t *testing.T) {
 	p := startProxy(t)
 	conn, err := p.dialInside(t.Context(), Identity{Agent: agentName, Database: p.db.Name}, agentName, p.db.Name)

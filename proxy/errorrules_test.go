@@ -21,8 +21,8 @@ var update = flag.Bool("update", false, "write the pages that show what is in co
 
 const errorsPage = "../docs/reference/errors.md"
 
-// ruleTable writes the table of docs/reference/errors.md, by SQLSTATE, each class behind its codes. Rules about one
-// code stay in their order, of which the first that fits counts.
+// ruleTable returns the table for docs/reference/errors.md, sorted by SQLSTATE, each class after its codes. Rules about
+// one code keep their order, since the first that matches counts.
 func ruleTable() string {
 	names := map[byte]string{'M': "message", 'D': "detail", 'H': "hint", 'P': "position"}
 	sorted := make([]errorRule, len(errorRules))
@@ -35,7 +35,7 @@ func ruleTable() string {
 	}
 	place := func(p errorRule) string {
 		first, _, _ := strings.Cut(p.codes, " ")
-		return (first + "~~~~~")[:5] // a class after its codes, the rule for all others at the end
+		return (first + "~~~~~")[:5] // a class sorts after its codes, and the rule for all others last
 	}
 	slices.SortStableFunc(sorted, func(a, b errorRule) int { return strings.Compare(place(a), place(b)) })
 	var b strings.Builder
@@ -65,7 +65,7 @@ func ruleTable() string {
 	return b.String()
 }
 
-// The page shows the table that the code passes errors by.
+// The page has the same table of error rules as the code.
 func TestErrorsAreDocumented(t *testing.T) {
 	text, err := os.ReadFile(errorsPage)
 	if err != nil {
@@ -88,7 +88,7 @@ func TestErrorsAreDocumented(t *testing.T) {
 	}
 }
 
-// The table is well formed: every row can be reached, says why, and lets no detail pass without its message.
+// The table is well formed: every rule can match, has a reason, and lets no detail pass without its message.
 func TestPassages(t *testing.T) {
 	code := regexp.MustCompile(`^([0-9A-Z]{2}|[0-9A-Z]{5})$`)
 	uses := map[string]int{}
@@ -108,7 +108,7 @@ func TestPassages(t *testing.T) {
 		if p.reason == "" {
 			t.Errorf("row %d says nothing", i)
 		}
-		for _, text := range p.messages { // it must match whole, or as a prefix
+		for _, text := range p.messages { // a message must match completely, or as a prefix
 			prefix, isPrefix := strings.CutSuffix(text, "*")
 			for message, isOfKind := range map[string]bool{
 				prefix: true, prefix + "MARKER": isPrefix, "MARKER " + prefix: false, prefix[:len(prefix)-1]: false, "": false} {
@@ -136,8 +136,8 @@ func TestPassages(t *testing.T) {
 
 var allFields = []byte("SVCMDHPpqWstcdnFLRXx")
 
-// TestContextsOfOthers: an error's context counts as the client's own only in the forms of the table. One line in
-// another form, wherever it stands, makes the error one of another role.
+// TestContextsOfOthers: an error's context is the client's own only in the forms of the table. One line in another form
+// means that another role's code has raised the error.
 func TestContextsOfOthers(t *testing.T) {
 	ownContexts := []string{"", "unnamed portal parameter $1 = '…'", "unnamed portal with parameters: $1 = '…'",
 		`portal "p" parameter $2`, "extended query with parameters: $1 = '…'", "JSON data, line 1: {…", "parallel worker"}
@@ -171,8 +171,8 @@ func TestContextsOfOthers(t *testing.T) {
 	}
 }
 
-// However an ErrorResponse is composed, a field passes only as the table says. Nothing passes of an error that arose in
-// a function, or whose end is missing.
+// However an ErrorResponse is composed, a field is relayed only as the table says. Nothing is relayed of an error that
+// was raised in a function, or that is cut off.
 func TestNothingElsePasses(t *testing.T) {
 	var codes []string
 	for _, p := range errorRules {

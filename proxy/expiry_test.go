@@ -17,7 +17,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// shortLivedSeals is a fakeDecider whose seals live so long and say so to the database.
+// shortLivedSeals is a fakeDecider whose seals expire after a given time, which the database checks.
 type shortLivedSeals struct {
 	*fakeDecider
 	lifetime time.Duration
@@ -31,7 +31,8 @@ func (s *shortLivedSeals) Seal(ctx context.Context, b verdict.Backend) (verdict.
 	return seal, err
 }
 
-// sealedTableQuery counts the row of a table, which exists in transactions that begin under a valid seal.
+// sealedTableQuery counts the single row of a view, which is visible only in transactions that begin under a valid
+// seal.
 const sealedTableQuery = "SELECT count(*) AS n FROM walled"
 
 func startWithSealLifetime(t *testing.T, lifetime time.Duration) *testProxy {
@@ -51,7 +52,7 @@ func startWithSealLifetime(t *testing.T, lifetime time.Duration) *testProxy {
 	return p
 }
 
-// executions runs texts by the extended protocol, without a Sync.
+// executions returns the messages that run texts by the extended protocol, without a Sync.
 func executions(texts ...string) (out []pgx3.FrontendMessage) {
 	for _, text := range texts {
 		out = append(out, pa("", text), bi("", ""), ex("", 0))
@@ -61,10 +62,10 @@ func executions(texts ...string) (out []pgx3.FrontendMessage) {
 
 func withSync(m []pgx3.FrontendMessage) []pgx3.FrontendMessage { return append(m, sy) }
 
-// TestNoTransactionUnderAnOldSeal: no message that a client sends at once begins a transaction under an expired seal,
-// which would look like an empty table.
+// TestNoTransactionUnderAnOldSeal: a client may send several messages at once. None may begin a transaction after the
+// seal has expired, in which the table would seem empty.
 func TestNoTransactionUnderAnOldSeal(t *testing.T) {
-	p := startWithSealLifetime(t, 6*time.Second) // a busy machine plays a script within it
+	p := startWithSealLifetime(t, 6*time.Second) // long enough to play a script on a busy machine
 	const (
 		alone   = "E ERROR 0A000 no transaction can begin here: the session's identity has to be renewed first  @0"
 		expired = "E FATAL 08006 the session's identity has expired before the server came to the messages sent in advance  @0"
@@ -88,7 +89,7 @@ func TestNoTransactionUnderAnOldSeal(t *testing.T) {
 		before   []round
 		script   []round
 		want     []string
-		finished bool // the session ends
+		finished bool // the proxy ends the session
 	}{
 		"queries": {old, []round{upToReady(4, q("COMMIT"), q("BEGIN"), q(sealedTableQuery), q("COMMIT"))},
 			seq("C COMMIT", "Z I", "C BEGIN", "Z T", rowT, "C COMMIT", "Z I"), false},
@@ -145,7 +146,7 @@ func TestNoTransactionUnderAnOldSeal(t *testing.T) {
 	}
 }
 
-// dueSeals is a fakeDecider whose seals are due at once and live for a minute.
+// dueSeals is a fakeDecider whose seals are due for renewal at once, and expire after a minute.
 type dueSeals struct{ *fakeDecider }
 
 func (d *dueSeals) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, error) {
@@ -154,8 +155,8 @@ func (d *dueSeals) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, e
 	return seal, err
 }
 
-// Drivers end a transaction and go on before they reuse a connection. This is not refused because the seal is due in
-// the middle: the seal is valid for some time more.
+// Drivers end a transaction and begin the next statement in one message, before they reuse a connection. A seal that is
+// due for renewal does not make this fail, since it is still valid for some time.
 func TestEndsAndGoesOnUnderASealThatIsDue(t *testing.T) {
 	p := startProxy(t)
 	p.editRoute = func(r *Route) {
@@ -182,7 +183,7 @@ func TestEndsAndGoesOnUnderASealThatIsDue(t *testing.T) {
 	}
 }
 
-// staleSeals is a fakeDecider whose seals hold for an hour, and are stale once what they vouch for has moved.
+// staleSeals is a fakeDecider whose seals last an hour. They become stale as soon as the rights that they grant change.
 type staleSeals struct {
 	*fakeDecider
 	rightsVersion *atomic.Int64
@@ -195,7 +196,8 @@ func (m *staleSeals) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal,
 	return seal, err
 }
 
-// The rights that a seal grants have changed long before the seal expires. No transaction begins under it, in any way.
+// If the rights that a seal grants change long before it expires, no further transaction begins under that seal, by any
+// message.
 func TestNoTransactionUnderAStaleSeal(t *testing.T) {
 	p := startProxy(t)
 	rights := &atomic.Int64{}
@@ -236,7 +238,7 @@ func TestNoTransactionUnderAStaleSeal(t *testing.T) {
 	}
 }
 
-// TestSealsUnderLoad plays random conversations with pauses: the row is there, or there is an error.
+// TestSealsUnderLoad plays random conversations with pauses. A query either sees the row or gets an error.
 func TestSealsUnderLoad(t *testing.T) {
 	p := startWithSealLifetime(t, 300*time.Millisecond)
 	for n := range 8 {
@@ -279,8 +281,8 @@ func TestSealsUnderLoad(t *testing.T) {
 							client, done = nil, true
 						}
 					case *pgx3.ReadyForQuery:
-						// Queries behind an error in a group are skipped, so the number of answers is not known: a text
-						// of its own ends the round.
+						// Queries after an error in a group are skipped, so the number of answers is not known. An
+						// extra text at the end marks the end of the round.
 					case *pgx3.EmptyQueryResponse:
 						done = true
 					}
@@ -301,7 +303,7 @@ func TestSealsUnderLoad(t *testing.T) {
 	}
 }
 
-// minuteSeals is a fakeDecider whose seals say to the database how long they hold, and hold for a minute.
+// minuteSeals is a fakeDecider whose seals tell the database when they expire, after a minute.
 type minuteSeals struct{ *fakeDecider }
 
 func (s *minuteSeals) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, error) {
@@ -312,9 +314,9 @@ func (s *minuteSeals) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal
 	return seal, err
 }
 
-// TestNothingRunsWithoutASeal: RESET ALL and DISCARD ALL take the seal away, and no later statement runs without one.
-// It may come in the same group, after a Flush, after the Sync, or in the next message. Either the row is there, or
-// there is an error.
+// TestNothingRunsWithoutASeal: RESET ALL and DISCARD ALL remove the seal, and no later statement may run without one.
+// The statement may come in the same group, after a Flush, after the Sync, or in the next message. It either sees the
+// row, or gets an error.
 func TestNothingRunsWithoutASeal(t *testing.T) {
 	tier.All(t)
 	p := startWithSealLifetime(t, 300*time.Millisecond)

@@ -18,25 +18,26 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// faultyProxy is a proxy whose clients reach it, and which reaches its server, over networks that can be broken.
+// faultyProxy is a proxy whose connections to clients and to the server can be broken by the test.
 type faultyProxy struct {
 	*testProxy
 	pooled        bool
-	user          string // the user of the sessions that meet faults
+	user          string // the user whose sessions get faults
 	front, back   *network.Relay
-	witness       *peer    // a session whose connection to the proxy is never broken
+	witness       *peer    // a session whose own connection is never broken
 	witnessed     int      // how many statements the witness has run
-	want          []string // the answers of a session without a fault; markOf(0) stands for its mark
+	want          []string // the answers of a session without a fault; markOf(0) is in place of its mark
 	learned       int      // how often these answers were recorded
 	cases         int
 	acknowledged  map[string]bool // rows, as "mark step", whose commit was acknowledged
-	wholes, parts int             // sessions that got all of their answers, and some of them
+	wholes, parts int             // how many sessions got all of their answers, and how many some
 }
 
-// faultModes are the modes of pools in which faults are tried. In transaction mode all sessions share one connection.
+// faultModes are the modes in which faults are tried, with whether a pool is used. In transaction mode all sessions
+// share one connection.
 var faultModes = map[string]bool{"session": false, "transaction": true}
 
-// ownersSession is the mode of an owner, whose bytes the proxy relays.
+// ownersSession is the mode for an owner's session, whose bytes the proxy relays unchanged.
 const ownersSession = "owner"
 
 func startFaultyProxy(t *testing.T, pooled bool, options ...func(*testProxy, *Config)) *faultyProxy {
@@ -63,10 +64,10 @@ func startFaultyProxy(t *testing.T, pooled bool, options ...func(*testProxy, *Co
 	return f
 }
 
-// markOf is the mark of a session: what it writes, and what it reads.
+// markOf returns the mark of a session, a text that it writes and reads.
 func markOf(n int) string { return fmt.Sprintf("mark%+06d", n) }
 
-// faultScript writes and reads a mark in all states that a session can be in.
+// faultScript writes and reads a mark in all states that a session can have.
 func faultScript(mark string) [][]pgx3.FrontendMessage {
 	insert := func(step int) string { return fmt.Sprintf("INSERT INTO marks VALUES ('%s', %d)", mark, step) }
 	return [][]pgx3.FrontendMessage{
@@ -89,7 +90,7 @@ func faultScript(mark string) [][]pgx3.FrontendMessage {
 	}
 }
 
-// committed are the rows that an answer says are committed, by its place in the answers of a whole session.
+// committed maps positions in the answers of a complete session to the rows whose commit is acknowledged there.
 func (f *faultyProxy) committed(mark string) map[int][]string {
 	committed := map[int][]string{}
 	var inserted []string
@@ -107,8 +108,8 @@ func (f *faultyProxy) committed(mark string) map[int][]string {
 	return committed
 }
 
-// play runs the script of a session that meets a fault, and checks its answers. They must be those of an undisturbed
-// session as far as they go, then perhaps the error that ends it.
+// play runs the script of a session that gets a fault, and checks its answers. They must be a prefix of an undisturbed
+// session's, perhaps followed by the error that ends the session.
 func (f *faultyProxy) play(t *testing.T, mark string, atOnce bool) (answers []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
@@ -150,7 +151,7 @@ func (f *faultyProxy) play(t *testing.T, mark string, atOnce bool) (answers []st
 			}
 		}
 		if !atOnce && hijacked.Frontend.Flush() != nil {
-			ready = 1 // an error may say why
+			ready = 1 // an error may follow, with the reason
 		}
 		for ready > 0 {
 			m, err := hijacked.Frontend.Receive()
@@ -169,13 +170,13 @@ func (f *faultyProxy) play(t *testing.T, mark string, atOnce bool) (answers []st
 	return answers
 }
 
-// frontDSN is where sessions connect that something befalls.
+// frontDSN is the address for sessions that get faults.
 func (f *faultyProxy) frontDSN() string {
 	host, port, _ := net.SplitHostPort(f.front.Address())
 	return fmt.Sprintf("host=%s port=%s user=%s password='%s' dbname=%s sslmode=disable", host, port, f.user, agentPassword, f.db.Name)
 }
 
-// learnAnswers notes the answers of an undisturbed session. It returns how many bytes pass in each direction between
+// learnAnswers records the answers of an undisturbed session. It returns how many bytes pass in each direction between
 // session and proxy, and between proxy and server.
 func (f *faultyProxy) learnAnswers(t *testing.T, atOnce bool) (clientBytes, serverBytes [2]int64) {
 	t.Helper()
@@ -203,7 +204,7 @@ func (f *faultyProxy) learnAnswers(t *testing.T, atOnce bool) (clientBytes, serv
 	return f.front.Last(), f.back.Last()
 }
 
-// breakIdle ends the connection that a pool has while no session has it, and waits until the proxy has noticed.
+// breakIdle breaks the pool's connection while no session uses it, and waits until the proxy has noticed.
 func (f *faultyProxy) breakIdle(t *testing.T) {
 	t.Helper()
 	if f.pooled {
@@ -213,7 +214,7 @@ func (f *faultyProxy) breakIdle(t *testing.T) {
 	}
 }
 
-// awaitSettled waits until the proxy has no session but the witness, and no connection to the server that is lost.
+// awaitSettled waits until the witness is the proxy's only session, and no broken connection to the server is left.
 func (f *faultyProxy) awaitSettled(t *testing.T) {
 	t.Helper()
 	for deadline := time.Now().Add(tier.Patience); ; time.Sleep(time.Millisecond) {
@@ -244,7 +245,8 @@ func (f *faultyProxy) awaitSettled(t *testing.T) {
 	}
 }
 
-// isEnd tells whether answers say why a session ends. Where rows of a COPY end early, PostgreSQL says it twice.
+// isEnd returns whether the last answers say why a session ends. If the rows of a COPY are cut off, PostgreSQL says it
+// twice.
 func isEnd(answers []string) bool {
 	last := answers[len(answers)-1]
 	switch len(answers) {
@@ -256,7 +258,7 @@ func isEnd(answers []string) bool {
 	return false
 }
 
-// playWithFault has a fault befall a session, and checks what it and others are told.
+// playWithFault causes a fault in a session, and checks what it and other sessions are told.
 func (f *faultyProxy) playWithFault(t *testing.T, description string, arm func(), atOnce bool) {
 	t.Helper()
 	f.cases++
@@ -292,8 +294,8 @@ func (f *faultyProxy) playWithFault(t *testing.T, description string, arm func()
 	}
 }
 
-// checkRows checks that every row is there that a session was told is committed, once, and those of one transaction
-// together.
+// checkRows checks that each row whose commit was acknowledged exists exactly once, and that rows of one transaction
+// exist all or not at all.
 func (f *faultyProxy) checkRows(t *testing.T) {
 	t.Helper()
 	rows, err := f.db.Connect(t, "postgres").Query(t.Context(), "SELECT mark || ' ' || step, count(*) FROM marks GROUP BY 1")
@@ -324,10 +326,10 @@ func (f *faultyProxy) checkRows(t *testing.T) {
 		len(f.acknowledged), len(found))
 }
 
-// TestCutAtEveryByte: a connection may end at any byte, on either side of the proxy, in either direction. Other
-// sessions still get their own answers, and nothing of the ended session is left.
+// TestCutAtEveryByte: a connection may break after any byte, on either side of the proxy, in either direction. Other
+// sessions still get their own answers, and nothing of the broken session is left.
 func TestCutAtEveryByte(t *testing.T) {
-	const every = 192 // one of so many byte positions is tried in the whole run
+	const every = 192 // one in so many byte positions is tried in each run
 	for _, mode := range []string{"session", "transaction", ownersSession} {
 		t.Run(mode, func(t *testing.T) {
 			f := startFaultyProxy(t, faultModes[mode])
@@ -340,7 +342,7 @@ func TestCutAtEveryByte(t *testing.T) {
 				clientBytes, serverBytes := f.learnAnswers(t, atOnce)
 				for _, closeMode := range []network.CloseMode{network.Close, network.Reset, network.HalfClose} {
 					for _, in := range []network.Direction{network.ToServer, network.ToClient} {
-						n += 7 // other positions for each kind of end
+						n += 7 // other positions are tried for each kind of end
 						for position := int64(0); position <= clientBytes[in]; position++ {
 							if turn() {
 								fault := network.Fault{CloseMode: closeMode, In: in, After: position}
@@ -364,11 +366,11 @@ func TestCutAtEveryByte(t *testing.T) {
 	}
 }
 
-// armBack has a fault befall the next session's connection to the server: one that it makes, or the one that it shares.
-// In a pool every second connection is made anew, so that its login breaks as well.
+// armBack causes a fault in the next session's connection to the server, which is a new one or the shared one. In a
+// pool every second connection is new, so that its login breaks as well.
 func (f *faultyProxy) armBack(t *testing.T, fault network.Fault) {
 	t.Helper()
-	if f.pooled { // The witness may have its connection for a moment more, and must not meet the fault.
+	if f.pooled { // the witness may still use the connection, and must not get the fault
 		f.awaitSettled(t)
 	}
 	if f.pooled && f.cases%2 == 0 {
@@ -380,7 +382,7 @@ func (f *faultyProxy) armBack(t *testing.T, fault network.Fault) {
 }
 
 // TestSlowNetworks: a session whose bytes arrive slowly and in pieces, in both directions and on both sides, gets all
-// its answers. Others do not wait for it.
+// its answers. Other sessions do not wait for it.
 func TestSlowNetworks(t *testing.T) {
 	for mode, pooled := range faultModes {
 		t.Run(mode, func(t *testing.T) {
@@ -399,8 +401,8 @@ func TestSlowNetworks(t *testing.T) {
 	}
 }
 
-// TestSilentNetworks: bytes that are sent do not arrive any more, and only some time later an end gets an error. Then
-// nothing of the session is left.
+// TestSilentNetworks: bytes that are sent no longer arrive, and only some time later an end gets an error. Then nothing
+// of the session is left.
 func TestSilentNetworks(t *testing.T) {
 	tier.All(t)
 	for mode, pooled := range faultModes {
@@ -431,7 +433,7 @@ func TestSilentNetworks(t *testing.T) {
 	}
 }
 
-// TestManyEndAtOnce: sessions of a pool that is in use, and waited for, end at once: the connections serve the others.
+// TestManyEndAtOnce: many sessions of a busy pool end at once, and its connections serve the other sessions.
 func TestManyEndAtOnce(t *testing.T) {
 	for mode, pooled := range faultModes {
 		t.Run(mode, func(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// FuzzFrames: whatever a client sends is framed without a panic, no body exceeds its bound, and no more is held than
-// has arrived.
+// FuzzFrames: the proxy splits any bytes of a client into messages without a panic. No body exceeds its limit, and no
+// more memory is held than bytes have arrived.
 func FuzzFrames(f *testing.F) {
 	f.Add(appendQuery(nil, "SELECT 1"), 1)
 	f.Add(appendSync(appendExecute(appendBind(appendParse(nil, "a", "SELECT 1", []byte{0, 0}), "", "a", noParameters), "", 0)), 7)
@@ -55,7 +55,7 @@ func FuzzFrames(f *testing.F) {
 	})
 }
 
-// stepReader returns a few bytes at a time.
+// stepReader returns a few bytes per Read.
 type stepReader struct {
 	b    []byte
 	step int
@@ -70,7 +70,7 @@ func (s *stepReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// decode runs the decoder of a type.
+// decode runs the decoder for a message type.
 func decode(typ byte, body []byte) (encoded []byte, ok bool) {
 	switch typ {
 	case 'Q':
@@ -95,8 +95,8 @@ func decode(typ byte, body []byte) (encoded []byte, ok bool) {
 	return nil, false
 }
 
-// FuzzClientMessages: what a decoder takes is exactly what its encoder makes, so nothing rides along unseen; and what
-// it takes, an independent decoder takes too.
+// FuzzClientMessages: an accepted message equals what the encoder makes of its fields, so no extra bytes pass
+// unnoticed. An independent decoder accepts it too.
 func FuzzClientMessages(f *testing.F) {
 	f.Add(byte('Q'), []byte("SELECT 1\x00"))
 	f.Add(byte('Q'), []byte{})
@@ -134,7 +134,8 @@ func FuzzClientMessages(f *testing.F) {
 	})
 }
 
-// FuzzStartup: a startup packet is understood or refused; a replay has the same settings and the other database.
+// FuzzStartup: a startup packet is accepted or refused. The one that the proxy sends on has the same settings and the
+// upstream database's name.
 func FuzzStartup(f *testing.F) {
 	f.Add([]byte("user\x00a\x00database\x00b\x00options\x00-c a=b\x00\x00"), uint32(protocol30))
 	f.Add([]byte("user\x00a\x00_pq_.x\x001\x00\x00"), uint32(protocol30+9999))
@@ -169,7 +170,8 @@ func FuzzStartup(f *testing.F) {
 	})
 }
 
-// FuzzServerError: no error of the server gets out with a field that is not on the list, or with our names in it.
+// FuzzServerError: no error of the server is relayed with a field that is not on the list, or with names of pgconsent's
+// own objects.
 func FuzzServerError(f *testing.F) {
 	f.Add([]byte("SERROR\x00VERROR\x00C22P02\x00Mbad\x00Dsecret\x00P7\x00Wctx\x00tt\x00\x00"))
 	f.Add([]byte("SERROR\x00C23505\x00Mduplicate\x00DKey (id)=(1)\x00\x00"))

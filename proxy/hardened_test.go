@@ -15,16 +15,16 @@ import (
 
 func hardened(j *fakeDecider) { j.hardened = true }
 
-// TestScriptsWithHardenedPlans: statements with a hardened plan are answered as without one, message by message, with
-// the same positions and transaction states.
+// TestScriptsWithHardenedPlans: statements with a hardened plan have the same answers as without one, message by
+// message, with the same positions and transaction states.
 func TestScriptsWithHardenedPlans(t *testing.T) {
 	playScripts(t, startProxy(t, withDecider(func(j *fakeDecider) { j.hardened, j.prefix = true, "/* p */ " })), func(lines []string) []string { return lines })
 	playScripts(t, startProxy(t, withDecider(func(j *fakeDecider) { j.hardened, j.resultBound = true, wideBound(true) })), comparableLines)
 	playScripts(t, startProxy(t, withDecider(func(j *fakeDecider) { j.hardened, j.resultBound = true, wideBound(false) })), comparableLines)
 }
 
-// TestRandomScriptsWithHardenedPlans is the same of made up conversations. Only a cursor differs that is declared after
-// messages whose answers the server keeps back. Whether a transaction is open there is not known, and the settings of a
+// TestRandomScriptsWithHardenedPlans is the same for random conversations. Only DECLARE CURSOR differs after messages
+// whose answers the server has not sent yet. Then it is unknown whether a transaction is open, and the settings of a
 // hardened plan open one.
 func TestRandomScriptsWithHardenedPlans(t *testing.T) {
 	tier.All(t)
@@ -50,7 +50,7 @@ func TestRandomScriptsWithHardenedPlans(t *testing.T) {
 	}
 }
 
-// TestCopyScriptsWithHardenedPlans: rows go to a COPY behind the settings of a hardened plan.
+// TestCopyScriptsWithHardenedPlans: COPY FROM STDIN works after the settings of a hardened plan.
 func TestCopyScriptsWithHardenedPlans(t *testing.T) {
 	tier.All(t)
 	p := startProxy(t, withDecider(hardened))
@@ -66,8 +66,8 @@ func TestCopyScriptsWithHardenedPlans(t *testing.T) {
 	}
 }
 
-// TestHardeningHolds: the settings hold for what they are for, whatever was undone before it, and for nothing in the next
-// transaction.
+// TestHardeningHolds: the settings of a hardened plan apply to their statement, even after a rollback, and no longer in
+// the next transaction.
 func TestHardeningHolds(t *testing.T) {
 	const asks = "SELECT current_setting('cpu_operator_cost') || ' ' || current_setting('enable_bitmapscan') || ' " +
 		"' || current_setting('plan_cache_mode')"
@@ -124,7 +124,7 @@ func TestHardeningHolds(t *testing.T) {
 			}
 		}
 	}
-	// They end with their transaction.
+	// The settings end with their transaction.
 	c := startProxy(t, withDecider(hardened)).connectRaw(t)
 	for _, line := range c.play(t, []round{upToReady(1, q("SELECT 1")), upToReady(1, q("SHOW cpu_operator_cost"))}) {
 		if line == `D ["0"]` {
@@ -133,7 +133,8 @@ func TestHardeningHolds(t *testing.T) {
 	}
 }
 
-// TestErrorsOfHardening: where the settings fail, the client has the error in the place of its own, and goes on.
+// TestErrorsOfHardening: if the settings cannot be made, the client gets that error in place of the statement's answer,
+// and the session goes on.
 func TestErrorsOfHardening(t *testing.T) {
 	p := startProxy(t, withDecider(hardened))
 	for name, script := range map[string][]round{
@@ -162,8 +163,8 @@ func TestErrorsOfHardening(t *testing.T) {
 	}
 }
 
-// TestNothingWaitsForHardening: the server keeps back the answer to the settings that go before a Bind. Messages that
-// depend on the transaction's state do not wait for it, and the client sees nothing of it.
+// TestNothingWaitsForHardening: the server does not send the answer to the settings before a Bind until a Sync.
+// Messages that depend on the transaction's state do not wait for it, and the client notices nothing.
 func TestNothingWaitsForHardening(t *testing.T) {
 	p := startProxy(t, withDecider(hardened))
 	bound := []pgx3.FrontendMessage{pa("a", "SELECT 1"), bi("p", "a")}
@@ -186,7 +187,7 @@ func TestNothingWaitsForHardening(t *testing.T) {
 	}
 }
 
-// TestLongNamesAreRefused: the memory of a session is bounded, names included.
+// TestLongNamesAreRefused: the memory of a session is limited, and names of statements count too.
 func TestLongNamesAreRefused(t *testing.T) {
 	p := startProxy(t)
 	c := p.connectRaw(t)

@@ -16,17 +16,17 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// wideBound is a bound that no result reaches.
+// wideBound returns a limit that no result reaches.
 func wideBound(undoes bool) verdict.ResultBound {
 	return verdict.ResultBound{Rows: 1 << 40, MustRollBack: undoes, Exceeded: func(verdict.ExceededBound) *sqlstate.Error {
 		return sqlstate.New(sqlstate.InternalError, sqlstate.ReasonInternal, "a bound that nothing reaches")
 	}}
 }
 
-// comparableLines leaves out what may differ where a Query goes in steps: when settings are reported and the position
-// of a parameter. It also leaves out the columns of a result that fails before its first row. Of a result that fails
-// because it is too large, it leaves out the rows before the error. Rows that are written are all there before the
-// first one is sent.
+// comparableLines leaves out what may differ where a result is fetched in steps: when settings are reported, and the
+// position of a parameter. It also leaves out the columns of a result that fails before its first row. If a result
+// fails because it is too large, it leaves out the rows before the error. Rows that a statement writes are all written
+// before the first one is returned.
 func comparableLines(lines []string) []string {
 	var out []string
 	for _, line := range lines {
@@ -48,14 +48,14 @@ func comparableLines(lines []string) []string {
 	return out
 }
 
-// TestScriptsWithinBounds: answers within the bounds of results are the same as without bounds.
+// TestScriptsWithinBounds: results within the limits are the same as without limits.
 func TestScriptsWithinBounds(t *testing.T) {
 	tier.All(t)
 	playScripts(t, startProxy(t, withDecider(func(j *fakeDecider) { j.resultBound = wideBound(true) })), comparableLines)
 	playScripts(t, startProxy(t, withDecider(func(j *fakeDecider) { j.resultBound = wideBound(false) })), comparableLines)
 }
 
-// TestRandomScriptsWithinBounds is the same of made up conversations.
+// TestRandomScriptsWithinBounds is the same for random conversations.
 func TestRandomScriptsWithinBounds(t *testing.T) {
 	tier.All(t)
 	p := startProxy(t, withDecider(func(j *fakeDecider) { j.resultBound = wideBound(true) }))
@@ -69,11 +69,11 @@ func TestRandomScriptsWithinBounds(t *testing.T) {
 	}
 }
 
-// largeResultConversation makes up messages, many of which want more than three rows. On the server alone r() fails at
-// the fourth one.
+// largeResultConversation generates messages, many of which return more than three rows. On the server itself, the
+// function r() fails at the fourth row.
 func largeResultConversation(r *rand.Rand) (script [][]pgx3.FrontendMessage) {
 	pick := func(choices ...string) string { return choices[r.IntN(len(choices))] }
-	isFirst := true // no statement is before it: an unknown name refuses the whole message
+	isFirst := true // no statement is before it, so an unknown name fails the whole message
 	so := 0         // rows of the message so far: they are counted together
 	const uncounted = -1
 	rows := func() string {
@@ -143,8 +143,8 @@ func largeResultConversation(r *rand.Rand) (script [][]pgx3.FrontendMessage) {
 	return script
 }
 
-// TestEndedResults: a result that is too large ends like an error of the server in place of the first row too many.
-// Client, transaction and database are left in the same state.
+// TestEndedResults: a result that is too large ends with an error in place of the first row beyond the limit. Client,
+// transaction and database are left in the same state as after an error of the server.
 func TestEndedResults(t *testing.T) {
 	tier.All(t)
 	const message = "no more than three"
@@ -205,13 +205,12 @@ func TestEndedResults(t *testing.T) {
 	}
 }
 
-// TestNoResultIsLongerThanItsBound: only as many rows of a result are relayed as its bound allows, whichever protocol
-// asks for them. The bound may be of rows, of bytes, or of a rate. The client is told which it was, and so is the
-// record.
+// TestNoResultIsLongerThanItsBound: only as many rows of a result are relayed as its limit allows, in either protocol.
+// The limit may be a number of rows, of bytes, or a rate. The error and the audit record say which it was.
 func TestNoResultIsLongerThanItsBound(t *testing.T) {
 	type given struct {
 		rows, bytes int64
-		chunks      []int64 // the numbers of rows that the rate grants, one after the other; nil: there is no rate
+		chunks      []int64 // the numbers of rows that the rate grants, one after the other; nil: no rate
 	}
 	var now given
 	var left []int64
@@ -276,7 +275,7 @@ func TestNoResultIsLongerThanItsBound(t *testing.T) {
 					now.chunks = append(now.chunks, 1+r.Int64N(3))
 				}
 			}
-			// The rows for which there is room, one after the other.
+			// Compute how many rows are within every limit.
 			rate := int64(0)
 			for _, n := range now.chunks {
 				rate += n

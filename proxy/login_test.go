@@ -74,7 +74,7 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// TestWrongPassword: nothing tells a wrong password from a user that does not exist.
+// TestWrongPassword: the answer to a wrong password is the same as to a user that does not exist.
 func TestWrongPassword(t *testing.T) {
 	p := startProxy(t)
 	var errs []string
@@ -90,13 +90,13 @@ func TestWrongPassword(t *testing.T) {
 			t.Error(e)
 		}
 	}
-	// Settings that an agent may not have do not tell either.
+	// Startup settings that are not allowed do not change that answer.
 	if e := connectError(t, p.dsn(agentName, "wrong")+" search_path=x"); e.Code != "28P01" {
 		t.Error(e)
 	}
 }
 
-// TestRoutesThatServeNobody: some routes are served to nobody, even with a password that fits. They are a route of an
+// TestRoutesThatServeNobody: nobody can log in by some routes, even with the right password. They are a route of an
 // unknown kind, an agent's route without a credential, and a route that refuses.
 func TestRoutesThatServeNobody(t *testing.T) {
 	credentials := agentCredentials()
@@ -168,7 +168,7 @@ func TestSplitWords(t *testing.T) {
 	}
 }
 
-// makeCertificate makes a certificate that signs itself.
+// makeCertificate makes a self-signed certificate with a key of the given kind.
 func makeCertificate(t testing.TB, kind string) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	var key any
@@ -207,7 +207,7 @@ func makeCertificate(t testing.TB, kind string) (tls.Certificate, *x509.CertPool
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
 }
 
-// withTLS offers TLS with this certificate, found in one of the ways a configuration can give it.
+// withTLS offers TLS with this certificate, configured in one of the possible ways.
 func withTLS(t testing.TB, kind, way string) func(*testProxy, *Config) {
 	return func(p *testProxy, c *Config) {
 		cert, pool := makeCertificate(t, kind)
@@ -226,7 +226,7 @@ func withTLS(t testing.TB, kind, way string) func(*testProxy, *Config) {
 	}
 }
 
-// tlsConnect connects as an agent with pgx, by TLS.
+// tlsConnect connects as an agent with pgx over TLS.
 func (p *testProxy) tlsConnect(t testing.TB, extra string) (*pgx.Conn, error) {
 	cfg, err := pgx.ParseConfig(strings.Replace(p.agentDSN(), "sslmode=prefer", "sslmode=require", 1) + " " + extra)
 	if err != nil {
@@ -265,7 +265,7 @@ func TestTLS(t *testing.T) {
 						}
 					}
 				}
-				// A client on the same machine may do without.
+				// A client on the same machine may connect without TLS.
 				if err := p.connect(t, "sslmode=disable").Ping(t.Context()); err != nil {
 					t.Error(err)
 				}
@@ -274,7 +274,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestResumption: a client that would resume a TLS session can bind its channel all the same.
+// TestResumption: a client that tries to resume a TLS session can still use channel binding.
 func TestResumption(t *testing.T) {
 	p := startProxy(t, withTLS(t, "rsa", "list"))
 	p.tlsConf.ClientSessionCache = tls.NewLRUClientSessionCache(4)
@@ -289,11 +289,12 @@ func TestResumption(t *testing.T) {
 	}
 }
 
-// TestChannelBindingOfAnother: a proof bound to another certificate does not count.
+// TestChannelBindingOfAnother: a SCRAM proof that is bound to another certificate is refused.
 func TestChannelBindingOfAnother(t *testing.T) {
 	p := startProxy(t, withTLS(t, "rsa", "list"))
 	other := startProxy(t, withTLS(t, "rsa", "list"))
-	// A man in the middle: TLS towards the client with the other's certificate, TLS towards the proxy, bytes passed on.
+	// A man in the middle speaks TLS to the client with the other certificate and TLS to the proxy, and passes bytes
+	// on.
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -331,7 +332,7 @@ func TestChannelBindingOfAnother(t *testing.T) {
 	}
 }
 
-// TestBytesBeforeTheHandshake: bytes before a handshake are never taken as sent after it.
+// TestBytesBeforeTheHandshake: the proxy never treats bytes that arrive before the TLS handshake as sent after it.
 func TestBytesBeforeTheHandshake(t *testing.T) {
 	p := startProxy(t, withTLS(t, "ecdsa", "list"))
 	nc := p.dial(t)
@@ -364,14 +365,14 @@ func (p *testProxy) dialTLS(t testing.TB) net.Conn {
 	return tls.Client(p.dial(t), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{alpn}})
 }
 
-// A client gets the protocol version that it asks for, or the newest that the proxy has if that is older. It gets none
-// of the options that it asks for, as with PostgreSQL 18.
+// A client gets the protocol version that it asks for, or the proxy's newest if that is older. It gets none of the
+// protocol options that it asks for, as with PostgreSQL 18.
 func TestNegotiation(t *testing.T) {
 	p := startProxy(t)
 	for _, c := range []struct {
 		version uint32
 		options []string
-		want    uint32 // the version in the answer; 0: there is none
+		want    uint32 // the version in the NegotiateProtocolVersion answer; 0: no such answer
 	}{
 		{protocol30, nil, 0},
 		{protocol30 + 1, nil, 0},
@@ -414,7 +415,7 @@ func TestNegotiation(t *testing.T) {
 	}
 }
 
-// TestPlainFromAfar: without TLS, only clients on this machine are served.
+// TestPlainFromAfar: without TLS, only clients on the same machine are served.
 func TestPlainFromAfar(t *testing.T) {
 	p := startProxy(t)
 	for _, user := range []string{agentName, "nobody"} {
@@ -433,7 +434,7 @@ func TestPlainFromAfar(t *testing.T) {
 	}
 }
 
-// sendSASL sends one password message after the request and returns the error.
+// sendSASL sends one password message after the authentication request, and returns the error.
 func sendSASL(t *testing.T, p *testProxy, body []byte) *pgx3.ErrorResponse {
 	nc := p.dial(t)
 	b, _ := (&pgx3.StartupMessage{ProtocolVersion: protocol30, Parameters: map[string]string{"user": agentName}}).Encode(nil)
@@ -488,14 +489,14 @@ func TestNoPassword(t *testing.T) {
 	if _, err := pgx3.NewFrontend(nc, nc).Receive(); err != nil {
 		t.Fatal(err)
 	}
-	nc.Close() // as psql does, to ask for the password
+	nc.Close() // as psql does, before it asks the user for the password
 	if strings.Contains(p.log.String(), "level=WARN") {
 		t.Error("normal traffic is logged as a problem")
 	}
 }
 
 func TestLoginTimeout(t *testing.T) {
-	p := startProxy(t, func(_ *testProxy, c *Config) { c.LoginTimeout = 8 * time.Second }) // a slow machine logs in within it
+	p := startProxy(t, func(_ *testProxy, c *Config) { c.LoginTimeout = 8 * time.Second }) // long enough for a login on a slow machine
 	conn := p.connect(t)
 	in := time.Now()
 	silent, nc := p.dial(t), p.dial(t)
@@ -513,7 +514,7 @@ func TestLoginTimeout(t *testing.T) {
 	}
 }
 
-// TestMaxLogins: a silent client cannot take all login slots, and a session that is logged in takes none.
+// TestMaxLogins: silent clients cannot occupy all login slots, and a session that is logged in occupies none.
 func TestMaxLogins(t *testing.T) {
 	p := startProxy(t, func(_ *testProxy, c *Config) { c.MaxLogins = 3 })
 	for range 5 {
@@ -594,8 +595,8 @@ func (s slowConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Where writing to the server takes long, the driver that logs in begins to read beside. It keeps nothing of what is
-// the session's.
+// If writing to the server takes long, pgx reads in a second goroutine during the login. It must not consume bytes that
+// belong to the session.
 func TestSlowWritesWhileLoggingIn(t *testing.T) {
 	was := dialServer
 	t.Cleanup(func() { dialServer = was })

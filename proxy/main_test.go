@@ -35,7 +35,7 @@ const (
 	settingSeal   = "pgconsent.seal"
 )
 
-// fakeDecider is a Decider that lets every text pass except those that name one of its words. It keeps what it is told.
+// fakeDecider is a Decider that allows every text except those that contain one of its words. It records its calls.
 type fakeDecider struct {
 	mu       sync.Mutex
 	info     SessionInfo
@@ -45,17 +45,17 @@ type fakeDecider struct {
 	closed   bool
 
 	resultBound                               verdict.ResultBound
-	prefix                                    string // put in front of every text
+	prefix                                    string // is put in front of every text
 	hardened                                  bool   // every statement gets a hardened plan
 	sealLifetime                              time.Duration
 	seals                                     atomic.Int32
 	badSeal                                   atomic.Bool
 	consentChanges, snapshots, snapshotChecks atomic.Int32 // consentChanges of consent, snapshots noted, and checks of them
 	isStateUnknown                            atomic.Bool  // the state of consent is not known
-	decidedBeforeRedefinition                 atomic.Int32 // how many of the next statements were decided before a function was replaced; -1: all
-	waitingRowsHidden                         atomic.Bool  // rows of a waiting portal are hidden by now
+	decidedBeforeRedefinition                 atomic.Int32 // how many of the next statements count as decided before a function was replaced; -1: all
+	waitingRowsHidden                         atomic.Bool  // rows of a suspended portal are hidden now
 
-	recheck atomic.Value // the function by which Recheck answers: func(*verdict.Verdict) *verdict.Verdict
+	recheck atomic.Value // the function that Recheck calls: func(*verdict.Verdict) *verdict.Verdict
 }
 
 func (j *fakeDecider) Seal(_ context.Context, b verdict.Backend) (verdict.Seal, error) {
@@ -70,10 +70,10 @@ func (j *fakeDecider) Seal(_ context.Context, b verdict.Backend) (verdict.Seal, 
 		Identity: j.userAttribute()}, nil
 }
 
-// CanShareSeal implements verdict.SealSharer: judges of one user are those of one identity.
+// CanShareSeal implements verdict.SealSharer: sessions of one user have one identity.
 func (j *fakeDecider) CanShareSeal(s verdict.Seal) bool { return s.Identity == j.userAttribute() }
 
-// userAttribute is the user for whom the session speaks.
+// userAttribute is the user for whom the session acts.
 func (j *fakeDecider) userAttribute() any { return j.info.TokenAttributes["user"] }
 
 func (j *fakeDecider) Decide(_ context.Context, text string, _ verdict.Protocol) *verdict.Verdict {
@@ -87,7 +87,7 @@ func (j *fakeDecider) Decide(_ context.Context, text string, _ verdict.Protocol)
 		v.Refusal = sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonSyntax, "syntax error at or near \"misspelt\"").WithPosition(1)
 	default:
 		var texts []string
-		grown := 0 // by how much names have become longer before an error's position
+		grown := 0 // by how many characters names before an error's position have become longer
 		v.Position = func(p int) int { return max(0, p-len(j.prefix)-grown) }
 		offset := len(j.prefix)
 		var parts []verdict.Part
@@ -187,7 +187,7 @@ func (j *fakeDecider) Decide(_ context.Context, text string, _ verdict.Protocol)
 	return v
 }
 
-// withHardenedPlan has a statement given a hardened plan, if it is planned.
+// withHardenedPlan marks a statement as one with a hardened plan, if PostgreSQL plans it.
 func withHardenedPlan(e *verdict.Effect, text string) {
 	switch e.Kind {
 	case verdict.EffectNone:
@@ -305,7 +305,7 @@ type testProxy struct {
 	db      *pgtest.DB
 	tlsConf *tls.Config
 	log     *lockedBuffer
-	listen  func(net.Listener) net.Listener // wraps the listener; nil: it is not wrapped
+	listen  func(net.Listener) net.Listener // wraps the listener, unless nil
 
 	mu           sync.Mutex
 	deciders     []*fakeDecider
@@ -431,7 +431,7 @@ func (p *testProxy) createHardenFunction() {
 	}
 }
 
-// startProxy runs a proxy for the test, and makes sure that nothing of it is left at the end.
+// startProxy starts a proxy for the test, and checks at the end that nothing of it is left.
 func startProxy(t testing.TB, options ...func(*testProxy, *Config)) *testProxy {
 	t.Helper()
 	if err := makeRoles(); err != nil {
@@ -489,7 +489,7 @@ func (p *testProxy) dsn(user, password string) string {
 
 func (p *testProxy) agentDSN() string { return p.dsn(agentName, agentPassword) }
 
-// connect is an agent's connection.
+// connect returns a connection of the agent.
 func (p *testProxy) connect(t testing.TB, extra ...string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), p.agentDSN()+" "+strings.Join(extra, " "))
@@ -500,7 +500,7 @@ func (p *testProxy) connect(t testing.TB, extra ...string) *pgx.Conn {
 	return conn
 }
 
-// peer is a bare connection that speaks messages.
+// peer is a connection on which a test sends and receives single protocol messages.
 type peer struct {
 	net.Conn
 	frontend *pgx3.Frontend
@@ -516,12 +516,12 @@ func (p *peer) send(t testing.TB, messages ...pgx3.FrontendMessage) {
 	}
 }
 
-// connectRaw logs in over a hijacked connection.
+// connectRaw logs the agent in, and returns the connection as a peer.
 func (p *testProxy) connectRaw(t testing.TB) *peer {
 	return connectPeer(t, p.agentDSN()+" sslmode=disable")
 }
 
-// connectDirect is the same on the server itself.
+// connectDirect does the same on the server itself.
 func (p *testProxy) connectDirect(t testing.TB) *peer {
 	return connectPeer(t, fmt.Sprintf("host=%s port=%d user=%s dbname=%s", p.db.SocketDir, p.db.Port, agentRole, p.db.Name))
 }
@@ -535,7 +535,7 @@ func connectPeer(t testing.TB, dsn string) *peer {
 	return connectPeerWith(t, config)
 }
 
-// loginOver logs an agent in over a connection that is there already.
+// loginOver logs an agent in over an existing connection.
 func (p *testProxy) loginOver(t testing.TB, nc net.Conn) *peer {
 	t.Helper()
 	config, err := pgx.ParseConfig(p.agentDSN() + " sslmode=disable")
@@ -564,7 +564,7 @@ func connectPeerWith(t testing.TB, config *pgx.ConnConfig) *peer {
 	return &peer{hc.Conn, hc.Frontend}
 }
 
-// dial connects and sends nothing.
+// dial opens a connection and sends nothing.
 func (p *testProxy) dial(t testing.TB) net.Conn {
 	t.Helper()
 	nc, err := net.Dial("tcp", p.addr)
@@ -582,7 +582,7 @@ func readLastError(t testing.TB, r io.Reader) *pgx3.ErrorResponse {
 	return lastError(pgx3.NewFrontend(r, nil))
 }
 
-// readLastError is the same for a connection that has spoken already.
+// readLastError is the same for a peer.
 func (p *peer) readLastError() *pgx3.ErrorResponse { return lastError(p.frontend) }
 
 func lastError(frontend *pgx3.Frontend) *pgx3.ErrorResponse {
@@ -608,7 +608,7 @@ func eventually(t testing.TB, description string, f func() bool) {
 	}
 }
 
-// awaitRunning waits until the server is at a statement that holds the text.
+// awaitRunning waits until the server runs a statement that contains the text.
 func (p *testProxy) awaitRunning(t testing.TB, text string) {
 	t.Helper()
 	admin := p.db.Connect(t, "postgres")

@@ -10,7 +10,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// commentDecider is a fakeDecider; comments in a text set fields of its verdict.
+// commentDecider is a fakeDecider that sets fields of its verdict as comments in a text say.
 type commentDecider struct{ *fakeDecider }
 
 func (d *commentDecider) Decide(ctx context.Context, text string, protocol verdict.Protocol) *verdict.Verdict {
@@ -50,7 +50,8 @@ func playRounds(t *testing.T, p *testProxy, rounds ...round) string {
 	return strings.Join(out, " | ")
 }
 
-// SQL runs by name what is a query, and nothing that counts on values which the proxy looks at as they are bound.
+// EXECUTE and FETCH may run a query that was prepared by the protocol. They may run nothing else, and no statement
+// whose values the proxy checks at Bind.
 func TestQueriesThatSQLRunsByName(t *testing.T) {
 	p := startCommentProxy(t)
 	prepared := func(text string, then ...pgx3.FrontendMessage) string {
@@ -69,7 +70,7 @@ func TestQueriesThatSQLRunsByName(t *testing.T) {
 		{"SELECT 7 /*formed*/", "EXECUTE s",
 			`0A000 prepared statement "s" was prepared by the protocol and takes a pattern, a search, a document or a setting as a parameter: EXECUTE cannot run it @0`},
 		{"SELECT 7", "FETCH ALL FROM c", `D ["7"]`},
-		{"SELECT 7 /*formed*/", "FETCH ALL FROM c", `D ["7"]`}, // its values were checked at the Bind
+		{"SELECT 7 /*formed*/", "FETCH ALL FROM c", `D ["7"]`}, // its values were checked at Bind
 		{"COMMIT", "FETCH ALL FROM c", `0A000 portal "c" is no query: FETCH cannot run it @0`},
 		{"SAVEPOINT a", "MOVE ALL FROM c", `0A000 portal "c" is no query: FETCH cannot run it @0`},
 		{"EXECUTE x", "FETCH ALL FROM c", `0A000 portal "c" is no query: FETCH cannot run it @0`},
@@ -80,7 +81,7 @@ func TestQueriesThatSQLRunsByName(t *testing.T) {
 	}
 }
 
-// A transaction asks a foreign server in one statement, by whichever messages.
+// A transaction may read foreign tables in one statement only, whichever messages run it.
 func TestAForeignServerIsAskedInOneStatement(t *testing.T) {
 	p := startCommentProxy(t)
 	const refused = "0A000 a transaction reads foreign tables in one statement only @0"
@@ -115,8 +116,8 @@ func TestAForeignServerIsAskedInOneStatement(t *testing.T) {
 	}
 }
 
-// The time by which rows are hidden is that of each statement, not of the message. Where a statement cannot begin by
-// itself, it is refused.
+// Rows may expire at a time, which must be compared with the start of each statement, not of the whole message. The
+// proxy sends such statements separately. Where it cannot, they are refused.
 func TestStatementsThatBeginApart(t *testing.T) {
 	p := startCommentProxy(t)
 	const text = "SELECT set_config('x.y', statement_timestamp()::text, false) IS NULL; SELECT pg_sleep(0.02) IS " +

@@ -53,7 +53,7 @@ func TestOwner(t *testing.T) {
 	if n, err := conn.CopyFrom(t.Context(), pgx.Identifier{"public", "t"}, []string{"a", "b"}, pgx.CopyFromRows(rows)); err != nil || n != 10000 {
 		t.Errorf("copy in: %d %v", n, err)
 	}
-	// The password is checked by the server.
+	// The server checks the owner's password.
 	p.editRoute = func(r *Route) {
 		r.Upstream.Network, r.Upstream.Address = "tcp", fmt.Sprintf("127.0.0.1:%d", pgtest.TCPPort())
 	}
@@ -65,8 +65,8 @@ func TestOwner(t *testing.T) {
 	}
 }
 
-// TestOwnerOfAServerThatEnds: a client that is idle when the server ends its session, and does not look, holds nothing at
-// the proxy. When it looks, it is told why the session has ended.
+// TestOwnerOfAServerThatEnds: when the server ends an owner's session, the proxy frees everything even if the client is
+// idle and reads nothing. When the client reads, it gets the reason.
 func TestOwnerOfAServerThatEnds(t *testing.T) {
 	checkDescriptors(t)
 	p := startProxy(t)
@@ -86,7 +86,7 @@ func TestOwnerOfAServerThatEnds(t *testing.T) {
 	}
 }
 
-// TestOwnerDatabase: the database may have another name on the server.
+// TestOwnerDatabase: the database may have another name on the server than at the proxy.
 func TestOwnerDatabase(t *testing.T) {
 	p := startProxy(t)
 	p.editRoute = func(r *Route) { r.Upstream.Database = p.db.Name }
@@ -118,7 +118,7 @@ func TestOwnerCancel(t *testing.T) {
 	}
 }
 
-// TestOwnerTools: pg_dump and \copy give through the proxy what they give on the server.
+// TestOwnerTools: pg_dump and psql's \copy give the same output through the proxy as on the server.
 func TestOwnerTools(t *testing.T) {
 	p := startProxy(t)
 	if _, err := p.db.Connect(t, "postgres").Exec(t.Context(), `
@@ -130,7 +130,7 @@ func TestOwnerTools(t *testing.T) {
 	dump := requireTool(t, "pg_dump")
 	run := func(dsn string) []byte {
 		out, err := exec.Command(dump, "--restrict-key=x", dsn).Output()
-		if err != nil { // versions before 15.14
+		if err != nil { // PostgreSQL before 15.14
 			out, err = exec.Command(dump, dsn).Output()
 		}
 		var exit *exec.ExitError
@@ -164,7 +164,7 @@ func TestOwnerTools(t *testing.T) {
 	}
 }
 
-// TestOwnerBytes: after the startup message, the bytes are the same in both directions, whatever they are.
+// TestOwnerBytes: after the startup message, the proxy relays all bytes unchanged in both directions.
 func TestOwnerBytes(t *testing.T) {
 	p := startProxy(t)
 	c := connectPeer(t, p.dsn("wire_owner", "")+" sslmode=disable")

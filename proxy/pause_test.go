@@ -19,7 +19,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// pauseSwitch pauses the agents of a test.
+// pauseSwitch pauses and resumes the agents of a test.
 type pauseSwitch struct {
 	mu      sync.Mutex
 	resumed chan struct{}
@@ -48,7 +48,7 @@ func (g *pauseSwitch) option(p *testProxy, _ *Config) {
 	p.editRoute = func(r *Route) { r.Paused = g.paused }
 }
 
-// states are the states of the sessions, the oldest session first.
+// states returns the states of the sessions, oldest first.
 func (p *testProxy) states() (out []SessionState) {
 	for _, s := range p.server.Sessions() {
 		out = append(out, s.State)
@@ -61,7 +61,7 @@ func (p *testProxy) awaitStates(t *testing.T, want ...SessionState) {
 	eventually(t, fmt.Sprint(want), func() bool { return slices.Equal(p.states(), want) })
 }
 
-// loginPeer logs in over a transport.
+// loginPeer logs the agent in, with or without TLS.
 func (p *testProxy) loginPeer(t *testing.T, tls bool) *peer {
 	t.Helper()
 	if !tls {
@@ -80,7 +80,7 @@ func (p *testProxy) loginPeer(t *testing.T, tls bool) *peer {
 	return &peer{hijacked.Conn, hijacked.Frontend}
 }
 
-// While agents are paused, what is sent outside a transaction waits and does nothing; open transactions go on.
+// While agents are paused, a message that begins a transaction waits. Open transactions go on.
 func TestPause(t *testing.T) {
 	for name, tls := range map[string]bool{"plain": false, "TLS": true} {
 		t.Run(name, func(t *testing.T) {
@@ -122,7 +122,7 @@ func TestPause(t *testing.T) {
 					t.Errorf("client %d got %d answers of %d after the pause", i, n, w.ready)
 				}
 			}
-			// A session that has waited is as before.
+			// A session that has waited works as before.
 			for _, client := range []*peer{single, extended, bulky} {
 				if got := client.play(t, []round{upToReady(1, q("SELECT 7 AS a"))}); got[len(got)-1] != "Z I" {
 					t.Errorf("after the pause: %q", got)
@@ -135,7 +135,8 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// A waiting session can be ended: by an operator, by its client's cancel request, by a drain and by the loss of the server.
+// A waiting session can be ended in four ways: by an operator, by a cancel request, by draining, and by the loss of the
+// server connection.
 func TestPausedSessionsEnd(t *testing.T) {
 	var g pauseSwitch
 	p := startProxy(t, g.option)
@@ -190,7 +191,7 @@ func TestPausedSessionsEnd(t *testing.T) {
 	}
 }
 
-// An operator is served by the route's handler, after a password that is right and not before; everybody is listed.
+// An operator is served by the route's handler, but only after the right password. Sessions of all kinds are listed.
 func TestOperator(t *testing.T) {
 	var served OperatorInfo
 	p := startProxy(t, func(p *testProxy, _ *Config) {
@@ -212,7 +213,7 @@ func TestOperator(t *testing.T) {
 			}}
 		}
 	})
-	listed := func(n int) { // The client may be answered before its session is listed.
+	listed := func(n int) { // the client may be answered before its session is listed
 		t.Helper()
 		eventually(t, "the session is listed", func() bool { return len(p.server.Sessions()) == n })
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Pinned settings are read from the server once, however a client spells the names of its own settings.
+// The proxy reads pinned settings from the server once, however a client spells the names of its own settings.
 func TestPinnedSettingsAreAskedForAlone(t *testing.T) {
 	pinned := map[string]string{"search_path": "pinned", "row_security": "pinned", "DateStyle": "pinned"}
 	for _, written := range []func(string) string{

@@ -17,7 +17,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// withPool has agents share so many connections.
+// withPool makes agents share a number of connections.
 func withPool(size int) func(*testProxy, *Config) {
 	return func(p *testProxy, _ *Config) {
 		p.editRoute = func(r *Route) {
@@ -28,7 +28,7 @@ func withPool(size int) func(*testProxy, *Config) {
 	}
 }
 
-// TestRandomScriptsInPool: a session of a pool answers as a session of PostgreSQL does, while others use the same
+// TestRandomScriptsInPool: a session of a pool answers as a PostgreSQL session does, while other sessions use the same
 // connections between its transactions.
 func TestRandomScriptsInPool(t *testing.T) {
 	p := startProxy(t, withPool(2))
@@ -58,9 +58,9 @@ func TestRandomScriptsInPool(t *testing.T) {
 	randomScripts(t, p, 100, withoutFailedTransactions)
 }
 
-// withoutFailedTransactions leaves out answers in a transaction that has failed, except ReadyForQuery. In that state
-// PostgreSQL still describes some prepared statements, and says what is wrong with a Bind. The proxy cannot prepare
-// them on another connection, and says that the transaction is aborted.
+// withoutFailedTransactions leaves out answers in a failed transaction, except ReadyForQuery. In that state PostgreSQL
+// still describes some prepared statements, and reports errors of a Bind. The proxy cannot prepare them on another
+// connection, and says that the transaction is aborted.
 func withoutFailedTransactions(transcript []string) (out []string) {
 	hasFailed := false
 	for _, line := range transcript {
@@ -75,7 +75,8 @@ func withoutFailedTransactions(transcript []string) (out []string) {
 	return out
 }
 
-// runInTurn plays statements on sessions of a pool of one connection in turn, and returns what each got.
+// runInTurn plays texts like "a: SELECT 1" one after the other, each on the session of that name. The sessions share a
+// pool of one connection. It returns the answers.
 func runInTurn(t *testing.T, p *testProxy, texts ...string) (out []string) {
 	t.Helper()
 	peers := map[string]*peer{}
@@ -93,7 +94,8 @@ func runInTurn(t *testing.T, p *testProxy, texts ...string) (out []string) {
 	return out
 }
 
-// TestNothingOfAnotherSession: the server state of a session ends with it, and the next session finds nothing of it.
+// TestNothingOfAnotherSession: the state on the server ends with a session, and the next session on that connection
+// finds nothing of it.
 func TestNothingOfAnotherSession(t *testing.T) {
 	for name, c := range map[string]struct{ do, want []string }{
 		"settings": {
@@ -131,8 +133,8 @@ func TestNothingOfAnotherSession(t *testing.T) {
 	}
 }
 
-// TestSettingsOnEachConnection: a session that comes back to a connection finds the settings that it has now, and not those
-// which it had there.
+// TestSettingsOnEachConnection: a session that returns to a connection finds its current settings there, not those that
+// it had when it left.
 func TestSettingsOnEachConnection(t *testing.T) {
 	p := startProxy(t, withPool(2))
 	a, b := p.connectRaw(t), p.connectRaw(t)
@@ -157,7 +159,8 @@ func TestSettingsOnEachConnection(t *testing.T) {
 	}
 }
 
-// TestPoolIsShared: sessions outside of transactions share connections; one in a transaction has one of its own.
+// TestPoolIsShared: sessions outside a transaction share connections. A session in a transaction has a connection to
+// itself.
 func TestPoolIsShared(t *testing.T) {
 	p := startProxy(t, withPool(2))
 	processes := map[uint32]bool{}
@@ -180,7 +183,8 @@ func TestPoolIsShared(t *testing.T) {
 	}
 }
 
-// TestPoolWaits: a session waits for a connection, in its turn, and ends with 53300 where none comes free in time.
+// TestPoolWaits: sessions wait for a connection in the order in which they came. A session ends with 53300 if none
+// becomes free in time.
 func TestPoolWaits(t *testing.T) {
 	p := startProxy(t, withPool(1))
 	first, second := p.connect(t), p.connect(t)
@@ -216,8 +220,8 @@ func TestPoolWaits(t *testing.T) {
 	}
 }
 
-// TestPoolKeeps: a session that has more on its connection than can be taken along keeps it, and the connection ends with
-// it.
+// TestPoolKeeps: a session with state that cannot be moved to another connection keeps its connection, which ends with
+// the session.
 func TestPoolKeeps(t *testing.T) {
 	for name, texts := range map[string][]string{
 		"PREPARE":              {"PREPARE x AS SELECT 1"},
@@ -261,7 +265,8 @@ func TestPoolKeeps(t *testing.T) {
 	}
 }
 
-// TestPoolIdentity: a connection passes between sessions of one identity as it is, and gets a seal of its own for another.
+// TestPoolIdentity: sessions with the same identity use a connection under the same seal. For another identity, the
+// seal is replaced first.
 func TestPoolIdentity(t *testing.T) {
 	p := startProxy(t, withPool(1))
 	users := []string{"anna", "anna", "bert", "bert", "anna"}
@@ -290,7 +295,7 @@ func TestPoolIdentity(t *testing.T) {
 	}
 }
 
-// TestPoolAfterLosses: the pool is as before after three events: a session ends in a transaction, a server process
+// TestPoolAfterLosses: the pool works as before after three events: a session ends in a transaction, a server process
 // ends, and a connection receives another session's cancel request.
 func TestPoolAfterLosses(t *testing.T) {
 	p := startProxy(t, withPool(1))
@@ -332,8 +337,7 @@ func TestPoolAfterLosses(t *testing.T) {
 	}
 }
 
-// TestLoginByAnEndedConnection: a login that is given a connection which ended a moment ago, while no session had it, gets
-// another one.
+// TestLoginByAnEndedConnection: if a pooled connection has just ended while idle, a login gets another one.
 func TestLoginByAnEndedConnection(t *testing.T) {
 	p := startProxy(t, withPool(1))
 	if err := p.connect(t).Ping(t.Context()); err != nil {
@@ -353,8 +357,8 @@ func TestLoginByAnEndedConnection(t *testing.T) {
 	}
 }
 
-// TestSessionOutlivesItsConnection: a connection that ends once all is answered, a moment before the session gives it
-// back, is nothing that the session notices.
+// TestSessionOutlivesItsConnection: a connection may end after the last answer, just before the session returns it to
+// the pool. The session does not notice.
 func TestSessionOutlivesItsConnection(t *testing.T) {
 	f := startFaultyProxy(t, true)
 	f.learnAnswers(t, false)
@@ -367,7 +371,7 @@ func TestSessionOutlivesItsConnection(t *testing.T) {
 	for range 3 {
 		f.witness.send(t, q("SELECT pg_sleep(0.2)"))
 		eventually(t, "the statement runs", func() bool { return session.hasConnection() && !session.ledger.needsNoConnection() })
-		session.retry.takeTurn() // so that the session keeps its connection behind the answer
+		session.retry.takeTurn() // so that the session keeps its connection after the answer
 		for typ := byte(0); typ != 'Z'; {
 			m, err := f.witness.frontend.Receive()
 			if err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// withBalancers puts a proxy behind load balancers in some networks.
+// withBalancers tells the proxy that load balancers in these networks send PROXY protocol headers.
 func withBalancers(networks ...string) func(*testProxy, *Config) {
 	return func(_ *testProxy, c *Config) {
 		for _, n := range networks {
@@ -29,13 +29,13 @@ func withBalancers(networks ...string) func(*testProxy, *Config) {
 	}
 }
 
-// headerV2 makes a header of version 2.
+// headerV2 returns a PROXY protocol header of version 2.
 func headerV2(command, family byte, rest ...byte) []byte {
 	b := append([]byte("\r\n\r\n\x00\r\nQUIT\n"), command, family)
 	return append(binary.BigEndian.AppendUint16(b, uint16(len(rest))), rest...)
 }
 
-// tcp4 is the part of version 2 with the addresses 203.0.113.7:4711 and 192.0.2.1:7432.
+// tcp4 is the address part of a version 2 header, with 203.0.113.7:4711 and 192.0.2.1:7432.
 var tcp4 = []byte{203, 0, 113, 7, 192, 0, 2, 1, 0x12, 0x67, 0x1d, 0x08}
 
 // tcp6 is the same with 2001:db8::7.
@@ -43,7 +43,7 @@ var tcp6 = concatBytes(netip.MustParseAddr("2001:db8::7").AsSlice(), netip.MustP
 
 func concatBytes(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
-// viaBalancer connects as an agent over a connection that begins with these bytes.
+// viaBalancer connects as an agent over a connection that starts with the header.
 func (p *testProxy) viaBalancer(t testing.TB, header []byte, extra string) (*pgx.Conn, error) {
 	t.Helper()
 	config, err := pgx.ParseConfig(p.agentDSN() + " " + extra)
@@ -70,8 +70,7 @@ func (p *testProxy) viaBalancer(t testing.TB, header []byte, extra string) (*pgx
 	return conn, err
 }
 
-// The client's address is that of the header, with TLS behind it in both ways, and that of the socket where the header
-// has none.
+// The client's address is the one in the header, in both ways to begin TLS. If the header has none, it is the socket's.
 func TestHeadersOfBalancers(t *testing.T) {
 	p := startProxy(t, withTLS(t, "ecdsa", "list"), withBalancers("127.0.0.0/8"))
 	const own = "the socket's"
@@ -115,7 +114,7 @@ func TestHeadersOfBalancers(t *testing.T) {
 	}
 }
 
-// Without TLS only this machine is served: the balancer and the client must both be on it.
+// Without TLS, the balancer and the client must both be on the same machine as the proxy.
 func TestPlainBehindABalancer(t *testing.T) {
 	p := startProxy(t, withBalancers("127.0.0.0/8"))
 	for header, want := range map[string]string{
@@ -130,8 +129,8 @@ func TestPlainBehindABalancer(t *testing.T) {
 	}
 }
 
-// A client outside a balancer's network cannot forge an address. A client in it cannot leave the header out, or send
-// two.
+// A client outside a balancer's network cannot forge an address by a header. A connection from inside it must send
+// exactly one header.
 func TestForgedHeaders(t *testing.T) {
 	line := []byte("PROXY TCP4 203.0.113.7 192.0.2.1 4711 7432\r\n")
 	hello, _ := (&pgx3.StartupMessage{ProtocolVersion: protocol30, Parameters: map[string]string{"user": agentName}}).Encode(nil)
@@ -184,7 +183,7 @@ func TestForgedHeaders(t *testing.T) {
 			t.Fatalf("%s: a session began", name)
 		}
 	}
-	// A client outside of the networks logs in as without the protocol.
+	// A client outside of the networks logs in without a header.
 	if err := outside.connect(t, "sslmode=disable").Ping(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -193,9 +192,9 @@ func TestForgedHeaders(t *testing.T) {
 	}
 }
 
-// A header that comes slowly, or never, delays nobody, and has the time of a login.
+// A header that arrives slowly, or never, delays no other client, and is limited by the login timeout.
 func TestSlowHeaders(t *testing.T) {
-	p := startProxy(t, withBalancers("127.0.0.0/8"), func(_ *testProxy, c *Config) { c.LoginTimeout = 8 * time.Second }) // a slow machine logs in within it
+	p := startProxy(t, withBalancers("127.0.0.0/8"), func(_ *testProxy, c *Config) { c.LoginTimeout = 8 * time.Second }) // enough for a slow machine
 	line := "PROXY TCP4 127.0.0.9 127.0.0.1 4711 7432\r\n"
 	var slow []net.Conn
 	for n := range 8 {
@@ -209,7 +208,7 @@ func TestSlowHeaders(t *testing.T) {
 	if _, err := p.viaBalancer(t, []byte(line), "sslmode=disable"); err != nil {
 		t.Errorf("a login beside slow headers: %v", err)
 	}
-	// A header that comes byte by byte is read in the end.
+	// A header that arrives byte by byte is accepted in the end.
 	last := slow[len(slow)-1]
 	rest := iotest.OneByteReader(strings.NewReader(line[6*(len(slow)-1):]))
 	if _, err := io.Copy(last, rest); err != nil {
@@ -226,7 +225,7 @@ func TestSlowHeaders(t *testing.T) {
 	}
 }
 
-// A balancer that looks whether somebody listens leaves no line in the log.
+// A balancer that only checks whether the port is open causes no log line.
 func TestProbesOfBalancers(t *testing.T) {
 	p := startProxy(t, withBalancers("127.0.0.0/8"))
 	for _, sentText := range []string{"", "PROXY "} {
@@ -242,7 +241,7 @@ func TestProbesOfBalancers(t *testing.T) {
 	}
 }
 
-// Networks are compared with the address as it is: an IPv4 address of a socket for both versions is one of IPv4.
+// An IPv4 address on a dual-stack socket, which Go shows as IPv6, is compared with the IPv4 networks.
 func TestNetworksOfBalancers(t *testing.T) {
 	s := &Server{config: Config{BalancerNetworks: []netip.Prefix{
 		netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fe80::/10"), netip.MustParsePrefix("192.0.2.7/32")}}}
@@ -261,7 +260,7 @@ func TestNetworksOfBalancers(t *testing.T) {
 	}
 }
 
-// A header is read to its end and no further, or refused, whatever it is.
+// FuzzProxyHeader: any header is read exactly to its end, or refused.
 func FuzzProxyHeader(f *testing.F) {
 	f.Add([]byte("PROXY TCP4 203.0.113.7 192.0.2.1 4711 7432\r\nmore"))
 	f.Add(append(headerV2(0x21, 0x11, tcp4...), "more"...))

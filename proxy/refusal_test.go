@@ -72,7 +72,7 @@ func TestRefusals(t *testing.T) {
 	for name, script := range refusals {
 		for word, codes := range map[string][2]string{"forbidden": {"42703", "42501"}, "misspelt": {"42601", "42601"}} {
 			t.Run(name+" "+word, func(t *testing.T) {
-				// A text that the server's parser does not take fails there even in a transaction that has failed.
+				// PostgreSQL's parser rejects a syntax error even in a transaction that has failed.
 				worse := map[string]string{"forbidden": "SELECT nope", "misspelt": "misspelt"}[word]
 				want := p.connectDirect(t).play(t, script(worse))
 				got := p.connectRaw(t).play(t, script("SELECT "+word))
@@ -116,7 +116,7 @@ func TestRefusalSaysWhy(t *testing.T) {
 	}
 }
 
-// TestSeveralStatements: one refused statement keeps the whole message from running.
+// TestSeveralStatements: if one statement of a message is refused, none of them runs.
 func TestSeveralStatements(t *testing.T) {
 	p := startProxy(t)
 	got := p.connectRaw(t).play(t, []round{upToReady(1, q("CREATE TEMP TABLE x (); SELECT forbidden")), upToReady(1, q("SELECT to_regclass('x')"))})
@@ -126,7 +126,7 @@ func TestSeveralStatements(t *testing.T) {
 	}
 }
 
-// TestUnrecorded: an execution whose record fails is refused, whatever its message, and what is around it is not.
+// TestUnrecorded: an execution that cannot be recorded is refused, in either protocol. The messages around it are not.
 func TestUnrecorded(t *testing.T) {
 	p := startProxy(t)
 	const failed = "E ERROR 58030 the decision could not be recorded  @0"
@@ -163,7 +163,8 @@ func TestFunctionCall(t *testing.T) {
 	}
 }
 
-// TestRecheck: a statement whose versions are no longer in force is refused when it is used.
+// TestRecheck: when a prepared statement is run after the policy or the consents have changed, the decider checks it
+// again and may refuse it.
 func TestRecheck(t *testing.T) {
 	p := startProxy(t)
 	stale := func(*verdict.Verdict) *verdict.Verdict {
@@ -197,7 +198,8 @@ func TestRecheck(t *testing.T) {
 	}
 }
 
-// TestRecheckOfStatementsRunByName: so is what a statement runs by name, whatever may be said of that statement itself.
+// TestRecheckOfStatementsRunByName: the same holds for a statement that EXECUTE runs, even if the EXECUTE itself would
+// be allowed.
 func TestRecheckOfStatementsRunByName(t *testing.T) {
 	p := startProxy(t)
 	for name, use := range map[string][]pgx3.FrontendMessage{
@@ -226,7 +228,7 @@ func TestRecheckOfStatementsRunByName(t *testing.T) {
 	}
 }
 
-// TestRecords: each execution and each refusal has one record and one outcome, with the code that the client got.
+// TestRecords: each execution and each refusal has one record and one outcome, with the SQLSTATE that the client got.
 func TestRecords(t *testing.T) {
 	p := startProxy(t)
 	c := p.connectRaw(t)
@@ -234,7 +236,7 @@ func TestRecords(t *testing.T) {
 		upToReady(1, q("SELECT generate_series(1,3)")),
 		upToReady(1, q("SELECT 1/0")),
 		upToReady(1, q("SELECT forbidden")),
-		upToReady(1, pa("n", "SELECT generate_series(1,5)"), sy), // no execution
+		upToReady(1, pa("n", "SELECT generate_series(1,5)"), sy), // not executed here
 		upToReady(1, bi("", "n"), ex("", 2), ex("", 0), sy),
 		upToReady(1, pa("", "SELECT nope"), bi("", ""), ex("", 0), sy), // never executed
 		upToReady(1, pa("", "forbidden"), bi("", ""), ex("", 0), sy),
@@ -266,8 +268,8 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// TestRecordsNameTheExecutedStatement: the record of EXECUTE names the statement that the server runs under that name,
-// even while the name's PREPARE is not answered.
+// TestRecordsNameTheExecutedStatement: the record of EXECUTE contains the statement that the server runs under that
+// name, even while the PREPARE is not answered yet.
 func TestRecordsNameTheExecutedStatement(t *testing.T) {
 	p := startProxy(t)
 	for name, c := range map[string]struct {
@@ -323,11 +325,12 @@ func TestRecordsNameTheExecutedStatement(t *testing.T) {
 	}
 }
 
-// TestOutcomeOfUnansweredStatements: statements in flight when a session ends have an outcome in the record, too.
+// TestOutcomeOfUnansweredStatements: statements that are not answered when a session ends have an outcome in the
+// record, too.
 func TestOutcomeOfUnansweredStatements(t *testing.T) {
 	for name, options := range map[string][]func(*testProxy, *Config){
 		"sent":               nil,
-		"waiting to be sent": {withDecider(func(j *fakeDecider) { j.resultBound = wideBound(true) })}, // the proxy waits for a limited result
+		"waiting to be sent": {withDecider(func(j *fakeDecider) { j.resultBound = wideBound(true) })}, // the proxy waits for the end of a limited result
 	} {
 		t.Run(name, func(t *testing.T) { checkUnansweredOutcome(t, options...) })
 	}
@@ -366,7 +369,7 @@ func (j *fakeDecider) recordedTexts() []string {
 	return slices.Clone(j.recorded)
 }
 
-// typeRefuser is a fakeDecider that refuses what declares one type, wherever.
+// typeRefuser is a fakeDecider that refuses statements with a parameter declared as one type.
 type typeRefuser struct{ *fakeDecider }
 
 func (y *typeRefuser) DeclareParameters(_ context.Context, v *verdict.Verdict, types []uint32) *verdict.Verdict {
@@ -377,7 +380,7 @@ func (y *typeRefuser) DeclareParameters(_ context.Context, v *verdict.Verdict, t
 		Refusal: sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonFunction, "not this type")}
 }
 
-// Every Parse that declares types has them judged, whatever its name and however many there are.
+// The decider is asked about the declared types of every Parse, whatever its name and the number of types.
 func TestDeclaredTypesAreJudged(t *testing.T) {
 	p := startProxy(t)
 	p.editRoute = func(r *Route) {

@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/enforce/verdict"
 )
 
-// renewingSeals is a fakeDecider whose seal is renewed when the test says so, and whose statements are under row
-// security.
+// renewingSeals is a fakeDecider whose seal is due for renewal when the test says so, and whose statements run under
+// row security.
 type renewingSeals struct {
 	*fakeDecider
 	isDue *atomic.Bool
@@ -31,20 +31,20 @@ func (r *renewingSeals) Decide(ctx context.Context, text string, p verdict.Proto
 	return v
 }
 
-// Texts that are prepared by a name say so to row policies. Plans that hold the seal are made anew with a new one in a
-// session that runs many, and left alone in others.
+// A statement that the proxy prepares has a mark in its text, which row policies can see. A cached plan contains the
+// seal. After a renewal the proxy prepares a statement again if the session has run it often, and leaves others alone.
 func TestPlansAreRemadeWithANewSeal(t *testing.T) {
 	p := startProxy(t)
 	var due atomic.Bool
 	p.editRoute = func(r *Route) {
 		openDecider := r.Open
-		r.Upstream.StatementCache = 0 // cached statements are prepared by a name
+		r.Upstream.StatementCache = 0 // cached statements would have names of the proxy
 		r.Open = func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
 			d, err := openDecider(ctx, info)
 			return &renewingSeals{d.(*fakeDecider), &due}, err
 		}
 	}
-	// The planner evaluates it, as it does what row policies ask.
+	// The planner evaluates this function early, as it does the functions in row policies.
 	if _, err := p.db.Connect(t, "postgres").Exec(t.Context(), `CREATE FUNCTION planned_under() RETURNS text
 		LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN current_setting('pgconsent.seal'); END $$`); err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func TestPlansAreRemadeWithANewSeal(t *testing.T) {
 	if got := answer(conn.ExecParams(t.Context(), text, nil, nil, nil, nil)); got != text {
 		t.Errorf("a text without a name is %q", got)
 	}
-	// The mark may become part of a comment at the end.
+	// Where the text ends in a comment, the mark may become part of it.
 	if _, err := conn.Prepare(t.Context(), "comment", text+" -- of the client", nil); err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestPlansAreRemadeWithANewSeal(t *testing.T) {
 		planned, current string
 	}{
 		{3, "seal 1", "seal 1"},
-		{maxPreparedRuns, "seal 1", "seal 2"}, // before it, few runs
+		{maxPreparedRuns, "seal 1", "seal 2"}, // before the renewal, the statement ran few times
 		{3, "seal 3", "seal 3"},
 		{3, "seal 3", "seal 4"},
 	} {

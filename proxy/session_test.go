@@ -23,7 +23,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// TestPgx runs the modes of the driver.
+// TestPgx runs queries in each query mode of the driver pgx.
 func TestPgx(t *testing.T) {
 	p := startProxy(t)
 	conn := p.connect(t)
@@ -84,7 +84,7 @@ func TestPgx(t *testing.T) {
 	}
 }
 
-// requireTool finds a program of PostgreSQL's, or skips.
+// requireTool returns the path of a PostgreSQL client program, or skips the test.
 func requireTool(t testing.TB, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -142,8 +142,8 @@ four
 	}
 }
 
-// TestSealRenewal: a seal is renewed between transactions only, in front of the next statement, which the client does
-// not notice.
+// TestSealRenewal: the proxy renews a seal only between transactions, before the next statement. The client does not
+// notice.
 func TestSealRenewal(t *testing.T) {
 	p := startProxy(t, withDecider(func(j *fakeDecider) { j.sealLifetime = -time.Second }))
 	c := p.connectRaw(t)
@@ -154,10 +154,10 @@ func TestSealRenewal(t *testing.T) {
 		upToReady(1, bi("", ""), ex("", 0), sy), // the statement without a name is still there
 		upToReady(1, q("BEGIN")),
 		upToReady(1, q(show)),
-		upToReady(1, q(show)), // not inside a transaction
+		upToReady(1, q(show)), // no renewal inside a transaction
 		upToReady(1, q("COMMIT")),
 		upToReady(1, q(show)),
-		upToReady(3, q(show), q(show), q(show)), // one batch
+		upToReady(3, q(show), q(show), q(show)), // one renewal for the batch
 	})
 	want := []string{"T s:25:0", `D ["seal 2"]`, "C SELECT 1", "Z I", "1", "Z I", "2", `D ["seal 4"]`, "C SELECT 1", "Z I", "C BEGIN", "Z T",
 		"T s:25:0", `D ["seal 5"]`, "C SELECT 1", "Z T", "T s:25:0", `D ["seal 5"]`, "C SELECT 1", "Z T", "C COMMIT", "Z I",
@@ -168,7 +168,7 @@ func TestSealRenewal(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	// Without a Sync the server may keep its answers back: there is no waiting for them, and no renewal.
+	// Without a Sync the server may not send its answers yet. The proxy does not wait for them, and does not renew.
 	got = c.play(t, []round{
 		{[]pgx3.FrontendMessage{pa("", show), bi("", ""), fl}, '2', 1},
 		{[]pgx3.FrontendMessage{ex("", 0), fl}, 'C', 1},
@@ -184,7 +184,8 @@ func TestSealRenewal(t *testing.T) {
 	}
 }
 
-// TestSealNames: the client may use the names of the proxy's own statement and portal; they are not the same.
+// TestSealNames: the proxy has a prepared statement and a portal of its own. A client may use the same names for
+// different objects.
 func TestSealNames(t *testing.T) {
 	p := startProxy(t, withDecider(func(j *fakeDecider) { j.sealLifetime = -time.Second }))
 	c := p.connectRaw(t)
@@ -205,7 +206,8 @@ func TestSealNames(t *testing.T) {
 	}
 }
 
-// TestSealAfterDeallocateAll: the client takes the proxy's own statement away, which does not matter.
+// TestSealAfterDeallocateAll: a client's DEALLOCATE ALL also removes the proxy's own prepared statement. The session
+// goes on.
 func TestSealAfterDeallocateAll(t *testing.T) {
 	p := startProxy(t, withDecider(func(j *fakeDecider) { j.sealLifetime = -time.Second }))
 	c := p.connectRaw(t)
@@ -219,7 +221,7 @@ func TestSealAfterDeallocateAll(t *testing.T) {
 	}
 }
 
-// TestDeallocateFrees: deallocated statements no longer count against the bounds of a session.
+// TestDeallocateFrees: deallocated statements no longer count against the limits of a session.
 func TestDeallocateFrees(t *testing.T) {
 	p := startProxy(t)
 	c := p.connectRaw(t)
@@ -236,7 +238,8 @@ func TestDeallocateFrees(t *testing.T) {
 	}
 }
 
-// TestForgottenInUse: statements go, by the answers, while the client still binds them. It is for the race detector.
+// TestForgottenInUse: prepared statements are forgotten as answers arrive, while the client still binds them. It is for
+// the race detector.
 func TestForgottenInUse(t *testing.T) {
 	p := startProxy(t)
 	c := p.connectRaw(t)
@@ -249,7 +252,7 @@ func TestForgottenInUse(t *testing.T) {
 	}
 }
 
-// TestSealFails: nothing runs under a seal that could not be renewed.
+// TestSealFails: no statement runs if its seal could not be renewed.
 func TestSealFails(t *testing.T) {
 	p := startProxy(t, withDecider(func(j *fakeDecider) { j.sealLifetime = -time.Second }))
 	c := p.connectRaw(t)
@@ -283,7 +286,7 @@ func TestCancel(t *testing.T) {
 		if len(cancelKey) != 4+length {
 			t.Fatalf("%s: the secret of the key has %d bytes", version, len(cancelKey)-4)
 		}
-		// A key that nobody has does nothing, nor does one that is right but for one bit, wherever that is, or for its length.
+		// A wrong cancel key does nothing, nor does the right one with one bit changed or with another length.
 		others := [][]byte{cancelKey[:len(cancelKey)-1], cancelKey[:4], append(slices.Clone(cancelKey), 0), append(slices.Clone(cancelKey), cancelKey[4:]...)}
 		for bit := range 8 * len(cancelKey) {
 			other := slices.Clone(cancelKey)
@@ -357,7 +360,7 @@ func TestDrain(t *testing.T) {
 	if e := idle.readLastError(); e == nil || e.Code != "57P01" || e.Severity != "FATAL" {
 		t.Errorf("idle: %+v", e)
 	}
-	late := p.loginOver(t, login) // It was accepted before, so it is answered once.
+	late := p.loginOver(t, login) // accepted before the drain, so it gets one answer
 	if got := late.play(t, []round{upToReady(1, q("SELECT 1"))}); got[len(got)-1] != "Z I" {
 		t.Errorf("login: %q", got)
 	}
@@ -387,7 +390,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// slowListener returns a connection that it has accepted only when the server drains.
+// slowListener returns an accepted connection only after the server has begun to drain.
 type slowListener struct {
 	net.Listener
 	p        *testProxy
@@ -403,8 +406,8 @@ func (l slowListener) Accept() (net.Conn, error) {
 	return nc, err
 }
 
-// TestDrainWhileAccepting: a client whose connection was accepted as a drain began is answered once, as one is that was
-// logging in.
+// TestDrainWhileAccepting: a client whose connection was accepted just before a drain is answered once, like a client
+// that was logging in.
 func TestDrainWhileAccepting(t *testing.T) {
 	var accepted atomic.Bool
 	p := startProxy(t, func(p *testProxy, _ *Config) {
@@ -441,7 +444,8 @@ func TestDrainDeadline(t *testing.T) {
 	}
 }
 
-// TestServerDies: one session's server process is terminated, or killed with a message half sent.
+// TestServerDies: the server process of one session is terminated, or killed in the middle of a message. The other
+// sessions go on.
 func TestServerDies(t *testing.T) {
 	p := startProxy(t)
 	other := p.connect(t)
@@ -465,7 +469,7 @@ func TestServerDies(t *testing.T) {
 	}
 }
 
-// TestServerVanishes: the connection to the server ends without a word.
+// TestServerVanishes: the connection to the server ends without an error message.
 func TestServerVanishes(t *testing.T) {
 	p := startProxy(t)
 	other := p.connect(t)
@@ -503,7 +507,7 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// TestSlowClient: a client that does not read holds up nobody, and nothing of it is left when it goes.
+// TestSlowClient: a client that does not read delays no other, and nothing of it is left after it disconnects.
 func TestSlowClient(t *testing.T) {
 	for name, option := range map[string]func(*testProxy, *Config){"session": withDecider(nil), "transaction": withPool(2)} {
 		t.Run(name, func(t *testing.T) {
@@ -524,8 +528,8 @@ func TestSlowClient(t *testing.T) {
 	}
 }
 
-// TestManyMessagesWithoutReading: the number of messages in flight of a client is bounded, and the bound does not block
-// for good.
+// TestManyMessagesWithoutReading: the number of a client's unanswered messages is limited, and a client at the limit is
+// not blocked forever.
 func TestManyMessagesWithoutReading(t *testing.T) {
 	p := startProxy(t)
 	c := p.connectRaw(t)
@@ -582,12 +586,12 @@ func TestTooManyPortals(t *testing.T) {
 func TestTerminate(t *testing.T) {
 	p := startProxy(t)
 	c := p.connectRaw(t)
-	// Messages before the end are answered.
+	// Messages before the Terminate are answered.
 	c.send(t, q("SELECT pg_sleep(0.1), 1 AS a"), &pgx3.Terminate{})
 	if got := c.play(t, []round{{nil, 'Z', 1}}); got[len(got)-1] != "Z I" {
 		t.Errorf("%q", got)
 	}
-	// Also where a group is open behind it.
+	// They are also answered where a group without a Sync follows.
 	idle := p.connectRaw(t)
 	idle.send(t, pa("", "SELECT pg_sleep(0.1), 1 AS a"), bi("", ""), ex("", 0), sy, pa("", "SELECT 2"), &pgx3.Terminate{})
 	if got := idle.play(t, []round{{nil, 'Z', 1}}); got[len(got)-1] != "Z I" {
@@ -601,8 +605,9 @@ func TestTerminate(t *testing.T) {
 	}
 }
 
-// TestPortalOfAFailedQuery: a Query that fails in a transaction leaves a portal without a name whose statements are
-// freed already. PostgreSQL reads them where it is asked to run it, and may crash; it is not asked.
+// TestPortalOfAFailedQuery: a Query that fails in a transaction leaves an unnamed portal whose statements PostgreSQL
+// has freed. Running that portal would read freed memory and may crash the server, so the proxy does not send such an
+// Execute.
 func TestPortalOfAFailedQuery(t *testing.T) {
 	p := startProxy(t)
 	for name, script := range map[string][]round{

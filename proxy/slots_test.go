@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// TestPlaces: an agent may have a number of sessions, and all agents together another number. One more session is
-// refused with that reason, and a place is free again when a session has ended. Owners are not counted.
+// TestPlaces: the number of sessions is limited for each agent, and for all agents together. One more session is
+// refused with that reason, until another one ends. Owners are not counted.
 func TestPlaces(t *testing.T) {
 	for name, c := range map[string]struct {
 		of, maximum int

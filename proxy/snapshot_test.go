@@ -15,11 +15,10 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// A result that keeps one snapshot for longer than a statement is refused once consent has changed, and nothing else
-// is.
+// A result whose snapshot outlives one statement is refused after a consent has changed. Nothing else is refused.
 func TestFreshness(t *testing.T) { checkFreshness(t) }
 
-// The same where results are bounded: what would have gone in steps is refused in one.
+// The same with limited results: a result that would be fetched in steps is refused in one.
 func TestFreshnessWithinBounds(t *testing.T) {
 	tier.All(t)
 	checkFreshness(t, withDecider(func(j *fakeDecider) { j.resultBound = wideBound(true) }))
@@ -127,7 +126,7 @@ func checkFreshness(t *testing.T, options ...func(*testProxy, *Config)) {
 	}
 }
 
-// Where nobody can say what has changed, what would need it is refused, and the rest goes on.
+// If the proxy cannot find out whether consents have changed, statements that depend on it are refused. Others go on.
 func TestUnknownChanges(t *testing.T) {
 	p := startProxy(t)
 	conn := p.connectRaw(t)
@@ -150,7 +149,7 @@ func TestUnknownChanges(t *testing.T) {
 	}
 }
 
-// Messages that need no snapshot cost no question.
+// For messages that use no old snapshot, the proxy does not ask the decider for changes.
 func TestQuestionsAreFew(t *testing.T) {
 	p := startProxy(t)
 	conn := p.connectRaw(t)
@@ -170,9 +169,9 @@ func TestQuestionsAreFew(t *testing.T) {
 	}
 }
 
-// TestOpenPortalsAreDecidedByAge: results that wait in a portal may be too old, by the clock alone, where a statement
-// that runs anew is not. However such a portal is opened and used again, in whichever transaction, the decider is asked
-// about it as a waiting portal. It is not asked so about anything else.
+// TestOpenPortalsAreDecidedByAge: rows that wait in a suspended portal can become too old as time passes. A statement
+// that runs anew cannot. However such a portal is opened and used again, in whichever transaction, the decider is asked
+// about it as a suspended portal. It is asked so about nothing else.
 func TestOpenPortalsAreDecidedByAge(t *testing.T) {
 	const series = "SELECT * FROM generate_series(1, 9)"
 	one := func(m ...pgx3.FrontendMessage) round { return upToReady(1, m...) }
@@ -218,7 +217,7 @@ func TestOpenPortalsAreDecidedByAge(t *testing.T) {
 	}
 }
 
-// A RESET ALL that is undone, and an Execute that the server has skipped, have not happened.
+// A RESET ALL that is rolled back, and an Execute that the server has skipped, have no effect on later decisions.
 func TestUndoneAndSkippedStatements(t *testing.T) {
 	const series = "SELECT * FROM generate_series(1, 9)"
 	for name, c := range map[string]struct {
@@ -250,7 +249,8 @@ func TestUndoneAndSkippedStatements(t *testing.T) {
 	}
 }
 
-// A message sent in advance may start long after. So the decider is asked when the statement before it is answered.
+// A message sent in advance may start long after it is sent. So the decider is asked only when the statement before it
+// is answered.
 func TestMessagesSentInAdvanceAreDecidedInTurn(t *testing.T) {
 	const slow, series = "SELECT pg_sleep(1)", "SELECT * FROM generate_series(1, 9)"
 	for name, messages := range map[string][]pgx3.FrontendMessage{
@@ -284,8 +284,8 @@ func TestMessagesSentInAdvanceAreDecidedInTurn(t *testing.T) {
 	}
 }
 
-// A client may keep transactions, cursors and portals open, and use them again in any way. No row shows the state from
-// before the last change.
+// A client may keep transactions, cursors and portals open, and use them again in any way. No row that it gets shows
+// the state before the last change of consent.
 func TestNothingOlderThanAChangeIsShown(t *testing.T) {
 	p := startProxy(t)
 	admin := p.db.Connect(t, "postgres")
@@ -306,7 +306,7 @@ func TestNothingOlderThanAChangeIsShown(t *testing.T) {
 			n++
 			run("UPDATE mark SET n = $1", n)
 			p.lastDecider().consentChanges.Add(1)
-			c.send(t, append(round, sy, q("misspelt"))...) // which is refused in every state
+			c.send(t, append(round, sy, q("misspelt"))...) // the syntax error is refused in every state
 			for finished := false; ; {
 				m, err := c.frontend.Receive()
 				if err != nil {
@@ -334,7 +334,7 @@ func TestNothingOlderThanAChangeIsShown(t *testing.T) {
 	}
 }
 
-// snapshotConversation keeps what it has seen open, and comes back to it.
+// snapshotConversation generates messages that open transactions, cursors and portals, and continue to use them.
 func snapshotConversation(r *rand.Rand) (rounds [][]pgx3.FrontendMessage) {
 	const show = "SELECT (SELECT max(n) FROM mark) FROM generate_series(1, 4)"
 	pick := func(choices ...string) string { return choices[r.IntN(len(choices))] }
@@ -389,7 +389,7 @@ func snapshotConversation(r *rand.Rand) (rounds [][]pgx3.FrontendMessage) {
 	return rounds
 }
 
-// untrackedDecider is a fakeDecider for which nobody tells of changes of what some texts read.
+// untrackedDecider is a fakeDecider for which some texts read relations whose changes are not reported to the proxy.
 type untrackedDecider struct{ *fakeDecider }
 
 func (u *untrackedDecider) Decide(ctx context.Context, text string, p verdict.Protocol) *verdict.Verdict {
@@ -405,9 +405,9 @@ func (u *untrackedDecider) Decide(ctx context.Context, text string, p verdict.Pr
 	return v
 }
 
-// TestNobodyTells: a statement that reads an untracked relation is answered completely by its own snapshot. It is
-// refused in a transaction that keeps a snapshot, by a cursor, and in a portal that waits. How it is named does not
-// matter, nor what stands beside it; nothing else is refused.
+// TestNobodyTells: a statement that reads such an untracked relation is answered if it has its own snapshot. It is
+// refused in a transaction that keeps a snapshot, in a cursor, and in a suspended portal. The statement's name, and
+// other statements in the message, do not matter. Nothing else is refused.
 func TestNobodyTells(t *testing.T) {
 	for name, size := range readSizes {
 		t.Run(name, func(t *testing.T) { checkUntracked(t, startProxy(t, splitReads(size))) })
@@ -429,7 +429,7 @@ func checkUntracked(t *testing.T, p *testProxy) {
 	prepared, named := one(q("PREPARE s AS "+series)), one(pa("s", series), sy)
 	first := one(q("SELECT 1"))
 	for name, c := range map[string]struct {
-		script    []round // the last round is the use
+		script    []round // the last round reads the relation
 		isRefused bool
 	}{
 		"alone":                      {[]round{one(q(series))}, false},

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// sockets are the two ends of a connection, once of each kind that is relayed.
+// sockets returns the two ends of a connection, for each kind of connection that the proxy relays.
 func sockets(t *testing.T) map[string][2]net.Conn {
 	t.Helper()
 	pairs := map[string][2]net.Conn{}
@@ -35,13 +35,13 @@ func sockets(t *testing.T) map[string][2]net.Conn {
 		t.Cleanup(func() { clientEnd.Close(); serverEnd.Close(); l.Close() })
 		pairs[network] = [2]net.Conn{clientEnd, serverEnd}
 	}
-	a, b := net.Pipe() // as TLS: nothing but Read and Write
+	a, b := net.Pipe() // it has only Read and Write, as TLS has
 	t.Cleanup(func() { a.Close(); b.Close() })
 	pairs["pipe"] = [2]net.Conn{a, b}
 	return pairs
 }
 
-// Every byte arrives, in order, where the reader is slower than what a socket takes: one large write, and many small
+// Every byte arrives, in order, even if the reader is slower than the writer: in one large write, and in many small
 // ones.
 func TestSinkWritesAll(t *testing.T) {
 	large := make([]byte, 3<<20)
@@ -72,7 +72,7 @@ func TestSinkWritesAll(t *testing.T) {
 	}
 }
 
-// A relay writes all that it reads, until the end, which it distinguishes from an error.
+// A relay writes all bytes that it reads until the end of the stream, and distinguishes the end from an error.
 func TestPumpRelaysAll(t *testing.T) {
 	large := make([]byte, 5<<20)
 	_, _ = rand.Read(large)
@@ -80,7 +80,7 @@ func TestPumpRelaysAll(t *testing.T) {
 	for name := range from {
 		t.Run(name, func(t *testing.T) {
 			go func() {
-				for _, n := range []int{1, 5, 100, 4 << 20} { // a few small ones, each waited for, then much
+				for _, n := range []int{1, 5, 100, 4 << 20} { // small ones, each awaited before the next, then a large one
 					_, _ = from[name][0].Write(large[:n])
 					time.Sleep(5 * time.Millisecond)
 				}
@@ -103,7 +103,7 @@ func TestPumpRelaysAll(t *testing.T) {
 	}
 }
 
-// A deadline ends who waits to read and who waits to write, as [conn.end] wants it.
+// A deadline ends a blocked read and a blocked write, on which [conn.end] relies.
 func TestDeadlineEndsWaiting(t *testing.T) {
 	for name, pair := range sockets(t) {
 		t.Run(name, func(t *testing.T) {
@@ -133,7 +133,7 @@ func TestDeadlineEndsWaiting(t *testing.T) {
 	}
 }
 
-// A peer that is gone is an error of who writes, and no signal.
+// Writing to a peer that has disconnected returns an error, and no signal ends the process.
 func TestWriteToAClosedPeer(t *testing.T) {
 	for name, pair := range sockets(t) {
 		t.Run(name, func(t *testing.T) {

@@ -84,11 +84,11 @@ func TestCacheIsBoundedByBytes(t *testing.T) {
 	}
 }
 
-// preparedByProxyQuery are the statements that the proxy has prepared in the client's session, and how often the server
-// has used a plan that it keeps.
+// preparedByProxyQuery shows the statements that the proxy has prepared in the client's session, and how often the
+// server has used each one's generic plan.
 const preparedByProxyQuery = "SELECT statement, generic_plans FROM pg_prepared_statements WHERE name ~ '^pgconsent_q' AND statement !~ 'pg_prepared' ORDER BY 1"
 
-// A text that comes again is parsed and planned once, whichever way it is sent.
+// A text that is sent repeatedly is parsed and planned once, in either protocol.
 func TestTextsThatComeAgainArePlannedOnce(t *testing.T) {
 	conn := startProxy(t).connectRaw(t)
 	for range 3 {
@@ -103,7 +103,7 @@ func TestTextsThatComeAgainArePlannedOnce(t *testing.T) {
 	}
 }
 
-// The number of statements that the server keeps prepared for a session is bounded.
+// The number of statements that the proxy keeps prepared in a session is limited.
 func TestCachedStatementsAreClosed(t *testing.T) {
 	conn := startProxy(t).connectRaw(t)
 	for i := range 60 {
@@ -115,7 +115,7 @@ func TestCachedStatementsAreClosed(t *testing.T) {
 	}
 }
 
-// Where a statement that was kept prepared cannot run any more, the client gets the answer to its text all the same.
+// If a cached prepared statement can no longer run, the client still gets the answer to its text.
 func TestCachedStatementsThatCannotRun(t *testing.T) {
 	p := startProxy(t)
 	owner := p.db.Connect(t, "postgres")

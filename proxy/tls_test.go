@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// TestTLSOfOldVersions: whatever the configuration allows, and whichever it chooses for a client, no handshake is older
-// than TLS 1.2.
+// TestTLSOfOldVersions: whatever the configuration allows for a client, no handshake uses a version before TLS 1.2.
 func TestTLSOfOldVersions(t *testing.T) {
 	cert, _ := makeCertificate(t, "rsa")
 	old := func() *tls.Config {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The bound is on the current transaction. Earlier ones do not count, however many there were.
+// The limit applies to the current transaction. Earlier ones do not count, however many there were.
 func TestTransactionsCountEachAlone(t *testing.T) {
 	l := newLedger()
 	l.timer.isBounded = true

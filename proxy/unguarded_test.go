@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestFunctionCallsAreDecidedAgain: nothing in the database refuses a call of a function that was replaced since it
-// was checked, so that the proxy asks before each. Outside a transaction, and as the first of one, it decides and sends
-// the statement again.
+// TestFunctionCallsAreDecidedAgain: the database itself does not refuse a call of a function that was replaced after it
+// was checked, so the proxy checks before each call. If it was replaced, the proxy decides and sends the statement
+// again, outside a transaction or as its first statement.
 func TestFunctionCallsAreDecidedAgain(t *testing.T) {
 	const call = "SELECT 7 AS of_the_owner"
 	run := upToReady(1, pa("", call), bi("", ""), ex("", 0), sy)
@@ -15,10 +15,10 @@ func TestFunctionCallsAreDecidedAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		before    []round
 		ask       round
-		isRefused bool // refused, since the client has to begin its transaction again
+		isRefused bool // the client has to begin its transaction again
 	}{
 		"a Query":                    {nil, upToReady(1, q(call)), false},
-		"several in a Query":         {nil, upToReady(1, q("SELECT 1; "+call)), true}, // which the proxy does not send again
+		"several in a Query":         {nil, upToReady(1, q("SELECT 1; "+call)), true}, // the proxy does not send such a Query again
 		"without a name":             {nil, run, false},
 		"prepared":                   {[]round{prepared}, upToReady(1, bi("", "s"), ex("", 0), sy), false},
 		"EXECUTE":                    {[]round{prepared}, upToReady(1, q("EXECUTE s")), false},

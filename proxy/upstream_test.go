@@ -23,8 +23,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Whatever a client sends, and whatever is decided, no message goes upstream before it is decided and recorded. Nor
-// does one go upstream that was decided under older rights than those of the seal.
+// Whatever a client sends, and whatever is decided, no message goes upstream before it is decided and recorded. No
+// message goes upstream that was decided under older rights than those of the session's seal.
 func TestNothingGoesUpstreamUndecided(t *testing.T) {
 	w := &upstreamWatch{t: t, decisions: map[int]*allowedText{}, textNumbers: map[sentText]int{}, cachedStatements: map[string]*allowedText{}}
 	p := startProxy(t)
@@ -48,7 +48,8 @@ func TestNothingGoesUpstreamUndecided(t *testing.T) {
 		for i, round := range script {
 			script[i] = slices.Insert(round, r.IntN(len(round)+1), pgx3.FrontendMessage(&pgx3.FunctionCall{Function: 77}))
 		}
-		// Each third round is answered before the next: only then statements are found prepared.
+		// In each third conversation, a round is answered before the next is sent. Only then are repeated statements
+		// found prepared.
 		var again [][]pgx3.FrontendMessage
 		for range 3 {
 			again = append(again, nil, []pgx3.FrontendMessage{q("SELECT 7")}, nil, nil, []pgx3.FrontendMessage{pa("", "SELECT 8"), bi("", ""), ex("", 0), sy}, nil)
@@ -67,7 +68,7 @@ func TestNothingGoesUpstreamUndecided(t *testing.T) {
 	}
 }
 
-// upstreamWatch checks the messages that go upstream against the decisions.
+// upstreamWatch compares the messages that go upstream with the decisions.
 type upstreamWatch struct {
 	t       *testing.T
 	address string
@@ -76,9 +77,9 @@ type upstreamWatch struct {
 	mu               sync.Mutex
 	decisions        map[int]*allowedText
 	textNumbers      map[sentText]int        // the number of the last decision on a text
-	cachedStatements map[string]*allowedText // the statements that the proxy keeps prepared, by their names
-	inCachedQuery    bool                    // messages of a Query that runs a cached statement are passing
-	rights           uint64                  // the number of the rights that apply
+	cachedStatements map[string]*allowedText // the statements that the proxy keeps prepared, by name
+	inCachedQuery    bool                    // messages are passing that run a cached statement for a Query
+	rights           uint64                  // the number of the current rights
 	sealedRights     uint64                  // the rights of the last seal that was sent
 
 	releasedRecords, executions, refusedRecords          int // releasedRecords records, executions that went upstream, and refused records
@@ -86,7 +87,7 @@ type upstreamWatch struct {
 	cachedQueries, cachedBinds                           int
 }
 
-// sentText is a text, and how the client sends it.
+// sentText is a text, with the protocol by which the client sends it.
 type sentText struct {
 	text     string
 	extended bool
@@ -101,13 +102,13 @@ type allowedText struct {
 	isSimpleQuery   bool
 }
 
-// randomDecider allows and refuses at random, what was allowed before too, and cannot record everything. Each seal may
-// be of new rights.
+// randomDecider allows and refuses at random, also texts that it allowed before, and sometimes fails to record. Each
+// seal may be for new rights.
 type randomDecider struct {
 	*fakeDecider
 	watch        *upstreamWatch
 	random       *rand.Rand
-	repeatRandom *rand.Rand // decides whether a repeated text gets the same number again
+	repeatRandom *rand.Rand // decides whether a repeated text gets the same number as before
 }
 
 func (m *randomDecider) Seal(context.Context, verdict.Backend) (verdict.Seal, error) {
@@ -146,7 +147,7 @@ func (m *randomDecider) Decide(ctx context.Context, text string, p verdict.Proto
 	}
 	if !v.IsAllowed() {
 		delete(m.watch.decisions, id)
-		m.watch.decisions[-id-1] = nil // keeps the numbers unique
+		m.watch.decisions[-id-1] = nil // numbers stay unique
 	}
 	return v
 }
@@ -197,10 +198,10 @@ func (t *randomTicket) Release() *sqlstate.Error {
 	return nil
 }
 
-// isEndText tells whether a text is the one by which [converse] knows that all is answered.
+// isEndText returns whether a text is one that [converse] sends to find out that everything is answered.
 func isEndText(text string) bool { return strings.HasPrefix(text, "end") }
 
-// listen relays connections to the server, and looks at what goes there.
+// listen relays connections to the server, and checks the messages on them.
 func (w *upstreamWatch) listen(server string) {
 	w.address = filepath.Join(w.t.TempDir(), "s")
 	l, err := net.Listen("unix", w.address)
@@ -226,7 +227,7 @@ func (w *upstreamWatch) listen(server string) {
 	})
 }
 
-// relay passes one connection's messages on.
+// relay relays the messages of one connection.
 func (w *upstreamWatch) relay(client io.Reader, server io.Writer) {
 	for typed := 0; ; typed = 1 { // the first message has no type
 		head := make([]byte, typed+4)
