@@ -7,7 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// How records have attributes, and whose keys they have, as a policy says it.
+// For each policy, the audit settings of its attributes: how a record contains an attribute's value, and for whose key
+// it is sealed.
 func TestRecordings(t *testing.T) {
 	own := "tables: { memories: { rows: [ own: { column: user_id, is: user } ] } }"
 	for _, c := range []struct{ text, subject, purpose, wrong string }{
@@ -16,7 +17,7 @@ func TestRecordings(t *testing.T) {
 		{"attributes: { user: { type: uuid, source: credential, audit: false } }\n" + own, "user", "", ""},
 		{"attributes: { user: { type: uuid, source: credential }, who: { type: text, source: credential, audit: " +
 			"subject }, why: { type: text, source: credential, audit: purpose } }\n" + own, "who", "why", ""},
-		// what a session claims is nobody's name
+		// a value that the session itself sets is not trusted as the name of a person
 		{"attributes: { user: { type: uuid, source: set, audit: reference, within: { values: " +
 			"[6f1e0000-0000-4000-8000-000000000001] } } }\n" + own, "", "", ""},
 		{"attributes: { user: { type: uuid, source: credential }, other: { type: uuid, source: credential } }\n" +

@@ -59,7 +59,7 @@ func derivedSnapshot(t *testing.T, more ...string) *catalog.Snapshot {
 	return snap
 }
 
-// A policy for derived rows that cannot be enforced is refused, and so is one that would let agents take a source away.
+// A policy for derived rows is refused if it cannot be enforced, or if it would let agents remove the source of a row.
 func TestDerivedIsRefused(t *testing.T) {
 	snap := derivedSnapshot(t)
 	const memories = "  memories: { rows: [ own: { column: user_id, is: user }, consent: { every: [ people: { id: " +
@@ -175,7 +175,8 @@ func TestDerivedIsRefused(t *testing.T) {
 	}
 }
 
-// A foreign key rules out that a source's key is given again only where every row was held to it.
+// A foreign key ensures that the key of a deleted source row is not used again, but only if PostgreSQL has checked it
+// for every row.
 func TestKeysOfSourcesThatAreGone(t *testing.T) {
 	const text = `  memories: { rows: [ own: { column: user_id, is: user }, status: { column: body, is: x } ],
     write: { commands: [insert], columns: [id, user_id, body], accept: [conflicts] } }
@@ -198,7 +199,8 @@ func TestKeysOfSourcesThatAreGone(t *testing.T) {
 	}
 }
 
-// Derivations say what eraser needs, and each part of a block is a part of the version.
+// Policy.Derivations returns what a sweep needs to delete derived rows. Each part of a derived block changes the
+// policy's version.
 func TestDerivations(t *testing.T) {
 	snap := derivedSnapshot(t)
 	versions := map[string]string{}

@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// A visible block of a source's rule applies to the derived row the rule of the target row, without the blocks that say
-// whose row that is.
+// If a source table's rule contains a visible block, the derived row must also meet the rule of that block's target
+// row. The blocks that say whose row it is are left out.
 func TestDerivedRowsAskTheTargetRow(t *testing.T) {
 	snap := derivedSnapshot(t)
 	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }

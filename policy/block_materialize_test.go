@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog/pgcatalog"
 )
 
-// A rule that cannot be materialized, or depends on nothing stored, is refused when the policy is loaded.
+// A rule is refused when the policy is loaded if its answers cannot be materialized, or if it depends on no stored row.
 func TestMaterializedIsRefused(t *testing.T) {
 	conn := pgtest.Database(t).Connect(t, "postgres")
 	if _, err := conn.PgConn().Exec(t.Context(), derivedSchema+`
@@ -32,7 +32,7 @@ CREATE TABLE split_0 PARTITION OF split FOR VALUES WITH (MODULUS 1, REMAINDER 0)
 		return table + ": { rows: [ consent: { every: [ " + subjects + ": { id: person_id } ], status: consent, is: granted, materialize: true } ] }"
 	}
 	for rule, want := range map[string]string{
-		by("parents", "people"): "public.parents is no plain table", // writes to children by their own names are not noted
+		by("parents", "people"): "public.parents is no plain table", // the triggers miss writes to its children by their own names
 		by("heirs", "people"):   "public.heirs is no plain table",
 		by("memories", "folk"):  "public.folk is no plain table",
 		by("memories", "kin"):   "public.kin is no plain table",

@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// A partition or child of listed tables is under the rules of all of them, however far above it they are. Agents may
-// name it only where it shows no more rows than each of these tables.
+// The rules of all its ancestors apply to a partition or child table. Agents may name it only if it shows no more rows
+// than each ancestor does.
 func TestPartsAreUnderAllOfTheirTables(t *testing.T) {
 	name := func(n string) catalog.Name { return catalog.Name{Schema: "public", Name: n} }
 	columns := func(names ...string) (out []catalog.Column) {

@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Contracts allow what docs/reference/policy-contracts.md says, whatever a statement does to however many objects. A
-// model of a few lines gives the same result.
+// Contracts allow exactly what docs/reference/policy-contracts.md says, for random statements over several objects. A
+// model of a few lines must give the same result.
 func TestContractsHoldForAnyReads(t *testing.T) {
 	columns := func() (out []catalog.Column) {
 		for _, n := range []string{"id", "x", "y"} {
@@ -109,8 +109,8 @@ tables:
 	}
 }
 
-// Partitions and children of an object are read under the object's contract, to any depth. An object is not read
-// through a parent of it.
+// Reading a partition or child of an object, at any depth, counts as reading the object. Reading its parent table does
+// not.
 func TestContractsHoldForParts(t *testing.T) {
 	public := func(n string) catalog.Name { return catalog.Name{Schema: "public", Name: n} }
 	spec := catalog.Spec{ServerVersion: 150000, SearchPath: []string{"public"}}
@@ -166,7 +166,7 @@ contracts:
 
 func joinOnly(object string) bool { return object == "l" }
 
-// contracted is why the contract of the test refuses a statement; "": it does not.
+// contracted returns why the test's contract refuses a statement, or "" if it does not.
 func contracted(s policy.Statement, values, vessels map[string]string) string {
 	stage, isKnown := values["stage"]
 	switch {

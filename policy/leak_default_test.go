@@ -6,7 +6,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// A default, as pg_get_expr writes it, that no two rows share.
+// hasUniqueDefault returns whether a default, as pg_get_expr writes it, gives each row a value of its own.
 func TestDrawn(t *testing.T) {
 	for _, c := range []struct {
 		typ, expression string

@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Rows that are deleted or changed along with a row by way of hidden rows tell about the hidden rows. A policy that
-// permits this gets a warning. It is not where all on the way show together.
+// A delete or update may cascade through hidden rows to visible ones, which tells about the hidden rows. A policy that
+// permits this gets a warning. It gets none where all rows on the way are visible together.
 func TestCascadesOverHiddenRowsAreWarnedOf(t *testing.T) {
 	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
 	type refers struct {
@@ -66,7 +66,7 @@ func TestCascadesOverHiddenRowsAreWarnedOf(t *testing.T) {
 		name       string
 		keys       []refers
 		tables     string
-		disclosure string // the hidden table between, and the table that tells; "": nothing is told
+		disclosure string // the hidden table in between, and the table that tells; "": no warning
 	}{
 		{"a tree", tree(catalog.Cascade), table("a", own+remove), "a a"},
 		{"a tree of open rows", tree(catalog.Cascade), table("a", "rows: open"+remove), ""},
@@ -150,7 +150,8 @@ func TestCascadesOverHiddenRowsAreWarnedOf(t *testing.T) {
 		})
 	}
 
-	// The value of a hidden key column in visible rows shows by which rows are deleted along, or change visibly.
+	// Which visible rows are deleted or changed by a cascade tells the value of a hidden key column. The policy gets a
+	// warning then.
 	const but, known, masked = own + ", columns: { id: allow, owner: allow, state: allow }", own +
 		", columns: { id: allow, up: allow, state: allow }", own + ", columns: { id: allow, owner: allow, up: { mask: hash } }"
 	const part = "rows: [ visible: { a: { id: up } } ], columns: { id: allow, state: allow }"
@@ -158,7 +159,7 @@ func TestCascadesOverHiddenRowsAreWarnedOf(t *testing.T) {
 		name       string
 		keys       []refers
 		tables     string
-		disclosure string // the table and the column that tell; "": nothing is told
+		disclosure string // the table and the column that tell; "": no warning
 	}{
 		{"a key that is hidden", chain(catalog.Cascade, catalog.SetNull), three(own, but, shows("b", "id: up")), "b up, which is hidden or masked"},
 		{"a key that is hidden, accepted", chain(catalog.Cascade, catalog.SetNull),
@@ -204,14 +205,14 @@ func TestCascadesOverHiddenRowsAreWarnedOf(t *testing.T) {
 				"rows of public."+tellingTable+" go or change along: which do tells what they hold in "+column) || !strings.Contains(got[0], "accept: [references]")) {
 			t.Errorf("%s:\n got %q\nwant %q", c.name, got, c.disclosure)
 		}
-		// is no way out where it is done
+		// the advice to use SET NULL is given only where it would help
 		if len(got) > 0 && strings.Contains(got[0], "or SET NULL") != (c.keys[0].on == catalog.Cascade &&
 			!strings.Contains(c.tables, "commands: [update]")) {
 			t.Errorf("%s: %s", c.name, got[0])
 		}
 	}
 
-	// The values of hidden rows or columns show by whether a row can be deleted: such a delete is not permitted.
+	// Whether a row can be deleted may tell the values of hidden rows or columns. Such a DELETE is not permitted.
 	for _, c := range []struct {
 		name, tables, want string
 	}{

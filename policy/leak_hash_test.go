@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// A value that agents write does not come out as a hash elsewhere. They could compare the other hashes with guesses.
+// A value that agents write is not shown as a hash elsewhere, because they could compare the other hashes with guesses.
 func TestHashesOfAgentsValues(t *testing.T) {
 	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
 	columns := func(more ...catalog.Column) []catalog.Column {

@@ -10,7 +10,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// compared is a catalog of one table with an index of one key besides that of its id.
+// compared is a catalog of one table with an index on one key, besides the primary key id.
 func compared(key catalog.IndexKey, more ...catalog.IndexKey) *catalog.Snapshot {
 	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
 	pg := func(name string) catalog.Name { return catalog.Name{Schema: "pg_catalog", Name: name} }
@@ -58,7 +58,8 @@ func compileCompared(snap *catalog.Snapshot, table string) (*policy.Policy, erro
 	return p, orLeftOut(p, err)
 }
 
-// orLeftOut is an error of a compilation, or what a warning says is left out.
+// orLeftOut returns the error of a compilation. If there is none, it returns the warnings about what is left out, as an
+// error.
 func orLeftOut(p *policy.Policy, err error) error {
 	if err != nil {
 		return err
@@ -70,11 +71,11 @@ func orLeftOut(p *policy.Policy, err error) error {
 	return errors.Join(out...)
 }
 
-// An index that fails for some pair of values tells agents which values hidden rows have: only what compares any two is
-// theirs to write.
+// If an index fails for some pair of values, the error tells agents the values of hidden rows. So agents may write only
+// columns whose indexes can compare any two values.
 func TestIndexesThatCompareAnything(t *testing.T) {
 	for _, c := range []struct {
-		class      string // extension, access method and name of the operator class
+		class      string // the extension, access method and name of the operator class
 		of         uint32
 		isFallible bool
 	}{
@@ -90,7 +91,7 @@ func TestIndexesThatCompareAnything(t *testing.T) {
 		{"postgresql btree multirange_ops", 4532, false},
 		{"postgresql btree tsquery_ops", 3615, true},
 		{"postgresql btree array_ops", 600, true},
-		{"postgresql hash record_ops", 20003, true}, // the type of an exclusion constraint
+		{"postgresql hash record_ops", 20003, true}, // as in an exclusion constraint
 		{"postgresql hash int4_ops", 23, false},
 		{"postgresql gin array_ops", 1007, false},
 		{"postgresql gin array_ops", 199, true},
@@ -169,8 +170,8 @@ func TestIndexesThatCompareAnything(t *testing.T) {
 	}
 }
 
-// A fallible index has further effects on what agents may write: on columns beside its own, computed columns, values
-// that a new row gets by itself, and columns that agents do not see.
+// An index that may fail also limits writes of columns beside its own, of computed columns, of defaults, and of columns
+// that agents do not see.
 func TestEffectsOfFallibleIndexes(t *testing.T) {
 	box := func(columns ...string) catalog.IndexKey {
 		return catalog.IndexKey{Provider: "postgresql", Method: "gist", Class: "box_ops", Type: 603, Columns: columns}
@@ -184,7 +185,7 @@ func TestEffectsOfFallibleIndexes(t *testing.T) {
 		name   string
 		keys   []catalog.IndexKey
 		table  string
-		want   string // "": it compiles
+		want   string // the error; "": the policy compiles
 		accept string
 	}{
 		{"a column beside it", []catalog.IndexKey{plain, box("v")},
@@ -231,7 +232,7 @@ func TestEffectsOfFallibleIndexes(t *testing.T) {
 	}
 }
 
-// A command goes with the last of its columns, and no table has one without any.
+// A write command is left out of the compiled policy if none of its columns may be written.
 func TestCommandsWithoutColumnsAreLeftOut(t *testing.T) {
 	snap := compared(catalog.IndexKey{Provider: "postgresql", Method: "gist", Class: "box_ops", Type: 603,
 		Columns: []string{"v"}})
@@ -260,8 +261,8 @@ func TestCommandsWithoutColumnsAreLeftOut(t *testing.T) {
 	}
 }
 
-// An expression that may fail for an unchanged row tells about the columns that it reads, whatever is updated. It also
-// tells about hidden rows that change along.
+// PostgreSQL evaluates some expressions again for each update, even of other columns. If one may fail, the error tells
+// about the columns that it reads. It also tells about hidden rows that the update cascades to.
 func TestRecheckedExpressions(t *testing.T) {
 	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
 	base := func() *catalog.Relation {
@@ -293,7 +294,7 @@ func TestRecheckedExpressions(t *testing.T) {
 	for _, c := range []struct {
 		name         string
 		change       func(*catalog.Relation)
-		updateError  string // the error for an update of title where secret is hidden; "": it compiles
+		updateError  string // the error for an update of title where secret is hidden; "": the policy compiles
 		cascadeError string // the error for a DELETE from albums that sets columns here to NULL
 	}{
 		{"nothing", func(*catalog.Relation) {}, "", ""},
@@ -356,8 +357,8 @@ func TestRecheckedExpressions(t *testing.T) {
 	}
 }
 
-// The condition of a trigger may fail when a row is deleted. That tells about columns that agents do not see, and about
-// rows that are deleted along.
+// The condition of a trigger may fail when a row is deleted. The error tells about columns that agents do not see, and
+// about rows that the delete cascades to.
 func TestConditionsAsRowsGo(t *testing.T) {
 	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
 	compile := func(computed catalog.Computation, onDelete catalog.Action, tables string) (*policy.Policy, error) {
@@ -394,7 +395,7 @@ func TestConditionsAsRowsGo(t *testing.T) {
 		computed     catalog.Computation
 		on           catalog.Action
 		tables       string
-		want         string // "": agents delete
+		want         string // the error; "": agents may delete
 	}{
 		{"of a hidden column", "t", gone, catalog.NoAction, "  t: { " + own + hidden + write + " }\n",
 			"as a row goes, a trigger's condition reads secret, which is hidden or masked"},
@@ -433,7 +434,7 @@ func TestConditionsAsRowsGo(t *testing.T) {
 	}
 }
 
-// A key that is for some rows only tells by a collision which they are.
+// A collision with a unique index that has a WHERE clause tells which rows meet that clause.
 func TestKeysOfSomeRows(t *testing.T) {
 	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
 	compile := func(where string, reads []string, table string) error {
@@ -513,8 +514,8 @@ func TestKeysOfSomeRows(t *testing.T) {
 	}
 }
 
-// The indexes and checks of a partition tell as much as those of the whole table. So does what is computed from a
-// hidden column.
+// A collision with an index, or a failed check, of a partition tells as much as one of the whole table. The same holds
+// for an index on a column that is computed from a hidden one.
 func TestIndexesOfPartitionsTell(t *testing.T) {
 	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
 	const own, hidden = "rows: [ { own: { column: owner, is: user } } ], ", "columns: { id: allow, title: allow, made: allow }, "
@@ -528,7 +529,7 @@ func TestIndexesOfPartitionsTell(t *testing.T) {
 		name         string
 		part         catalog.Relation
 		table, want  string
-		accept, seen string // the accepted leaks, and the error where nothing is hidden
+		accept, seen string // the leaks that the policy accepts, and the error where nothing is hidden
 	}{
 		{"an index that compares", catalog.Relation{WriteFacts: catalog.WriteFacts{FallibleIndexes: box("title")}},
 			own + update,
@@ -576,8 +577,8 @@ func TestIndexesOfPartitionsTell(t *testing.T) {
 	}
 }
 
-// A key with a column that agents do not see tells a visible row's value there by a collision, if the new row's value
-// is known.
+// If a key contains a column that agents do not see, a collision tells its value in a visible row, as far as the new
+// row's value is known.
 func TestKeysWithHiddenColumns(t *testing.T) {
 	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
 	compile := func(change func(*catalog.Key, *catalog.Relation), table string) error {
@@ -656,7 +657,8 @@ func TestKeysWithHiddenColumns(t *testing.T) {
 	}
 }
 
-// A foreign key to what agents do not see of a row that shows tells by whether there is such a row.
+// If a foreign key refers to a hidden column of a visible row, a write tells by its failure whether a row has the
+// value.
 func TestKeysToHiddenColumns(t *testing.T) {
 	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
 	text := func(names ...string) (out []catalog.Column) {

@@ -10,7 +10,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// held is a catalog of tables that lead to each other.
+// held is a catalog of tables that refer to each other by foreign keys.
 func held() *catalog.Snapshot {
 	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
 	columns := func(list string) []catalog.Column {
@@ -90,7 +90,7 @@ func held() *catalog.Snapshot {
 	})
 }
 
-// trueText writes a condition in words.
+// trueText returns a condition in words.
 func trueText(n predicate.Node) string {
 	list := func(parts []predicate.Node, hiddenTable string) string {
 		var out []string
@@ -131,9 +131,9 @@ func froms(pairs []predicate.ColumnPair) []string {
 	return out
 }
 
-// A new or changed row must meet the table's rule except where a stamp overrules it, the stamps, and the check. For
-// each foreign key that agents can set, it must refer to a row that they see. A changed row may lead where it led, but
-// where that would tell what agents do not read.
+// A new or changed row must meet the table's rule (except where a stamp overrules it), the stamps, and the check. For
+// each foreign key that agents may set, it must refer to a row that they see. A changed row may keep its reference,
+// unless that would tell what agents do not read.
 func TestConditionsOnNewRows(t *testing.T) {
 	const own, others = "rows: [ { own: { column: owner, is: user } } ]",
 		"  people: { rows: [ { own: { column: owner, is: user } } ] }\n  kinds: { rows: open }\n"

@@ -8,9 +8,9 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Advice to materialize pays, and compiles as written. None is given for small tables, rows that the caller's own id
-// narrows, and subjects who are in a large part of the rows. Nor is any given where materializing is impossible or
-// done.
+// The advice to materialize a rule is given where it pays, and compiles as written. It is not given for small tables,
+// for rows that an index on the caller's own id finds, or for subjects with a large part of the rows. It is not given
+// either where materializing is impossible or done already.
 func TestWorthKeeping(t *testing.T) {
 	snap := derivedSnapshot(t)
 	size := func(memories, people float64, owners float64) catalog.Sizes {

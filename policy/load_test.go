@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// lay writes files beneath a new folder and returns its path.
+// lay writes files into a new folder and returns its path.
 func lay(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -50,7 +50,7 @@ func TestInclude(t *testing.T) {
 	}
 }
 
-// An error in an included file has its place in that file, and nothing outside the policy's folder is read.
+// An error in an included file has a position in that file. Files outside the policy's folder are not read.
 func TestIncludeRefuses(t *testing.T) {
 	outside := lay(t, map[string]string{"secret.yaml": bare + "tables: { people: { rows: open } }\n"})
 	for name, c := range map[string]struct {
@@ -99,7 +99,7 @@ func TestIncludeRefuses(t *testing.T) {
 	}
 }
 
-// Files without bounds end in an error, not in the parser.
+// Files that are too large or too deeply nested are refused with an error, before the parser uses much memory.
 func TestHostileFiles(t *testing.T) {
 	for name, text := range map[string]string{
 		"brackets": strings.Repeat("[", 1<<17), "braces": strings.Repeat("{a: ",

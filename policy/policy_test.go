@@ -16,7 +16,7 @@ import (
 
 const head = "version: 1\nattributes: { user: { type: uuid, source: credential } }\n"
 
-// snapshot is the catalog that the cases are compiled against.
+// snapshot is the catalog that the policies of this file are compiled against.
 func snapshot() *catalog.Snapshot {
 	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
 	columns := func(list string) []catalog.Column {
@@ -302,7 +302,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// Every error is told, not the first alone.
+// The error contains every mistake of a policy, not only the first.
 func TestAllErrorsAtOnce(t *testing.T) {
 	_, err := compile(head + "tables: { memoirs: { rows: open }, peple: { rows: open } }\nfunctions: { mach: {} }")
 	var errs policy.Errors
@@ -390,7 +390,7 @@ func TestAttributeCheck(t *testing.T) {
 	}
 }
 
-// The blocks over a row's own columns.
+// Blocks that use only a row's own columns.
 func TestOwnColumns(t *testing.T) {
 	const head = "version: 1\nattributes: { user: { type: uuid, source: credential }, teams: { type: 'uuid[]', " +
 		"source: credential }, words: { type: 'text[]', source: credential }, n: { type: integer, source: credential } }\n"
@@ -430,7 +430,7 @@ func TestOwnColumns(t *testing.T) {
 	}
 }
 
-// A reference by a key of several columns is one to a row that must be there; by a part of it, it is not.
+// A link by all columns of a composite key refers to a single row, which must exist. A link by some of them does not.
 func TestKeysOfSeveralColumns(t *testing.T) {
 	for link, required := range map[string]bool{"n: n, owner: user_id": true, "owner: user_id, n: n": true,
 		"owner: user_id": false, "owner: user_id, n: n, state: body": false} {
@@ -473,7 +473,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// Whether any rule asks the registry is told of columns that exist by key, too.
+// Policy.UsesRegistry is also true if only a column that exists by key depends on the registry.
 func TestAsksTheRegistry(t *testing.T) {
 	for column, want := range map[string]bool{"body: allow": false, "body: { by_key: {} }": false,
 		"body: { category: ESSENTIAL }": true, "body: { by_key: {}, category: ESSENTIAL }": true} {

@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// The tree of rules has the policy's shape and places, and its outermost node is the table's.
+// The tree of rules has the policy's structure and positions. Its root is the table's whole rule.
 func TestRules(t *testing.T) {
 	p, err := compile(`version: 1
 attributes: { user: { type: uuid, source: credential } }
@@ -68,7 +68,8 @@ all 6:7
 	}
 }
 
-// Conditions of contracts stand around the blocks. They stay where a block is replaced, and are left out of Blocks.
+// Conditions of contracts are added around the blocks. They remain where a block is replaced, and Blocks leaves them
+// out.
 func TestRulesBehindContracts(t *testing.T) {
 	p, err := compile(`version: 1
 attributes: { user: { type: uuid, source: credential }, stage: { type: text, source: credential } }

@@ -30,7 +30,8 @@ func TestSchemaIsCommitted(t *testing.T) {
 	}
 }
 
-// validator checks a policy by its schema. Text that is not YAML is an error of another kind.
+// validator returns a function that validates a policy with the JSON schema. Text that is not YAML gives an error of
+// its own.
 func validator(t *testing.T) func(text string) (notYAML, invalid error) {
 	t.Helper()
 	parsed, err := jsonschema.UnmarshalJSON(bytes.NewReader(policy.Schema()))
@@ -62,7 +63,7 @@ func validator(t *testing.T) func(text string) (notYAML, invalid error) {
 	}
 }
 
-// Every policy of the worlds and of the docs validates.
+// Every policy of the test worlds and of the docs is valid.
 func TestSchemaAcceptsRightPolicies(t *testing.T) {
 	valid := validator(t)
 	kinds := map[string]int{}
@@ -106,14 +107,14 @@ func TestSchemaAcceptsRightPolicies(t *testing.T) {
 	}
 }
 
-// A wrong policy that the decoder refuses without looking at a database does not validate, and one that it takes does.
+// The schema refuses a wrong policy exactly if the decoder does, which uses no database either.
 func TestSchemaRefusesWrongPolicies(t *testing.T) {
 	valid := validator(t)
 	paths, err := filepath.Glob("testdata/wrong/*.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A schema cannot check these: the inside of texts, two parts together, and names that are taken.
+	// A schema cannot check the following: the content of texts, two parts together, and names that are used twice.
 	unchecked := []string{
 		"file-environment", "file-environment-key", "file-entry-far-out", "file-utf8", "file-utf16", "file-nul",
 		"file-anchor", "file-merge", "file-tag", "file-bom-crlf", "file-two-documents", "include-missing",

@@ -10,10 +10,10 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// examples makes nodes of a shape that have, between them, every key and every alternative.
+// examples generates example nodes for a shape. Together they use every key and every alternative.
 type examples struct {
 	line int
-	want map[place]*shape // the shapes of the mappings that were made, by their place
+	want map[place]*shape // the shapes of the generated mappings, by position
 	open map[string]int   // how often a named shape occurs on the current path
 }
 
@@ -74,8 +74,8 @@ func (x *examples) of(s *shape) []*node {
 	panic("a shape without examples")
 }
 
-// mapping makes one node with every key, and more where a key has more examples; or one for each key that excludes
-// others.
+// mapping returns one node with every key, and more where a key has several examples. If keys exclude each other, it
+// returns one node for each.
 func (x *examples) mapping(s *shape) []*node {
 	var out []*node
 	values := make([][]*node, len(s.keys))
@@ -118,7 +118,7 @@ func (x *examples) mapping(s *shape) []*node {
 	return out
 }
 
-// The decoder and the description know the same keys, everywhere.
+// The decoder and the shapes agree on the keys that are allowed, at each position of a policy.
 func TestShapes(t *testing.T) {
 	tier.All(t)
 	x := &examples{want: map[place]*shape{}, open: map[string]int{}}

@@ -9,7 +9,7 @@ import (
 
 const published = head + "functions: { search: { pin: { respect: true }, tool: { name: find, description: finds, %s } } }"
 
-// A tool has the arguments that are not pinned, and its statement names them.
+// An MCP tool takes the arguments of its function that the policy does not fix. Its statement passes them by name.
 func TestTool(t *testing.T) {
 	for _, c := range []struct{ arguments, want string }{
 		{"", "q:text n:integer?"},
@@ -41,7 +41,7 @@ func TestTool(t *testing.T) {
 	}
 }
 
-// Everything that a client of MCP is told is part of the policy's version, and of a diff.
+// Everything that an MCP client is told about a tool is part of the policy's version, and of a diff.
 func TestToolIsInTheVersion(t *testing.T) {
 	seen := map[string]string{}
 	for _, text := range []string{

@@ -22,8 +22,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// descriptionOf are policies that have, between them, nearly all that a policy may say, each beside the schema.sql that it is
-// for.
+// descriptionOf are files with policies that, together, use nearly every part of the language. Each has its schema.sql
+// beside it.
 var descriptionOf = []string{
 	"../examples/worlds/arcive/policy.yaml", "../examples/worlds/ciris/policy.yaml",
 	"../examples/worlds/ciris/policy_registry.yaml", "../examples/worlds/kernle/policy.yaml",
@@ -31,13 +31,13 @@ var descriptionOf = []string{
 	"../test/oracle/testdata/hospital/policy.yaml",
 }
 
-// unsaid are fields of a compiled policy that are not part of its meaning: where it was written, and in what words or
-// order.
+// unsaid are fields of a compiled policy that are not part of its meaning: positions, the original wording, and the
+// order of parts.
 var unsaid = []string{"version", "warnings", "place", "Rule", "order", "expressions"}
 
-// Two policies of one version have one meaning. If a word, a number or an entry of a document changes, either the
-// compiled policy stays the same or its version changes. A proxy that is told to reload keeps what it has where the
-// version is the same.
+// Two policies with the same version have the same meaning. If a word, a number or an entry of a document changes, the
+// version changes too, or the compiled policy is the same. On a reload, a proxy does nothing if the version is the
+// same.
 func TestVersionsTellPoliciesApart(t *testing.T) {
 	tier.All(t)
 	same := cmp.Options{
@@ -135,8 +135,8 @@ type change struct {
 	tree       any
 }
 
-// changes are variants of a document with one entry left out, a number plus one, a boolean inverted, or a word moved.
-// There are at most so many, some of each kind.
+// changes returns variants of a document with one entry left out, a number plus one, a boolean inverted, or a word
+// moved. It returns at most most variants, some of each kind.
 func changes(tree any, r *rand.Rand, most int) []change {
 	var words []string
 	var collect func(n any)

@@ -10,7 +10,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// writable is a catalog of tables with keys. Columns are "name type", with flags behind: ! NOT NULL, = a default, # a
+// writable is a catalog of tables with keys. A column is written as "name type" and flags: ! NOT NULL, = a default, # a
 // sequence, * generated, @ identity always.
 func writable() *catalog.Snapshot {
 	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
@@ -280,8 +280,8 @@ func TestWriteErrors(t *testing.T) {
 	}
 }
 
-// Columns that an index or a trigger's condition reads together with a hidden column may not be written. Later versions
-// may find more such expressions that can fail.
+// Columns that an index expression or a trigger's condition reads together with a hidden column may not be written.
+// Later versions may find more such expressions that can fail.
 func TestComputedTogetherIsLeftOut(t *testing.T) {
 	for column, want := range map[string]string{
 		"a": "agents cannot update public.probed.a: an index reads it together with secret, which is hidden or masked",
@@ -300,7 +300,8 @@ func TestComputedTogetherIsLeftOut(t *testing.T) {
 	}
 }
 
-// An agent who sees a row may delete it where the referring rows are deleted with it, or are visible as well.
+// An agent that sees a row may delete it if the rows that refer to it are deleted with it, or are visible to the agent
+// as well.
 func TestDeletable(t *testing.T) {
 	own := "rows: [ { own: { column: owner, is: user } } ]"
 	for _, tables := range []string{

@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// A key that INSERTs silently leave out is worth a warning; so are warnings beside an error.
+// A policy gets a warning if agents' INSERTs leave out a column of a unique key. Warnings are shown beside errors, too.
 func TestKeysThatInsertsLeaveOut(t *testing.T) {
 	snap := catalog.NewSnapshot(catalog.Spec{Database: "d", ServerVersion: 150000, SearchPath: []string{"public"}, Relations: []*catalog.Relation{{
 		Name: catalog.Name{Schema: "public", Name: "t"}, Kind: catalog.Table, PrimaryKey: []string{"id"},

@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// alter does what the tables refuse to everybody but a superuser who takes their triggers off.
+// alter changes tables with their triggers disabled, as only a superuser can.
 func alter(t *testing.T, conn *pgx.Conn, sql string) {
 	t.Helper()
 	for _, sql := range []string{"ALTER TABLE pgconsent.consent_record DISABLE TRIGGER USER", sql,
@@ -22,8 +22,8 @@ func alter(t *testing.T, conn *pgx.Conn, sql string) {
 	}
 }
 
-// Nothing is given on the strength of a record that was altered, and whoever it is about withdraws all the same: what
-// was in force may be, and what came before is void.
+// If a subject's record was altered, nothing more is granted to that subject. Withdrawing still works: all of the
+// subject's active consents end, and the data so far is void.
 func TestWithdrawalOfAlteredRecords(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
@@ -39,7 +39,7 @@ func TestWithdrawalOfAlteredRecords(t *testing.T) {
 			"withdrawn": {Role: consent.RoleSubject}, "revoked": {Role: consent.RoleController, ID: "owner"}, "erased": {Role: consent.RoleSubject}} {
 			for _, newest := range []bool{false, true} {
 				if newest && strings.HasPrefix(change, "hash") {
-					continue // it is not what the anchor names: nobody is granted anything
+					continue // the anchor names another hash, so that nobody is granted anything
 				}
 				ada := fmt.Sprintf("ada %d %s %v", i, name, newest)
 				number := must(t, r, grant(ada, consent.StreamTemporary)).RecordNumber
@@ -82,7 +82,7 @@ func TestWithdrawalOfAlteredRecords(t *testing.T) {
 	}
 }
 
-// By a record that was altered, or put in, nobody speaks for anybody.
+// If the record of an appointment was altered or forged, the guardian may do nothing.
 func TestGuardiansOfAlteredRecords(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
@@ -113,8 +113,8 @@ func TestGuardiansOfAlteredRecords(t *testing.T) {
 	}
 }
 
-// Nobody decides about a partnership that a record asks for which was altered, though it is not the last one: who asked
-// must not be who agrees.
+// If the record that requests a partnership was altered, nobody can approve it, even if it is not the newest record.
+// Otherwise an agent could approve its own request.
 func TestPartnershipsOfAlteredRequests(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)

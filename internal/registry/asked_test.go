@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// A key is of one call: with anything else in the command, who makes it and in whose name too, it is another, and is
-// told nothing of the first.
+// A request key identifies one command. A command with the same key and any other content, caller included, is refused,
+// and is not told the first one's result.
 func TestRequestKeyBelongsToOneCommand(t *testing.T) {
 	r := open(t, database(t), defaults)
 	command := grant("ada", consent.StreamTemporary)
@@ -21,7 +21,7 @@ func TestRequestKeyBelongsToOneCommand(t *testing.T) {
 		"Categories": []string{consent.CategoryEssential + "/id"}, "Purposes": []string{"care"},
 		"For": time.Hour, "Decision": consent.DecisionReject, "Guardian": "bob", "By": consent.Party{
 			Role: consent.RoleGuardian, ID: "bob"}, "Reason": "why", "Evidence": "what",
-		"Subject": nil, "Request": nil, "Via": nil, // another subject's keys are others; a key is; and another channel is none
+		"Subject": nil, "Request": nil, "Via": nil, // keys are per subject; Request is the key; Via may differ
 	} {
 		field, ok := reflect.TypeFor[consent.Command]().FieldByName(name)
 		if !ok || value == nil {
@@ -42,8 +42,7 @@ func TestRequestKeyBelongsToOneCommand(t *testing.T) {
 	}
 }
 
-// Whatever the anchor names that the database has not, nothing is granted on the strength of it; withdrawals are
-// recorded all the same.
+// If the anchor names a record that the database lacks, nothing is granted. Withdrawals are recorded all the same.
 func TestNoGrantsWithoutTheAnchoredRecord(t *testing.T) {
 	for name, change := range map[string]func(*recordHead){
 		"another registry": func(h *recordHead) { h.Registry[0]++ },
@@ -77,7 +76,7 @@ func TestNoGrantsWithoutTheAnchoredRecord(t *testing.T) {
 			if err != nil || out.Tampered == nil || out.Consent.State != consent.StateWithdrawn {
 				t.Errorf("%+v %v", out, err)
 			}
-			granted() // a withdrawal does not make it good
+			granted() // after a withdrawal too
 		})
 	}
 }

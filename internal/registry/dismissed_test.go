@@ -7,7 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// A guardian speaks from the appointment to the dismissal, each time, and for nobody else.
+// A guardian may act from the appointment until the dismissal, each time, and only for that subject.
 func TestGuardiansActWhileAppointed(t *testing.T) {
 	r := open(t, database(t), defaults)
 	must(t, r, grant("ada", consent.StreamTemporary))

@@ -21,8 +21,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Two proxies, each with an anchor of its own, and many callers: one decides about a partnership, the others are told
-// that there is nothing to decide; nothing is lost, and the chain holds for both.
+// Two proxies with an anchor each, and many callers, write at once. One caller decides about a partnership, the others
+// are told that there is nothing to decide. No record is lost, and each anchor matches the chain.
 func TestWritersRace(t *testing.T) {
 	tier.All(t)
 	db := database(t)
@@ -65,7 +65,8 @@ func TestWritersRace(t *testing.T) {
 	sound(t, two)
 }
 
-// The same change with the same key, many times at once, is done once; the key for something else is refused.
+// If the same change is sent many times at once with one request key, it is made once. Another change with that key is
+// refused.
 func TestDoubleSubmit(t *testing.T) {
 	r := open(t, database(t), defaults)
 	command := grant("ada", consent.StreamTemporary)
@@ -99,7 +100,7 @@ func TestDoubleSubmit(t *testing.T) {
 	sound(t, r)
 }
 
-// cutting is a connection that breaks when a commit has been sent, before the answer: as when a server is restarted.
+// cutting is a connection that breaks after a commit is sent, before the answer, as when the server restarts.
 type cutting struct {
 	net.Conn
 	cut  *atomic.Int32
@@ -115,14 +116,14 @@ func (c cutting) Write(b []byte) (int, error) {
 
 func (c cutting) Read(b []byte) (int, error) {
 	if c.dead.Load() {
-		_, _ = c.Conn.Read(b) // it was committed
+		_, _ = c.Conn.Read(b) // the server has committed
 		_ = c.Close()
 		return 0, io.ErrUnexpectedEOF
 	}
 	return c.Conn.Read(b)
 }
 
-// What was committed and not answered is found again; nothing is done twice, erasures included.
+// If a commit's answer is lost, the retry finds its record. Nothing is done twice, erasures included.
 func TestCommitsWithoutAnswer(t *testing.T) {
 	db := database(t)
 	sane := open(t, db, defaults)
@@ -147,7 +148,8 @@ func TestCommitsWithoutAnswer(t *testing.T) {
 	sound(t, sane)
 }
 
-// Sessions are ended at random while many write: every call is answered, and has one record.
+// Server sessions are ended at random while many callers write. Every call succeeds in the end, and has exactly one
+// record.
 func TestSessionsEndMidCall(t *testing.T) {
 	tier.All(t)
 	db := database(t)
@@ -162,7 +164,7 @@ func TestSessionsEndMidCall(t *testing.T) {
 			case <-stop:
 				return
 			case <-time.After(60 * time.Millisecond):
-				select { // on a slow machine too some calls come through
+				select { // on a slow machine, too, some calls succeed
 				case <-stop:
 					return
 				case <-answered:
@@ -193,7 +195,7 @@ func TestSessionsEndMidCall(t *testing.T) {
 	sound(t, r)
 }
 
-// clock sets the registry's clock back, by an interval.
+// clock sets the clock that the registry's functions use, an interval back.
 func clock(t *testing.T, conn *pgx.Conn, back string) {
 	t.Helper()
 	if _, err := conn.Exec(t.Context(),
@@ -203,7 +205,7 @@ func clock(t *testing.T, conn *pgx.Conn, back string) {
 	}
 }
 
-// While the clock is behind the last record, nothing is granted or renewed, and everything is withdrawn.
+// While the clock is behind the last record, nothing is granted or renewed. Withdrawals work.
 func TestClockGoesBack(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
@@ -246,7 +248,7 @@ func TestClockGoesBack(t *testing.T) {
 	}
 }
 
-// Without its anchor the registry grants nothing, and withdraws all the same.
+// If the anchor cannot be read or written, the registry grants nothing, but records withdrawals.
 func TestAnchorCannotBeWritten(t *testing.T) {
 	for name, spoil := range map[string]func(t *testing.T, anchor string){
 		"no folder": func(t *testing.T, anchor string) {
@@ -254,7 +256,7 @@ func TestAnchorCannotBeWritten(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
-		"no room": func(t *testing.T, anchor string) { // what is to be written cannot be
+		"no room": func(t *testing.T, anchor string) { // the new anchor file cannot be written
 			if err := os.Mkdir(anchor+".new", 0o700); err != nil {
 				t.Fatal(err)
 			}
@@ -289,7 +291,8 @@ func TestAnchorCannotBeWritten(t *testing.T) {
 	}
 }
 
-// A crash between commit and anchor leaves the anchor one behind, which is no tampering; the next change moves it on.
+// After a crash between the commit and the anchor, the anchor is one record behind. That is not reported as tampering,
+// and the next change updates it.
 func TestCrashBeforeTheAnchor(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
@@ -311,7 +314,7 @@ func TestCrashBeforeTheAnchor(t *testing.T) {
 	if report, _ := r.Verify(t.Context()); report.AnchoredRecord != 3 {
 		t.Errorf("%+v", report)
 	}
-	// Another anchor's entry is not lost.
+	// A second registry may use the same anchor file. Neither loses its entry.
 	other := openWithKeys(t, db, defaults, r.Keys, r.Anchor)
 	other.Database = "copy"
 	must(t, other, grant("eve", consent.StreamTemporary))
@@ -319,7 +322,7 @@ func TestCrashBeforeTheAnchor(t *testing.T) {
 	sound(t, other)
 }
 
-// A proxy that meets a registry for the first time looks at all of it before it builds on it.
+// A proxy without an anchor verifies the whole registry before its first grant.
 func TestFirstUseChecksTheWholeRegistry(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
@@ -339,7 +342,7 @@ func TestFirstUseChecksTheWholeRegistry(t *testing.T) {
 	if err != nil || out.Tampered == nil || out.Consent.State != consent.StateWithdrawn {
 		t.Errorf("%+v %v", out, err)
 	}
-	// A key file of somebody else's grants nothing either.
+	// A proxy with another key file grants nothing either.
 	foreign, err := parseKeys([]byte("1 " + fmt.Sprintf("%064x", 9)))
 	if err != nil {
 		t.Fatal(err)
@@ -350,7 +353,7 @@ func TestFirstUseChecksTheWholeRegistry(t *testing.T) {
 	}
 }
 
-// As time passes, an unanswered request lapses, a consent gets one warning before it expires, and then it ends.
+// As time passes, an undecided request lapses, and a consent gets one warning before it expires.
 func TestDueCommands(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
@@ -382,7 +385,8 @@ func TestDueCommands(t *testing.T) {
 	}
 }
 
-// A consent that has run out ends before it is given again; the answer says what stands after both.
+// If an expired consent is granted again, its expiry is recorded first. The result describes the state after both
+// records.
 func TestResultAfterExpiryAndGrant(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
@@ -400,8 +404,8 @@ func TestResultAfterExpiryAndGrant(t *testing.T) {
 	}
 }
 
-// To verify everything may take longer than a call goes on trying; where the database is away it says so, and speaks of
-// no change.
+// Verifying everything may take longer than a call retries. If the database cannot be reached, the error says so, and
+// claims nothing about a change.
 func TestSlowVerify(t *testing.T) {
 	tier.All(t)
 	db := database(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Where the server has no connection to spare a call goes on trying for its time, and says so then: nothing was begun.
+// If the server has no free connection, a call retries for its time. Its error then says that no change was begun.
 func TestServerWithoutFreeConnections(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)

@@ -6,8 +6,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// The grantor of a record is the subject or a guardian, whose will it says, and nobody where somebody else or the clock
-// acted.
+// The grantor in a record is the subject or guardian whose decision it is. It is empty if somebody else or the clock
+// caused the record.
 func TestGrantorOfRecords(t *testing.T) {
 	r := open(t, database(t), defaults)
 	owner, sean := consent.Party{Role: consent.RoleController, ID: "owner"}, consent.Party{Role: consent.RoleGuardian, ID: "sean"}

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Who only reads notices as well that a key was taken out of the file, and lets it go a minute later.
+// A process that only reads the registry also notices that a key was removed from the key file, and forgets the key
+// after a minute.
 func TestReadersDropRetiredKeys(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "consent.key")
 	line := func(number, digit string) string { return number + " " + strings.Repeat(digit, 64) + "\n" }

@@ -7,7 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// Pages have everybody once, in order, and what is looked for alone.
+// The pages of the list contain each person once, in order. A search returns only people that match.
 func TestPeople(t *testing.T) {
 	r := open(t, database(t), defaults)
 	if people, more, now, err := r.People(t.Context(), PeopleFilter{PageSize: 10}); err != nil || len(people) != 0 ||

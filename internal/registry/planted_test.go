@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/builtin"
 )
 
-// What a superuser puts into pg_catalog in the place of what our functions call is found; what is elsewhere, or called
-// otherwise, takes no name of ours over and is nobody's business.
+// Verify finds a function, operator or cast that a superuser has put into pg_catalog, if it can replace one that
+// pgconsent's functions call. It ignores those in other schemas or of other names.
 func TestPlantedCatalogObjectsAreFound(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
@@ -72,8 +72,7 @@ func TestPlantedCatalogObjectsAreFound(t *testing.T) {
 	}
 }
 
-// A reference of the audit's is nobody else's: the table takes new ones, and lets them go, and refuses the rest to
-// everybody.
+// Audit references can be added to their table and forgotten. Every other change is refused, for every role.
 func TestAuditReferencesCannotBeChanged(t *testing.T) {
 	db := database(t)
 	conn := db.Connect(t, "postgres")

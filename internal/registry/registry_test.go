@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// plan installs the base alone, with the rights of the control role.
+// plan is a migration plan that installs only the base, with the rights of the control role.
 type plan struct{}
 
 func (plan) Hash() string          { return "none" }
@@ -44,7 +44,7 @@ func database(t testing.TB) *pgtest.DB {
 	})
 }
 
-// open makes a registry on a database of its own.
+// open returns a registry on a database of its own.
 func open(t testing.TB, db *pgtest.DB, s consent.Settings) *Registry {
 	t.Helper()
 	dir := t.TempDir()
@@ -90,7 +90,7 @@ func must(t testing.TB, r *Registry, c consent.Command) Result {
 	return out
 }
 
-// sound fails if the registry does not verify.
+// sound fails the test if the registry does not verify.
 func sound(t testing.TB, r *Registry) {
 	t.Helper()
 	report, err := r.Verify(t.Context())

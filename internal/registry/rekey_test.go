@@ -18,7 +18,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// keyed is a registry with its key file.
+// keyed returns a registry and the path of its key file.
 func keyed(t *testing.T, db *pgtest.DB) (r *Registry, key string) {
 	t.Helper()
 	key = filepath.Join(t.TempDir(), "consent.key")
@@ -37,7 +37,8 @@ func openKeyed(t *testing.T, db *pgtest.DB, key, anchor string) *Registry {
 	return openWithKeys(t, db, defaults, keys, anchor)
 }
 
-// peopled gives a registry people of every kind: with a guardian, a grantee, a withdrawal, and one who was erased.
+// peopled adds people of every kind to a registry: with a guardian, with a grantee, with a withdrawal, and one who is
+// erased.
 func peopled(t *testing.T, r *Registry, n int) {
 	t.Helper()
 	for i := range n {
@@ -50,7 +51,7 @@ func peopled(t *testing.T, r *Registry, n int) {
 	must(t, r, consent.Command{Action: consent.ActionErase, Subject: "p1", Caller: subject("p1")})
 }
 
-// told is what has to stay as it is: pseudonyms, and the histories of people.
+// told returns the data that must stay the same: pseudonyms, and people's histories.
 func told(t *testing.T, r *Registry, conn *pgx.Conn) string {
 	t.Helper()
 	var out string
@@ -68,11 +69,11 @@ func told(t *testing.T, r *Registry, conn *pgx.Conn) string {
 	return out
 }
 
-// The key is changed: what is recorded, pseudonyms and erasures stay, the registry holds, and the old key is needed for
-// nothing.
+// After the key is changed, records, pseudonyms and erasures are the same, and the registry verifies. The old key is no
+// longer needed.
 func TestRekey(t *testing.T) {
 	db := database(t)
-	running, key := keyed(t, db) // a proxy that is not started again
+	running, key := keyed(t, db) // a proxy that runs all the time
 	conn := db.Connect(t, "postgres")
 	peopled(t, running, 5)
 	before := told(t, running, conn)
@@ -143,7 +144,7 @@ func TestRekey(t *testing.T) {
 		t.Errorf("%d who were erased have something left: %v", left, err)
 	}
 	sound(t, fresh)
-	// Who has the old key alone can do nothing with what is there.
+	// With the old key alone, nothing in the registry can be read.
 	oldKey := filepath.Join(t.TempDir(), "old.key")
 	if err := os.WriteFile(oldKey, old, 0o600); err != nil {
 		t.Fatal(err)
@@ -154,7 +155,7 @@ func TestRekey(t *testing.T) {
 	}
 }
 
-// What stands beside records and keys since is proved like them.
+// After a rekey, Verify also finds tampering with the new codes and the subjects' new keys.
 func TestTamperingAfterRekey(t *testing.T) {
 	db := database(t)
 	r, key := keyed(t, db)
@@ -208,7 +209,7 @@ func TestTamperingAfterRekey(t *testing.T) {
 			}
 		}()
 	}
-	// By hand a key is changed for no other.
+	// A plain UPDATE cannot replace a subject's key.
 	for _, change := range []string{"key = key", "key = sha256(key)", "pseudonym_key = NULL",
 		"key = '\\x00000009' || substr(key, 5)", "key = '\\x00000001' || substr(key, 5)", "subject = 'x'"} {
 		if _, err := conn.Exec(t.Context(), "UPDATE pgconsent.subject SET "+
@@ -218,10 +219,11 @@ func TestTamperingAfterRekey(t *testing.T) {
 	}
 }
 
-// rekeying makes this test's process one that changes the key until it is killed.
+// rekeying is an environment variable that makes this test's process change the key until it is killed.
 const rekeying = "PGCONSENT_REKEY"
 
-// It is killed at any moment, while others change consent and erase; the next run goes on.
+// The rekeying process is killed at any moment, while others change consents and erase. The next run completes the
+// rekey.
 func TestKillWhileItRekeys(t *testing.T) {
 	tier.All(t)
 	if key := os.Getenv(rekeying); key != "" {

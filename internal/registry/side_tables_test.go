@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// What stands beside the records and is written by hand is found: messages that nobody sent, or that were taken away or
-// put off, deletions that nobody asked for or that no sweep has done, a sweep that never was.
+// Verify finds manual changes in the tables beside the records. Examples are messages that were forged, removed or
+// postponed, deletions that nobody requested or no sweep made, and a sweep that never ran.
 func TestTamperedSideTablesAreFound(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
@@ -66,7 +66,7 @@ func TestTamperedSideTablesAreFound(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), fmt.Sprintf(forge, "'"+notes.Code("ada")+"'")); err != nil {
 		t.Fatal(err)
 	}
-	sound(t, r) // it is the sweeper's
+	sound(t, r) // with the right code it counts as written by the sweeper
 	for _, sql := range []string{"DELETE FROM pgconsent.outbox", "TRUNCATE pgconsent.outbox"} {
 		if _, err := conn.Exec(t.Context(), sql); err == nil {
 			t.Errorf("not refused: %s", sql)

@@ -39,7 +39,7 @@ func TestStructureIsThatOfMigrate(t *testing.T) {
 	}
 }
 
-// How definitions are printed is a setting, and no tampering.
+// Settings change how PostgreSQL prints definitions. That is not reported as tampering.
 func TestPrintSettingsDoNotChangeTheStructure(t *testing.T) {
 	db := database(t)
 	first := open(t, db, defaults)
@@ -50,7 +50,7 @@ func TestPrintSettingsDoNotChangeTheStructure(t *testing.T) {
 	sound(t, openWithKeys(t, db, defaults, first.Keys, first.Anchor))
 }
 
-// What an owner or a superuser does to the schema is found, each by itself.
+// Verify finds each of these changes to the schema by an owner or a superuser.
 // seeds/001:188-190.
 func TestAlteredStructureIsFound(t *testing.T) {
 	db := database(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// A superuser who takes the triggers off, tampers and puts them back leaves a structure that is right and a chain that
-// is not.
+// A superuser disables the triggers, tampers with a record, and enables the triggers again. The structure is right
+// then, but Verify finds that the chain is not.
 func TestTamperingBySuperuserIsFound(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
@@ -52,7 +52,7 @@ func TestTamperingBySuperuserIsFound(t *testing.T) {
 		"UPDATE pgconsent.subject SET key = (SELECT key FROM pgconsent.subject WHERE subject = 'person 2') WHERE subject = 'person 1'",
 		"UPDATE pgconsent.subject SET subject = 'person 7', key = '\\x00', erased_at = NULL WHERE erased_at IS NOT NULL",
 		"UPDATE pgconsent.consent_registry SET id = gen_random_uuid()",
-		"INSERT INTO pgconsent.consent_registry SELECT", // the one row
+		"INSERT INTO pgconsent.consent_registry SELECT", // the table has one row already
 		"UPDATE pgconsent.consent_current SET state = 'given', categories = '{ESSENTIAL}' WHERE state = 'withdrawn'",
 		"DELETE FROM pgconsent.consent_current WHERE subject = 'person 1'",
 		"UPDATE pgconsent.consent_current SET decay_from = now() - interval '3 days'",
@@ -70,7 +70,7 @@ func TestTamperingBySuperuserIsFound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Whole statements, one after the other, seen by the same transaction that the check reads.
+		// All statements run in the transaction in which the check reads.
 		var statements []string
 		for _, table := range tables {
 			statements = append(statements, fmt.Sprintf(off, table))
@@ -110,7 +110,7 @@ func TestTamperingBySuperuserIsFound(t *testing.T) {
 	sound(t, r)
 }
 
-// The roles of pgconsent, and everybody else, can change nothing but through the functions.
+// The roles of pgconsent, and all others, can change the tables only by the functions.
 // seeds/001:188-190.
 func TestNobodyWritesRecords(t *testing.T) {
 	db := database(t)
@@ -132,7 +132,8 @@ func TestNobodyWritesRecords(t *testing.T) {
 	sound(t, r)
 }
 
-// What an index does not have is hidden from who looks through it, though the table is right.
+// A row that is missing from an index is invisible to a query that uses the index. Verify finds such an index, though
+// the table is right.
 func TestCorruptIndexesAreFound(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
@@ -140,7 +141,7 @@ func TestCorruptIndexesAreFound(t *testing.T) {
 	sound(t, r)
 	conn := db.Connect(t, "postgres")
 	for name, change := range map[string]string{
-		// Each writes new versions of rows, as they were, that the index is not told of.
+		// Each change rewrites rows with the same values, while the index does not follow.
 		"consent_current_pkey": "UPDATE pgconsent.consent_current SET expires_at = 'infinity' WHERE expires_at " +
 			"IS NULL; UPDATE pgconsent.consent_current SET expires_at = NULL WHERE expires_at = 'infinity'",
 		"consent_guardian_pkey": "UPDATE pgconsent.consent_guardian SET subject = subject || ' '; UPDATE " +

@@ -14,7 +14,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// lived is a registry in which much has happened.
+// lived fills a registry with records of every kind.
 func lived(t testing.TB, r *Registry) {
 	t.Helper()
 	agent := consent.Party{Role: consent.RoleAgent, ID: "chat"}
@@ -39,7 +39,7 @@ func lived(t testing.TB, r *Registry) {
 	}
 }
 
-// exported is what Verify reads, and the anchor.
+// exported returns the data that Verify reads, and the anchor.
 func exported(t testing.TB, r *Registry) (*Export, recordHead) {
 	t.Helper()
 	file, err := readAnchor(r.Anchor)
@@ -64,7 +64,7 @@ func copied(x *Export) *Export {
 	return &Export{slices.Clone(x.registries), slices.Clone(x.entries), slices.Clone(x.subjects), slices.Clone(x.current), slices.Clone(x.guardians)}
 }
 
-// flipped is b with one bit changed.
+// flipped returns b with one random bit changed.
 func flipped(r *rand.Rand, b []byte) []byte {
 	if len(b) == 0 {
 		return []byte{1}
@@ -76,7 +76,7 @@ func flipped(r *rand.Rand, b []byte) []byte {
 
 func word(s string) *string { return &s }
 
-// changeEntry alters one field.
+// changeEntry alters one random field of a record.
 func changeEntry(r *rand.Rand, x *Export, e *recordEntry) {
 	later := e.RecordedAt.Add(time.Duration(1+r.IntN(1e6)) * time.Microsecond)
 	other := x.subjects[r.IntN(len(x.subjects))].Reference
@@ -139,7 +139,8 @@ func changeEntry(r *rand.Rand, x *Export, e *recordEntry) {
 	}
 }
 
-// refolded makes the fold and the people's state what the records say, as an attacker who covers tracks would.
+// refolded computes the current consents and people's states from the records again, as an attacker would to hide a
+// change.
 func refolded(x *Export, k Keys) {
 	c := &checker{keys: k, subjects: map[uuid]*subjectRow{}, openedParties: map[uuid]party{}, erasedSubjects: map[uuid]bool{},
 		currentRows: map[consent.Key]currentRow{}, guardians: map[[2]string]int64{}, id: x.registries[0]}
@@ -154,7 +155,7 @@ func refolded(x *Export, k Keys) {
 	}
 }
 
-// rechained works numbers, links and hashes out anew from i on, with codes of a key of the attacker's.
+// rechained computes numbers, links, hashes and codes again from a record on, with the attacker's own key.
 func rechained(x *Export, from int, k Keys) {
 	prev := genesisHash(x.registries[0])
 	if from > 0 {
@@ -168,7 +169,7 @@ func rechained(x *Export, from int, k Keys) {
 	}
 }
 
-// tamperings by class. Each changes an export; what it says is what it did.
+// tamperings are kinds of tampering. Each changes an export, and returns a description of the change.
 var tamperings = map[string]func(r *rand.Rand, x *Export, k, foreign Keys) string{
 	"change": func(r *rand.Rand, x *Export, k, _ Keys) string {
 		i := r.IntN(len(x.entries))
@@ -344,7 +345,7 @@ var tamperings = map[string]func(r *rand.Rand, x *Export, k, foreign Keys) strin
 	},
 }
 
-// Ten thousand tamperings and more, a thousand and more of each class, are all found.
+// At least a thousand random changes of each kind, ten thousand in all, are found.
 // seeds/001:188-190.
 func TestTamperingIsFound(t *testing.T) {
 	r := open(t, database(t), defaults)

@@ -15,19 +15,19 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The examples are those of seeds/001; each test names its lines.
+// These tests play the examples of seeds/001; each test names its lines.
 
 var begin = time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 
 var one = SessionKey{Database: "app", User: "u1", Channel: "api_1"}
 
-// conversation is what one user sends in one channel.
+// conversation is the messages of one user in one channel.
 type conversation struct {
 	t       *testing.T
 	tracker *Tracker
 	key     SessionKey
 	now     time.Time
-	fired   []int // the messages, from 1 on, that were answered with the reminder
+	fired   []int // the numbers of the messages, from 1 on, that were answered with the reminder
 	at      []time.Duration
 	text    string
 	sent    int
@@ -37,7 +37,7 @@ func talk(t *testing.T, c Config) *conversation {
 	return &conversation{t: t, tracker: New(c), key: one, now: begin}
 }
 
-// send sends n messages, the first now, and then one after each pause.
+// send sends n messages, the first one now, and waits for pause before each of the others.
 func (c *conversation) send(n int, pause time.Duration) {
 	c.t.Helper()
 	for i := range n {
@@ -59,7 +59,7 @@ func (c *conversation) send(n int, pause time.Duration) {
 
 func (c *conversation) wait(d time.Duration) { c.now = c.now.Add(d) }
 
-// want says at which messages the reminder came, and under which trigger.
+// want checks at which messages the reminder came, and how often each trigger caused it.
 func (c *conversation) want(byTime, byMessages uint64, messages ...int) {
 	c.t.Helper()
 	counts := c.tracker.Counts(c.now)
@@ -69,18 +69,18 @@ func (c *conversation) want(byTime, byMessages uint64, messages ...int) {
 	}
 }
 
-// "1 message/minute for 30 minutes = TRIGGER". It comes with the 20th message.
+// "1 message/minute for 30 minutes = TRIGGER". The reminder comes with the 20th message.
 // seeds/001:249-253.
 func TestOneMessageAMinute(t *testing.T) {
 	c := talk(t, Config{})
 	c.send(31, time.Minute)
 	c.want(0, 1, 20)
-	c = talk(t, Config{MaxMessages: 100}) // and by time alone
+	c = talk(t, Config{MaxMessages: 100}) // only the time can trigger it
 	c.send(31, time.Minute)
 	c.want(1, 0, 31)
 }
 
-// :250, :251: 30 minutes from the session's start to the current message.
+// :250, :251: the reminder comes when 30 minutes have passed from the session's start to the current message.
 // seeds/001:249-253.
 func TestTimeThreshold(t *testing.T) {
 	c := talk(t, Config{})
@@ -91,7 +91,7 @@ func TestTimeThreshold(t *testing.T) {
 	c.want(1, 0, 3)
 }
 
-// :252, :283, :284, :286: more than 30 minutes idle begins a new session; 30 minutes do not.
+// :252, :283, :284, :286: after more than 30 idle minutes a new session begins; after exactly 30 it does not.
 // seeds/001:249-253, 282-287.
 func TestSessionReset(t *testing.T) {
 	c := talk(t, Config{})
@@ -114,7 +114,7 @@ func TestExample2IntensiveInteraction(t *testing.T) {
 	c.want(0, 1, 20)
 }
 
-// :259 "19 messages, wait 40 minutes, 19 more = NO TRIGGER", :342-348 Example 1: in 10 minutes each.
+// :259 "19 messages, wait 40 minutes, 19 more = NO TRIGGER", :342-348 Example 1: 19 messages in 10 minutes, twice.
 // seeds/001:255-259, 342-348.
 func TestExample1HealthySpread(t *testing.T) {
 	c := talk(t, Config{})
@@ -127,7 +127,7 @@ func TestExample1HealthySpread(t *testing.T) {
 	}
 }
 
-// :356-360 Example 3: one message every 2 minutes for 30 minutes; it comes with the message at minute 30.
+// :356-360 Example 3: one message every 2 minutes for 30 minutes; the reminder comes with the message at minute 30.
 // seeds/001:356-360.
 func TestExample3ContinuousInteraction(t *testing.T) {
 	c := talk(t, Config{})
@@ -141,7 +141,7 @@ func TestExample3ContinuousInteraction(t *testing.T) {
 	}
 }
 
-// :362-367 Example 4: one message every 6 minutes for 2 hours; at 30 minutes, and once.
+// :362-367 Example 4: one message every 6 minutes for 2 hours; the reminder comes once, at 30 minutes.
 // seeds/001:362-367.
 func TestExample4SpreadOutMessages(t *testing.T) {
 	c := talk(t, Config{})
@@ -152,7 +152,7 @@ func TestExample4SpreadOutMessages(t *testing.T) {
 	}
 }
 
-// :256, :257: 20 messages within 30 minutes, and only those of the last 30 minutes: the window slides.
+// :256, :257: the reminder comes at 20 messages within the last 30 minutes; older messages do not count.
 // seeds/001:255-259.
 func TestSlidingWindow(t *testing.T) {
 	long := Config{ReminderAfter: 10 * time.Hour}
@@ -161,14 +161,14 @@ func TestSlidingWindow(t *testing.T) {
 	c.want(0, 0)
 	c = talk(t, long)
 	c.send(10, 2*time.Minute)
-	c.wait(13 * time.Minute) // the first are 31 minutes old, 9 are in the window
+	c.wait(13 * time.Minute) // the first messages are 31 minutes old; 9 are within 30 minutes
 	c.send(10, time.Second)
 	c.want(0, 0)
 	c.send(1, 0)
 	c.want(0, 1, 21)
 }
 
-// :293: once a session; :285-286: and again in the next one.
+// :293: the reminder comes once in a session; :285-286: in the next session it comes again.
 // seeds/001:289-293.
 func TestReminderOncePerSession(t *testing.T) {
 	c := talk(t, Config{})
@@ -179,7 +179,7 @@ func TestReminderOncePerSession(t *testing.T) {
 	c.want(0, 2, 20, 120)
 }
 
-// :261-278: the text, with its figures.
+// :261-278: the reminder's text, with the session's duration and number of messages.
 // seeds/001:261-278.
 func TestReminderContent(t *testing.T) {
 	c := talk(t, Config{})
@@ -198,7 +198,7 @@ func TestReminderContent(t *testing.T) {
 	}
 }
 
-// A text of one's own has the figures where it asks for them.
+// A text from the configuration gets these numbers at its placeholders.
 // seeds/001:387-399.
 func TestReminderConfigured(t *testing.T) {
 	c := talk(t, Config{MaxMessages: 3, Window: 10 * time.Minute, Reminder: "{messages} in {minutes}, {messages}"})
@@ -208,7 +208,7 @@ func TestReminderConfigured(t *testing.T) {
 	}
 }
 
-// :243-245, :295-299: channels by their ids; a type that is given comes first.
+// :243-245, :295-299: the kind of a channel follows from its id, unless the caller gives it.
 // seeds/001:242-245, 295-299, 407-411.
 func TestChannelTypes(t *testing.T) {
 	for channel, want := range map[string]string{
@@ -216,7 +216,7 @@ func TestChannelTypes(t *testing.T) {
 		"discord_1": "discord", "discord-1": "", "cli_1": "cli", "cli-1": "cli",
 		strings.Repeat("1", 16): "", strings.Repeat("1", 17): "discord", strings.Repeat("9", 18): "discord",
 		strings.Repeat("1", 19): "discord", strings.Repeat("1", 20): "", strings.Repeat("1", 17) + "x": "",
-		strings.Repeat("١", 9): "", // 18 bytes of other digits
+		strings.Repeat("١", 9): "", // digits that are not ASCII, 18 bytes
 	} {
 		if got := ChannelType(channel); got != want {
 			t.Errorf("%q is of type %q, want %q", channel, got, want)
@@ -237,7 +237,7 @@ func TestChannelTypes(t *testing.T) {
 	}
 }
 
-// :287, :390: sessions go after one hour without anything, whether anybody comes or not.
+// :287, :390: a session is removed after an hour without messages, even if no other message arrives.
 // seeds/001:282-287, 378-383.
 func TestCleanup(t *testing.T) {
 	c := talk(t, Config{})
@@ -257,7 +257,7 @@ func TestCleanup(t *testing.T) {
 	}
 }
 
-// :290-293 what a session's state is; :380 end_session, :382 get_session_info.
+// :290-293 the state of a session; :380 end_session, :382 get_session_info.
 // seeds/001:378-383.
 func TestSessionInfoAndEnd(t *testing.T) {
 	c := talk(t, Config{})
@@ -282,11 +282,11 @@ func TestSessionInfoAndEnd(t *testing.T) {
 	}
 }
 
-// :333-338: what is counted; a reminder counts under one trigger, time first.
+// :333-338: the counters; a reminder counts for one trigger only, and time comes first.
 // seeds/001:330-338, 378-383.
 func TestCounts(t *testing.T) {
 	c := talk(t, Config{MaxMessages: 2, ReminderAfter: time.Minute})
-	c.send(2, time.Minute) // both thresholds at once
+	c.send(2, time.Minute) // it reaches both thresholds at once
 	c.want(1, 0, 2)
 	c.key.User = "u2"
 	c.send(2, time.Second)
@@ -298,7 +298,8 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// :405, :409: per user and channel; nothing is added up over channels, users, databases or who records.
+// :405, :409: each user and channel has sessions of its own. Messages are not added up over channels, users, databases
+// or callers that record them.
 // seeds/001:401-405, 407-411.
 func TestSessionsAreSeparate(t *testing.T) {
 	tracker := New(Config{})
@@ -340,7 +341,7 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// Time does not go back: a clock that does changes nothing but that nothing passes.
+// If the clock goes back, no time passes until it has caught up. Nothing else changes.
 func TestClockGoesBack(t *testing.T) {
 	c := talk(t, Config{})
 	c.send(2, 10*time.Minute)
@@ -351,7 +352,8 @@ func TestClockGoesBack(t *testing.T) {
 	}
 }
 
-// Where there is no room a session that still counts stays, and who comes is told. What is idle makes room.
+// If there is no room for another session, active sessions stay and the caller gets an error. Idle sessions are removed
+// to make room.
 func TestSessionsInMemoryAreBounded(t *testing.T) {
 	tracker := New(Config{MaxSessions: 3})
 	key := func(n int) SessionKey { return SessionKey{User: fmt.Sprint("u", n), Channel: "api_1"} }
@@ -360,7 +362,7 @@ func TestSessionsInMemoryAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	now := begin.Add(30 * time.Minute) // the first has been idle for 30 minutes: it still counts
+	now := begin.Add(30 * time.Minute) // the first session has been idle for exactly 30 minutes, so it is still active
 	_, err := tracker.Track(now, key(3), "")
 	var e *sqlstate.Error
 	if !errors.As(err, &e) || e.Code != sqlstate.LimitExceeded {
@@ -386,7 +388,7 @@ func TestSessionsInMemoryAreBounded(t *testing.T) {
 	}
 }
 
-// An agent's recordings take a part of the room and no more.
+// The sessions that one agent records may take only a part of the room.
 func TestAgentShare(t *testing.T) {
 	tracker := New(Config{MaxSessions: 20})
 	refused := 0
@@ -409,7 +411,7 @@ func TestAgentShare(t *testing.T) {
 	}
 }
 
-// A user who names ever more channels takes no room that others need.
+// A user who uses ever more channels can fill only a limited number of sessions, so that room is left for others.
 func TestUsersOwnSessionsAreBounded(t *testing.T) {
 	tracker := New(Config{MaxSessions: 100_000, MaxMessages: 1})
 	startedAt := func(user string, self bool) (n int) {
@@ -423,14 +425,15 @@ func TestUsersOwnSessionsAreBounded(t *testing.T) {
 	if n := startedAt("u1", true); n != maxSessionsByUserToken {
 		t.Errorf("u1 has begun %d sessions", n)
 	}
-	// What the application tells of is no user's to make up; and other users have theirs.
+	// Sessions that the application records do not have this limit, since a user cannot invent them. Each user has a
+	// limit of their own.
 	if n := startedAt("u2", false); n != 2*maxSessionsByUserToken {
 		t.Errorf("of u2 %d sessions were told", n)
 	}
 	if n := startedAt("u3", true); n != maxSessionsByUserToken {
 		t.Errorf("u3 has begun %d sessions", n)
 	}
-	// Those that are there go on, and what has ended makes room.
+	// A user at the limit can continue a session. An ended session makes room for a new one.
 	if _, err := tracker.Track(begin, SessionKey{User: "u1", Channel: "api_0", RecordedByUser: true}, ""); err != nil {
 		t.Error(err)
 	}
@@ -446,7 +449,7 @@ func TestUsersOwnSessionsAreBounded(t *testing.T) {
 	}
 }
 
-// Due tells a reminder until its session is over.
+// ReminderOfSession returns the reminder from when it was given until its session is over.
 func TestReminderOfSession(t *testing.T) {
 	c := talk(t, Config{})
 	c.send(19, time.Second)
@@ -464,7 +467,7 @@ func TestReminderOfSession(t *testing.T) {
 	}
 }
 
-// Who may record and read what.
+// Caller.SessionKey returns for whom a caller may record and read sessions; for others it is refused.
 func TestCaller(t *testing.T) {
 	for _, c := range []struct {
 		caller Caller
@@ -494,13 +497,13 @@ func TestCaller(t *testing.T) {
 	}
 }
 
-// model is a session as the seed's text has it: all times are kept (seeds/001:292).
+// model is a session as the seed describes it: it stores the times of all messages (seeds/001:292).
 type model struct {
 	times    []time.Duration
 	reminded bool
 }
 
-// The tracker does what a plain reading of the seed does, whatever is sent when.
+// For random messages, the tracker gives the same results as a simple implementation of the seed's text.
 // seeds/001:289-293.
 func TestTrackerAgreesWithModel(t *testing.T) {
 	property.Check(t, func(r *rapid.T) {
@@ -513,7 +516,7 @@ func TestTrackerAgreesWithModel(t *testing.T) {
 		tracker, models := New(c), map[SessionKey]*model{}
 		tracker.RemoveIdleSessions(begin)
 		at, clock := time.Duration(0), time.Duration(0)
-		if rapid.Bool().Draw(r, "late") { // near where milliseconds begin again
+		if rapid.Bool().Draw(r, "late") { // times close to where the stored milliseconds overflow
 			at = 1<<32*time.Millisecond - time.Hour
 			clock = at
 			tracker.RemoveIdleSessions(begin.Add(clock))
@@ -523,7 +526,7 @@ func TestTrackerAgreesWithModel(t *testing.T) {
 			if rapid.IntRange(0, 9).Draw(r, "back") == 0 {
 				clock -= time.Duration(rapid.IntRange(1, 90).Draw(r, "by")) * time.Minute
 			}
-			at = max(at, clock) // time stands still until the clock is there again
+			at = max(at, clock) // the tracker's time waits until the clock has caught up
 			k := SessionKey{User: rapid.SampledFrom([]string{"a", "b"}).Draw(r, "user"), Channel: "api_1"}
 			if rapid.IntRange(0, 20).Draw(r, "end") == 0 {
 				_, exists := models[k]
@@ -564,8 +567,8 @@ func TestTrackerAgreesWithModel(t *testing.T) {
 	})
 }
 
-// A million users take no more memory than the page says, and those of the next hours take over theirs. "Memory-Only",
-// seeds/001:410.
+// The sessions of a million users take no more memory than docs/reference/air.md says. Later users use the same memory
+// again. "Memory-Only", seeds/001:410.
 func TestMillionUsers(t *testing.T) {
 	users := 1_000_000
 	if tier.Quick() {
@@ -601,7 +604,7 @@ func TestMillionUsers(t *testing.T) {
 	runtime.KeepAlive(tracker)
 }
 
-// What a million users take.
+// BenchmarkMillionUsers measures the memory that a million users take.
 func BenchmarkMillionUsers(b *testing.B) {
 	const users = 1_000_000
 	for b.Loop() {

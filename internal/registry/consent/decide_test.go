@@ -18,7 +18,7 @@ var began = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func subject(id string) Party { return Party{RoleSubject, id} }
 
-// history plays commands at times and returns what holds.
+// history executes commands at given times, and has the resulting consent.
 type history struct {
 	t        testing.TB
 	settings Settings
@@ -68,7 +68,7 @@ func partnered(t testing.TB) *history {
 	return h
 }
 
-// "Downgrade Protocol", and SYSTEMS.md 2 d: the moves there are, and no other.
+// "Downgrade Protocol", and SYSTEMS.md 2 d: between streams, only these moves are possible.
 // seeds/001:81-85.
 func TestMovesBetweenStreams(t *testing.T) {
 	start := map[Stream]func() *history{
@@ -104,7 +104,7 @@ func TestMovesBetweenStreams(t *testing.T) {
 	}
 }
 
-// "Consent Streams": durations and categories.
+// "Consent Streams": the duration and the categories of each stream.
 // seeds/001:23-28, 30-35, 37-41, 230-233.
 func TestStreams(t *testing.T) {
 	h := begin(t)
@@ -116,7 +116,8 @@ func TestStreams(t *testing.T) {
 	if want := began.Add(19 * day); !h.at.ExpiresAt.Equal(want) || !h.at.GivenAt.Equal(began) || h.events[1] != EventRenewed {
 		t.Errorf("%+v %v", h.at, h.events)
 	}
-	// Expired at its instant; an interaction after it starts a new record and revives nothing.
+	// A consent ends exactly at its expiry. An interaction after that makes a new consent, which does not cover older
+	// data.
 	h.later(14 * day)
 	if h.at.IsActiveAt(h.now) || h.at.StateAt(h.now) != StateExpired || !h.at.IsActiveAt(h.now.Add(-time.Microsecond)) {
 		t.Error("it does not expire at its instant")
@@ -136,7 +137,7 @@ func TestStreams(t *testing.T) {
 	if !p.at.ExpiresAt.IsZero() || !slices.Equal(p.at.Categories, []string{CategoryStatistical}) || !p.at.DecayFrom.Equal(p.now) {
 		t.Errorf("%+v", p.at)
 	}
-	// Explicit consent, and no renewal.
+	// With these settings, consent must be explicit and an interaction does not renew it.
 	e := begin(t)
 	e.settings = Settings{RequireExplicit: true, NoRenewal: true}
 	e.must(Command{Action: ActionInteract})
@@ -193,7 +194,7 @@ func TestPartnership(t *testing.T) {
 	if l.at.RequestedCategories != nil || l.at.Stream != StreamTemporary || l.events[len(l.events)-1] != EventLapsed {
 		t.Errorf("%+v", l.at)
 	}
-	// Fewer categories than the stream allows, never more.
+	// A subject may consent to fewer categories than the stream has, never to more.
 	f := begin(t)
 	f.must(Command{Action: ActionGrant, Stream: StreamPartnered, Categories: []string{CategoryEssential, "BEHAVIORAL/style"}})
 	if f.at.State != StateRequested || f.at.IsActiveAt(f.now) {
@@ -216,7 +217,7 @@ func TestPartnership(t *testing.T) {
 	}
 }
 
-// What expired while a partnership was asked for does not come back when that is approved.
+// If a consent expires while a partnership is requested, data from before the expiry stays void after the approval.
 func TestExpiryBeforeADecisionCounts(t *testing.T) {
 	h := begin(t)
 	h.settings.TemporaryDuration = day
@@ -228,7 +229,7 @@ func TestExpiryBeforeADecisionCounts(t *testing.T) {
 	}
 }
 
-// "Decay Protocol": days 0-30, 31-60, 61-90, 90. SYSTEMS.md 2 e.
+// "Decay Protocol": the periods of days 0-30, 31-60, 61-90, and the end at day 90. SYSTEMS.md 2 e.
 // seeds/001:163-168, 425.
 func TestDecay(t *testing.T) {
 	for days, want := range map[int]DecayStage{0: DecayContextKept, 30: DecayContextKept, 31: DecayAggregated, 60: DecayAggregated,
@@ -244,7 +245,8 @@ func TestDecay(t *testing.T) {
 	if h.at.DecayDays(h.now) != 40 {
 		t.Errorf("%d full days", h.at.DecayDays(h.now))
 	}
-	// A new partnership stops the countdown, and remembers how far it went; its end restarts it at 0.
+	// A new partnership stops the countdown and stores how far it went. When the partnership ends, the countdown begins
+	// at 0 again.
 	h.must(Command{Action: ActionUpgrade})
 	h.must(Command{Action: ActionDecide, Caller: agent, Decision: DecisionApprove})
 	if !h.at.DecayFrom.IsZero() || h.at.DecayedDays != 40 || !h.at.DecayedBefore.Equal(left) {
@@ -262,7 +264,7 @@ func TestDecay(t *testing.T) {
 	}
 }
 
-// What a countdown has removed stays removed when a later one is stopped earlier.
+// What a countdown has removed stays removed, even if a later countdown is stopped earlier.
 func TestDecayNeverGoesBack(t *testing.T) {
 	h := partnered(t)
 	for _, c := range []struct{ days, want int }{{40, 40}, {5, 40}, {70, 70}, {69, 70}} {
@@ -275,7 +277,7 @@ func TestDecayNeverGoesBack(t *testing.T) {
 	}
 }
 
-// Only the subject's own interaction renews; an interaction overrides no withdrawal (SYSTEMS.md 2 n).
+// Only the subject's own interaction renews a consent, and no interaction ends a withdrawal (SYSTEMS.md 2 n).
 // seeds/001:193-196.
 func TestInteractions(t *testing.T) {
 	h := begin(t)
@@ -300,7 +302,7 @@ func TestInteractions(t *testing.T) {
 	}
 }
 
-// Withdrawn by the subject, revoked by the controller, refused and expired are different things.
+// The states tell whether the subject withdrew or refused, the controller revoked, or the consent expired.
 // seeds/001:200.
 func TestStatesDiffer(t *testing.T) {
 	seen := map[string]bool{}
@@ -312,8 +314,8 @@ func TestStatesDiffer(t *testing.T) {
 	}
 }
 
-// GDPR, Article 7(3): a subject withdraws consent in one step and from every state. Nothing is required that was not
-// required when it was given: no further name, no reason, and nobody's agreement. seeds/001:200.
+// GDPR, Article 7(3): a subject withdraws consent in one step and from every state. Withdrawing requires nothing that
+// granting did not: no further name, no reason, and nobody's agreement. seeds/001:200.
 func TestWithdrawingIsAsEasyAsGranting(t *testing.T) {
 	for name, given := range map[string]func(t testing.TB) *history{
 		"TEMPORARY": func(t testing.TB) *history {
@@ -371,6 +373,7 @@ func TestWithdrawingIsAsEasyAsGranting(t *testing.T) {
 	}
 }
 
+// Each reason for a refusal has an error type of its own.
 // seeds/001:218-221.
 func TestErrorsAreNamed(t *testing.T) {
 	for name, err := range map[string]error{
@@ -385,7 +388,7 @@ func TestErrorsAreNamed(t *testing.T) {
 	}
 }
 
-// Whatever is asked in whatever order, the guarantees of the package hold.
+// For random commands in any order, the guarantees of the package hold.
 func TestDecideProperties(t *testing.T) {
 	roles := []Role{RoleSubject, RoleSubject, RoleSubject, RoleGuardian, RoleAgent, RoleController, RoleApplication, RoleSystem, "other"}
 	actions := []Action{ActionGrant, ActionGrant, ActionRevoke, ActionRefuse, ActionUpgrade, ActionUpgrade, ActionDegrade, ActionDecide, ActionDecide,
@@ -420,7 +423,7 @@ func TestDecideProperties(t *testing.T) {
 			if at != nil && at.RequestedCategories != nil && rapid.Bool().Draw(t, "answer") {
 				command.Action, command.Decision = ActionDecide, rapid.SampledFrom([]Decision{DecisionApprove, DecisionApprove, DecisionReject}).Draw(t, "so")
 			}
-			if who := rolesByAction[command.Action]; len(who) > 0 && rapid.IntRange(0, 3).Draw(t, "meant") > 0 { // so that something comes of it
+			if who := rolesByAction[command.Action]; len(who) > 0 && rapid.IntRange(0, 3).Draw(t, "meant") > 0 { // so that more commands are permitted
 				role = rapid.SampledFrom(who).Draw(t, "entitled")
 				command.Caller = Party{role, map[bool]string{true: "ada", false: rapid.SampledFrom([]string{"chat", "chat", "bob"}).Draw(t, "party")}[role == RoleSubject]}
 			}
@@ -449,7 +452,7 @@ func TestDecideProperties(t *testing.T) {
 					t.Fatalf("a withdrawal is refused: %v", err)
 				}
 			}
-			if command.Action == ActionAppoint || command.Action == ActionDismiss { // beside consents
+			if command.Action == ActionAppoint || command.Action == ActionDismiss { // these do not change consents
 				if err == nil && (command.Guardian != "bob" || (len(steps) > 0) != (guardian == (command.Action == ActionDismiss))) {
 					t.Fatalf("%s %s where guardian is %v: %v", command.Action, command.Guardian, guardian, steps)
 				}
@@ -474,7 +477,7 @@ func TestDecideProperties(t *testing.T) {
 			if err == nil && role == RoleAgent && command.Action != ActionDecide {
 				t.Fatalf("an agent may %s", command.Action)
 			}
-			// The same at once is the same once.
+			// Repeating a command at the same time changes nothing.
 			switch again, err := Decide(s, now, Situation{at, guardian, asker}, command); {
 			case err != nil:
 			case command.Action == ActionGrant, command.Action == ActionRevoke, command.Action == ActionRefuse, command.Action == ActionInteract,
@@ -486,10 +489,11 @@ func TestDecideProperties(t *testing.T) {
 			}
 		}
 	}
-	property.CheckMore(t, 20, walk) // deep enough for what takes several steps
+	property.CheckMore(t, 20, walk) // long enough for guarantees that need several steps
 }
 
-// entitled tells who may do what: nobody for somebody else, but those who are named for it.
+// entitled returns whether a caller may give the command. Nobody may act for another person, except for the roles
+// listed here.
 func entitled(c Command, guardian bool) bool {
 	who := map[Action]string{
 		ActionGrant: "subject guardian", ActionRefuse: "subject guardian", ActionUpgrade: "subject guardian", ActionDegrade: "subject guardian",
@@ -502,7 +506,7 @@ func entitled(c Command, guardian bool) bool {
 		(c.Caller.Role != RoleSubject || c.Caller.ID == c.Subject) && (c.Caller.Role != RoleGuardian || guardian)
 }
 
-// check holds a step against the guarantees.
+// check checks that a step keeps the guarantees.
 func check(t *rapid.T, s Settings, now time.Time, before *Consent, step Step, command Command) {
 	after := step.Consent
 	if after.State != StateGiven && len(after.Categories)+len(after.Purposes) > 0 {
@@ -578,10 +582,10 @@ func check(t *rapid.T, s Settings, now time.Time, before *Consent, step Step, co
 	}
 }
 
-// checkMove holds a step to where it comes from.
+// checkMove checks the guarantees about a step and the state before it.
 func checkMove(t *rapid.T, s Settings, now time.Time, before Consent, step Step, command Command) {
 	after := step.Consent
-	told := step.Event == EventReported // which changes nothing
+	told := step.Event == EventReported // a report changes nothing
 	switch {
 	case (before.Stream == "") != (after.Stream == ""):
 		t.Fatalf("from %q to %q", before.Stream, after.Stream)
@@ -604,7 +608,7 @@ func checkMove(t *rapid.T, s Settings, now time.Time, before Consent, step Step,
 	case before.State != StateGiven && after.State == StateGiven && step.Event != EventApproved && len(command.Purposes) == 0 && len(after.Purposes) > 0:
 		t.Fatalf("for %v, of what had ended", after.Purposes)
 	}
-	ended := now // what is older is void
+	ended := now // the data before this time must be void
 	if step.Event == EventExpired {
 		ended = before.ExpiresAt
 	}
@@ -617,7 +621,7 @@ func checkMove(t *rapid.T, s Settings, now time.Time, before Consent, step Step,
 	if before.State != StateGiven || after.State != StateGiven || before.Stream == after.Stream {
 		return
 	}
-	// What was removed on the way stays removed.
+	// Data that was removed before the move must stay removed.
 	gone := before.DecayDays(now)
 	switch {
 	case before.Stream == StreamAnonymous && before.DecayFrom.IsZero():
@@ -635,7 +639,7 @@ func checkMove(t *rapid.T, s Settings, now time.Time, before Consent, step Step,
 	}
 }
 
-// Trees: a node covers itself and what is below it, and nothing else.
+// Paths are trees: a category covers itself and everything below it, and nothing else.
 func TestCovers(t *testing.T) {
 	for _, c := range []struct {
 		granted []string

@@ -12,7 +12,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The five metrics of the service, each over data whose numbers are known.
+// TestCirisK_Numbers checks the five metrics of the service over data with known results.
 // seeds/001:178-184.
 func TestCirisK_Numbers(t *testing.T) {
 	s := build(t, consent.Settings{})
@@ -20,14 +20,14 @@ func TestCirisK_Numbers(t *testing.T) {
 	s.ago(30)
 	s.temporary("gone") // expired 16 days ago
 	s.ago(20)
-	for _, who := range []string{"p1", "p2", "p3"} { // three approved
+	for _, who := range []string{"p1", "p2", "p3"} { // three partnerships are approved
 		s.partner(who)
 	}
 	s.do(consent.Command{Action: consent.ActionUpgrade, Subject: "no"})
 	s.do(consent.Command{Action: consent.ActionDecide, Subject: "no", Decision: consent.DecisionReject, Caller: agent})
-	s.do(consent.Command{Action: consent.ActionUpgrade, Subject: "late"}) // lapses: nobody decided
+	s.do(consent.Command{Action: consent.ActionUpgrade, Subject: "late"}) // it lapses, since nobody decides
 	s.ago(15)
-	s.temporary("dies") // at 14 days: expired 24 hours ago, a moment too early to count
+	s.temporary("dies") // after 14 days it has expired for 24 hours, just too long to count
 	s.exec("CREATE OR REPLACE FUNCTION pgconsent.consent_now() RETURNS pg_catalog.timestamptz LANGUAGE sql " +
 		"VOLATILE PARALLEL SAFE RETURN pg_catalog.clock_timestamp() - interval '14 days 12 hours'")
 	s.temporary("died") // expired 12 hours ago
@@ -83,7 +83,7 @@ func gathered(t *testing.T, reg *prometheus.Registry) map[string]float64 {
 	return out
 }
 
-// What waits to be swept, and to be told, is seen.
+// Lag reports what waits to be swept, and which messages wait to be sent.
 func TestLag(t *testing.T) {
 	tier.All(t)
 	s := build(t, consent.Settings{})

@@ -19,7 +19,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// A process that sweeps and is killed at a point that is told: see [TestKilledSweepIsResumed].
+// TestSweepUntilKilled is a child process that sweeps until it kills itself, after a given number of transactions. See
+// [TestKilledSweepIsResumed].
 func TestSweepUntilKilled(t *testing.T) {
 	dsn := os.Getenv("SWEEP_DSN")
 	if dsn == "" {
@@ -44,7 +45,7 @@ func TestSweepUntilKilled(t *testing.T) {
 	left := steps
 	s := &Sweeper{Registry: r, BatchSize: 3, betweenTransactions: func() {
 		if left--; left == 0 {
-			// In the middle of what comes next.
+			// Kill the process a little later, in the middle of the next transaction.
 			go func() {
 				time.Sleep(time.Duration(tier.Rand(uint64(steps)).IntN(4000)) * time.Microsecond)
 				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
@@ -57,7 +58,7 @@ func TestSweepUntilKilled(t *testing.T) {
 	os.Exit(0)
 }
 
-// fill makes subjects of every kind, with several rows each.
+// fill adds subjects of every kind, with several rows each.
 func (s *site) fill() {
 	s.ago(120)
 	for _, who := range []string{"p1", "p2", "p3", "p4"} {
@@ -87,7 +88,7 @@ func (s *site) fill() {
 	s.do(consent.Command{Action: consent.ActionErase, Subject: "t3"})
 }
 
-// Killed at any point, and gone on with: the end is that of a sweep that nobody disturbed.
+// A sweep that is killed at any point is continued by the next one. The result is that of an undisturbed sweep.
 func TestKilledSweepIsResumed(t *testing.T) {
 	tier.All(t)
 	calm := build(t, consent.Settings{})
@@ -134,14 +135,14 @@ func TestKilledSweepIsResumed(t *testing.T) {
 	}
 }
 
-// leftMade are the summaries that are left, and whether what they were made from is there.
+// leftMade returns the remaining summaries, and for each one whether its interaction still exists.
 const leftMade = `SELECT concat(s.body, ' ', i.id IS NOT NULL) FROM summaries AS s LEFT JOIN interactions AS i ON i.id = s.of ORDER BY 1`
 
-// events1 are the records, what was noted of data once for each subject.
+// events1 returns the recorded events, each one once per subject.
 const events1 = `SELECT DISTINCT s.subject || ' ' || r.event FROM pgconsent.consent_record r ` +
 	`JOIN pgconsent.subject s ON s.ref = r.subject WHERE s.subject IS NOT NULL ORDER BY 1`
 
-// idle waits until the server has noticed that the sweeper is gone.
+// idle waits until the server has ended the killed sweeper's sessions.
 func (s *site) idle() {
 	for s.query("SELECT pid::text FROM pg_stat_activity WHERE datname = current_database() AND (application_name "+
 		"= 'pgconsent sweep' OR application_name = 'pgconsent consent' AND state <> 'idle')") != "" {
@@ -153,7 +154,7 @@ func (s *site) idle() {
 	}
 }
 
-// Consents end and are renewed while several sweepers are at work: no row goes that a consent in force shows, and none
+// Consents end and are renewed while several sweepers run. No row is deleted that an active consent covers, and no row
 // stays that is older than the end of one.
 func TestRenewalsDuringASweep(t *testing.T) {
 	tier.All(t)
@@ -192,13 +193,13 @@ func TestRenewalsDuringASweep(t *testing.T) {
 				mu.Unlock()
 				time.Sleep(time.Duration(random.IntN(220)) * time.Millisecond) // around the end of the consent
 			}
-			s.partner(who) // which does not expire
+			s.partner(who) // this consent does not expire
 			if _, err := conn.Exec(ctx, "INSERT INTO interactions (user_id, at) VALUES ($1, clock_timestamp())", who); err != nil {
 				t.Error(err)
 			}
 		})
 	}
-	// What was ever written, whatever has become of it.
+	// Record every row that is written, even if it is deleted later.
 	s.exec(`CREATE TABLE log (id bigint, user_id text, at timestamptz);
 		CREATE FUNCTION log() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO log VALUES (NEW.id, NEW.user_id, NEW.at); RETURN NULL; END';
 		CREATE TRIGGER log AFTER INSERT ON interactions FOR EACH ROW EXECUTE FUNCTION log()`)
@@ -220,7 +221,7 @@ func TestRenewalsDuringASweep(t *testing.T) {
 	if got := s.query("SELECT s.id::text FROM summaries AS s WHERE NOT EXISTS (SELECT FROM interactions WHERE id = s.of)"); got != "" {
 		t.Errorf("summaries of what has gone: %s", got)
 	}
-	if got := s.query("SELECT count(*) - (SELECT count(*) FROM summaries) || '' FROM interactions"); got != "4" { // the last of each has none
+	if got := s.query("SELECT count(*) - (SELECT count(*) FROM summaries) || '' FROM interactions"); got != "4" { // each user's last row has none
 		t.Errorf("%s rows are without their summary, want 4", got)
 	}
 	ended := s.query("SELECT count(*)::text FROM pgconsent.consent_record WHERE event = 'expired'")
@@ -231,7 +232,7 @@ func TestRenewalsDuringASweep(t *testing.T) {
 	s.verify()
 }
 
-// One sweeper at a time: the second says so and does nothing.
+// Only one sweeper runs at a time: a second one says so and does nothing.
 // seeds/001:158-159.
 func TestOneAtATime(t *testing.T) {
 	tier.All(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// Each policy of docs/reference/lifecycle.md compiles over its schema, and does what the page says.
+// Each policy of docs/reference/lifecycle.md compiles with its schema, and does what the page says.
 func TestLifecycleDocument(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/reference/lifecycle.md")
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Somebody, an agent that may write for one, keeps a row locked that has to go. The sweeper says that the row is still
-// there, deletes what else there is, and keeps nobody from withdrawing meanwhile; when the row is free it goes.
+// Another session, perhaps an agent's, locks a row that must be deleted. The sweeper reports that the row is still
+// there, deletes all other rows, and blocks no withdrawal meanwhile. When the lock is released, it deletes the row.
 func TestLockedRows(t *testing.T) {
 	tier.All(t)
 	s := build(t, consent.Settings{})

@@ -15,13 +15,13 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// receiver is a real server that keeps what it gets.
+// receiver is an HTTP server that stores the messages it gets.
 type receiver struct {
 	*httptest.Server
 	mu     sync.Mutex
 	got    []Message
 	ids    []string
-	bad    []string // signatures that are not right
+	bad    []string // messages with a wrong signature
 	answer func(w http.ResponseWriter, r *http.Request)
 }
 
@@ -61,12 +61,12 @@ func (s *site) deliver(o *Outbox) DeliveryCounts {
 	return d
 }
 
-// again makes every message due again.
+// again makes every message due for sending again.
 func (s *site) again() {
 	s.exec("UPDATE pgconsent.outbox SET next_at = now() - interval '1 second' WHERE sent_at IS NULL")
 }
 
-// Warnings are given once per expiry, decisions reach the user.
+// A warning is sent once for each expiry, and decisions are sent to the user.
 // seeds/001:79, 161, 225-228.
 func TestWarningsAndDecisions(t *testing.T) {
 	tier.All(t)
@@ -83,7 +83,7 @@ func TestWarningsAndDecisions(t *testing.T) {
 	if len(r.got) != 1 || r.got[0].Subject != "ada" || r.got[0].Event != "warned" || *r.got[0].Stream != "TEMPORARY" || r.got[0].ExpiresAt == nil {
 		t.Fatalf("%+v", r.got)
 	}
-	s.temporary("ada") // renewed: the next expiry has its own warning
+	s.temporary("ada") // this renews the consent; the next expiry has a warning of its own
 	s.sweep()
 	s.deliver(o)
 	if len(r.got) != 1 {
@@ -106,8 +106,8 @@ func TestWarningsAndDecisions(t *testing.T) {
 	if text, _ := json.Marshal(r.got); strings.Contains(string(text), "MARKER") {
 		t.Error("a message has a reason in it")
 	}
-	// Twelve days on the renewed consent is about to end, and so is that of whom nobody had to warn before. What was
-	// put off has lapsed.
+	// After twelve days the renewed consent will soon end, and so will one that needed no warning before. The deferred
+	// request has lapsed.
 	heard, first := len(r.got), *r.got[0].ExpiresAt
 	s.ago(-12)
 	s.sweep()
@@ -129,7 +129,7 @@ func TestWarningsAndDecisions(t *testing.T) {
 	}
 }
 
-// "PARTNERSHIP_REVIEW_TIMEOUT: Max time for agent decision (48h)": it lapses unapproved.
+// "PARTNERSHIP_REVIEW_TIMEOUT: Max time for agent decision (48h)": an undecided request lapses.
 // seeds/001:225-228.
 func TestLapse(t *testing.T) {
 	tier.All(t)
@@ -147,7 +147,8 @@ func TestLapse(t *testing.T) {
 	}
 }
 
-// Receivers fail, hang and redirect. A message comes again, later and later, with its id, until it is taken.
+// A receiver fails, hangs or redirects. The message is sent again with the same id, at growing intervals, until the
+// receiver accepts it.
 func TestFailingWebhook(t *testing.T) {
 	tier.All(t)
 	s := build(t, consent.Settings{})
@@ -225,7 +226,7 @@ func TestFailingWebhook(t *testing.T) {
 
 func jsonNumber(f float64) string { b, _ := json.Marshal(f); return string(b) }
 
-// Whoever is erased is told nothing any more, and their name leaves the outbox.
+// After an erasure nothing more is sent about the subject, and the outbox no longer contains the name.
 func TestErasureEmptiesTheOutbox(t *testing.T) {
 	s := build(t, consent.Settings{})
 	s.ago(12)

@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Settings that somebody has stored for the database or a role change nothing of what goes, of what is recorded, or of
-// whether it holds.
+// Settings that are stored for the database or a role change neither which rows are deleted, nor what is recorded, nor
+// whether the registry verifies.
 func TestStoredSettingsChangeNothing(t *testing.T) {
 	tier.All(t)
 	calm, s := build(t, consent.Settings{}), build(t, consent.Settings{})

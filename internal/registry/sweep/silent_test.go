@@ -10,7 +10,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// silent is a receiver that takes messages and never answers.
+// silent starts a receiver that accepts messages and never answers.
 func silent(t *testing.T) *receiver {
 	r, release := receive(t, []byte("secret")), make(chan struct{})
 	r.answer = func(_ http.ResponseWriter, q *http.Request) {
@@ -28,7 +28,8 @@ func (s *site) revoke(who string) {
 	s.do(consent.Command{Action: consent.ActionRevoke, Subject: who, Caller: consent.Party{Role: consent.RoleController, ID: "us"}})
 }
 
-// A receiver that answers nobody is asked a few times and then left: what waits behind is not put off for it.
+// After a few attempts, a sweeper sends nothing more to a receiver that does not answer. Its waiting messages are not
+// postponed for that.
 func TestSilentReceiverIsSkipped(t *testing.T) {
 	s := build(t, consent.Settings{})
 	r := silent(t)
@@ -53,7 +54,7 @@ func TestSilentReceiverIsSkipped(t *testing.T) {
 	}
 }
 
-// What was withdrawn is deleted while a receiver of messages answers nobody.
+// A sweep deletes withdrawn data even while a receiver of messages does not answer.
 func TestSweepsDoNotWaitForReceivers(t *testing.T) {
 	tier.All(t)
 	s := build(t, consent.Settings{})

@@ -11,9 +11,9 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Notes have subjects. Summaries are made from notes by links, digests from summaries by a list, letters from digests
-// by a column, thoughts from each other and at first from notes; archives are kept; rooms go with their people, and
-// what was said in them was made from the room.
+// Notes have subjects. Summaries derive from notes by a link table, digests from summaries by a list, letters from
+// digests by a column. Thoughts derive from each other, and at first from notes. Archives are kept. Rooms are deleted
+// with their people, and echoes derive from rooms.
 const takenSchema = `
 CREATE TABLE people (user_id text PRIMARY KEY);
 CREATE TABLE rooms (id int PRIMARY KEY, user_id text REFERENCES people ON DELETE CASCADE);
@@ -50,7 +50,7 @@ tables:
   copies: { rows: [ derived: { from: { archives: { id: archive } } } ] }
 `
 
-// ids are what is left of a table.
+// ids returns the ids of the remaining rows of a table.
 func (s *site) ids(table string) string {
 	s.t.Helper()
 	return strings.ReplaceAll(s.query("SELECT t.id::text FROM "+table+" AS t ORDER BY t.id"), ", ", " ")
@@ -65,7 +65,7 @@ func (s *site) dry() []Table {
 	return out.Tables
 }
 
-// What was made from rows that go goes with them, to any depth, and what is to be kept stays.
+// Rows that derive from deleted rows are deleted with them, to any depth, unless the policy keeps them.
 func TestRowsDerivedFromSweptRows(t *testing.T) {
 	tier.All(t)
 	s := buildWith(t, consent.Settings{}, takenSchema, takenRules)
@@ -107,7 +107,7 @@ func TestRowsDerivedFromSweptRows(t *testing.T) {
 	if err != nil || history[len(history)-1].Event != consent.EventDeleted {
 		t.Errorf("%+v %v", history, err)
 	}
-	// Anonymous, and so hidden to the last: what was made from the row goes, and the row stays.
+	// When a row has become fully anonymous, the rows that derive from it are deleted, and the row itself stays.
 	s.degrade("bob", consent.StreamAnonymous)
 	if out := s.sweep(); len(out.Tables) != 0 {
 		t.Errorf("on day 0: %v", out.Tables)
@@ -128,15 +128,15 @@ func TestRowsDerivedFromSweptRows(t *testing.T) {
 			t.Errorf("%s: %s, want %s", table, got, want)
 		}
 	}
-	// What was swept already has something made from it once more. (Its record was written again, without what this
-	// test did.)
+	// A new summary derives from a row that was swept already. (The consent is written again, since this test had
+	// changed it.)
 	s.exec("UPDATE pgconsent.consent_current SET decay_from = now() - interval '90 days' WHERE subject = 'bob'; " +
 		"INSERT INTO summaries VALUES (9); INSERT INTO summary_notes VALUES (9, 2)")
 	s.sweep()
 	if got := s.ids("summaries"); got != "3 4" {
 		t.Errorf("summaries: %s", got)
 	}
-	// A note with no time is as old as can be, and whoever is erased takes along what was made from it.
+	// A note without a time counts as oldest. Erasing a subject also deletes everything that derives from their rows.
 	s.do(consent.Command{Action: consent.ActionErase, Subject: "eve"})
 	dry = s.dry()
 	if out := s.sweep(); !slices.Equal(out.Tables, dry) || s.ids("summaries") != "4" || s.ids("notes") != "2 4" {
@@ -144,7 +144,8 @@ func TestRowsDerivedFromSweptRows(t *testing.T) {
 	}
 }
 
-// A trigger that keeps what was made from a row keeps the row, and the failure is told; others go on.
+// If a trigger prevents that a derived row is deleted, its source row stays too, and the failure is reported. Other
+// rows are deleted.
 func TestTriggersThatKeepDerivedRows(t *testing.T) {
 	tier.All(t)
 	s := buildWith(t, consent.Settings{}, takenSchema, takenRules)
@@ -171,7 +172,8 @@ func TestTriggersThatKeepDerivedRows(t *testing.T) {
 	}
 }
 
-// Any graph: what is left is what a walk over it leaves, and a dry run says beforehand what goes.
+// For a random graph of derived rows, a sweep leaves exactly the rows that a walk over the graph leaves. A dry run
+// predicts what is deleted.
 func TestRandomDerivationGraphs(t *testing.T) {
 	tier.All(t)
 	const seed = 40
@@ -184,7 +186,7 @@ func TestRandomDerivationGraphs(t *testing.T) {
 			table string
 			id    int
 		}
-		made := map[row][]row{} // what was made from what
+		made := map[row][]row{} // the rows that derive from each row
 		gone := map[row]bool{}
 		var script strings.Builder
 		say := func(format string, args ...any) { fmt.Fprintf(&script, format+";\n", args...) }

@@ -11,8 +11,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// What agents are answered before a sweep they are answered after it: over records of every kind, at the days on which
-// something ends, and rows of every age. And what hides by date is gone: a second sweep finds nothing.
+// Agents get the same answers before and after a sweep, for consents of every kind, at each day on which a period ends,
+// and for rows of every age. The first sweep removes everything that is hidden by date, so a second one finds nothing.
 func TestVisibleRowsAreNotSwept(t *testing.T) {
 	const seed = 20
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -40,7 +40,7 @@ func TestVisibleRowsAreNotSwept(t *testing.T) {
 				maybe(95, days())+", $2, 'account', 'style', 'errors', 10)", who, pick("api", "cli"))
 		}
 		if r.IntN(10) == 0 {
-			continue // nobody of whom anything is recorded
+			continue // nothing is recorded about this person
 		}
 		stream := pick("TEMPORARY", "PARTNERED", "ANONYMOUS", "ANONYMOUS")
 		categories := map[string]string{"TEMPORARY": "{ESSENTIAL}",
@@ -69,7 +69,7 @@ func TestVisibleRowsAreNotSwept(t *testing.T) {
 			decay_from, decay_categories, decayed_before, decayed_days, void_before)
 			VALUES ('%s', '*', '*', %d, '%s', '%s', '%s', '{}', now() - interval '200 days', %s, %s, %s, %s, %s, %s)`,
 			who, 10+i, state, stream, categories, expires, from, kept, before, after, void))
-		if r.IntN(8) == 0 { // a consent to somebody, older or newer
+		if r.IntN(8) == 0 { // also a consent to one grantee, older or newer
 			s.exec(fmt.Sprintf(
 				`INSERT INTO pgconsent.consent_current (subject, grantee, scope, number, state, categories, purposes, given_at) `+
 					`VALUES ('%s', 'vet', '*', %s, '%s', '{ESSENTIAL,BEHAVIORAL,IMPROVEMENT}', '{}', now())`,
@@ -82,7 +82,7 @@ func TestVisibleRowsAreNotSwept(t *testing.T) {
 		"SELECT * FROM people ORDER BY 1",
 		"SELECT * FROM summaries ORDER BY 1",
 	}
-	// What has become anonymous counts from then on, by the rule: nothing that counted does not.
+	// The rule counts rows that have become anonymous, so a sweep never lowers the count.
 	counted := func() (n int) {
 		a := harness.Ask(proxy.Agent(t, "agent", "app"), "SELECT count(*) FROM interactions")
 		if _, err := fmt.Sscan(a.Results[0].Rows[0], &n); err != nil {
@@ -110,7 +110,7 @@ func TestVisibleRowsAreNotSwept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The records are written by hand: what the registry knows nothing of it does not note.
+	// The test has written the consents directly, without the registry, so the registry records no deletions.
 	out, err := s.Run(t.Context(), false)
 	if err != nil {
 		t.Fatal(err)
