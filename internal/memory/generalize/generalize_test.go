@@ -23,8 +23,8 @@ func judge(subject, alias, text string) Report {
 	return CheckTexts(in)
 }
 
-// Names that stand in a text in another form: "Does the text contain names from source's
-// subject_ids? → Block", and what somebody might do to get one past.
+// Names of the source's subjects are found in other forms, too: "Does the text contain names from source's subject_ids?
+// → Block". They include forms that try to get past the check.
 // seeds/003:87-89.
 func TestNamesBlock(t *testing.T) {
 	for _, c := range []struct{ subject, alias, text string }{
@@ -76,7 +76,7 @@ func TestNamesBlock(t *testing.T) {
 	}
 }
 
-// What is no name is not taken for one: a check that blocks everything would be switched off.
+// Ordinary words are not taken for names. A check that blocks too much would be switched off.
 func TestOrdinaryWordsPass(t *testing.T) {
 	for _, c := range []struct{ subject, alias, text string }{
 		{"dog:bella", "", "Heart murmurs in small breeds need exercise monitoring"},                          // seeds/003:77
@@ -99,7 +99,7 @@ func TestOrdinaryWordsPass(t *testing.T) {
 	}
 }
 
-// What a text of many words is accused of, by names that people and dogs have.
+// Ordinary sentences are checked against names that people and dogs have, and few of them are blocked.
 func TestFewFalseAlarms(t *testing.T) {
 	tier.All(t)
 	page, err := os.ReadFile("../../../docs/explanation/life-of-a-statement.md")
@@ -123,7 +123,7 @@ func TestFewFalseAlarms(t *testing.T) {
 	}
 }
 
-// What somebody does to a name. None of it may make a text clear.
+// changes are ways to disguise a name. The check must find the name after each of them.
 var changes = []struct {
 	name string
 	do   func(r *rand.Rand, s string) string
@@ -209,7 +209,7 @@ func shift(c, upper, lower rune) string {
 	return string(c)
 }
 
-// A planted name never leaves a text clear, through any of these changes or two of them.
+// A name that is inserted into a text is found after any of these changes, and after two of them.
 func TestPlantedNames(t *testing.T) {
 	names := strings.Fields("Bella Sean Marta Boris Dmitri Ronaldo Viktor Nestor Gloria Leonid Marvin Roberta " +
 		"Simon Tatiana Vera Zora Alma Otto Petra Gustav")
@@ -234,7 +234,7 @@ func TestPlantedNames(t *testing.T) {
 	})
 }
 
-// The source's own id does not stand in what is made public.
+// A text that contains the id of the source memory is blocked.
 func TestSourceID(t *testing.T) {
 	in := Input{SourceID: "episode:private_health_incident", Texts: []string{"as in episode private-health-incident"}}
 	if r := CheckTexts(in); r.Verdict != VerdictBlocked {
@@ -289,7 +289,7 @@ func TestReversibility(t *testing.T) {
 	}
 }
 
-// The example: the private text's own words are found, the general one is clear.
+// The seed's example: the words of the private text are found, and the general text passes.
 // seeds/003:99-103.
 func TestSeedExample(t *testing.T) {
 	in := Input{

@@ -10,7 +10,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// refused expects an error of a name and an SQLSTATE, with a hint.
+// refused checks that err has the name and the SQLSTATE, and a hint.
 func refused(t *testing.T, what string, err error, name, code string) {
 	t.Helper()
 	var named *Error
@@ -25,7 +25,7 @@ func refused(t *testing.T, what string, err error, name, code string) {
 	}
 }
 
-// checks expects that a check passes, or fails as a validation does.
+// checks checks that err is nil, or a validation error if passes is false.
 func checks(t *testing.T, what string, err error, passes bool) {
 	t.Helper()
 	if !passes {
@@ -39,7 +39,7 @@ func TestIDsAreOneWord(t *testing.T) {
 	cases := map[string]bool{
 		"human:sean": true, "role:vet": true, "si:my-project": true, "a@b.c/d_e": true, "*": true, "小黑": true, "x": true,
 		strings.Repeat("x", maxIDBytes): true, strings.Repeat("x", maxIDBytes+1): false,
-		strings.Repeat("é", maxIDBytes/2): true, strings.Repeat("é", maxIDBytes/2) + "x": false, // bytes are counted
+		strings.Repeat("é", maxIDBytes/2): true, strings.Repeat("é", maxIDBytes/2) + "x": false, // the limit is in bytes
 		"": false, "human:\xff": false,
 	}
 	for _, no := range " \u00a0\t\n\x00\u200b\"'`\\,;()[]{}<>$" {

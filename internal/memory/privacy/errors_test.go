@@ -11,14 +11,15 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// What the proxy and the database answer has a name of ours, keeps its SQLSTATE and text, and shows no detail.
+// An error of the proxy or the database gets one of this package's names. It keeps its SQLSTATE and message, and its
+// detail is dropped.
 func TestNamesOfDatabaseErrors(t *testing.T) {
 	for code, want := range map[string]struct{ name, code string }{
 		"42501": {NameForbidden, "42501"},
 		"23505": {NameConflict, "23505"},
 		"22023": {NameValidation, "22023"},
 		"22021": {NameValidation, "22021"},
-		"22P02": {NameNotFound, "PC404"}, // no id of the column's type, so nobody's
+		"22P02": {NameNotFound, "PC404"}, // the id is not of the column's type, so no row has it
 		"55P03": {NameBusy, "55P03"},
 		"23503": {NameRefused, "23503"},
 		"57014": {NameRefused, "57014"},
@@ -50,8 +51,8 @@ func TestEachNameHasItsSQLSTATE(t *testing.T) {
 	refused(t, "missing", newNotFoundError("memory"), NameNotFound, "PC404")
 }
 
-// A name blocks, whatever the caller accepts; what may be one blocks until the caller says that it is none; nothing
-// else does.
+// A name blocks a belief, whatever the caller accepts. A possible name blocks until the caller accepts warnings. Other
+// findings do not block.
 func TestFindingsThatBlockABelief(t *testing.T) {
 	warned := func(check generalize.Check) generalize.Report {
 		return generalize.Report{Verdict: generalize.VerdictWarned, Findings: []generalize.Finding{{Check: check,
@@ -62,7 +63,7 @@ func TestFindingsThatBlockABelief(t *testing.T) {
 	for _, c := range []struct {
 		what           string
 		report         generalize.Report
-		asked, accepts bool // it blocks, of whom warnings are not accepted, or are
+		asked, accepts bool // whether it blocks if warnings are not accepted, and if they are
 	}{
 		{"nothing", generalize.Report{Verdict: generalize.VerdictClear}, false, false},
 		{"a name", generalize.Report{Verdict: generalize.VerdictBlocked}, true, true},

@@ -12,8 +12,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/services/identity"
 )
 
-// Who sees a memory is told to its owner, its subjects and their guardians, and is what the database shows; for others
-// there is nothing.
+// The owner of a memory, its subjects and their guardians may ask who can see it, and get what the database itself
+// shows. Others get the answer for a memory that does not exist.
 func auditing(k *kernle) {
 	ctx := context.Background()
 	all := k.service.AgentAttributes()
@@ -30,7 +30,7 @@ func auditing(k *kernle) {
 		a := auditor{controlConn: control}
 		return must[[]memoryRow](k, caller)(a.readMemories(ctx, caller, about, kind, key, nil, 100))
 	}
-	// told are all the memories that somebody may ask about, by kind and id.
+	// told returns all memories about which a caller may ask, by kind and id.
 	told := func(caller string) map[string]AuditedMemory {
 		k.Helper()
 		p := k.service.Policy()
@@ -42,7 +42,8 @@ func auditing(k *kernle) {
 		}
 		return out
 	}
-	// viewers are told as text: who, in which context, through what, with which consent, and without whose.
+	// viewers formats viewers as text: who, in which context, by which grants, with which consent, and whose consent is
+	// missing.
 	viewers := func(list []Viewer) []string {
 		out := []string{}
 		for _, v := range list {
@@ -113,14 +114,14 @@ func auditing(k *kernle) {
 		func(f memoryRow) bool { return !slices.Equal(f.toldBy, []string{"human:kid"}) }) {
 		k.Errorf("a subject may ask about %+v", list)
 	}
-	// What became of grants, the first first.
+	// The history of the grants, oldest first.
 	h := owner["episode episode:mine"].History
 	if len(h) != 2 || h[0].Action != "grant" || h[0].Reason != "first" || h[0].By != "si:ash" ||
 		!slices.Equal(h[0].Grantees, []string{erasedIDText}) || h[0].At.IsZero() || h[1].Action != "revoke" ||
 		h[1].By != "postgres" {
 		k.Errorf("what became of it: %+v", h)
 	}
-	// An id that begins as a kind is of that kind alone.
+	// An id with the prefix of a kind is looked for only in that kind.
 	if out := must[*AuditReport](k, "both")(k.service.Audit(ctx, as("ash"), AuditQuery{ID: "twice"})); len(out.Rows) != 2 ||
 		out.Next != "" {
 		k.Errorf("of two memories with an id %d are told", len(out.Rows))
@@ -128,7 +129,7 @@ func auditing(k *kernle) {
 	_, err := k.service.Audit(ctx, as("ash"), AuditQuery{ID: "episode:array"})
 	refused(k.T, "by an id of another kind", err, NameNotFound, "PC404")
 
-	// About a subject, in pages: each memory once, in their order; a place opens nothing to others.
+	// The audit of a subject comes in pages, each memory once and in order. A cursor gives other callers nothing.
 	first := must[*AuditReport](k, "a page")(k.service.Audit(ctx, as("ash"), AuditQuery{Subject: "dog:page", MaxMemories: 2}))
 	last := must[*AuditReport](k, "the last page")(k.service.Audit(ctx, as("ash"), AuditQuery{Subject: "dog:page", MaxMemories: 1,
 		After: first.Next}))

@@ -13,8 +13,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// The grantor records consent by its own credential, or a guardian in its own name, and nobody else; in the store that
-// the call says, or that its scope, its grantor or what the caller has done before leads to.
+// Only the grantor can record a consent, or a guardian in the guardian's own name. The store is the one in the call, or
+// follows from the scope, the grantor, or the caller's earlier consents.
 func consenting(k *kernle) {
 	ctx := context.Background()
 	give := func(by string, g ConsentRequest) (*RecordedConsent, error) {
@@ -23,7 +23,7 @@ func consenting(k *kernle) {
 	for _, c := range []struct {
 		what, by string
 		g        ConsentRequest
-		want     RecordedConsent // without its id, which it must have
+		want     RecordedConsent // without its id, which must not be empty
 	}{
 		{"one's own, which was revoked", "mira", ConsentRequest{Grantee: "si:bella", Store: "ash"},
 			RecordedConsent{Store: "ash", Grantor: "human:mira", Grantee: "si:bella", Scope: "*"}},
@@ -42,8 +42,8 @@ func consenting(k *kernle) {
 			k.Errorf("%s: %+v, want %+v", c.what, *got, c.want)
 		}
 	}
-	// What is recorded already stays so; of another scope or grantee, and what was revoked or was another's, is another
-	// record.
+	// An equal consent that is active is not recorded again. One with another scope or grantee, or after a revocation,
+	// gets a new record.
 	for _, c := range []struct {
 		what, by string
 		g        ConsentRequest
@@ -119,7 +119,7 @@ func consenting(k *kernle) {
 	})
 }
 
-// The grantor revokes, and a guardian what its ward has given: by the record's id, or all that fits what is said.
+// The grantor, or a guardian for its ward, can withdraw a consent by its id, or all consents that match the request.
 func withdrawing(k *kernle) {
 	ctx := context.Background()
 	if _, err := k.db.Connect(k, "postgres").Exec(ctx, `
@@ -144,7 +144,7 @@ func withdrawing(k *kernle) {
 		{"of a scope", ConsentRequest{Grantee: "si:w", Scope: "ctx:health"}, []string{"w:2"}, false, "w:1 w:3 w:4 w:5 w:6 w:7"},
 		{"of a store", ConsentRequest{Grantee: "si:w", Store: "mallory"}, []string{"w:3"}, false, "w:1 w:4 w:5 w:6 w:7"},
 		{"a ward's", ConsentRequest{Grantor: "dog:bella", Grantee: "si:w"}, []string{"w:5"}, false, "w:1 w:4 w:6 w:7"},
-		// where it speaks for it
+		// only in the store where it speaks for the ward
 		{"all to a grantee", ConsentRequest{Grantee: "si:w"}, []string{"w:1"}, false, "w:4 w:6 w:7"},
 		{"all, again", ConsentRequest{Grantee: "si:w"}, []string{"w:1", "w:2", "w:3"}, true, "w:4 w:6 w:7"},
 		{"by its id, whatever else is said", ConsentRequest{ID: "w:4", Grantee: "si:other"}, []string{"w:4"}, false, "w:6 w:7"},

@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// Who takes part in a context, by itself or by a role, or owns its store, enters and lists it; its owner makes it and
-// says who takes part.
+// The owner of a store makes a context and says who takes part, by entity or by role. Participants and the owner can
+// enter and list it.
 func contexts(k *kernle) {
 	ctx := context.Background()
 	list := func(by string) []string {

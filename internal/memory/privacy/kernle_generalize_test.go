@@ -15,8 +15,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// A belief is made of what the caller sees and may change, once, unless it tells whom its source is about; from which
-// memory it was drawn, the owner alone is told.
+// A belief can be made once from a memory that the caller may see and change, unless the text tells whom the memory is
+// about. Only the owner is told from which memory the belief was made.
 func generalizing(k *kernle) {
 	ctx := context.Background()
 	draw := func(by string, g Generalization) (*GeneralizationResult, error) {
@@ -38,9 +38,9 @@ func generalizing(k *kernle) {
 	}
 	for id, want := range map[string][]generalize.Subject{
 		"episode:told": {{ID: "dog:bella", Aliases: []string{"Bellissima"}}, {ID: "vet:smith"}},
-		// the store of si:mallory has another alias
+		// the alias in the store of si:mallory is not used here
 		"episode:mine": {{ID: "dog:bella", Aliases: []string{"Bellissima"}}},
-		// its own name is no secret of ash's
+		// episode:kid is about human:kid itself, so its name is not a secret from ash
 		"episode:kid": {{ID: "human:kid"}, {ID: "dog:bella", Aliases: []string{"Bellissima"}}}, "episode:private": {},
 	} {
 		s := k.session("ash")

@@ -21,7 +21,8 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// rows are few, each for a reason: the store of si:ash; one of si:mallory, who uses the names of others; two of si:two.
+// rows are few, each for a reason: the store of si:ash, one of si:mallory (who uses the names of others), and two of
+// si:two.
 const rows = `
 INSERT INTO stacks VALUES ('ash', 'si:ash'), ('mallory', 'si:mallory'), ('left', 'si:two'), ('right', 'si:two');
 INSERT INTO guardians VALUES ('ash', 'dog:bella', 'human:sean'), ('mallory', 'dog:bella', 'human:mallory'),
@@ -64,9 +65,9 @@ INSERT INTO episodes_array (id, stack_id, content, subject_ids, access_grants) V
   ('episode:array', 'ash', 'As an array', '{dog:bella}', '{human:sean}');
 `
 
-// kernle is the world's schema and policy with few rows, behind a proxy. The policy is cut to what this package decides
-// by: two tables of memories, one in each form of a list, and that of beliefs; what another SI told has tests of its
-// own.
+// kernle has the schema and policy of the world kernle with few rows, behind a proxy. The policy is reduced to the
+// parts that this package uses: two tables of memories, each with another form of list, and the table of beliefs.
+// Beliefs of other SIs have tests of their own.
 type kernle struct {
 	*testing.T
 	service  *Service
@@ -123,11 +124,11 @@ func start(t *testing.T) *kernle {
 	return k
 }
 
-// in is k for a subtest.
+// in returns k for a subtest.
 func (k *kernle) in(t *testing.T) *kernle { return &kernle{t, k.service, k.db, k.proxy, k.sessions} }
 
-// session is that of an agent, opened as an operation opens it. A call of the service opens one for itself; a test of what
-// a session finds needs no new one each time.
+// session returns the session of an agent, opened as an operation opens it. A call of the service opens its own
+// session. Tests that need one directly share it.
 func (k *kernle) session(agent string) *callerSession {
 	k.Helper()
 	if k.sessions[agent] == nil {
@@ -140,7 +141,7 @@ func (k *kernle) session(agent string) *callerSession {
 	return k.sessions[agent]
 }
 
-// value is what the superuser reads.
+// value returns the result of a query that the superuser runs.
 func (k *kernle) value(sql string) string {
 	k.Helper()
 	var out string
@@ -150,7 +151,7 @@ func (k *kernle) value(sql string) string {
 	return out
 }
 
-// differently changes what the policy's section says, for one subtest.
+// differently changes the privacy section of the policy for one subtest.
 func (k *kernle) differently(change func(*policy.Privacy)) {
 	section := k.service.Policy().Privacy()
 	before := *section
@@ -158,7 +159,7 @@ func (k *kernle) differently(change func(*policy.Privacy)) {
 	change(section)
 }
 
-// same expects a list of ids.
+// same checks a list of ids.
 func (k *kernle) same(what string, got []string, want ...string) {
 	k.Helper()
 	if !slices.Equal(got, want) {
@@ -166,7 +167,7 @@ func (k *kernle) same(what string, got []string, want ...string) {
 	}
 }
 
-// One database and one proxy serve them all: each uses rows of its own.
+// One database and one proxy serve all these tests; each test uses rows of its own.
 func TestPrivacyOverKernle(t *testing.T) {
 	k := start(t)
 	for _, c := range []struct {
@@ -194,7 +195,7 @@ func must[T any](k *kernle, what string) func(T, error) T {
 	}
 }
 
-// Who adds a memory, where it goes, and what it is granted to where nothing is asked for.
+// Who may add a memory, to which store it goes, and which grants it gets by default.
 func adding(k *kernle) {
 	ctx := context.Background()
 	add := func(as identity.Caller, n NewMemory) (*Memory, error) {
@@ -250,7 +251,7 @@ func adding(k *kernle) {
 		refused(k.T, c.what, err, c.name, c.code)
 	}
 	for _, c := range []struct {
-		by, in, want string // want "": nothing says which
+		by, in, want string // want "": the error that no store can be determined
 	}{{"ash", "", "ash"}, {"vet", "", ""}, {"two", "", ""}, {"vet", "ctx:health", "ash"}, {"two", "ctx:two", ""},
 		{"bella", "ctx:two", "left"}, {"lou", "ctx:health", ""}} {
 		got, err := k.session(c.by).storeForMemory(ctx, c.in)
@@ -270,8 +271,8 @@ func adding(k *kernle) {
 	}
 }
 
-// The owner grants what consent allows, once however often it is asked, and revokes. What a caller does not see is not
-// there.
+// The owner grants access to those whom the consents allow, once even if asked again, and revokes access. A memory that
+// the caller does not see is reported as not found.
 func granting(k *kernle) {
 	ctx := context.Background()
 	change := GrantChange{ID: "episode:grant", Grantees: []string{"si:bella", "human:sean", "si:bella"},
@@ -324,7 +325,7 @@ func granting(k *kernle) {
 	}
 	for _, c := range []struct {
 		what, by, id, kind string
-		name, code         string // "": it is found
+		name, code         string // "" if the memory is found
 	}{
 		{"by its id", "ash", "episode:grant", "", "", ""},
 		{"by its id and kind", "ash", "twice", "episode_array", "", ""},
@@ -357,7 +358,7 @@ func granting(k *kernle) {
 	}
 }
 
-// Who waits for a row is told that it is held; how long calls wait is for the service to say.
+// A call that waits for a locked row gets an error after the service's lock timeout.
 func held(k *kernle) {
 	ctx := context.Background()
 	other := k.db.Connect(k, "postgres")

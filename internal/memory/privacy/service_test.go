@@ -15,7 +15,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// withoutDatabase is a service over memories in a table notes. Reaching for its database is an error that tells so.
+// withoutDatabase returns a service for memories in a table notes. Using its database fails with errReached.
 func withoutDatabase(t *testing.T) *Service {
 	t.Helper()
 	var columns []catalog.Column
@@ -63,7 +63,7 @@ func as(agent string) identity.Caller {
 	return identity.Caller{Name: "token of " + agent, Role: identity.Agent, Agent: agent, Database: "kernle"}
 }
 
-// operations are all that a caller can ask of a service, asked for rightly.
+// operations are all operations of the service, each with valid arguments.
 func operations(d *Service, caller identity.Caller) map[string]func() error {
 	ctx := context.Background()
 	only := func(_ any, err error) error { return err }
@@ -88,8 +88,8 @@ func operations(d *Service, caller identity.Caller) map[string]func() error {
 	}
 }
 
-// An agent that somebody is known by gets as far as the database; a subject as far as what subjects may ask; nobody
-// else does.
+// An agent with a known entity gets through to the database, and a subject does in the operations for subjects. Every
+// other caller is refused before.
 func TestCallersThatMayAudit(t *testing.T) {
 	d := withoutDatabase(t)
 	subjects := []string{"audit", "whom", "drawn"}
@@ -104,7 +104,7 @@ func TestCallersThatMayAudit(t *testing.T) {
 			err := ask()
 			switch {
 			case what == "an agent" && name == "generalize":
-				refused(t, what+": "+name, err, NameNotFound, "PC404") // this policy has no place for beliefs
+				refused(t, what+": "+name, err, NameNotFound, "PC404") // this policy has no table for beliefs
 			case what == "an agent", what == "a subject" && slices.Contains(subjects, name):
 				if !errors.Is(err, errReached) {
 					t.Errorf("%s: %s: %v", what, name, err)
@@ -118,7 +118,7 @@ func TestCallersThatMayAudit(t *testing.T) {
 	}
 }
 
-// A token may say who its bearer is. Without the name of an agent it opens no session all the same.
+// A token's claims may say which entity its bearer is. Without the name of an agent, no session is opened.
 func TestClaimsDoNotNameTheAgent(t *testing.T) {
 	d, c := withoutDatabase(t), as("")
 	c.Claims = map[string]string{"user": "si:ash"}
@@ -130,7 +130,7 @@ func TestClaimsDoNotNameTheAgent(t *testing.T) {
 	}
 }
 
-// Without a policy, or without the section in it, there is nothing to ask for.
+// Without a policy, or with one that has no privacy section, every operation is refused.
 func TestWithoutPrivacySection(t *testing.T) {
 	d := withoutDatabase(t)
 	doc, err := policy.Parse("policy.yaml", []byte("version: 1\nattributes: {}\ntables: {}\n"))
@@ -149,7 +149,7 @@ func TestWithoutPrivacySection(t *testing.T) {
 	}
 }
 
-// What is malformed is refused before anybody connects.
+// A malformed call is refused before the service connects to the database.
 func TestMalformedCallsReachNoDatabase(t *testing.T) {
 	d, caller, ctx := withoutDatabase(t), as("ash"), context.Background()
 	const quoted = `["human:sean"]`
@@ -208,13 +208,13 @@ func TestMalformedCallsReachNoDatabase(t *testing.T) {
 	} {
 		refused(t, what, err, NameValidation, "PC422")
 	}
-	// A record that is revoked by its id needs no grantee.
+	// A consent that is revoked by its id needs no grantee.
 	if _, err := d.WithdrawConsent(ctx, caller, ConsentRequest{ID: "consent:1"}); !errors.Is(err, errReached) {
 		t.Errorf("withdraw by an id: %v", err)
 	}
 }
 
-// The entity comes first, then its roles: a list's elements, or a text that is no list as it is.
+// The entity comes first, then its roles. A roles attribute that is not a list counts as one role.
 func TestEntityAndRoles(t *testing.T) {
 	p := &policy.Privacy{CallerAttribute: "user", RoleAttributes: []string{"roles", "team"}}
 	for _, c := range []struct {
@@ -234,7 +234,7 @@ func TestEntityAndRoles(t *testing.T) {
 			t.Errorf("%v: %q %q, want %q %q", c.attributes, entity, all, c.entity, c.all)
 		}
 	}
-	// What a token says counts before what the configuration says of its agent.
+	// What a token says of the entity overrides the configuration of its agent.
 	caller := as("ash")
 	caller.Claims = map[string]string{"user": "human:guest", "team": "team:a"}
 	if got := withoutDatabase(t).attributesOf(caller); got["user"] != "human:guest" || got["team"] != "team:a" ||
@@ -243,14 +243,14 @@ func TestEntityAndRoles(t *testing.T) {
 	}
 }
 
-// A list is read as its column holds it; what is no list of texts is none.
+// A list is parsed in the encoding of its column. A value that is not a list of texts counts as no list.
 func TestListEncodings(t *testing.T) {
 	array, document := predicate.List{Column: "c", Form: predicate.GrantText},
 		predicate.List{Column: "c", Form: predicate.GrantJSON}
 	for _, c := range []struct {
 		list  predicate.List
 		value string
-		want  []string // nil: it is none
+		want  []string // nil: not a list
 	}{
 		{array, `{}`, []string{}}, {array, `{a,"b c"}`, []string{"a", "b c"}}, {array, `{a,NULL}`, nil},
 		{array, `["a"]`, nil}, {array, ``, nil}, {array, `{{a}}`, nil},
@@ -279,13 +279,14 @@ func TestListEncodings(t *testing.T) {
 	}
 }
 
-// What the policy has no place for is said, not looked for.
+// An operation that needs a missing part of the policy is refused with an error that says so.
 func TestMissingPartsOfThePolicy(t *testing.T) {
 	s, ctx := &callerSession{section: &policy.Privacy{}, entity: "si:ash"}, context.Background()
 	_, err := s.readContexts(ctx, "")
 	refused(t, "contexts", err, NameNotFound, "PC404")
 	refused(t, "entering one", s.enterContext(ctx, "ctx:x"), NameNotFound, "PC404")
-	// A store is its owner's id where no table says whose it is; nobody speaks for anybody where no table says so.
+	// Without a table of stores, a store's name is its owner's id. Without a table of guardians, nobody speaks for
+	// others.
 	if got, err := s.ownStores(ctx); err != nil || !slices.Equal(got, []string{"si:ash"}) {
 		t.Errorf("stores %q, %v", got, err)
 	}

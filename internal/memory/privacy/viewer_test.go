@@ -10,7 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// told is an auditor of a store ash: human:sean speaks for dog:bella there, human:mallory does in a store of her own.
+// told returns an auditor of two stores. In the store ash human:sean speaks for dog:bella; in mallory's store
+// human:mallory does.
 func told(t *testing.T) auditor {
 	t.Helper()
 	p := withoutDatabase(t).Policy()
@@ -35,8 +36,9 @@ func told(t *testing.T) auditor {
 
 func somebody(ids ...string) *possibleViewer { return &possibleViewer{entity: ids[0], ids: ids} }
 
-// A consent counts of the subject or its guardian in this store, for the one who looks, a role of it or everybody,
-// about everything, this memory or what it is granted to.
+// A consent counts if it meets three conditions. It is the subject's or its guardian's in this store; its grantee is
+// the viewer, a role of the viewer, or everybody; and its scope is everything, this memory, or a context that it is
+// granted to.
 func TestConsentThatCounts(t *testing.T) {
 	a := told(t)
 	for _, c := range []struct {
@@ -44,7 +46,7 @@ func TestConsentThatCounts(t *testing.T) {
 		who           *possibleViewer
 		key           string
 		grants        []string
-		want          string // the record; "": none
+		want          string // the id of the record; "": none
 	}{
 		{"a guardian's", "dog:bella", somebody("si:bella"), "note:1", nil, "consent:1"},
 		{"the grantor's own", "human:sean", somebody("si:bella"), "note:1", nil, "consent:1"},
@@ -64,7 +66,7 @@ func TestConsentThatCounts(t *testing.T) {
 			t.Errorf("%s: %+v, want %q", c.what, got, c.want)
 		}
 	}
-	// Where records have no scope each is about everything.
+	// Without a scope column, each consent is about everything.
 	a.section.Consents.Scope = ""
 	if got, ok := a.findConsent("human:lou", somebody("si:bella"), memoryRow{store: "ash", key: "note:70"}); !ok ||
 		got.Record != "consent:4" {
@@ -100,14 +102,14 @@ func TestGrantOfViewer(t *testing.T) {
 			t.Errorf("%s: %q in %q, want %q in %q", c.what, grant, by, c.grant, c.by)
 		}
 	}
-	a.section.EverybodyWord = "" // there is no word for everybody: "" is no grant
+	a.section.EverybodyWord = "" // without a word for everybody, a grant to "" is no grant
 	if grant, _ := a.grantForViewer(somebody("si:rex"), "", memoryRow{store: "ash", grants: []string{""}}); grant != "" {
 		t.Errorf("without a word for everybody: %q", grant)
 	}
 }
 
-// What is told of a viewer: the owner needs no grant, nobody consents to what is about itself, and others' consents are
-// not told.
+// The report on a viewer: the owner needs no grant, and nobody must consent to seeing what is about themselves.
+// Consents of others are not shown.
 func TestViewerReport(t *testing.T) {
 	a := told(t)
 	row := memoryRow{store: "ash", key: "note:1", owner: "si:ash", grants: []string{"si:bella", "human:noor"},
@@ -141,8 +143,9 @@ func TestViewerReport(t *testing.T) {
 	}
 }
 
-// The database is asked as each agent that has an entity, once for agents with the same attributes; as each other id
-// that a memory is granted to, and the participants of a context that it is granted to; and as anybody, last.
+// To find out who sees a memory, the service queries the database as each agent with an entity, once for agents with
+// equal attributes. Then it does so as each other grantee, as each participant of a context with a grant, and last as
+// anybody.
 func TestAuditCandidates(t *testing.T) {
 	a := told(t)
 	logins := map[string]map[string]string{
@@ -191,7 +194,7 @@ func TestAttributesAreTheSame(t *testing.T) {
 	}
 }
 
-// A place is what an answer gave: of three texts. Anything else is refused.
+// A cursor is what a report returned: three texts. Everything else is refused.
 func TestReportCursors(t *testing.T) {
 	row := memoryRow{store: "ash", kind: "note", key: "note:1"}
 	if got, err := parseCursor(row.nextCursor()); err != nil || !slices.Equal(got, []string{"ash", "note", "note:1"}) {

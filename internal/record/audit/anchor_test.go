@@ -19,7 +19,7 @@ func testKey(t testing.TB, fill byte) Key {
 	return key
 }
 
-// filled writes n decisions and closes the log.
+// filled opens a log, writes n decisions and closes it.
 func filled(t testing.TB, cfg Config, n int) {
 	t.Helper()
 	cfg.Log = quiet()
@@ -46,7 +46,7 @@ func heads(t testing.TB, path string, key Key) []RecordHead {
 	return []RecordHead{h}
 }
 
-// The anchor names the newest record after each start, and a log that lost it is not gone on with.
+// After each start, the anchor names the newest record. A log that lacks this record cannot be opened for writing.
 func TestAnchor(t *testing.T) {
 	dir, key := t.TempDir(), testKey(t, 'k')
 	cfg := Config{Dir: filepath.Join(dir, "audit"), Key: key, AnchorFile: filepath.Join(dir, "anchor")}
@@ -81,7 +81,7 @@ func TestAnchor(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// A head that somebody wrote down, and one that somebody made up.
+	// Verification also accepts a head that somebody wrote down, and rejects an invented one.
 	written := filepath.Join(dir, "written-down")
 	note := fmt.Sprintf("# kept elsewhere\n%d %s\n", 9, heads(t, cfg.AnchorFile, key)[0].Hash)
 	if err := os.WriteFile(written, []byte(note), 0o600); err != nil {
@@ -100,7 +100,7 @@ func TestAnchor(t *testing.T) {
 		t.Error("a file that is no anchor is taken for one")
 	}
 
-	// Without the file the log goes on, and its chain says so.
+	// If the anchor file is removed, the log goes on, and a record in the chain says so.
 	if err := os.Remove(cfg.AnchorFile); err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestAnchor(t *testing.T) {
 	}
 }
 
-// A log whose newest record is another than the anchor names is not gone on with, with a key or without one.
+// A log whose newest record differs from the one in the anchor is not opened, with a key or without one.
 func TestOpenComparesNewestRecordWithAnchor(t *testing.T) {
 	for name, key := range map[string]Key{"with a key": testKey(t, 'k'), "without": {}} {
 		t.Run(name, func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestOpenComparesNewestRecordWithAnchor(t *testing.T) {
 	}
 }
 
-// One slot may be torn by a crash of the machine; the other one is whole.
+// A crash of the machine may leave one slot of the anchor incomplete. The other one is complete.
 func TestTornAnchor(t *testing.T) {
 	dir, key := t.TempDir(), testKey(t, 'k')
 	path := filepath.Join(dir, "anchor")
@@ -181,7 +181,8 @@ func TestTornAnchor(t *testing.T) {
 	}
 }
 
-// The key is made once, is not made anew where records need it, and is refused where others may read it.
+// The key is created once. It is not created again if records need the old one, and is refused if others may read its
+// file.
 func TestEnsureKey(t *testing.T) {
 	dir := t.TempDir()
 	path, records := filepath.Join(dir, "audit.key"), filepath.Join(dir, "audit")

@@ -39,7 +39,7 @@ func open(t *testing.T, cfg Config) *Log {
 	if cfg.Log == nil {
 		cfg.Log = quiet()
 	}
-	if cfg.ReleaseTimeout == 0 { // nobody is refused because the machine is busy
+	if cfg.ReleaseTimeout == 0 { // a busy machine must not cause refusals
 		cfg.ReleaseTimeout = tier.Patience
 	}
 	l, err := Open(cfg)
@@ -67,7 +67,7 @@ func decision(session string) Decision {
 	}
 }
 
-// sessions reads the session of every decision in a directory, and verifies the chain.
+// sessions returns how many decisions each session has in a directory, and verifies the chain.
 func sessions(t *testing.T, dir string) (map[string]int, Report) {
 	t.Helper()
 	found := map[string]int{}
@@ -192,7 +192,7 @@ func TestConcurrentSessions(t *testing.T) {
 	}
 }
 
-// child writes as fast as it can and prints the name of each decision that was released.
+// child writes as fast as it can, and prints the name of each decision that was released.
 func child(dir string) {
 	l, err := Open(Config{Dir: dir, MaxSegment: 64 << 10, Log: quiet()})
 	if err != nil {
@@ -219,7 +219,8 @@ func child(dir string) {
 	select {}
 }
 
-// A process killed at any moment has released nothing that is not in the file, and the chain goes on.
+// If a process is killed at any moment, every decision that it released is in the file, and the next process continues
+// the chain.
 func TestKilledWriterKeepsTheChain(t *testing.T) {
 	dir := t.TempDir()
 	released, random := 0, tier.Rand(1)
@@ -276,7 +277,7 @@ func TestKilledWriterKeepsTheChain(t *testing.T) {
 	}
 }
 
-// What a crash left of the last record is kept aside, said in the chain, and the chain goes on.
+// An incomplete last record, left by a crash, is moved to a file of its own. The chain says so, and goes on.
 func TestTornRecord(t *testing.T) {
 	for name, damage := range map[string]func(whole []byte) []byte{
 		"half a line":        func(b []byte) []byte { return b[:len(b)-40] },
@@ -333,7 +334,7 @@ func TestTornRecord(t *testing.T) {
 	}
 }
 
-// A record that was changed in the last segment is no crash: the log refuses to go on over it.
+// A changed record in the last segment is not treated as a crash: the log refuses to append to it.
 func TestOpenRefusesABrokenChain(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, Config{Dir: dir})
@@ -422,7 +423,7 @@ func TestVerifyFindsTampering(t *testing.T) {
 		"a segment dropped":        {func(t *testing.T, dir string) { _ = os.Remove(filepath.Join(dir, segmentName(2))) }, true},
 		"the first dropped":        {func(t *testing.T, dir string) { _ = os.Remove(filepath.Join(dir, segmentName(1))) }, true},
 		"a segment renamed":        {rename(last, last+1), true},
-		"the newest segment gone":  {func(t *testing.T, dir string) { _ = os.Remove(filepath.Join(dir, segmentName(last))) }, false}, // needs an anchor
+		"the newest segment gone":  {func(t *testing.T, dir string) { _ = os.Remove(filepath.Join(dir, segmentName(last))) }, false}, // only an anchor shows this
 		"the whole directory gone": {func(t *testing.T, dir string) { _ = os.RemoveAll(dir) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -438,13 +439,13 @@ func TestVerifyFindsTampering(t *testing.T) {
 	}
 }
 
-// rehash makes the hash of a changed line fit.
+// rehash returns a changed line with a hash that is right.
 func rehash(line string) string {
 	body, _, _ := strings.Cut(line, hashMember)
 	return fmt.Sprintf("%s%s%x\"}\n", body, hashMember, sha256.Sum256([]byte(body)))
 }
 
-// sick is a disk that can be made ill.
+// sick is a disk that a test can make fail.
 type sick struct {
 	mu                sync.Mutex
 	write, sync, open error
@@ -476,7 +477,7 @@ func (f sickFile) WriteAt(p []byte, off int64) (int, error) {
 	if hang != nil {
 		<-hang
 	}
-	if err != nil { // a full disk takes a part of it
+	if err != nil { // a full disk writes only a part
 		n, _ := f.file.WriteAt(p[:len(p)/2], off)
 		return n, err
 	}
@@ -493,7 +494,7 @@ func (f sickFile) Sync() error {
 	return f.file.Sync()
 }
 
-// Two seconds are promised; a busy machine comes on top of what the log waits.
+// Strict mode promises to answer or refuse within two seconds; a busy machine may add some time.
 func TestDeadlineLeavesRoom(t *testing.T) {
 	l, err := Open(Config{Dir: t.TempDir()})
 	if err != nil {
@@ -514,7 +515,7 @@ func wantRefusal(t *testing.T, err *sqlstate.Error) {
 	}
 }
 
-// eventually waits for a decision to be released again.
+// eventually waits until a decision is released.
 func eventually(t *testing.T, l *Log, name string) {
 	t.Helper()
 	for deadline := time.Now().Add(tier.Patience); ; time.Sleep(20 * time.Millisecond) {
@@ -528,7 +529,7 @@ func eventually(t *testing.T, l *Log, name string) {
 	}
 }
 
-// A disk that fails refuses statements at once, and the log comes back when the disk does.
+// When the disk fails, statements are refused at once. When it works again, so does the log.
 func TestBrokenDisk(t *testing.T) {
 	for _, mode := range []Mode{ModeStrict, ModeBuffered} {
 		for name, ill := range map[string]struct{ write, sync error }{
@@ -546,7 +547,7 @@ func TestBrokenDisk(t *testing.T) {
 					t.Fatal(err)
 				}
 				disk.set(ill.write, ill.sync)
-				if mode == ModeBuffered { // noticed in the background
+				if mode == ModeBuffered { // the failure is noticed in the background
 					for deadline := time.Now().Add(tier.Patience); l.WriteFailure() == nil && time.Now().Before(deadline); {
 						l.Decision(decision("during"))
 						time.Sleep(10 * time.Millisecond)
@@ -631,7 +632,7 @@ func TestCloseDoesNotHang(t *testing.T) {
 	close(hang)
 }
 
-// Somebody who deletes or shortens the file under the log stops it.
+// If somebody deletes or shortens the file that the log writes to, the log stops.
 func TestSegmentDeletedOrShortened(t *testing.T) {
 	for name, take := range map[string]func(path string) error{
 		"deleted":   os.Remove,
@@ -671,8 +672,8 @@ func BenchmarkStrict(b *testing.B) {
 	_ = l.Close(context.Background())
 }
 
-// Both records of an execution, with codes; the time is that of the caller and the writer together, where there is one
-// processor.
+// BenchmarkBuffered writes both records of an execution, with codes. With one processor, the time is that of the caller
+// and the writer together.
 func BenchmarkBuffered(b *testing.B) {
 	key, err := NewKey(make([]byte, 32))
 	if err != nil {
@@ -693,7 +694,7 @@ func BenchmarkBuffered(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		t := l.Decision(d)
-		for t.Release() != nil { // more than is written meanwhile
+		for t.Release() != nil { // the writer is behind
 			time.Sleep(time.Millisecond)
 			t = l.Decision(d)
 		}

@@ -18,17 +18,17 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Real disks that are full, read-only and frozen. Each test runs in a process that has mounts of its own, so that
-// nothing is left of them whatever becomes of it.
+// These tests use real file systems that are full, read-only or frozen. Each runs in a process with mounts of its own,
+// which disappear with it.
 
-// apartName is the variable that holds the name of the test that is to run; apartWatch its descriptor that ends with
-// the process that started it.
+// apartName is the environment variable with the name of the test to run in such a process. apartWatch is a file
+// descriptor that closes when the parent process ends.
 const (
 	apartName  = "PGCONSENT_AUDIT_APART"
 	apartWatch = 3
 )
 
-// apart tells that this process has mounts of its own. If not, it runs the test in one that has.
+// apart returns true in a process with mounts of its own. Otherwise it starts one for the test, and returns false.
 func apart(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(apartName) == t.Name() {
@@ -50,7 +50,7 @@ func apart(t *testing.T) bool {
 		cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=3m")
 		cmd.Env = append(os.Environ(), apartName+"="+t.Name())
 		cmd.SysProcAttr, cmd.ExtraFiles, cmd.Stdout, cmd.Stderr = attr, []*os.File{watch}, &out, &out
-		cmd.Cancel = func() error { hold.Close(); return cmd.Process.Kill() } // one that waits for a frozen disk ends when that is thawed
+		cmd.Cancel = func() error { hold.Close(); return cmd.Process.Kill() } // closing the pipe thaws a frozen disk, so that the process can end
 		cmd.WaitDelay = 10 * time.Second
 		err = cmd.Start()
 		started := err == nil
@@ -63,7 +63,7 @@ func apart(t *testing.T) bool {
 		said := out.String()
 		switch {
 		case !started:
-			continue // not allowed
+			continue // this kind of namespace is not permitted
 		case err != nil:
 			t.Errorf("%v:\n%s", err, said)
 		case strings.Contains(said, "--- SKIP: "):
@@ -79,7 +79,7 @@ func apart(t *testing.T) bool {
 	return false
 }
 
-// memory mounts a file system of this size, and perhaps of so many files.
+// memory mounts a tmpfs with these options, such as its size and its number of inodes.
 func memory(t *testing.T, options string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -90,7 +90,7 @@ func memory(t *testing.T, options string) string {
 	return dir
 }
 
-// fill takes what room is left, and returns how it is given back.
+// fill writes files until no space is left. It returns a function that removes them.
 func fill(t *testing.T, dir string) (empty func()) {
 	t.Helper()
 	path := filepath.Join(dir, "filler")
@@ -113,7 +113,7 @@ func fill(t *testing.T, dir string) (empty func()) {
 	}
 }
 
-// asking is agents that ask until they are stopped: what was released, by its session.
+// asking is a number of agents that write decisions until they are stopped. It stores what was released, by session.
 type asking struct {
 	released sync.Map
 	answers  atomic.Int64
@@ -143,7 +143,7 @@ func ask(t *testing.T, l *Log) *asking {
 				a.released.Store(name, true)
 				a.answers.Add(1)
 				ticket.RecordOutcome(Outcome{SQLState: "00000"})
-				time.Sleep(10 * time.Millisecond) // the room is for what the tests put there
+				time.Sleep(10 * time.Millisecond) // the agents should not fill the disk themselves
 			}
 		})
 	}
@@ -160,7 +160,7 @@ func (a *asking) end() {
 	a.agents.Wait()
 }
 
-// more waits until a number has grown by n.
+// more waits until a counter has grown by n.
 func more(t *testing.T, what string, of *atomic.Int64, n int64) {
 	t.Helper()
 	want := of.Load() + n
@@ -171,7 +171,7 @@ func more(t *testing.T, what string, of *atomic.Int64, n int64) {
 	}
 }
 
-// recorded checks that each that was released is in the log, once.
+// recorded checks that each released decision is in the log exactly once.
 func (a *asking) recorded(t *testing.T, cfg Config) Report {
 	t.Helper()
 	found, report := verified(t, cfg)
@@ -184,7 +184,7 @@ func (a *asking) recorded(t *testing.T, cfg Config) Report {
 	return report
 }
 
-// told waits until the log says that it cannot be written. A small record may still have found room.
+// told waits until the log reports that it cannot write. A small record may still find space.
 func told(t *testing.T, l *Log) {
 	t.Helper()
 	for deadline := time.Now().Add(tier.Patience); l.WriteFailure() == nil; time.Sleep(time.Millisecond) {
@@ -194,7 +194,7 @@ func told(t *testing.T, l *Log) {
 	}
 }
 
-// A disk that fills up and becomes larger.
+// A disk becomes full, and larger again. Statements are refused in between.
 func TestFullFilesystem(t *testing.T) {
 	if !apart(t) {
 		return
@@ -224,7 +224,8 @@ func TestFullFilesystem(t *testing.T) {
 	}
 }
 
-// A disk is full again and again, at any place of a segment and between two, with the anchor on it; agents go on asking.
+// The disk with log and anchor becomes full again and again, within a segment or between two, while agents go on
+// writing.
 func TestFullDiskWhileAgentsAsk(t *testing.T) {
 	if !apart(t) {
 		return
@@ -251,7 +252,7 @@ func TestFullDiskWhileAgentsAsk(t *testing.T) {
 					if what == "no room" {
 						empty = fill(t, dir)
 					} else {
-						for i := 0; ; i++ { // the next segment has no place
+						for i := 0; ; i++ { // there is no space for the next segment
 							f, err := os.Create(filepath.Join(dir, fmt.Sprintf("taken-%d", i)))
 							if err != nil {
 								break
@@ -274,8 +275,8 @@ func TestFullDiskWhileAgentsAsk(t *testing.T) {
 	}
 }
 
-// Segments whose time is over go as soon as their checkpoint can be written, though it could not when it was looked for
-// them.
+// Expired segments are removed as soon as their checkpoint can be written, even if that failed when the expiry was
+// noticed.
 func TestRetentionOfAFullDisk(t *testing.T) {
 	if !apart(t) {
 		return
@@ -292,13 +293,13 @@ func TestRetentionOfAFullDisk(t *testing.T) {
 		}
 	}
 	empty := fill(t, dir)
-	for i := 0; l.WriteFailure() == nil; i++ { // until the room that is left in the segment is used up
+	for i := 0; l.WriteFailure() == nil; i++ { // until the remaining space of the segment is used
 		if err := l.Decision(decision(fmt.Sprint("full ", i))).Release(); err != nil {
 			wantRefusal(t, err)
 		}
 	}
 	later.Store(int64(25 * time.Hour))
-	time.Sleep(3 * retryInterval) // it looks, and cannot write what it found
+	time.Sleep(3 * retryInterval) // the log notices the expiry, and cannot write the checkpoint
 	before, err := listSegments(cfg.Dir)
 	if err != nil {
 		t.Fatal(err)
@@ -315,7 +316,7 @@ func TestRetentionOfAFullDisk(t *testing.T) {
 	}
 }
 
-// A folder that has become read-only takes no new segment.
+// If the folder becomes read-only, no new segment can be created, and statements are refused.
 func TestReadOnlyFolder(t *testing.T) {
 	if !apart(t) {
 		return
@@ -346,7 +347,7 @@ const (
 	thaw   = 0xC0045878 // FITHAW
 )
 
-// freezing mounts a file system that can be frozen: what writes to it waits, and no signal ends it.
+// freezing mounts a file system that can be frozen. A process that writes to it then waits, and no signal ends it.
 func freezing(t *testing.T) (dir string, set func(uintptr)) {
 	t.Helper()
 	dir = t.TempDir()
@@ -366,7 +367,7 @@ func freezing(t *testing.T) (dir string, set func(uintptr)) {
 			t.Fatal(errno)
 		}
 	}
-	// Whatever happens to this process, it is thawed when the one that started it ends.
+	// If this process ends in any way, the guard thaws the file system.
 	guard := exec.Command("sh", "-c", "cat <&3 >/dev/null; exec fsfreeze -u "+dir)
 	guard.ExtraFiles = []*os.File{os.NewFile(apartWatch, "watch")}
 	if err := guard.Start(); err != nil {
@@ -381,8 +382,8 @@ func freezing(t *testing.T) (dir string, set func(uintptr)) {
 	return dir, set
 }
 
-// A log is opened on a disk that takes nothing: statements are refused until it does, and what a crash left of the last
-// record is set aside then, as ever.
+// A log is opened on a disk that cannot be written. Statements are refused until it can. Then an incomplete last record
+// from a crash is moved away as usual.
 func TestOpenOnABrokenDisk(t *testing.T) {
 	if !apart(t) {
 		return
@@ -410,7 +411,8 @@ func TestOpenOnABrokenDisk(t *testing.T) {
 				t.Fatal(err)
 			}
 			return func() {
-				// In one step: the log looks for its folder meanwhile, and makes it where there is nothing.
+				// The folder is replaced in one step, because the log retries meanwhile, and would create a missing
+				// folder.
 				if err := errors.Join(os.Symlink(moved, cfg.Dir+".new"), os.Rename(cfg.Dir+".new", cfg.Dir)); err != nil {
 					t.Fatal(err)
 				}
@@ -428,7 +430,7 @@ func TestOpenOnABrokenDisk(t *testing.T) {
 					}
 				}
 				closeLog(t, l)
-				// A crash, then a disk that is broken.
+				// After a crash, the disk is broken.
 				segment := filepath.Join(cfg.Dir, segmentName(1))
 				text, err := os.ReadFile(segment)
 				if err != nil {
@@ -445,7 +447,7 @@ func TestOpenOnABrokenDisk(t *testing.T) {
 				refused := l.Decision(decision("refused"))
 				wantRefusal(t, refused.Release())
 				refused.RecordOutcome(Outcome{SQLState: "58030"})
-				time.Sleep(2 * retryInterval) // it is tried again, in vain
+				time.Sleep(2 * retryInterval) // the log retries without success
 				wantRefusal(t, l.Decision(decision("refused")).Release())
 				mend()
 				eventually(t, l, "after")
@@ -463,7 +465,8 @@ func TestOpenOnABrokenDisk(t *testing.T) {
 	}
 }
 
-// What no waiting mends is told at once: another process has the folder, the path is none, the records do not hold.
+// Failures that waiting cannot repair are reported at once: another process uses the folder, the path is not a folder,
+// or the chain does not verify.
 func TestOpenReportsPermanentFailures(t *testing.T) {
 	for what, prepare := range map[string]func(cfg Config) error{
 		"in use by another pgconsent": func(cfg Config) error {
@@ -486,8 +489,8 @@ func TestOpenReportsPermanentFailures(t *testing.T) {
 	}
 }
 
-// A disk that does not answer: statements are refused meanwhile, the log can be left alone, and goes on when the disk
-// does.
+// While the disk does not answer, statements are refused and the log can be closed. When it answers again, the log goes
+// on.
 func TestFrozenDisk(t *testing.T) {
 	tier.All(t)
 	if !apart(t) {

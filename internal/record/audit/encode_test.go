@@ -13,14 +13,14 @@ import (
 	"github.com/pgconsent/pgconsent/test/property"
 )
 
-// odd are texts in which an encoder may differ from encoding/json.
+// odd are texts that an encoder may write differently from encoding/json.
 var odd = []string{
 	"", "a", `"`, `\`, "<b>&amp;</b>", "\x00\x01\b\f\n\r\t\x1f\x20\x7f\u0080", "\u2028\u2029\u202a", "é日本𝄞",
 	"\xff", "a\xc3", "\xe2\x80", "\xed\xa0\x80", "\ufffd", "\xf4\x90\x80\x80",
 	strings.Repeat("x", 300), "ref:" + strings.Repeat("0", 36), "0",
 }
 
-// texts are drawn from bytes, runes and what is odd.
+// texts generates texts from bytes, runes and odd texts.
 func texts() *rapid.Generator[string] {
 	return rapid.OneOf(
 		rapid.SampledFrom(odd),
@@ -30,7 +30,7 @@ func texts() *rapid.Generator[string] {
 	)
 }
 
-// drawn sets every member of a record, whatever its type, so that one that is new is drawn as well.
+// drawn gives every field of a record a random value by its type, so that new fields are covered as well.
 func drawn(t *rapid.T, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.String:
@@ -71,7 +71,8 @@ func drawn(t *rapid.T, v reflect.Value) {
 	}
 }
 
-// The encoder of ours writes what encoding/json does: records of older versions and newer ones differ in nothing.
+// This package's encoder writes the same JSON as encoding/json, so records of older and newer versions have the same
+// form.
 func TestEncodesAsJSON(t *testing.T) {
 	property.Check(t, func(t *rapid.T) {
 		var d Decision
@@ -86,7 +87,7 @@ func TestEncodesAsJSON(t *testing.T) {
 	})
 }
 
-// Each text that is odd, and each character alone, at each end of another.
+// The same for each odd text and each single character, before and after another text.
 func TestEncodesTextAsJSON(t *testing.T) {
 	try := func(s string) {
 		t.Helper()

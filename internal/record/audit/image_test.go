@@ -14,8 +14,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// image is what a crash of the machine leaves of a folder of records: of each file what was synced, and no file that
-// was removed.
+// image is a copy of a folder of records as a crash of the machine would leave it. It has the synced content of each
+// file, and no file that was removed.
 type image struct {
 	t         *testing.T
 	real, dir string
@@ -54,7 +54,7 @@ func (f imageFile) Sync() error {
 	return nil
 }
 
-// holds holds the image to the chain: its end may be missing, and nothing else.
+// holds verifies the chain in the image. Only its end may be missing.
 func (i *image) holds(when string) Report {
 	i.t.Helper()
 	files, err := os.ReadDir(i.dir)
@@ -73,8 +73,8 @@ func (i *image) holds(when string) Report {
 	return report
 }
 
-// Whenever the machine stops, the records that are left are a chain, and those that stand for others are there before
-// these go; when the log is closed, or has had time, all of them are.
+// Whenever the machine crashes, the remaining records are a valid chain, and a checkpoint is on disk before the records
+// that it replaces are removed. When the log is closed, or has had time to sync, no record is missing.
 func TestChainAfterACrash(t *testing.T) {
 	for _, mode := range []Mode{ModeStrict, ModeBuffered} {
 		t.Run(string(mode), func(t *testing.T) {
@@ -107,16 +107,16 @@ func TestChainAfterACrash(t *testing.T) {
 				}
 			}
 			until("some segments", func(segments []int) bool { return len(segments) > 4 })
-			later.Store(int64(30 * time.Hour)) // their time is over
+			later.Store(int64(30 * time.Hour)) // the records so far have expired
 			until("the first is removed", func(segments []int) bool { return segments[0] > 1 })
 			write(1)
-			time.Sleep(2 * syncInterval) // what was written is synced without another record
+			time.Sleep(2 * syncInterval) // the last records are synced although no other follows
 			closeLog(t, l)
 			_, all := sessions(t, i.real)
 			if left := i.holds("closed"); left.LastSeq != all.LastSeq || all.Checkpoints == 0 {
 				t.Errorf("a crash leaves %d of %d records, with %d checkpoints", left.LastSeq, all.LastSeq, all.Checkpoints)
 			}
-			if mode == ModeBuffered { // closed at once
+			if mode == ModeBuffered { // the log is closed right after a write
 				cfg.MaxSegment = 0
 				l = open(t, cfg)
 				write(3)
@@ -130,10 +130,10 @@ func TestChainAfterACrash(t *testing.T) {
 	}
 }
 
-// What waits in memory is bounded, and who closes a log whose records are not on the disk is told.
+// The queue in memory is limited. Closing a log returns an error if records are not on disk.
 func TestQueueIsBounded(t *testing.T) {
 	disk, hang, now := &sick{}, make(chan struct{}), time.Now()
-	// The clock stands still: nobody is refused because a record has waited for long.
+	// The clock stands still, so that no record is refused for waiting long.
 	l := open(t, Config{Mode: ModeBuffered, Dir: t.TempDir(), Clock: func() time.Time { return now }, openFile: disk.file})
 	disk.mu.Lock()
 	disk.hang = hang
@@ -158,7 +158,7 @@ func TestQueueIsBounded(t *testing.T) {
 	}
 }
 
-// An anchor that is gone on with keeps the newest head in one of its slots, whenever it is written.
+// When the anchor is reopened, one of its slots contains the newest head, whenever it was written.
 func TestAnchorKeepsNewestHead(t *testing.T) {
 	key := testKey(t, 'k')
 	path := filepath.Join(t.TempDir(), "anchor")
@@ -176,7 +176,7 @@ func TestAnchorKeepsNewestHead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for slot := range 2 { // the one that was written is torn
+		for slot := range 2 { // the slot that was written last is incomplete
 			part := after[slot*slotSize : (slot+1)*slotSize]
 			if seq == 1 || string(part) == string(before[slot*slotSize:(slot+1)*slotSize]) {
 				continue

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// No record goes before its time, however many share a segment with older ones; and what is over goes.
+// No record is removed before its time, even if it shares a segment with older ones. Expired segments are removed.
 func TestRetentionRemovesNothingEarly(t *testing.T) {
 	const day = 24 * time.Hour
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -37,8 +37,7 @@ func TestRetentionRemovesNothingEarly(t *testing.T) {
 	}
 }
 
-// What a commitment is made of tells: another session, table, part of a key, or other parts of the same letters, has
-// another.
+// Commitments differ if the session, the table, a part of the key, or the division into parts differs.
 func TestCommitmentsDiffer(t *testing.T) {
 	key := testKey(t, 'k')
 	seen := map[string]string{}

@@ -16,16 +16,16 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// rotatingName is the variable that makes a process one that writes until it is killed, by a clock that begins at
+// rotatingName is the environment variable that makes a process write until it is killed. Its clock begins at
 // rotatingSince.
 const (
 	rotatingName  = "PGCONSENT_AUDIT_ROTATING"
 	rotatingSince = "PGCONSENT_AUDIT_SINCE"
 )
 
-// A process is killed at any moment while it rotates segments and removes those whose time is over, and somebody
-// exports beside it. What was released is in the chain or was removed under a checkpoint, and the chain holds, with key
-// and anchor.
+// A process is killed at any moment while it rotates segments and removes expired ones, and another process exports the
+// log. Every released record is in the chain, or was removed under a checkpoint. The chain verifies with key and
+// anchor.
 func TestKillWhileItRotates(t *testing.T) {
 	tier.All(t)
 	if dir := os.Getenv(rotatingName); dir != "" {
@@ -59,7 +59,7 @@ func TestKillWhileItRotates(t *testing.T) {
 				var name string
 				var seq uint64
 				if _, err := fmt.Sscan(in.Text(), &name, &seq); err != nil {
-					continue // it was cut
+					continue // the line is incomplete
 				}
 				released[name] = seq
 				if n++; n == 50 {
@@ -81,7 +81,8 @@ func TestKillWhileItRotates(t *testing.T) {
 					return
 				default:
 				}
-				// A segment may go while the chain is read; what is read holds, and what was not is told.
+				// A segment may be removed while the chain is read. What is read verifies, and the report says what was
+				// not read.
 				if _, err := (VerifyOptions{Key: cfg.Key}).Walk(cfg.Dir, func(Record) error { return nil }); err != nil &&
 					(round > 0 || !errors.Is(err, fs.ErrNotExist)) {
 					t.Errorf("round %d: exported beside it: %v", round, err)
@@ -117,7 +118,7 @@ func TestKillWhileItRotates(t *testing.T) {
 	}
 }
 
-// rotatingConfig has small segments and a clock that goes an hour in 20 ms.
+// rotatingConfig has small segments, and a clock that advances an hour in 20 ms.
 func rotatingConfig(dir string, since time.Time) Config {
 	key, err := NewKey(make([]byte, 32))
 	if err != nil {
@@ -130,7 +131,7 @@ func rotatingConfig(dir string, since time.Time) Config {
 	}
 }
 
-// rotating writes until it is killed, and prints the name and the number of each record that was released.
+// rotating writes until it is killed, and prints the name and number of each released record.
 func rotating(cfg Config) {
 	l, err := Open(cfg)
 	if err != nil {
@@ -157,7 +158,7 @@ func rotating(cfg Config) {
 	select {}
 }
 
-// verified holds a log to its key and anchor, and returns how often each session's decision is in it.
+// verified verifies a log with its key and anchor, and returns how many decisions each session has.
 func verified(t *testing.T, cfg Config) (map[string]int, Report) {
 	t.Helper()
 	against := VerifyOptions{Key: cfg.Key}

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Whatever the disk does: a decision that was released is there once with what became of it, each outcome names one
-// decision that is there before it, and no decision has two.
+// Whatever the disk does, each released decision is in the log once. Each outcome follows its decision in the log, and
+// no decision has two outcomes.
 func TestOutcomesBelongToDecisions(t *testing.T) {
 	for _, mode := range []Mode{ModeStrict, ModeBuffered} {
 		for seed := range uint64(3) {

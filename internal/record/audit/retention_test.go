@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Segments go when their time is over, and what is left is still proved: by the checkpoint, which needs the key.
+// Expired segments are removed. The checkpoint proves the remaining records, for which the key is needed.
 func TestRetention(t *testing.T) {
 	dir, key := t.TempDir(), testKey(t, 'k')
 	day := 24 * time.Hour
@@ -37,7 +37,7 @@ func TestRetention(t *testing.T) {
 	if _, err := against.Walk(cfg.Dir, nil); err != nil {
 		t.Fatal(err)
 	}
-	// Somebody removes a segment more than was said.
+	// Somebody removes one more segment than the checkpoint says.
 	segments, err = listSegments(cfg.Dir)
 	if err != nil || len(segments) == 0 {
 		t.Fatal(segments, err)
@@ -51,7 +51,7 @@ func TestRetention(t *testing.T) {
 	}
 }
 
-// A segment goes when the newest record at its end is as old as the retention, and not a moment before.
+// A segment is removed when its newest record is as old as the retention time, and not earlier.
 func TestNoSegmentGoesEarly(t *testing.T) {
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for age, goes := range map[time.Duration]bool{
@@ -72,7 +72,7 @@ func TestNoSegmentGoesEarly(t *testing.T) {
 	}
 }
 
-// A removal that was interrupted at any point leaves a chain that holds.
+// A removal that is interrupted at any point leaves a chain that verifies.
 func TestRetentionInterrupted(t *testing.T) {
 	dir, key := t.TempDir(), testKey(t, 'k')
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -103,8 +103,8 @@ func TestRetentionInterrupted(t *testing.T) {
 	}
 }
 
-// A clock that was far back for a while: what was written by it is there and holds, and newer segments before it stay
-// as long as their time asks.
+// The clock is far behind for a while. The records of that time verify, and earlier segments with newer times are kept
+// until they expire.
 func TestRetentionWhenTheClockGoesBack(t *testing.T) {
 	dir, key := t.TempDir(), testKey(t, 'k')
 	day, begin := 24*time.Hour, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -134,8 +134,8 @@ func TestRetentionWhenTheClockGoesBack(t *testing.T) {
 	}
 }
 
-// Who reads a chain while retention removes the oldest of it gets what is left, and is told what was removed; a segment
-// that somebody else removes is missed.
+// A reader gets the remaining records while retention removes the oldest ones, and is told what was removed. A segment
+// that is removed without a checkpoint is reported as missing.
 func TestRetentionWhileTheChainIsRead(t *testing.T) {
 	dir, key := t.TempDir(), testKey(t, 'k')
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -203,7 +203,7 @@ func TestRetentionWhileTheChainIsRead(t *testing.T) {
 	}
 }
 
-// racing is a folder from which retention removes segments again, right after they were listed for the second time.
+// racing is a folder from which segments are removed again, right after they are listed for the second time.
 type racing struct {
 	Folder
 	listed int
@@ -218,7 +218,7 @@ func (r *racing) Segments() ([]int, error) {
 	return segments, err
 }
 
-// Segments may go once more before the first of those that are left is opened.
+// Segments may be removed once more before the first remaining one is opened.
 func TestRetentionTwiceWhileTheChainIsRead(t *testing.T) {
 	dir, key := t.TempDir(), testKey(t, 'k')
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -14,11 +14,11 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// tampering changes the lines of a log as somebody would who may write its directory and does not have the key. It
-// returns nil where nothing was changed.
+// tampering changes the lines of a log, as somebody could who may write its directory but does not have the key. It
+// returns nil if nothing was changed.
 type tampering func(r *rand.Rand, lines []string) []string
 
-// tamperings are the classes.
+// tamperings are the kinds of tampering, by name.
 var tamperings = map[string]tampering{
 	"change": func(r *rand.Rand, lines []string) []string {
 		i := r.IntN(len(lines))
@@ -52,14 +52,14 @@ var tamperings = map[string]tampering{
 		return slices.Insert(lines, r.IntN(len(lines)+1), line)
 	},
 	"truncate": func(r *rand.Rand, lines []string) []string { return lines[:r.IntN(len(lines))] },
-	// From some record on the whole chain is written anew, so that every hash fits.
+	// The chain is written again from some record on, so that every hash is right.
 	"recompute": func(r *rand.Rand, lines []string) []string {
 		from, how := r.IntN(len(lines)), r.IntN(4)
 		lines[from] = strings.Replace(lines[from], `"allow"`, `"deny"`, 1)
 		if r.IntN(3) == 0 && from+1 < len(lines) {
 			lines = slices.Delete(lines, from, from+1)
 		}
-		if how == 3 { // as the format before, which had no codes
+		if how == 3 { // in the older format, which had no codes
 			for i := from; i < len(lines); i++ {
 				lines[i] = strings.Replace(lines[i], `{"v":2,`, `{"v":1,`, 1)
 			}
@@ -68,7 +68,7 @@ var tamperings = map[string]tampering{
 	},
 }
 
-// anew writes the chain from a line on, so that numbers and hashes fit.
+// anew returns the lines with the chain written again from a line on, so that numbers and hashes are right.
 func anew(lines []string, from int, code string, r *rand.Rand) []string {
 	prev := genesisHash
 	if from > 0 {
@@ -93,7 +93,7 @@ func hashOf(line string) string {
 	return rest[:64]
 }
 
-// recoded makes the hash of a line fit; its code is kept, made up, or left out.
+// recoded returns a line with the right hash. Its code is kept, invented, or left out.
 func recoded(line, code string, r *rand.Rand) string {
 	body, rest, _ := strings.Cut(line, hashMember)
 	out := fmt.Sprintf("%s%s%x", body, hashMember, sha256.Sum256([]byte(body)))
@@ -107,7 +107,8 @@ func recoded(line, code string, r *rand.Rand) string {
 	return out + "\"}\n"
 }
 
-// Ten thousand random tamperings, each of which is found. The anchor is what pgconsent keeps beside the directory.
+// Ten thousand random tamperings are all found, with the key and the anchor that pgconsent stores outside the
+// directory.
 func TestTamperings(t *testing.T) {
 	dir, key := t.TempDir(), testKey(t, 'k')
 	cfg := Config{Dir: filepath.Join(dir, "audit"), Key: key, AnchorFile: filepath.Join(dir, "anchor"), MaxSegment: 3000}
@@ -121,7 +122,7 @@ func TestTamperings(t *testing.T) {
 		t.Fatalf("segments %v, %v", segments, err)
 	}
 	var whole []string
-	var sizes []int // lines of each segment
+	var sizes []int // the number of lines of each segment
 	for _, n := range segments {
 		b, err := os.ReadFile(filepath.Join(cfg.Dir, segmentName(n)))
 		if err != nil {
@@ -164,7 +165,8 @@ func TestTamperings(t *testing.T) {
 	}
 }
 
-// What each means is for: without the key a chain that was written anew holds, and without the anchor one that was cut.
+// Verification without the key accepts a chain that was written again, and verification without the anchor accepts one
+// that was cut off.
 func TestChainWithoutKeyOrAnchor(t *testing.T) {
 	dir, key := t.TempDir(), testKey(t, 'k')
 	cfg := Config{Dir: filepath.Join(dir, "audit"), Key: key, AnchorFile: filepath.Join(dir, "anchor")}
@@ -178,7 +180,7 @@ func TestChainWithoutKeyOrAnchor(t *testing.T) {
 	lines = lines[:len(lines)-1]
 	for name, tc := range map[string]struct {
 		lines []string
-		plain bool // found without key and anchor
+		plain bool // found without key and anchor too
 	}{
 		"cut":         {lines[:4], false},
 		"written new": {anew(append([]string{strings.Replace(lines[0], "allow", "deny", 1)}, lines[1:]...), 0, "keep", nil), false},
@@ -196,8 +198,8 @@ func TestChainWithoutKeyOrAnchor(t *testing.T) {
 	}
 }
 
-// A record without a code among those that have one was added or stripped by somebody without the key, which shows
-// without the key as well. Records from before there was a key have none, and those that follow may.
+// In a chain whose records have codes, one without a code was added or stripped by somebody who lacks the key. This
+// shows even without the key. Records from before the key existed have none.
 func TestRecordsWithoutCodeAreFound(t *testing.T) {
 	for codes, found := range map[string]bool{
 		"xxxxx": false, ".xxxx": false, "...xx": false,
@@ -212,7 +214,7 @@ func TestRecordsWithoutCodeAreFound(t *testing.T) {
 		}
 		lines := strings.SplitAfter(string(b), "\n")
 		for i, code := range codes {
-			if code == '.' { // the chain holds: a code is no part of what is hashed
+			if code == '.' { // the hash is still right: it does not cover the code
 				lines[i] = recoded(lines[i], "", nil)
 			}
 		}

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Whatever somebody waits for is let go when its record is durable, and refused while the disk does not answer: nothing
-// is answered on the strength of a record that nobody has.
+// Every waiting statement is released when its record is durable, and refused while the disk does not answer. No
+// statement is answered without a durable record.
 func TestReleasedRecordsAreDurable(t *testing.T) {
 	for name, c := range map[string]struct {
 		mode Mode

@@ -39,20 +39,20 @@ var notes = dsar.SubjectTable{
 
 var tables = map[string][]string{"public.notes": {"public.notes"}, "public.recent": {"public.notes"}}
 
-// ran is a statement and what became of it.
+// ran is a statement and its outcome.
 type ran struct {
 	agent, session, table, verdict, behalf, purpose string
 	rows                                            int64
 	keys                                            []audit.Keys
-	open                                            bool // nothing is recorded of what became of it
+	open                                            bool // no outcome is recorded
 	database                                        string
 }
 
-// write makes a log of statements.
+// write writes a log of these statements.
 func write(t testing.TB, dir string, all []ran) {
 	t.Helper()
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	var calls atomic.Int64 // the log asks from a goroutine of its own, too
+	var calls atomic.Int64 // the log calls the clock from its own goroutine, too
 	now := func() time.Time { return begin.Add(time.Duration(calls.Add(1)) * time.Millisecond) }
 	log, err := audit.Open(audit.Config{Dir: dir, Mode: audit.ModeBuffered, Key: key, MaxSegment: 4000, Clock: now, ReleaseTimeout: tier.Patience})
 	if err != nil {
@@ -96,7 +96,8 @@ func scan(t testing.TB, dir string, c *dsar.Collector) dsar.ScanResult {
 
 var mine = []dsar.SubjectRows{{Table: notes, Key: []string{"id"}, Keys: [][]string{{"1"}, {"2"}}, Count: 2}}
 
-// What the log proves is exact or absent; all else is possible, with the reason.
+// What the log proves is in the report with exact numbers, or left out. Everything else is in it as possible, with the
+// reason.
 func TestRecipientsAndRetrievals(t *testing.T) {
 	inexact := commit("s1", "public.notes", "1")
 	inexact.AreComplete = false
@@ -105,13 +106,13 @@ func TestRecipientsAndRetrievals(t *testing.T) {
 		{agent: "a", session: "s1", table: "public.notes", verdict: "allow", rows: 2,
 			keys: []audit.Keys{commit("s1", "public.notes", "2", "9")}, behalf: "ref:me", purpose: "{ESSENTIAL,STATISTICAL}"},
 		{agent: "a", session: "s1", table: "public.notes", verdict: "allow", rows: 2, keys: []audit.Keys{commit("s1", "public.notes", "8", "9")}},
-		// of another session
+		// a commitment of another session
 		{agent: "a", session: "s2", table: "public.notes", verdict: "allow", rows: 1, keys: []audit.Keys{commit("s1", "public.notes", "1")}},
 		{agent: "b", session: "s1", table: "public.notes", verdict: "allow", rows: 1, keys: []audit.Keys{inexact}, behalf: "ref:other"},
 		{agent: "b", session: "s1", table: "public.recent", verdict: "allow", rows: 3},
 		{agent: "b", session: "s1", table: "public.notes", verdict: "allow", rows: 0},
 		{agent: "c", session: "s1", table: "public.notes", verdict: "deny", rows: 0},
-		{agent: `q"uoted`, session: "s1", table: "public.notes", verdict: "allow", rows: 1}, // has to be decoded
+		{agent: `q"uoted`, session: "s1", table: "public.notes", verdict: "allow", rows: 1}, // JSON escapes must be decoded
 		{agent: "c", session: "s1", table: "public.other", verdict: "allow", rows: 5},
 		{agent: "c", session: "s1", table: "public.notes", verdict: "allow", rows: 5, database: "other"},
 		{agent: "d", session: "s3", table: "public.notes", verdict: "allow", open: true},
@@ -147,14 +148,14 @@ func TestRecipientsAndRetrievals(t *testing.T) {
 		t.Errorf("%+v", r.Recipients)
 	}
 
-	// Keys of rows that were deleted since can be told no more.
+	// Retrievals of rows that were deleted since can no longer be identified.
 	c = &dsar.Collector{Rows: mine, Commit: key.Committer, LastDeletion: time.Now()}
 	scan(t, dir, c)
 	deleted, _ := dsar.Assemble(dsar.ReportInput{Subject: "me", Rows: mine, Retrievals: c})
 	if deleted.Retrievals.Exact != 2 || deleted.Retrievals.Possible != 6 {
 		t.Errorf("%+v", deleted.Retrievals)
 	}
-	// Without the audit's key nothing is exact, and nothing is left out.
+	// Without the audit's key nothing is exact, and everything is in the report as possible.
 	c = &dsar.Collector{Rows: mine, MaxPossible: 2}
 	scan(t, dir, c)
 	keyless, _ := dsar.Assemble(dsar.ReportInput{Subject: "me", Rows: mine, Retrievals: c})
@@ -163,7 +164,7 @@ func TestRecipientsAndRetrievals(t *testing.T) {
 	}
 }
 
-// A log that is not what was written is read, and the report says so.
+// A log that was tampered with is still read, and the report says so.
 func TestTamperedLog(t *testing.T) {
 	for name, tamper := range map[string]func(lines []string) []string{
 		"changed": func(l []string) []string {
@@ -201,7 +202,7 @@ func TestTamperedLog(t *testing.T) {
 	}
 }
 
-// Calls of other services are in the report of whom they were about, and persons who called are not named to others.
+// Calls of other services are in the report of the person whom they were about. Another person who called is not named.
 func TestCalls(t *testing.T) {
 	dir := t.TempDir()
 	log, err := audit.Open(audit.Config{Dir: dir, Key: key, ReleaseTimeout: tier.Patience})
@@ -256,7 +257,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// A log that was written anew, or cut off, is one whose chain holds: the key and the anchor tell.
+// Without key and anchor, a log that was written again or cut off verifies. The key and the anchor reveal it.
 func TestRewrittenOrTruncatedLog(t *testing.T) {
 	dir, anew := t.TempDir(), t.TempDir()
 	all := slices.Repeat([]ran{{agent: "a", session: "s1", table: "public.notes", verdict: "allow", rows: 1}}, 4)
@@ -298,7 +299,8 @@ func at(day int) time.Time {
 	return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC).Add(time.Duration(day) * 24 * time.Hour)
 }
 
-// story is somebody whose consent was given, became a partnership, and was withdrawn; now is day.
+// story is the report input for a person whose consent was given, became a partnership, and was perhaps withdrawn; now
+// is the day of the report.
 func story(now int, withdrawn bool) dsar.ReportInput {
 	key := consent.Key{Subject: "ada", Grantee: "*", Scope: "*"}
 	given := consent.Record{Number: 1, At: at(0), Event: consent.EventGiven, Consent: consent.Consent{
@@ -319,7 +321,7 @@ func story(now int, withdrawn bool) dsar.ReportInput {
 	return m
 }
 
-// "Validates the user has active consent"; and the report is given when it is not (SYSTEMS 2j).
+// "Validates the user has active consent"; the report is also given if there is none (SYSTEMS 2j).
 // seeds/001:151.
 func TestSaysWhetherConsentIsActive(t *testing.T) {
 	for _, c := range []struct {
@@ -346,7 +348,7 @@ func stated(active bool) []dsar.StatedConsent {
 		Active: active}}
 }
 
-// Of data that were swept no next sweep is promised.
+// The report predicts no further sweep for data that were swept already.
 func TestSweptIsNotSweptAgain(t *testing.T) {
 	period := func(m dsar.ReportInput) string {
 		t.Helper()
@@ -372,7 +374,7 @@ func TestSweptIsNotSweptAgain(t *testing.T) {
 		if got := period(m); !strings.Contains(got, want) || strings.Contains(got, "next") {
 			t.Errorf("after %s: %s", event, got)
 		}
-		// It is about the consent before a later one.
+		// The swept data belong to a consent before the current one.
 		again, ended := m.History[0], m.History[1]
 		again.Number, ended.Number, again.At, ended.At = 5, 6, at(5), at(6)
 		m.History = append(m.History, again, ended)
@@ -465,7 +467,7 @@ func TestUnknownSubject(t *testing.T) {
 	}
 }
 
-// The schema in docs is what the report is, with everything that it can have and with nothing.
+// The JSON schema in docs is valid for a report with every part, and for one with none.
 func TestSchema(t *testing.T) {
 	compiler := jsonschema.NewCompiler()
 	text, err := os.ReadFile("../../../docs/schema/dsar.json")
@@ -520,7 +522,7 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// Whatever somebody wrote is text on the page.
+// Whatever people wrote appears as text on the page, not as markup.
 func TestPageHasNoMarkupOfOthers(t *testing.T) {
 	const evil = `</title><script>alert(1)</script><img src=x onerror="alert(1)">'"><!-- {{.Subject}} javascript:alert(1)`
 	m := story(6, true)
@@ -567,7 +569,8 @@ func TestPageHasNoMarkupOfOthers(t *testing.T) {
 	}
 }
 
-// The page can be used without sight: landmarks, one h1, headings in order, captions and headers at tables, a language.
+// The page works with a screen reader: landmarks, one h1, headings in order, tables with captions and headers, a
+// language.
 func TestPageIsAccessible(t *testing.T) {
 	m := story(6, true)
 	r, _ := dsar.Assemble(m)

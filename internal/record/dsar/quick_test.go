@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// What is read without decoding is what decoding reads, of whatever its writer, or somebody else, has written.
+// The quick parser, which does not decode the JSON, returns the same as decoding. The lines are the writer's own, and
+// others.
 func TestQuickParserAgreesWithDecoder(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	texts := []string{"", "a", "public.notes", `with "quotes"`, `back\slash`, "ü表", "\x00",
@@ -58,7 +59,7 @@ func TestQuickParserAgreesWithDecoder(t *testing.T) {
 			o.Keys = append(o.Keys, k)
 		}
 		whole := record("outcome", o)
-		if random.IntN(4) == 0 { // somebody else wrote it
+		if random.IntN(4) == 0 { // in another form than the writer's
 			at := random.IntN(len(whole) - 1)
 			whole = slices.Delete(slices.Clone(whole), at, min(at+1+random.IntN(3), len(whole)-1))
 		}
@@ -99,7 +100,7 @@ func TestQuickParserAgreesWithDecoder(t *testing.T) {
 			d.Contracts = []contract{{some(), []string{"allow", "deny"}[random.IntN(2)]}}
 		}
 		whole = record("decision", d)
-		if !bytes.Contains(whole, allowedVerdict) { // which is looked for first
+		if !bytes.Contains(whole, allowedVerdict) { // the quick parser looks for this first
 			continue
 		}
 		quick, names, ok := splitDecision(body(whole, "decision"))

@@ -13,9 +13,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// BenchmarkReport makes reports from a log of PGCONSENT_CASES records (default 1,000,000), by the tenth of its
-// statements and by all of them: "of one table" reads another table in nine of ten statements. It measures, and fails
-// on no machine for being slow.
+// BenchmarkReport makes reports from a log of PGCONSENT_CASES records (default 1,000,000). In "of one table", one
+// statement in ten reads the person's table; else all do. It only measures, and no time makes it fail.
 func BenchmarkReport(b *testing.B) {
 	records := tier.Count(1_000_000, 1_000_000, 1_000_000)
 	for _, c := range []struct {
@@ -35,7 +34,7 @@ func BenchmarkReport(b *testing.B) {
 					table = "public.other"
 				}
 				if i%2000 == 0 {
-					time.Sleep(10 * time.Millisecond) // so that the disk is not behind
+					time.Sleep(10 * time.Millisecond) // the writer catches up
 				}
 				for tries := 0; ; tries++ {
 					d := log.Decision(audit.Decision{
@@ -47,7 +46,7 @@ func BenchmarkReport(b *testing.B) {
 							{Name: table, Columns: []string{"id", "person", "said"}}}, Path: "signed",
 						Policy: "0123456789abcdef0123456789abcdef", Catalog: "0123456789abcdef0123456789abcdef", Epoch: 12,
 					})
-					if d.Release() != nil { // the disk is behind
+					if d.Release() != nil { // the writer is behind
 						if tries > 1000 {
 							b.Fatal("the log cannot be written")
 						}
@@ -93,7 +92,7 @@ func BenchmarkReport(b *testing.B) {
 	}
 }
 
-// cpuTime is what the process has used, which other processes do not lengthen.
+// cpuTime returns the CPU time that the process has used, which does not depend on other processes.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The section acts_for says all that is needed, and nothing that would be ignored.
+// The section acts_for must be complete, and a key without effect in it is an error.
 func TestActsFor(t *testing.T) {
 	const jwt = "jwt: { issuer: a, audience: b, jwks: keys.json, claims: { attributes: { tenant: org } } }\n"
 	for _, q := range []struct{ more, section, problems, setting string }{

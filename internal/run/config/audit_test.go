@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// recorded is an audit with its defaults.
+// recorded returns an audit section with the default values.
 func recorded(mode, file string) Audit {
 	return Audit{Mode: mode, Sink: "file", File: file, Key: file + ".key", Anchor: file + ".anchor", Rotate: Rotate{Size: "64MiB"}}
 }

@@ -84,7 +84,7 @@ func TestConsentIsChecked(t *testing.T) {
 			t.Errorf("%s is taken", problems)
 		}
 	}
-	// What is wrong is quoted as the file or the variable has it.
+	// An error quotes the wrong value as it is in the file or the variable.
 	for _, q := range []struct {
 		section string
 		env     map[string]string
@@ -102,7 +102,7 @@ func TestConsentIsChecked(t *testing.T) {
 			t.Errorf("%s: %v, want %s", q.section, err, q.want)
 		}
 	}
-	// A short duration alone is taken: the warning follows.
+	// A short retention time is accepted, with a warning if it is too short.
 	for days, warning := range map[string]int{"1": 1, "2": 2, "3": 3, "30": 3} {
 		cfg, err := load(least+"consent: { decay: true }\n", map[string]string{"DEFAULT_CONSENT_DURATION_DAYS": days})
 		if err != nil || cfg.Consent.WarningDays != warning {
@@ -136,7 +136,7 @@ func TestAIRIsChecked(t *testing.T) {
 	}
 }
 
-// A list becomes an array literal; what does not fit into one is an error.
+// A list attribute becomes an array literal. A value that does not fit is an error.
 func TestListAttributes(t *testing.T) {
 	const agent = "agents:\n  a:\n    database: app\n    attributes: "
 	got, err := load(least+agent+`{ user: "{x}", none: [], contexts: [work, "a,b", 'say "hi"', 'back\slash', "{}", "|#=%", 7, 'NULL', ""] }`, nil)
@@ -203,7 +203,7 @@ func TestEnvironmentIsAboveTheFile(t *testing.T) {
 	}
 }
 
-// Several addresses are a list in the file, and divided by commas in the environment.
+// Several addresses are a list in the file, and separated by commas in the environment.
 func TestListen(t *testing.T) {
 	for _, c := range []struct {
 		text, env string
@@ -355,8 +355,8 @@ func TestLoadSaysWhereToGetAConfiguration(t *testing.T) {
 	}
 }
 
-// ofSomebody gives a file to a user who is not root, where root runs the tests: what is root's may be readable by its
-// group.
+// ofSomebody makes another user the owner of a file if root runs the tests. For files of root, reading by the group is
+// allowed.
 func ofSomebody(t *testing.T, path string) string {
 	if os.Geteuid() == 0 {
 		if err := os.Chown(path, 65534, 65534); err != nil {

@@ -19,8 +19,8 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// With the same salt PostgreSQL makes the same verifier, also of passwords that SASLprep changes or refuses, and takes
-// ours.
+// With the same salt PostgreSQL makes the same SCRAM verifier, also of passwords that SASLprep changes or refuses. It
+// accepts this package's verifiers.
 func TestVerifierIsPostgreSQLs(t *testing.T) {
 	ctx := context.Background()
 	db := pgtest.Database(t)
@@ -101,7 +101,7 @@ func add(t *testing.T, path, name, password string) string {
 	return v
 }
 
-// login runs a whole SCRAM exchange against what Lookup returns.
+// login runs a complete SCRAM exchange with the credential that Lookup returns.
 func login(t *testing.T, c *Credentials, name, password string) bool {
 	t.Helper()
 	stored, ok := c.Verifier(name)
@@ -237,7 +237,7 @@ func TestWatchFollowsTheFile(t *testing.T) {
 	defer func() { cancel(); <-done }()
 	for _, password := range []string{"one", "two"} {
 		add(t, path, "a", password)
-		// One change may be told of more than once, so what is told may be the change before.
+		// A change may be reported more than once, so a report may be about the change before.
 		for late := time.After(tier.Patience); !login(t, c, "a", password); {
 			select {
 			case <-changed:
@@ -248,7 +248,7 @@ func TestWatchFollowsTheFile(t *testing.T) {
 	}
 }
 
-// What ConnString writes pgx reads back, whatever is in the password.
+// pgx parses the connection string that ConnString returns, with any password.
 func TestConnString(t *testing.T) {
 	for _, password := range []string{"simple", `it's \ "quoted" = x`, " spaces ", "ünï"} {
 		t.Setenv("PGCONSENT_TEST_PW", password)

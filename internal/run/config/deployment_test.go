@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// The configuration of the page on deploying is one, and what serve writes in it is where the unit lets it write.
+// The configuration in the page about deployment is valid. The files that it makes "serve" write are where the systemd
+// unit allows writing.
 func TestConfigurationOfADeployment(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/howto/deployment.md")
 	if err != nil {

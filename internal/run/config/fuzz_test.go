@@ -2,7 +2,7 @@ package config
 
 import "testing"
 
-// Whatever is in the file: an answer or problems, never a panic.
+// FuzzParse: any file gives a configuration or errors, and never a panic.
 func FuzzParse(f *testing.F) {
 	f.Add(whole)
 	f.Add(least)

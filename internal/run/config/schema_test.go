@@ -13,7 +13,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// The schema describes every key of the structs and no other, and is the one in docs/schema.
+// The JSON schema has every key of the configuration's structs, no other, and is the one in docs/schema.
 func TestSchema(t *testing.T) {
 	var paths []string
 	var walk func(path string, of reflect.Type)
@@ -51,7 +51,7 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// What the schema says of a configuration is what the decoder says, as far as a schema can see.
+// The schema accepts a configuration exactly if the decoder does, as far as a schema can check it.
 func TestSchemaAgrees(t *testing.T) {
 	parsed, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
 	if err != nil {

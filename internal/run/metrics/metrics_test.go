@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "write the table of docs/reference/metrics.md")
 
-// The table of docs/reference/metrics.md is what the code says.
+// The table in docs/reference/metrics.md has the same metrics as the code.
 // seeds/001:178-184.
 func TestDocumented(t *testing.T) {
 	var want strings.Builder
@@ -60,7 +60,7 @@ func TestDocumented(t *testing.T) {
 	}
 }
 
-// Every family is registered with its labels, and nothing else is.
+// Every metric is registered with its labels, and no other metric is.
 func TestRegistry(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m := New(reg)
@@ -98,7 +98,7 @@ func TestRegistry(t *testing.T) {
 	}
 }
 
-// use calls every method.
+// use calls every method of Metrics.
 func use(m *Metrics) {
 	m.SessionOpened(Agent)
 	m.SessionClosed(Agent)
@@ -128,7 +128,7 @@ func use(m *Metrics) {
 
 func TestNilCountsNothing(t *testing.T) { use(nil) }
 
-// A label takes no value that a client could choose.
+// No label has values that a client could choose.
 func TestLabelsAreBounded(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m := New(reg)
@@ -147,7 +147,7 @@ func TestLabelsAreBounded(t *testing.T) {
 	}
 }
 
-// Statements are counted by what they do, however they are written.
+// Statements are counted by their kind, however they are written.
 func TestStatementsAreCountedByWhatTheyDo(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m := New(reg)
@@ -173,7 +173,7 @@ func TestStatementsAreCountedByWhatTheyDo(t *testing.T) {
 	}
 }
 
-// series gathers the families of those names as "name label values, sorted by label" → value.
+// series returns the values of the named metrics, by "name label values, sorted by label".
 func series(t *testing.T, reg *prometheus.Registry, names ...string) map[string]float64 {
 	t.Helper()
 	families, err := reg.Gather()
@@ -200,7 +200,7 @@ func series(t *testing.T, reg *prometheus.Registry, names ...string) map[string]
 	return got
 }
 
-// Every reason that sqlstate knows has a label value of its own.
+// Every reason that package sqlstate has is a label value.
 func TestReasonsAreSqlstates(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "../../sql/sqlstate/sqlstate.go", nil, 0)
 	if err != nil {

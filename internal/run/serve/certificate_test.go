@@ -14,8 +14,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/authority"
 )
 
-// An agent's certificate has the agent's name as its Common Name, or the name that the configuration gives among its DNS
-// names and URIs, and nothing like it.
+// An agent's certificate must have the agent's name as Common Name, or the configured name among its DNS names and
+// URIs. A similar name is not enough.
 func TestNamesOfCertificates(t *testing.T) {
 	ca := authority.New(t, "agents", nil, time.Now().Add(time.Hour))
 	issue := func(edit func(*x509.Certificate)) *x509.Certificate { return ca.Issue(t, "", edit).Leaf }
@@ -61,7 +61,7 @@ func TestNamesOfCertificates(t *testing.T) {
 	}
 }
 
-// Callers of HTTP are asked for no certificate, though agents are.
+// HTTP clients are not asked for a certificate, even if agents must show one.
 func TestCallersOfHTTPShowNoCertificate(t *testing.T) {
 	ca, dir := authority.New(t, "agents", nil, time.Now().Add(time.Hour)), t.TempDir()
 	certificate, key := authority.WritePair(t, ca.Issue(t, "localhost", authority.ForServer), dir, "server")

@@ -19,7 +19,7 @@ func TestGCPercent(t *testing.T) {
 	}
 }
 
-// With a large heap the default applies again, and no more garbage than that is left.
+// When the heap is large, the GC percentage is the default again, and no more garbage than that remains.
 func TestGCFollowsTheHeap(t *testing.T) {
 	t.Setenv("GOGC", "")
 	before := debug.SetGCPercent(defaultGCPercent)

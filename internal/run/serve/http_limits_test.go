@@ -13,8 +13,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// A client that is slow, or has too many connections, loses them. The limits are short here; the test does not depend on
-// how long anything takes.
+// A client that is too slow, or has too many connections, is disconnected. The limits are low here, so that the test
+// does not depend on the machine's speed.
 func TestHTTPLimits(t *testing.T) {
 	short, long := 50*time.Millisecond, time.Hour
 	serve := func(l httpLimits, h http.HandlerFunc) (dial func() net.Conn) {
@@ -95,7 +95,7 @@ func TestHTTPLimits(t *testing.T) {
 	})()
 	send(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
 	select {
-	case <-written: // the handler is let go
+	case <-written: // the handler may return
 	case <-time.After(tier.Patience):
 		t.Error("a slow reader holds its handler")
 	}

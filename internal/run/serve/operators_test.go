@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A pause begins once, ends once, and is told of while it lasts.
+// A pause is begun and ended once, and is reported while it lasts.
 func TestPause(t *testing.T) {
 	o := operatorLogins{pauses: map[string]*databasePause{"app": {}, "shop": {}}}
 	p := o.pauses["shop"]

@@ -15,7 +15,7 @@ func TestAddressesOfPassedSockets(t *testing.T) {
 		{tcp("127.0.0.1", 7432), "127.0.0.1:7432", true},
 		{tcp("127.0.0.1", 7432), "127.0.0.1:7433", false},
 		{tcp("127.0.0.1", 7432), "127.0.0.2:7432", false},
-		{tcp("0.0.0.0", 7432), "127.0.0.1:7432", false}, // it would be open to others
+		{tcp("0.0.0.0", 7432), "127.0.0.1:7432", false}, // the socket is reachable from other machines
 		{tcp("127.0.0.1", 7432), "0.0.0.0:7432", false},
 		{tcp("::", 7432), ":7432", true},
 		{tcp("::", 7432), "0.0.0.0:7432", true},

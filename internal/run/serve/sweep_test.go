@@ -28,7 +28,7 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// Messages that a receiver took are counted as delivered, those that it refused as failed.
+// Messages that a receiver accepted are counted as delivered, and those that it refused as failed.
 func TestDeliveriesAreCounted(t *testing.T) {
 	const rules = `version: 1
 attributes: { user: { type: text, source: credential } }

@@ -6,7 +6,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/tool/doctor"
 )
 
-// Statements take the signed path only once its probe has passed.
+// Statements take the signed path only after its probe has passed.
 func TestSignedPathIsClosedUntilItsProbePassed(t *testing.T) {
 	pooler := doctor.Finding{ID: "pooler", Severity: doctor.SeverityOK}
 	for _, c := range []struct {
@@ -28,8 +28,7 @@ func TestSignedPathIsClosedUntilItsProbePassed(t *testing.T) {
 	}
 }
 
-// The last result of the probe for a plan counts while the probe is not finished for newer catalogs, until there is
-// another one.
+// While the probe for newer catalogs is not finished, the last result for the same plan counts.
 func TestLastProbeResultCounts(t *testing.T) {
 	s := &signedPath{}
 	for i, c := range []struct {

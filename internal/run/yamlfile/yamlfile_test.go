@@ -42,7 +42,7 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// A place within a text follows how the file writes it.
+// The position of an error inside a YAML text takes into account how the text is quoted or indented.
 func TestPlacesWithinTexts(t *testing.T) {
 	for text, want := range map[string]string{
 		"a: one two":              "f:1:8",

@@ -20,7 +20,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// process is a Service with fixed contents. It keeps what it was told to do.
+// process is a Service with fixed contents that records the commands it gets.
 type process struct {
 	mu     sync.Mutex
 	did    []string
@@ -90,7 +90,7 @@ func (p *process) Pools() []Pool {
 	return []Pool{{Database: "app", Agent: "chat", Size: 4, Used: 3, Idle: 1, Waiting: 2, TakenCount: 20, TimeoutCount: 5, WaitTime: 1500 * time.Millisecond}}
 }
 
-// served is a console at an address where nobody is asked for a password.
+// served is a console at an address that asks for no password.
 type served struct {
 	*process
 	dsn     string
@@ -98,7 +98,7 @@ type served struct {
 
 	mu        sync.Mutex
 	records   []audit.Call
-	refuses   error // of the audit
+	refuses   error // what the audit returns
 	dismissed bool
 }
 
@@ -164,7 +164,7 @@ func (s *served) connect(t *testing.T, mode pgx.QueryExecMode) *pgx.Conn {
 	return conn
 }
 
-// Every table can be read in every mode of a driver, as text and as binary.
+// Every table can be read in every query mode of pgx, in text and binary format.
 func TestTables(t *testing.T) {
 	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeExec, pgx.QueryExecModeDescribeExec,
 		pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe} {
@@ -179,7 +179,7 @@ func TestTables(t *testing.T) {
 			"/* a */SHOW SUSPENDED -- b": fmt.Sprint([]any{"app", "relation", "public.notes", "changed", "Run pgconsent migrate."}),
 			"SHOW VERSION":               fmt.Sprint([]any{"pgconsent 1"}),
 		} {
-			// Twice: the second comes from a statement that is prepared by then.
+			// The second query uses a statement that is prepared by then.
 			for range 2 {
 				rows, err := conn.Query(t.Context(), sql)
 				if err != nil {
@@ -227,7 +227,7 @@ func TestPools(t *testing.T) {
 	}
 }
 
-// Commands act once, say what is to be said, and are recorded with their outcome.
+// Each command acts once, sends its notices, and is recorded with its outcome.
 func TestActions(t *testing.T) {
 	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeCacheStatement} {
 		s := serve(t, nil)
@@ -276,12 +276,12 @@ func TestActions(t *testing.T) {
 				t.Errorf("%s is recorded as %+v, want %+v", c.sql, s.records, want)
 			}
 		}
-		// What is wrong in a file of the operator's is told in full.
+		// For an error in one of the operator's files, the operator gets the full message.
 		s.reload = errors.New("pgconsent.yaml:3:1: unknown key")
 		if _, err := conn.Exec(t.Context(), "RELOAD"); err == nil || !strings.Contains(err.Error(), "pgconsent.yaml:3:1: unknown key (SQLSTATE F0000)") {
 			t.Errorf("RELOAD: %v", err)
 		}
-		// A command that the audit cannot record takes effect, with a warning.
+		// A command that cannot be recorded in the audit takes effect, with a warning.
 		s.did, s.notices, s.refuses = nil, nil, errors.New("the disk is full")
 		if _, err := conn.Exec(t.Context(), "KILL 0a1b"); err != nil || len(s.did) != 1 || len(s.notices) != 1 ||
 			!strings.HasPrefix(s.notices[0], "WARNING the command took effect") {
@@ -290,7 +290,7 @@ func TestActions(t *testing.T) {
 	}
 }
 
-// A text that is no command says so, where and what to do, and runs nothing.
+// A text that is not a command fails with an error that says what to write, at which position, and runs nothing.
 func TestRefusals(t *testing.T) {
 	s := serve(t, nil)
 	conn := s.connect(t, pgx.QueryExecModeSimpleProtocol)
@@ -323,14 +323,15 @@ func TestRefusals(t *testing.T) {
 	if len(s.did) > 0 {
 		t.Errorf("a refused text did %q", s.did)
 	}
-	// Several commands run in turn, up to the first error.
+	// Several commands in a text run one after the other, until the first error.
 	results, err := conn.PgConn().Exec(t.Context(), "PAUSE app; SHOW VERSION;; KILL nobody; RELOAD").ReadAll()
 	if err == nil || len(results) != 2 || string(results[1].Rows[0][0]) != "pgconsent 1" || !slices.Equal(s.did, []string{"pause app", "kill nobody"}) {
 		t.Errorf("%v, %d results, did %q", err, len(results), s.did)
 	}
 }
 
-// In the extended protocol an error skips up to the Sync, a portal gives its rows in parts, and names are kept apart.
+// In the extended protocol, messages after an error are skipped until Sync, a portal can return its rows in parts, and
+// names of statements and portals are separate.
 func TestExtendedProtocol(t *testing.T) {
 	s := serve(t, nil)
 	conn := s.connect(t, pgx.QueryExecModeExec)
@@ -403,7 +404,7 @@ func TestExtendedProtocol(t *testing.T) {
 	}
 }
 
-// Somebody who is no longer an operator runs nothing more, and is told why.
+// A user who is no longer an operator cannot run anything more, and is told why.
 func TestRemovedOperator(t *testing.T) {
 	s := serve(t, nil)
 	conn := s.connect(t, pgx.QueryExecModeCacheStatement)
@@ -423,7 +424,7 @@ func TestRemovedOperator(t *testing.T) {
 	}
 }
 
-// A peer can send anything: the session answers or ends, and does nothing that no command says.
+// FuzzSession: whatever a peer sends, the session answers or ends. Nothing happens that is not a command.
 func FuzzSession(f *testing.F) {
 	query, _ := (&pgproto3.Query{String: "SHOW SESSIONS; RELOAD"}).Encode(nil)
 	parse, _ := (&pgproto3.Parse{Name: "a", Query: "SHOW STATS"}).Encode(nil)

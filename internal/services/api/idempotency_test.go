@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Who repeats a call that failed wants it tried again: its key is free. What was done is answered as it was,
-// and not done again.
+// After a failed call, its idempotency key can be used again. A call that succeeded is not made again, and a repetition
+// gets the same answer.
 func TestFailedCallsFreeTheirIdempotencyKey(t *testing.T) {
 	type said struct{ Status int }
 	refused := sqlstate.New(sqlstate.InsufficientPrivilege, sqlstate.ReasonConsent, "no").WithHint("ask")

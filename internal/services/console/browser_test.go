@@ -10,8 +10,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// A person with a keyboard alone signs in, withdraws and gives consent again; every page works on a phone and on a
-// desk, in light and in dark, asks nobody else for anything, and breaks none of its own rules.
+// With the keyboard alone, a person signs in, withdraws consent and gives it again. Every page works in the size of a
+// phone and of a desktop, in light and dark colours. The pages load nothing from other hosts and keep their own content
+// security policy.
 func TestInABrowser(t *testing.T) {
 	c := browser(t)
 	r := running(t)
@@ -19,11 +20,11 @@ func TestInABrowser(t *testing.T) {
 	c.size(1100, 800, false)
 	c.open(r.Access.HTTP + "/console/")
 	c.shoot("login")
-	c.write(r.Access.Tokens["subject:user-10"]) // the field has the focus
+	c.write(r.Access.Tokens["subject:user-10"]) // the field has the focus already
 	c.loading(func() { c.press("Enter") })
 	c.shoot("me-light")
 
-	// The first stop leads past the navigation, and each stop can be seen.
+	// The first tab stop is the link that skips the navigation, and each stop is visible when it has the focus.
 	var withdraw bool
 	for i, first := 0, ""; ; i++ {
 		c.press("Tab")
@@ -103,7 +104,8 @@ func TestInABrowser(t *testing.T) {
 		}
 	}
 
-	// All that was asked for was asked here, and nothing was refused by the pages' own policy or written to the console.
+	// All requests went to this server. The content security policy blocked nothing, and the browser's console has no
+	// messages.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	asked := 0
@@ -123,7 +125,7 @@ func TestInABrowser(t *testing.T) {
 			if err := json.Unmarshal(e.Params, &p); err != nil {
 				t.Fatal(err)
 			}
-			if (p.Entry.Level == "error" || p.Entry.Level == "warning") && !strings.Contains(p.Entry.Text, "status of 40") { // pages that say no
+			if (p.Entry.Level == "error" || p.Entry.Level == "warning") && !strings.Contains(p.Entry.Text, "status of 40") { // apart from pages that are refused
 				t.Errorf("the browser complains: %s", e.Params)
 			}
 		case "Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Page.javascriptDialogOpening":
@@ -135,7 +137,7 @@ func TestInABrowser(t *testing.T) {
 	}
 }
 
-// looks goes through pages in each size and theme.
+// looks checks a list of pages in each size and colour theme.
 func (c *chromium) looks(t *testing.T, r *demo.RunningDemo, role string, list ...string) {
 	t.Helper()
 	for _, path := range list {
@@ -153,7 +155,7 @@ func (c *chromium) looks(t *testing.T, r *demo.RunningDemo, role string, list ..
 	c.size(360, 740, true)
 }
 
-// sound looks for what people with a phone, a keyboard, a screen reader or weak eyes would stumble over.
+// sound checks a page for what is a problem on a phone, with a keyboard, with a screen reader, or with weak eyesight.
 func (c *chromium) sound(t *testing.T, what string) {
 	t.Helper()
 	var found []string

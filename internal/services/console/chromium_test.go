@@ -17,7 +17,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// chromium is a browser, driven over its pipe: messages of the DevTools protocol, each with a NUL behind it.
+// chromium is a browser that the test controls through a pipe. Each message of the DevTools protocol ends in a NUL
+// byte.
 type chromium struct {
 	t       *testing.T
 	out     io.Writer
@@ -35,7 +36,7 @@ type event struct {
 	Params json.RawMessage
 }
 
-// browser starts headless Chromium, and skips where there is none.
+// browser starts headless Chromium, or skips the test if there is none.
 func browser(t *testing.T) *chromium {
 	t.Helper()
 	var path string
@@ -176,7 +177,7 @@ func (c *chromium) must(method string, params, into any) {
 	}
 }
 
-// eval runs a test's own script in the page; the pages themselves have none.
+// eval runs a script of the test in the page. The pages themselves contain none.
 func (c *chromium) eval(script string, into any) {
 	c.t.Helper()
 	var out struct {
@@ -197,7 +198,7 @@ func (c *chromium) eval(script string, into any) {
 	}
 }
 
-// seen counts the events of a kind so far.
+// seen returns how many events of a kind have arrived.
 func (c *chromium) seen(method string) (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -209,7 +210,7 @@ func (c *chromium) seen(method string) (n int) {
 	return n
 }
 
-// loading waits until what do begins has loaded a page.
+// loading calls do, and waits until a page has loaded.
 func (c *chromium) loading(do func()) {
 	c.t.Helper()
 	before := c.seen("Page.loadEventFired")
@@ -228,7 +229,7 @@ func (c *chromium) open(url string) {
 	c.loading(func() { c.must("Page.navigate", map[string]any{"url": url}, nil) })
 }
 
-// press a key as a keyboard does.
+// press presses a key of the keyboard.
 func (c *chromium) press(key string) {
 	c.t.Helper()
 	codes := map[string]int{"Tab": 9, "Enter": 13, "Space": 32}
@@ -247,7 +248,7 @@ func (c *chromium) press(key string) {
 
 func (c *chromium) write(text string) {
 	c.t.Helper()
-	// A field gets the focus by itself with the first picture of a page, which may come after its load.
+	// The page's autofocus may happen only after its load event.
 	for deadline, focused := time.Now().Add(tier.Patience), false; !focused; time.Sleep(20 * time.Millisecond) {
 		if c.eval(`document.hasFocus() && ["INPUT", "TEXTAREA"].includes(document.activeElement.tagName)`, &focused); time.Now().After(deadline) {
 			c.t.Fatal("no field has the focus")
@@ -256,7 +257,7 @@ func (c *chromium) write(text string) {
 	c.must("Input.insertText", map[string]any{"text": text}, nil)
 }
 
-// click the middle of an element, as a pointer does.
+// click clicks in the middle of an element.
 func (c *chromium) click(selector string) {
 	c.t.Helper()
 	var at struct{ X, Y float64 }
@@ -278,7 +279,7 @@ func (c *chromium) size(width, height int, dark bool) {
 	c.must("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": theme}}}, nil)
 }
 
-// shoot keeps a picture of the whole page, for those who look: CONSOLE_SCREENSHOTS names the folder.
+// shoot saves a picture of the whole page in the folder that CONSOLE_SCREENSHOTS names, if any.
 func (c *chromium) shoot(name string) {
 	c.t.Helper()
 	dir := os.Getenv("CONSOLE_SCREENSHOTS")

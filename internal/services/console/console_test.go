@@ -34,7 +34,7 @@ const (
 	braces = `{{.CSRF}} javascript:alert(1)//'"`
 )
 
-// served is a world that is served, once for all tests.
+// served is a demo that runs once for all tests.
 type served struct {
 	sync.Once
 	running *demo.RunningDemo
@@ -44,7 +44,7 @@ type served struct {
 
 var started, kernle served
 
-// running is a sidecar before a database whose ids and tables look like markup; all tests share it.
+// running returns a demo whose ids and tables look like markup; all tests share it.
 func running(t *testing.T) *demo.RunningDemo {
 	t.Helper()
 	return started.world(t, "./testdata/markup")
@@ -74,14 +74,14 @@ func (s *served) world(t *testing.T, name string) *demo.RunningDemo {
 	return s.running
 }
 
-// personView is somebody with a browser that runs no script and keeps cookies.
+// personView is a person with a browser that keeps cookies and runs no script.
 type personView struct {
 	t    *testing.T
 	base string
 	http *http.Client
 }
 
-// page is an answer.
+// page is the response to a request.
 type page struct {
 	status int
 	path   string
@@ -109,7 +109,7 @@ func as(t *testing.T, role string) *personView {
 	return to(t, running(t), role)
 }
 
-// to signs in to a world.
+// to signs in to a demo.
 func to(t *testing.T, r *demo.RunningDemo, role string) *personView {
 	t.Helper()
 	p := visitor(t, r)
@@ -173,7 +173,7 @@ func (p *personView) signIn(token string) page {
 	return p.submit(f[0])
 }
 
-// form is one of a page.
+// form is a form of a page.
 type form struct {
 	action  string
 	fields  url.Values
@@ -219,7 +219,7 @@ func (p page) forms(t *testing.T) (out []form) {
 	return out
 }
 
-// button is the form of the button with a text.
+// button returns the form that contains the button with a text.
 func (p page) button(t *testing.T, text string) form {
 	t.Helper()
 	for _, f := range p.forms(t) {
@@ -236,7 +236,7 @@ func (p *personView) submit(f form) page {
 	return p.post(f.action, f.fields)
 }
 
-// says is the text of a page.
+// says checks that a page contains the texts.
 func (p page) says(t *testing.T, texts ...string) {
 	t.Helper()
 	plain := strings.Join(strings.Fields(html.UnescapeString(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(p.body, " "))), " ")
@@ -247,7 +247,7 @@ func (p page) says(t *testing.T, texts ...string) {
 	}
 }
 
-// rows is how many notes of a person an agent sees.
+// rows returns how many notes of a person an agent sees.
 func rows(t *testing.T, agent, who string) int {
 	t.Helper()
 	for _, a := range running(t).Access.Agents {
@@ -294,10 +294,10 @@ func TestSubjectWithdrawsAndGives(t *testing.T) {
 	if again := p.get("me"); strings.Contains(again.body, "agents see nothing by this consent") {
 		t.Error("what was said once is said again")
 	}
-	// Sent twice it changes nothing twice.
+	// Sending the form twice changes nothing the second time.
 	p.submit(withdraw).says(t, "This was withdrawn before")
 
-	// Withdrawing takes no more than granting: one form, with nothing to fill in.
+	// Withdrawing and granting need the same: one form without fields to fill in.
 	give := p.get("me").button(t, "Give consent")
 	if len(give.fields) != len(withdraw.fields) || len(withdraw.fields) != 1 {
 		t.Errorf("withdrawing asks for %v, granting for %v", withdraw.fields, give.fields)
@@ -369,7 +369,7 @@ func TestAdmin(t *testing.T) {
 	reason := p.submit(person.button(t, "Why?"))
 	reason.says(t, "assistant does not see it", "✗ fails consent", "STATISTICAL", "agrees")
 
-	// An admin reads, and changes nobody's consent.
+	// An administrator can read, and cannot change anybody's consent.
 	for _, path := range []string{"me/withdraw", "me/give", "me/less", "me/partnership", "me/report"} {
 		f := first.button(t, "Search")
 		if got := p.post(path, f.fields); got.status != 403 {
@@ -420,7 +420,7 @@ func TestOperator(t *testing.T) {
 	}
 }
 
-// Whoever may not see a page learns nothing from the refusal.
+// A refusal is the same for every reason, so that it tells nothing about the page.
 func TestRefusalsAreUniform(t *testing.T) {
 	admin := as(t, "admin")
 	handle := regexp.MustCompile(`href="/console/(person/[^"]+)"`).FindStringSubmatch(admin.get("people").body)[1]
@@ -440,7 +440,7 @@ func TestRefusalsAreUniform(t *testing.T) {
 			t.Errorf("POST %s: %d", path, got.status)
 		}
 	}
-	// A form of one's own that names somebody else is about oneself.
+	// A form with another person's name added still applies to the sender only.
 	f := url.Values{"csrf": csrf["csrf"], "subject": {"user-04"}}
 	p.post("me/withdraw", f).says(t, "Your consent is withdrawn")
 	if rows(t, "assistant", "user-03") != 0 || rows(t, "assistant", "user-04") != 3 {
@@ -484,7 +484,7 @@ func TestCrossSiteForms(t *testing.T) {
 	json.Header.Set("Content-Type", "text/plain")
 	refused("as plain text", json, 400)
 
-	// Nobody is signed in by a form that this browser was not given.
+	// A login form that this browser was not given signs nobody in.
 	stranger := consoleRoles(t)
 	form := consoleRoles(t).get("login").forms(t)[0]
 	form.fields.Set("token", running(t).Access.Tokens["subject:user-05"])
@@ -535,7 +535,7 @@ func TestSignIn(t *testing.T) {
 	}
 	p.http.CheckRedirect = nil
 
-	// Signing out ends the session, wherever its cookie is.
+	// After signing out, the session's cookie is useless, even if it was copied.
 	u, err := url.Parse(p.base)
 	if err != nil {
 		t.Fatal(err)
@@ -551,7 +551,7 @@ func TestSignIn(t *testing.T) {
 	}
 }
 
-// A session ends with its token.
+// A session of the console ends when its token is revoked.
 func TestRevokedToken(t *testing.T) {
 	running(t)
 	path := filepath.Join(started.dir, "tokens.yaml")
@@ -586,7 +586,7 @@ var paths = map[string][]string{
 	"operator":          {"operations", "people"},
 }
 
-// Whatever ids, reasons and tables are, it is text; and no address has anything of them.
+// Ids, reasons and names of tables appear as text, not as markup, and no address contains them.
 func TestMarkupIsText(t *testing.T) {
 	for _, id := range []string{script, image, braces} {
 		p := as(t, "subject:"+id)
@@ -641,7 +641,7 @@ func TestMarkupIsText(t *testing.T) {
 	}
 }
 
-// Every answer, refusals and files too, carries what keeps a browser from doing more than showing it.
+// Every response has the security headers, refusals and static files too.
 func TestHeaders(t *testing.T) {
 	check := func(what string, got page, status int) {
 		t.Helper()
@@ -674,7 +674,7 @@ func TestHeaders(t *testing.T) {
 	for path, status := range map[string]int{"": 200, "login": 200, "me": 200, "nowhere": 404, "console.css": 200,
 		"icon.svg": 200, "pages/page.html": 404, "me/withdraw": 405, "../v1": 404, "login/": 404} {
 		if path == "../v1" {
-			continue // not the console's
+			continue // the response is not the console's
 		}
 		check(path, p.get(path), status)
 	}
@@ -700,7 +700,7 @@ func TestHeaders(t *testing.T) {
 	check("give", ada.submit(f), 404)
 }
 
-// Each call is recorded, and no record names a person.
+// Each call is recorded, and no record contains a person's name.
 func TestCallsAreRecorded(t *testing.T) {
 	p := as(t, "subject:user-09")
 	p.get("me")

@@ -8,7 +8,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/registry/consent"
 )
 
-// appoint makes somebody a guardian, or ends it, as the controller does.
+// appoint makes somebody a guardian, or dismisses them, as the controller.
 func appoint(t *testing.T, do consent.Action, guardian, of string) {
 	t.Helper()
 	if _, err := running(t).Registry().Execute(t.Context(),
@@ -20,7 +20,7 @@ func appoint(t *testing.T, do consent.Action, guardian, of string) {
 
 var wardEntry = regexp.MustCompile(`href="/console/(me/for/[^"]+)"`)
 
-// A guardian sees the consents of whom they speak for, and withdraws them; both know of it.
+// A guardian sees and withdraws the consents of a ward. The pages of both show it.
 func TestGuardian(t *testing.T) {
 	appoint(t, consent.ActionAppoint, "user-14", "user-13")
 	ward := as(t, "subject:user-13")
@@ -46,7 +46,7 @@ func TestGuardian(t *testing.T) {
 	guardian.submit(withdraw).says(t, "There was nothing to withdraw")
 	ward.get("me/history").says(t, "Consent withdrawn", "by a guardian user-14, by way of this console", "Guardian appointed: user-14")
 
-	// Of a ward who has no record the page says what that means, and what to do.
+	// For a ward without a record, the page explains what that means and what to do.
 	appoint(t, consent.ActionAppoint, "user-14", "user-of-no-record")
 	for _, link := range wardEntry.FindAllStringSubmatch(guardian.get("me").body, -1) {
 		if p := guardian.get(link[1]); strings.Contains(p.body, "You are the guardian of user-of-no-record") {
@@ -61,7 +61,7 @@ func TestGuardian(t *testing.T) {
 	ward = as(t, "subject:user-13")
 	appoint(t, consent.ActionDismiss, "user-14", "user-of-no-record")
 
-	// The address is of this session alone, and worth nothing to who is no guardian any more.
+	// The ward's address works in this session only, and not after the guardian is dismissed.
 	if p := ward.get(link[1]); p.status != 404 {
 		t.Errorf("another session's address: %d", p.status)
 	}
@@ -77,7 +77,7 @@ func TestGuardian(t *testing.T) {
 	}
 }
 
-// A subject consents to one party, for the kinds of data that they tick, and withdraws it with one click.
+// A subject consents to one party for selected kinds of data, and withdraws that consent with one click.
 func TestConsentToOneParty(t *testing.T) {
 	p := as(t, "subject:user-05")
 	give := p.get("me").button(t, "Give this consent")

@@ -12,7 +12,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// asAgent calls HTTP with the token of an agent.
+// asAgent calls the HTTP API with the token of an agent.
 func asAgent(t *testing.T, r *demo.RunningDemo, agent, path string, body map[string]any) map[string]any {
 	t.Helper()
 	text, err := json.Marshal(body)
@@ -37,12 +37,12 @@ func asAgent(t *testing.T, r *demo.RunningDemo, agent, path string, body map[str
 	return out
 }
 
-// Beliefs drawn from your memories is told to the owner of the memory alone; who sees a memory, to those who may ask; and where no
-// rule asks the consents of the registry, no page says that they decide.
+// Only the owner of a memory is told which beliefs were drawn from it. Who can see a memory is told to those who may
+// ask. Where no rule uses the registry's consents, no page says that they decide.
 func TestMemories(t *testing.T) {
 	tier.All(t)
 	r := kernle.world(t, "kernle")
-	// Who has made a belief is known of one that is granted to nobody, too.
+	// A belief that is granted to nobody also has a known author.
 	asAgent(t, r, "ash", "/v1/generalize", map[string]any{"source": "episode:1001", "belief": "Rest after play helps", "access_grants": []string{}})
 	to(t, r, "subject:si:ash").get("me/general").says(t, "Rest after play helps", "Made by si:ash",
 		"Granted to nobody", "It is granted to nobody: only you see it")
@@ -71,7 +71,7 @@ func TestMemories(t *testing.T) {
 		t.Error("who saw it before is said to see it")
 	}
 
-	// Others have nothing of it, and no address of it.
+	// For others the page is empty, and the addresses of its entries are refused.
 	for _, who := range []string{"subject:si:mallory", "subject:human:sean", "subject:dog:bella"} {
 		p := to(t, r, who).get("me/general")
 		p.says(t, "No belief was drawn from your memories")
@@ -87,7 +87,7 @@ func TestMemories(t *testing.T) {
 		}
 	}
 
-	// A guardian asks about the ward, page by page; a stranger has the same answer for somebody and for nobody.
+	// A guardian asks about a ward, page by page. A stranger gets the same answer for an existing person and for none.
 	sean := to(t, r, "subject:human:sean")
 	sean.get("me/memories").says(t, "The application has no memory with you as a subject")
 	ask := func(p *personView, subject string) page {
@@ -95,7 +95,7 @@ func TestMemories(t *testing.T) {
 		f.fields.Set("subject", subject)
 		return p.submit(f)
 	}
-	// Whom they speak for is offered, and nobody else is.
+	// The page offers the wards of the guardian, and nobody else.
 	offered := sean.get("me/memories").button(t, "dog:bella")
 	if got := slices.DeleteFunc(slices.Clone(offered.buttons), func(b string) bool { return b == "dog:bella" }); len(got) > 0 {
 		t.Errorf("sean is offered %q too", got)

@@ -16,7 +16,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// shown is a page as somebody who is signed in gets it.
+// shown returns a page as a signed-in person gets it.
 func shown(t *testing.T, s operations.AdminService, who identity.Caller, path string) string {
 	t.Helper()
 	s.Record = func(context.Context, audit.Call) error { return nil }
@@ -35,7 +35,7 @@ func shown(t *testing.T, s operations.AdminService, who identity.Caller, path st
 	return w.Body.String()
 }
 
-// Operators are told that all is well only where agents are served, of every database, and records are written.
+// The page says that all is well only if agents of every database are served and records are written.
 func TestHealthForOperators(t *testing.T) {
 	served, refused := enforce.DatabaseStatus{Database: "app", Served: true}, enforce.DatabaseStatus{Database: "other", Refusal: "no policy"}
 	for name, c := range map[string]struct {
@@ -63,7 +63,7 @@ func TestHealthForOperators(t *testing.T) {
 	}
 }
 
-// Whoever has memories in the database gets to them, also where no belief is drawn from them.
+// A person with memories in the database gets a link to them, even if no belief was drawn from one.
 func TestMemoriesAndBeliefsAreLinked(t *testing.T) {
 	table := func(name, columns string) *catalog.Relation {
 		relation := &catalog.Relation{Name: catalog.Name{Schema: "public", Name: name}, Kind: catalog.Table, PrimaryKey: []string{"id"}}
@@ -97,7 +97,7 @@ func TestMemoriesAndBeliefsAreLinked(t *testing.T) {
 		}
 		db := &operations.Database{Name: "app", Privacy: &privacy.Service{}, Policy: func() *policy.Policy { return compiled }}
 		s := operations.AdminService{Service: &operations.Service{Databases: map[string]*operations.Database{"app": db}}}
-		// The links are the same on every page, also on one that says that it is not for this person.
+		// The navigation links are the same on every page, also on one that this person may not see.
 		page := shown(t, s, identity.Caller{Name: "ada", Role: identity.Subject, Subject: "ada", Database: "app"}, "people")
 		for path, want := range map[string]bool{"me/memories": c.memories, "me/general": c.beliefs} {
 			if strings.Contains(page, `href="`+Base+path+`"`) != want {

@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/services/identity"
 )
 
-// verifier knows tokens until they are taken away.
+// verifier accepts the tokens that it contains; a test can remove them.
 type verifier map[string]identity.Caller
 
 func (v verifier) Verify(_ context.Context, token string) (identity.Caller, error) {
@@ -52,7 +52,7 @@ func TestSessionsEnd(t *testing.T) {
 	if _, err := s.verifyCaller(t.Context(), v, other); err == nil {
 		t.Error("the token opens with another cookie")
 	}
-	// Used again and again it lives for its longest, and no longer.
+	// A session that is used continuously ends after its maximum lifetime.
 	for range 32 {
 		now = now.Add(14 * time.Minute)
 		if all.find(secret) == nil {
@@ -68,7 +68,7 @@ func TestSessionsEnd(t *testing.T) {
 	if all.find(secret) != nil {
 		t.Error("an idle session lives on")
 	}
-	// A token that turned into another role's, or was taken away, ends it.
+	// A session ends if its token is removed, or becomes one of another role.
 	secret = open("secret-token")
 	s = all.find(secret)
 	v["secret-token"] = identity.Caller{Name: "chat", Role: identity.Agent, Agent: "chat"}
@@ -79,7 +79,7 @@ func TestSessionsEnd(t *testing.T) {
 	if _, err := s.verifyCaller(t.Context(), v, secret); err == nil {
 		t.Error("a token that was taken away goes on")
 	}
-	// There are not too many, of all and of one token, and the ones that were idle longest go.
+	// The number of sessions is limited, in all and per token. The sessions idle for longest are ended first.
 	first := open("of one")
 	for range maxSessionsPerToken + 5 {
 		now = now.Add(time.Millisecond)
@@ -122,7 +122,7 @@ func TestHandlesAreOfOneSession(t *testing.T) {
 	}
 }
 
-// Who guesses is slowed; who knows is not.
+// Login attempts with a wrong token are delayed; those with a right one are not.
 func TestLoginAttemptsAreSlowed(t *testing.T) {
 	now := time.Now()
 	tr := &loginLimiter{now: func() time.Time { return now }}

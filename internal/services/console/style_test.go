@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Text has a contrast of 4.5 at least in both themes, and the edges of what one uses 3.
+// In both themes the contrast of text is at least 4.5, and that of the edges of controls at least 3.
 func TestContrast(t *testing.T) {
 	text, err := files.ReadFile("console.css")
 	if err != nil {
@@ -47,7 +47,7 @@ func TestContrast(t *testing.T) {
 			}
 		}
 	}
-	// Colours are the variables', and nothing comes from elsewhere.
+	// All colours are CSS variables, and the style sheet loads nothing from elsewhere.
 	rest := regexp.MustCompile(`(?s):root \{.*?\}`).ReplaceAllString(string(text), "")
 	if m := regexp.MustCompile(`#[0-9a-fA-F]{3,8}\b|rgb\(|url\(|@import`).FindString(rest); m != "" {
 		t.Errorf("the style has %q", m)
@@ -70,7 +70,7 @@ func luminance(t *testing.T, hex string) float64 {
 	return .2126*part(16) + .7152*part(8) + .0722*part(0)
 }
 
-// No page has a script, a style of its own, or an address elsewhere.
+// No page contains a script, an inline style, or an address of another host.
 func TestPagesLoadNoOtherResources(t *testing.T) {
 	all, err := files.ReadDir("pages")
 	if err != nil {

@@ -11,15 +11,15 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The pages of the worlds that are shipped, and of the example of the reminder, in a browser that runs no script:
-// whoever signs in gets by keyboard to everything that there is to press, sees where they are, and is answered.
+// In a browser without scripts, a person signs in to each of the shipped worlds, and to the reminder's example. The
+// keyboard alone reaches everything that can be pressed, the focus is visible, and each page answers.
 func TestWorldsInABrowser(t *testing.T) {
 	tier.All(t)
 	all := append(slices.Clone(world.List()), "../../../examples/air")
 	for i, name := range all {
 		if tier.IsPicked(i, 4) {
 			t.Run(name, func(t *testing.T) {
-				if name == "kernle" { // which other tests have running: a server has one demo of a world
+				if name == "kernle" { // other tests run it; a server can have only one demo of a world
 					looksThrough(t, kernle.world(t, name), name)
 					return
 				}
@@ -45,7 +45,7 @@ func looksThrough(t *testing.T, r *demo.RunningDemo, name string) {
 		}
 		c.size(360, 740, true)
 		c.open(r.Access.HTTP + "/console/")
-		c.focus("#token") // it has it by itself, when the page is ready
+		c.focus("#token") // it has autofocus, but perhaps not yet
 		c.write(r.Access.Tokens[roles[role]])
 		c.loading(func() { c.press("Enter") })
 		var pages []string
@@ -88,7 +88,7 @@ func looksThrough(t *testing.T, r *demo.RunningDemo, name string) {
 		}
 		if role == "subject" {
 			c.open(r.Access.HTTP + "/console/me")
-			// What is folded is unfolded by a key.
+			// A key opens what is collapsed.
 			var some int
 			if c.eval(`document.querySelectorAll("summary").length`, &some); some > 0 {
 				for _, key := range []string{"Enter", "Space"} {
@@ -115,14 +115,13 @@ func looksThrough(t *testing.T, r *demo.RunningDemo, name string) {
 	}
 }
 
-// focus gives something the focus, as tabbing to it would.
+// focus gives an element the focus, as tabbing to it does.
 func (c *chromium) focus(selector string) {
 	c.t.Helper()
 	c.eval(`document.querySelector("`+selector+`").focus()`, nil)
 }
 
-// stops tabs through a page: each thing that can be pressed is a stop, in the order of the page, and can be seen when
-// it has the focus.
+// stops tabs through a page. Each control is a stop, in the order of the page, and is visible when it has the focus.
 func (c *chromium) stops(t *testing.T, what string) {
 	t.Helper()
 	var want int

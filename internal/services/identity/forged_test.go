@@ -31,11 +31,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// Tokens that are made by hand, byte by byte, as somebody would who wants to be somebody else.
+// These tests build tokens byte by byte, as an attacker would who wants to be somebody else.
 
 func encoded(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
 
-// signer signs the two parts of a token.
+// signer returns the signature for the first two parts of a token.
 type signer func(text string) []byte
 
 func signed(header, claims string, sign signer) string {
@@ -78,7 +78,7 @@ func byHMAC(secret []byte) signer {
 
 func unsigned(string) []byte { return nil }
 
-// keyOf is a public key as a provider publishes it.
+// keyOf returns a public key in the JWK form in which a provider publishes it.
 func keyOf(id string, public any, more string) string {
 	b := func(n *big.Int) string { return base64.RawURLEncoding.EncodeToString(n.Bytes()) }
 	out := ""
@@ -101,7 +101,7 @@ func keyOf(id string, public any, more string) string {
 	return out + more + "}"
 }
 
-// forger has the keys of a provider, and a clock.
+// forger has the private keys of a provider, and a clock.
 type forger struct {
 	*testing.T
 	v      *JWT
@@ -128,7 +128,7 @@ func newForger(t *testing.T) *forger {
 	return f
 }
 
-// publish changes the provider's keys, for a verifier that has read none.
+// publish changes the provider's public keys, and starts a verifier that has not read any.
 func (f *forger) publish(all ...string) {
 	f.Helper()
 	if err := os.WriteFile(f.path, []byte(`{"keys":[`+strings.Join(all, ",")+`]}`), 0o644); err != nil {
@@ -138,14 +138,14 @@ func (f *forger) publish(all ...string) {
 	f.v.now = func() time.Time { return f.now }
 }
 
-// claims are those of an agent's token, with some put in front.
+// claims returns the claims of an agent's token, with more claims in front.
 func (f *forger) claims(more string) string {
 	return fmt.Sprintf(
 		`{%s"iss":"https://id.test","aud":"pgconsent","sub":"alice","role":"agent","agent":"robot","uid":"u1","exp":%d,"iat":%d}`,
 		more, f.now.Unix()+300, f.now.Unix())
 }
 
-// replaced are the same with a claim of other text.
+// replaced returns the same claims with another value for one of them.
 func (f *forger) replaced(claim, value string) string {
 	f.Helper()
 	var all map[string]json.RawMessage
@@ -160,7 +160,7 @@ func (f *forger) replaced(claim, value string) string {
 	return string(text)
 }
 
-// takes and refuses are what becomes of a token, as a bearer and as a password.
+// takes and refuses check that a token is accepted or refused, as a bearer token and as a password.
 func (f *forger) takes(what, token string) Caller {
 	f.Helper()
 	c, err := f.v.Verify(f.Context(), token)
@@ -182,7 +182,7 @@ func (f *forger) refuses(what, token string) {
 	if claims, until, err := f.v.VerifyAgent(f.Context(), token, "robot", "app"); err == nil || claims != nil {
 		f.Errorf("%s as a password: %v until %v", what, claims, until)
 	}
-	// The log has the cause, and of the token nothing.
+	// The log contains the cause, and no part of the token.
 	reason := cause(err)
 	for _, part := range append(strings.Split(token, "."), "alice", "u1", "mallory") {
 		if len(part) > 1 && strings.Contains(reason, part) {
@@ -234,7 +234,7 @@ func TestForgedSignatures(t *testing.T) {
 			f.refuses("alg "+alg, signed(`{"alg":`+alg+`,"kid":"r"}`, f.claims(""), sign))
 		}
 	}
-	// What is signed as it should be, by an algorithm that the configuration does not name.
+	// A valid signature by an algorithm that the configuration does not name is refused.
 	for _, named := range f.config.JWT.Algorithms {
 		f.config.JWT.Algorithms = []string{named}
 		for alg, token := range map[string]string{
@@ -267,7 +267,7 @@ func TestForgedSignatures(t *testing.T) {
 		"a longer id": `{"alg":"RS256","kid":"r\u0000"}`, "a very long id": `{"alg":"RS256","kid":"` + strings.Repeat("r", 4000) + `"}`,
 	} {
 		f.refuses(what, signed(header, f.claims(""), theirs))
-		if strings.HasPrefix(header, `{"alg":"RS256","kid":"r"`) { // what a header brings is not looked at: the provider's own signature counts
+		if strings.HasPrefix(header, `{"alg":"RS256","kid":"r"`) { // other members of a header are ignored, so the provider's own signature is valid
 			f.takes(what+", signed by the provider", signed(header, f.claims(""), byRSA(f.rsa)))
 		} else {
 			f.refuses(what+", signed by the provider", signed(header, f.claims(""), byRSA(f.rsa)))
@@ -286,7 +286,7 @@ func TestForgedSignatures(t *testing.T) {
 	} {
 		f.refuses(what, signed(header, f.claims(""), byRSA(f.rsa)))
 	}
-	// Signatures that are none.
+	// Invalid signatures.
 	zeros := func(n int) signer { return func(string) []byte { return make([]byte, n) } }
 	for n, header := range map[int]string{0: headerEC, 1: headerEC, 63: headerEC, 64: headerEC, 65: headerEC,
 		132: headerEC, 256: headerRSA, 255: headerRSA, 257: headerRSA} {
@@ -303,7 +303,7 @@ func TestForgedSignatures(t *testing.T) {
 
 func quoted(s string) string { b, _ := json.Marshal(s); return string(b) }
 
-// A token is written in one way.
+// A token has only one valid spelling.
 func TestOtherSpellingsOfTokens(t *testing.T) {
 	f := newForger(t)
 	token := signed(headerRSA, f.claims(""), byRSA(f.rsa))
@@ -311,7 +311,7 @@ func TestOtherSpellingsOfTokens(t *testing.T) {
 	f.takes("as it is", token)
 	last := parts[2][len(parts[2])-1]
 	alphabet := "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-	next := string(alphabet[strings.IndexByte(alphabet, last)|1]) // 256 bytes leave four bits that mean nothing
+	next := string(alphabet[strings.IndexByte(alphabet, last)|1]) // the last four bits of 256 bytes in base64 carry no data
 	raw, err := base64.RawURLEncoding.DecodeString(parts[2])
 	if err != nil {
 		t.Fatal(err)
@@ -376,7 +376,7 @@ func TestForgedClaims(t *testing.T) {
 		t.Errorf("a list is read as %s", got.Claims["categories"])
 	}
 
-	// To the second, with the skew of a minute.
+	// Times are checked to the second, with a tolerance of a minute.
 	at := func(shift time.Duration, claims string) string {
 		t.Helper()
 		startedAt := f.now
@@ -387,7 +387,7 @@ func TestForgedClaims(t *testing.T) {
 		}
 		return "taken"
 	}
-	expires := f.claims("") // in 300 seconds
+	expires := f.claims("") // they expire in 300 seconds
 	begins := f.replaced("nbf", fmt.Sprint(f.now.Unix()+600))
 	begins = strings.Replace(begins, fmt.Sprint(f.now.Unix()+300), fmt.Sprint(f.now.Unix()+9000), 1)
 	for _, one := range []struct {
@@ -404,7 +404,7 @@ func TestForgedClaims(t *testing.T) {
 	}
 }
 
-// Keys that are too weak, of the wrong kind, or not to be told apart.
+// Keys of a provider that are too weak, of the wrong type, or ambiguous are not used.
 func TestKeysOfAProvider(t *testing.T) {
 	f := newForger(t)
 	short, err := rsa.GenerateKey(rand.Reader, 1024)
@@ -443,7 +443,8 @@ func TestKeysOfAProvider(t *testing.T) {
 	f.publish(strings.Replace(keyOf("k", public, ""), "Ed25519", "X25519", 1))
 	f.refuses("a key to agree by", signed(header("EdDSA"), claims, byEd))
 
-	// Two of one id that could both be meant; of several kinds it is plain.
+	// Two keys with the same id are refused if both could verify the token. If their types differ, the right one is
+	// used.
 	f.publish(one, two)
 	f.refuses("one of two", mine)
 	f.refuses("the other of two", signed(header("RS256"), claims, byRSA(second)))
@@ -457,7 +458,7 @@ func TestKeysOfAProvider(t *testing.T) {
 	f.takes("no kid, one key", signed(`{"alg":"RS256"}`, claims, byRSA(f.rsa)))
 	f.refuses("a kid, a key without", mine)
 
-	// What keys say that they are for.
+	// A key is used only if its declared purpose allows verification.
 	for more, taken := range map[string]bool{
 		`,"use":"sig"`: true, `,"use":"enc"`: false, `,"alg":"RS256"`: true, `,"alg":"RS512"`: false,
 		`,"alg":"RSA-OAEP"`: false, `,"key_ops":["verify"]`: true, `,"key_ops":["encrypt"]`: false, `,"x5u":"https://evil.test"`: true,
@@ -469,7 +470,7 @@ func TestKeysOfAProvider(t *testing.T) {
 			f.refuses(more, mine)
 		}
 	}
-	// A secret, a private key, and kinds that nobody here knows, which leave the others what they are.
+	// A secret, a private key or a key of an unknown type is ignored. The other keys still work.
 	f.publish(`{"kty":"oct","kid":"k","k":"` + encoded("secret") + `"}`)
 	f.refuses("a secret", signed(header("HS256"), claims, byHMAC([]byte("secret"))))
 	d, err := f.ec.Bytes()
@@ -493,12 +494,12 @@ func TestKeysOfAProvider(t *testing.T) {
 	}
 }
 
-// A provider that is slow, redirects, answers with too much or with nothing: nobody new is let in, and who is known
-// does not wait.
+// The provider is slow, redirects, sends too much or nothing. Tokens of unknown keys are refused, and tokens of known
+// keys do not wait.
 func TestProviderFailures(t *testing.T) {
 	f := newForger(t)
 	known := `{"keys":[` + keyOf("r", &f.rsa.PublicKey, "") + `]}`
-	var answer atomic.Value // http.HandlerFunc: one that is silent may still be at it
+	var answer atomic.Value // http.HandlerFunc; a silent one may still run when it is replaced
 	var good http.HandlerFunc = func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(known)) }
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer.Load().(http.HandlerFunc)(w, r) }))
 	defer server.Close()
@@ -542,7 +543,7 @@ func TestProviderFailures(t *testing.T) {
 		f.takes(what+", and is mended", token("r"))
 	}
 
-	// Somebody asks for a key that is not there, and the provider does not answer.
+	// A token has an unknown key, and the provider does not answer.
 	begin()
 	f.takes("at first", token("r"))
 	asked, answered := make(chan struct{}), make(chan struct{})
@@ -563,7 +564,7 @@ func TestProviderFailures(t *testing.T) {
 		t.Error("an unknown key is taken")
 	}
 
-	// Whoever sends tokens of keys that nobody has does not have the provider asked for each.
+	// For many tokens with unknown keys, the provider is not asked each time.
 	var questions atomic.Int64
 	answer.Store(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { questions.Add(1); good(w, r) }))
 	begin()

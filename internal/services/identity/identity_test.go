@@ -95,7 +95,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// A file that is broken while it is in use leaves what was read before, and is refused at the start.
+// If the tokens file becomes invalid while it is in use, the previous tokens stay valid. At the start it is an error.
 func TestBrokenTokensFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens.yaml")
 	cfg := one()
@@ -137,7 +137,7 @@ func TestBrokenTokensFile(t *testing.T) {
 			t.Errorf("%s: somebody was let in", name)
 		}
 	}
-	// A sum is one however its digits are written.
+	// A hash is accepted with digits in either case.
 	if err := os.WriteFile(path, []byte("tokens: [ { name: a, role: admin, sha256: "+strings.ToUpper(TokenHash(admin))+" } ]"), 0o600); err != nil {
 		t.Fatal(err)
 	}

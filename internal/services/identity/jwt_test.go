@@ -27,7 +27,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// provider issues tokens.
+// provider is an identity provider that issues tokens.
 type provider struct {
 	t    *testing.T
 	key  jwk.Key
@@ -71,7 +71,7 @@ func keySet(t *testing.T, all ...*provider) []byte {
 	return text
 }
 
-// sign makes a token of claims, which change these.
+// sign returns a token with the default claims, some of them changed.
 func (p *provider) sign(algorithm jwa.SignatureAlgorithm, key any, change map[string]any) string {
 	p.t.Helper()
 	now := time.Now().Unix()
@@ -127,7 +127,8 @@ func TestJWT(t *testing.T) {
 	if err != nil || got.Agent != "robot" || got.Claims["user"] != "u1" || got.Claims["categories"] != `{"A","b\"c\\"}` || got.Claims["level"] != "7" {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	// Records and sessions tell bearers apart, and do not name them; however long the names are.
+	// The name of a bearer in records and sessions differs for different bearers. It does not contain their ids, and
+	// its length is limited.
 	names, long := map[string]bool{}, strings.Repeat("x", 100)
 	for _, sub := range []string{"alice", "bob", long + "1", long + "2", "alice"} {
 		got, err := v.Verify(t.Context(), p.token(map[string]any{"role": "agent", "agent": "robot", "sub": sub}))
@@ -140,7 +141,7 @@ func TestJWT(t *testing.T) {
 		t.Errorf("four bearers have the names %v", names)
 	}
 	now := time.Now().Unix()
-	// Within the skew.
+	// Times within the tolerance are accepted.
 	for name, change := range map[string]map[string]any{
 		"just expired": {"exp": now - 30}, "not quite yet": {"nbf": now + 30}, "one audience of several": {"aud": []string{"x", "pgconsent"}}} {
 		if _, err := v.Verify(t.Context(), p.token(change)); err != nil {
@@ -203,7 +204,7 @@ func TestJWT(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
-	// An agent's token is no other's, and a subject's is no agent's.
+	// An agent's token is not accepted for another agent or for a subject, and a subject's token not for an agent.
 	robot := p.token(map[string]any{"role": "agent", "agent": "robot", "uid": "u1"})
 	if claims, until, err := v.VerifyAgent(t.Context(), robot, "robot", "app"); err != nil || claims["user"] != "u1" ||
 		until.IsZero() {
@@ -217,7 +218,7 @@ func TestJWT(t *testing.T) {
 	}
 }
 
-// Keys come and go at the provider.
+// The provider adds and removes keys.
 func TestRotation(t *testing.T) {
 	first, second := newProvider(t, "first"), newProvider(t, "second")
 	var text atomic.Value

@@ -32,7 +32,7 @@ func (f *face) sql(t testing.TB, dsn string) *pgx.Conn {
 	return conn
 }
 
-// noticed: what the server says beside an answer comes beside it, in content of its own, with an error as well.
+// noticed: notices of the server come with the result of a tool as separate content, also with an error.
 func noticed(t *testing.T, s *sdk.ClientSession) {
 	t.Helper()
 	long := strings.Repeat("a", 70)
@@ -56,7 +56,7 @@ func noticed(t *testing.T, s *sdk.ClientSession) {
 	}
 }
 
-// World arcive by MCP: the server whose search_memories always respects consent.
+// The world arcive over MCP: the tool search_memories always respects consent.
 // seeds/000:21-25, 40-41.
 func TestArcive(t *testing.T) {
 	tier.All(t)
@@ -71,7 +71,7 @@ func TestArcive(t *testing.T) {
 	t.Run("records", func(t *testing.T) { arciveRecords(t, f) })
 	t.Run("document", func(t *testing.T) { documented(t, f) })
 	t.Run("node", func(t *testing.T) {
-		tier.All(t) // npm fetches the client
+		tier.All(t) // npm downloads the client
 		independentClient(t, f)
 	})
 	t.Run("ended", func(t *testing.T) { arciveEnded(t, f) })
@@ -116,7 +116,8 @@ func arciveTools(t *testing.T, f *face) {
 	}
 }
 
-// Without a consent argument, gated, and alike for all agents of one user (SYSTEMS: j of this world).
+// The search takes no argument about consent, returns no hidden memories, and returns the same for all agents of one
+// user (SYSTEMS: j of this world).
 func arciveSearch(t *testing.T, f *face) {
 	var first string
 	for _, agent := range []string{"caregiver", "reviewer", "tutor", "brainstorm", "chat", "voice", "mcp"} {
@@ -165,7 +166,7 @@ func arciveSearch(t *testing.T, f *face) {
 	}
 }
 
-// What a statement answers by MCP it answers by SQL, and refused it is told the same.
+// A statement has the same result over MCP as over SQL, and the same error if it is refused.
 func arciveLikeSQL(t *testing.T, f *face) {
 	s, conn := f.as(t, "agent:caregiver"), f.sql(t, f.demo.Access.Agents[0].DSN)
 	for _, sql := range []string{
@@ -254,7 +255,7 @@ func arciveWrites(t *testing.T, f *face) {
 		"read_only": true}).fault(); code != "25006" || count() != "[[1]]" {
 		t.Errorf("read_only: %s", code)
 	}
-	// What is not read to its end is not carried out.
+	// If a statement's result is cut off, its changes are not committed.
 	a = ask(t, s, "query", args{
 		"sql": "INSERT INTO memories (title, body) SELECT 'by MCP ' || n, 'x' FROM generate_series(1, 50) n RETURNING title", "max_rows": 10})
 	if a.member["truncated"] != true || a.member["row_count"] != float64(10) || count() != "[[1]]" {
@@ -287,7 +288,7 @@ func arciveBounds(t *testing.T, f *face) {
 	if code, _, hint := ask(t, s, "query", args{"sql": "SELECT repeat('x', 3000000)"}).fault(); code != "54000" || !strings.Contains(hint, "substr") {
 		t.Errorf("a long row: %s %s", code, hint)
 	}
-	// Side by side, and one too many is told so.
+	// Several calls at once are answered. One too many gets an error that says so.
 	results := make(chan string, 24)
 	for range 24 {
 		go func() {
@@ -308,13 +309,13 @@ func arciveBounds(t *testing.T, f *face) {
 	for range 24 {
 		seen[<-results]++
 	}
-	// A machine that is busy with these may not log one in within the time for that, which is 08006.
+	// On a busy machine, one of them may exceed the time for a login, which is 08006.
 	if seen["done"] == 0 || seen["done"]+seen["53300"]+seen["08006"] != 24 {
 		t.Errorf("side by side: %v", seen)
 	}
 }
 
-// What a person has withdrawn is gone with the next call of a session that is open.
+// After a withdrawal, the next call in an open session no longer shows the person's memories.
 func arciveWithdrawn(t *testing.T, f *face) {
 	s, owner := f.as(t, "agent:mcp"), f.sql(t, f.demo.Access.OwnerDSN)
 	found := func() float64 {
@@ -340,7 +341,7 @@ RETURNING id`).Scan(&person); err != nil {
 	}
 }
 
-// Statements are recorded as those of any client, and the other calls as calls.
+// Statements are recorded like those of any client, and other calls as calls.
 func arciveRecords(t *testing.T, f *face) {
 	s := f.as(t, "agent:mcp")
 	ask(t, s, "query", args{"sql": "SELECT count(*) FROM people"})
@@ -371,7 +372,7 @@ func arciveRecords(t *testing.T, f *face) {
 	}
 }
 
-// A session ends with its token, and its statements with its agent.
+// A session ends with its token, and a running statement ends when its agent is removed.
 func arciveEnded(t *testing.T, f *face) {
 	s, other := f.as(t, "agent:caregiver"), f.as(t, "agent:chat")
 	slow := make(chan error, 1)
@@ -385,7 +386,7 @@ func arciveEnded(t *testing.T, f *face) {
 		t.Fatal(err)
 	}
 	select {
-	case <-slow: // whichever error: the session is gone
+	case <-slow: // with any error, since the session has ended
 	case <-time.After(tier.Patience):
 		t.Error("a call goes on that began before its token was revoked")
 	}

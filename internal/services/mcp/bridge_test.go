@@ -18,7 +18,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// bridged is a client's side of a bridge.
+// bridged is the client's side of a bridge.
 type bridged struct {
 	in  *io.PipeWriter
 	out *bufio.Scanner
@@ -69,7 +69,7 @@ func (b *bridged) close(t testing.TB) {
 	}
 }
 
-// What comes over the bridge is what the server says, to the byte of an id.
+// The bridge passes on the server's messages unchanged, ids included.
 func TestBridge(t *testing.T) {
 	d := openServer(t)
 	b := openBridge(t, d.url, "chat")
@@ -99,14 +99,14 @@ func TestBridge(t *testing.T) {
 	b.close(t)
 }
 
-// When the session has ended over there, the call that finds out says so, and the next one works.
+// If the session at the server has ended, the next call fails with an error that says so, and the call after it works.
 func TestBridgeRenewsItsSession(t *testing.T) {
 	d := openServer(t)
 	b := openBridge(t, d.url, "chat")
 	b.ask(t, hello)
 	b.say(t, ready)
 	b.ask(t, list)
-	for range 40 { // others of the same token take its place
+	for range 40 { // other sessions of the same token displace it
 		begin(t, d.url, "chat")
 	}
 	if got := b.ask(t, list); !strings.Contains(got, `"id":2`) || !strings.Contains(got, "the session had ended") ||
@@ -123,7 +123,7 @@ func TestBridgeRenewsItsSession(t *testing.T) {
 	b.close(t)
 }
 
-// Where nothing listens, every call is told so.
+// If no server listens, every call gets an error that says so.
 func TestBridgeWithoutServer(t *testing.T) {
 	b := openBridge(t, "http://127.0.0.1:1/mcp", "chat")
 	if got := b.ask(t, hello); !strings.Contains(got, `"id":1`) || !strings.Contains(got, "was not reached") {
@@ -132,7 +132,7 @@ func TestBridgeWithoutServer(t *testing.T) {
 	b.close(t)
 }
 
-// Calls side by side are each answered, once.
+// Calls at the same time are each answered once.
 func TestBridgeConcurrentCalls(t *testing.T) {
 	d := openServer(t)
 	b := openBridge(t, d.url, "chat")
@@ -159,7 +159,7 @@ func TestBridgeConcurrentCalls(t *testing.T) {
 	b.close(t)
 }
 
-// The SDK's client is content with it.
+// The client of the MCP SDK works over the bridge.
 func TestBridgeWithAClient(t *testing.T) {
 	d := openServer(t)
 	fromClient, in := io.Pipe()

@@ -14,7 +14,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// World ciris by MCP: the tools, partnership by both, downgrades by one.
+// The world ciris over MCP: its tools. A partnership needs both sides, and a downgrade only one.
 // seeds/001:69-78, 123-138, 303-328.
 func TestCiris(t *testing.T) {
 	tier.All(t)
@@ -96,7 +96,7 @@ func TestCiris(t *testing.T) {
 		if a.failed || a.member["stream"] != "TEMPORARY" || a.member["task"] == nil {
 			t.Errorf("asked: %s", a.text)
 		}
-		// No credential does both.
+		// No single credential can both request and decide.
 		for _, c := range []struct {
 			who  *sdk.ClientSession
 			tool string
@@ -112,7 +112,7 @@ func TestCiris(t *testing.T) {
 				t.Errorf("%s: %v", c.tool, r.StructuredContent)
 			}
 		}
-		// What is empty is not what is left out: everybody, everything, or oneself.
+		// An empty argument is an error. It does not mean everybody, everything, or the caller, as a missing one does.
 		for tool, in := range map[string]args{
 			"consent_grant": {"grantee": "si:vet", "scope": "", "purposes": []string{"care"}}, "consent_revoke": {
 				"grantee": ""}, "consent_status": {"user_id": ""},
@@ -139,7 +139,7 @@ func TestCiris(t *testing.T) {
 			a.member["expires_at"] != nil || len(a.member["categories"].([]any)) != 3 {
 			t.Errorf("afterwards: %s", a.text)
 		}
-		// Whether there is such a user who asks for nothing, the agent does not learn.
+		// The agent cannot find out whether a user without a request exists.
 		first := ask(t, agent, "partnership_decide", args{"user_id": subject("TEMPORARY", 4), "decision": "REJECT"})
 		if second := ask(t, agent, "partnership_decide",
 			args{"user_id": "nobody", "decision": "REJECT"}); first.text != second.text || !strings.HasPrefix(first.text, "ERROR PC404") {
@@ -212,7 +212,7 @@ func TestCiris(t *testing.T) {
 		}
 	})
 
-	// The same things are named alike, with the same times, as over HTTP.
+	// The results have the same names and times as over HTTP.
 	t.Run("as over HTTP", func(t *testing.T) {
 		flo := subject("TEMPORARY", 7)
 		token := f.token(t, "subject:"+flo)
@@ -271,7 +271,7 @@ func TestCiris(t *testing.T) {
 		if reminded != 1 {
 			t.Errorf("%d reminders in 25 messages", reminded)
 		}
-		// A session is shown and ended by whom it belongs to; an agent has those that it reported.
+		// The user whom a session belongs to can show and end it. An agent can do so for sessions that it reported.
 		shown := ask(t, s, "interaction_session", args{"channel_id": "api_2"})
 		if shown.failed || shown.member["user_id"] != ed || shown.member["reminder_sent"] != true || len(shown.member["message_timestamps"].([]any)) != 20 {
 			t.Errorf("shown: %s", shown.text)

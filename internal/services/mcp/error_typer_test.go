@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// What the SDK answers with no data gets some; everything else comes through as it is.
+// An error of the SDK without data gets data with its type. All other messages are unchanged.
 func TestErrorsAreTyped(t *testing.T) {
 	const data = `"data":{"sqlstate":"08P01",`
 	long := `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"` + strings.Repeat(`\"error\":`, 100) + `"}]}}`
 	for _, c := range []struct {
 		name, kind, body string
 		status           int
-		want             string // "": as it is
+		want             string // "" if it is unchanged
 	}{
 		{"an answer", "application/json", `{"jsonrpc":"2.0","id":1,"result":{}}`, 200, ""},
 		{"a long answer", "application/json", long, 200, ""},

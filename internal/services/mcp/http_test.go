@@ -28,13 +28,13 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// bareServer is an MCP server without a database behind it.
+// bareServer is an MCP server without a database.
 type bareServer struct {
 	url string
 
 	mu      sync.Mutex
 	tokens  map[string]identity.Caller
-	asked   map[string]int // how often each was verified
+	asked   map[string]int // how often each token was verified
 	records []audit.Call
 	broken  bool // records cannot be written
 }
@@ -96,7 +96,7 @@ func openServer(t testing.TB) *bareServer {
 	return d
 }
 
-// reply is an answer as it came.
+// reply is an HTTP response.
 type reply struct {
 	status int
 	header http.Header
@@ -159,7 +159,7 @@ func calling(tool, arguments string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, tool, arguments)
 }
 
-// begin opens a session.
+// begin opens a session and returns its id.
 func begin(t testing.TB, url, token string) string {
 	t.Helper()
 	r := send(t, "POST", url, token, "", hello)
@@ -173,7 +173,7 @@ func begin(t testing.TB, url, token string) string {
 	return id
 }
 
-// Who has no valid token learns nothing, and always the same.
+// Without a valid token, every request gets the same answer, which tells nothing.
 func TestWithoutToken(t *testing.T) {
 	d := openServer(t)
 	session := begin(t, d.url, "chat")
@@ -203,7 +203,7 @@ func TestWithoutToken(t *testing.T) {
 	}
 }
 
-// Every message that is not in its place, or no message at all, gets a typed error, and changes nothing.
+// A message that is malformed, or not allowed in the session's state, gets a typed error and changes nothing.
 func TestMisplacedMessages(t *testing.T) {
 	d := openServer(t)
 	mine, others := begin(t, d.url, "chat"), begin(t, d.url, "ada")
@@ -299,8 +299,8 @@ func TestMisplacedMessages(t *testing.T) {
 	}
 }
 
-// Whatever version of the protocol a client begins with, it is answered with one that there is; the newest that has
-// sessions where it is not known. A message of a protocol without sessions learns which there are.
+// Whatever protocol version a client begins with, it is answered with a supported one. For an unknown version, that is
+// the newest with sessions. A message of a version without sessions gets an error that lists the supported ones.
 func TestVersions(t *testing.T) {
 	d := openServer(t)
 	for asked, want := range map[string]string{
@@ -325,7 +325,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// Arguments that a tool does not take come back as an error of the tool, with what it takes.
+// Unknown arguments of a tool are an error of the tool, which says what it takes.
 func TestStrictArguments(t *testing.T) {
 	d := openServer(t)
 	session := begin(t, d.url, "chat")
@@ -353,7 +353,7 @@ func TestStrictArguments(t *testing.T) {
 	}
 }
 
-// The role decides which tools there are.
+// The role of the caller decides which tools there are.
 func TestToolsOfRoles(t *testing.T) {
 	d := openServer(t)
 	for token, want := range map[string][]string{
@@ -378,8 +378,7 @@ func TestToolsOfRoles(t *testing.T) {
 	}
 }
 
-// A session ends with its token, also for a call that is under way, and another token of the same name does not take it
-// over.
+// A session ends with its token, even during a call. Another token with the same name cannot take the session over.
 func TestRevokedTokenEndsSession(t *testing.T) {
 	d := openServer(t)
 	session := begin(t, d.url, "chat")
@@ -389,7 +388,7 @@ func TestRevokedTokenEndsSession(t *testing.T) {
 		t.Errorf("%d", r.status)
 	}
 	asked := func() int { d.mu.Lock(); defer d.mu.Unlock(); return d.asked["ada"] }
-	// Who looks after sessions has seen all of them once when it has come to ada's for the third time.
+	// When ada's token has been verified three more times, all sessions were checked at least once.
 	for before, end := asked(), time.Now().Add(tier.Patience); asked() < before+3; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("nobody looks after sessions")
@@ -403,7 +402,7 @@ func TestRevokedTokenEndsSession(t *testing.T) {
 	}
 }
 
-// One caller cannot fill the server with sessions: the one not used for longest ends.
+// The number of sessions of one caller is limited: the one that was not used for longest ends.
 func TestManySessions(t *testing.T) {
 	d := openServer(t)
 	other := begin(t, d.url, "ada")
@@ -422,7 +421,7 @@ func TestManySessions(t *testing.T) {
 	}
 }
 
-// One token's flood is held off, and no other's.
+// The rate of messages is limited for each token separately.
 func TestMessageRatePerToken(t *testing.T) {
 	d := openServer(t)
 	mine, other := begin(t, d.url, "chat"), begin(t, d.url, "ada")
@@ -440,7 +439,7 @@ func TestMessageRatePerToken(t *testing.T) {
 	}
 }
 
-// Calls that run no statement are recorded, and not answered where they cannot be. Of interactions nothing is recorded.
+// Calls that run no statement are recorded. If recording fails, they get an error. Interactions are not recorded.
 func TestCallsAreRecorded(t *testing.T) {
 	d := openServer(t)
 	session := begin(t, d.url, "chat")
@@ -471,7 +470,7 @@ func TestCallsAreRecorded(t *testing.T) {
 	}
 }
 
-// Every name of ours is one that no policy may take.
+// The name of a built-in tool is reserved: no policy may use it.
 func TestOwnNamesAreReserved(t *testing.T) {
 	for _, name := range mcp.ReservedNames() {
 		if !slices.Contains(policy.BuiltinTools, name) {

@@ -7,8 +7,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// World memberintel by MCP: planted keys of metadata reach no byte, nothing is written, and a full text comes out
-// only as by SQL, for who names its id.
+// The world memberintel over MCP: planted metadata keys appear in no answer, and nothing is written. A full text is
+// returned only as over SQL, if the caller names its id.
 // seeds/004:21-25, 63.
 func TestMemberintel(t *testing.T) {
 	tier.All(t)
@@ -50,7 +50,7 @@ func TestMemberintel(t *testing.T) {
 			t.Errorf("%s: %.300s", sql, a.text)
 		}
 	}
-	// By its id neither: no tool returns bodies. What a list shows is shown by id, too.
+	// Not even by id does a tool return bodies. What a list shows is also shown by id.
 	for _, sql := range []string{"SELECT content FROM brain_entries WHERE id = $1",
 		"SELECT b.content FROM brain_entries b WHERE b.id = $1", "SELECT length(content) FROM brain_entries WHERE id = $1"} {
 		if a := ask(t, s, "query", args{"sql": sql, "parameters": []any{id}}); !strings.HasPrefix(a.text,
@@ -65,7 +65,7 @@ func TestMemberintel(t *testing.T) {
 			t.Errorf("by its id: %s: %.300s", sql, a.text)
 		}
 	}
-	// Absent, another user's, and malformed look alike.
+	// A missing id, another user's, and a malformed one get the same answer.
 	var others string
 	if err := owner.QueryRow(t.Context(),
 		"SELECT id::text FROM brain_entries WHERE tenant_id NOT IN ('global', '11111111-1111-4111-8111-111111111111') LIMIT 1").Scan(&others); err != nil {

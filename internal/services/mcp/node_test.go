@@ -17,11 +17,11 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The client of another vendor, from the registry of its language; a fixed version.
+// The MCP client of the protocol's authors from npm, in a fixed version.
 const (
 	nodeClient  = "@modelcontextprotocol/sdk"
 	nodeVersion = "1.32.2"
-	bridgeURL   = "PGCONSENT_TEST_BRIDGE" // this program is a bridge to it
+	bridgeURL   = "PGCONSENT_TEST_BRIDGE" // with it, this program is a bridge to that address
 )
 
 func TestMain(m *testing.M) {
@@ -36,8 +36,7 @@ func TestMain(m *testing.M) {
 	pgtest.MainAlone(m)
 }
 
-// independentClient is the client written in TypeScript by the protocol's authors, over HTTP and over the bridge on
-// stdio.
+// independentClient runs the protocol authors' TypeScript client over HTTP, and over the bridge on stdio.
 func independentClient(t *testing.T, f *face) {
 	dir := nodeModules(t)
 	script, err := os.ReadFile("testdata/client.mjs")
@@ -77,7 +76,7 @@ func independentClient(t *testing.T, f *face) {
 	if report.HTTP.WrongKey != "401" {
 		t.Errorf("a wrong token: %q", report.HTTP.WrongKey)
 	}
-	// The status is of HTTP alone; the code is that of docs/reference/mcp.md.
+	// The HTTP status exists only over HTTP. The code is that of docs/reference/mcp.md.
 	for what, want := range map[string][2]string{
 		"list before initialize": {"400", "-32001 08P01"}, "no JSON": {"400", "-32700 08P01"}, "a name twice": {
 			"400", "-32700 08P01"}, "a batch": {"400", "-32600 08P01"},
@@ -88,7 +87,7 @@ func independentClient(t *testing.T, f *face) {
 		if got := report.Raw["http"][what]; got != strings.TrimSpace(want[0]+" "+want[1]) {
 			t.Errorf("over http %s: %s, want %v", what, got, want)
 		}
-		switch what { // the bridge begins another session, which is not initialized
+		switch what { // the bridge begins a new session, which is not initialized
 		case "begin again":
 			want[1] = "answered"
 		case "list":
@@ -100,21 +99,21 @@ func independentClient(t *testing.T, f *face) {
 	}
 }
 
-// spoken is what the client makes of one way.
+// spoken is what the client reports about one transport.
 type spoken struct {
 	Tools     []string
 	Found     int
-	Same      bool // text and structured content
+	Same      bool // text content and structured content are equal
 	Refused   string
 	Unknown   string
 	Strict    string
 	WrongKey  string
-	Cancelled string // after calls that were given up
-	Side      string // in a second session
-	Outlives  string // there, when the first has ended
+	Cancelled string // the result after cancelled calls
+	Side      string // the result in a second session
+	Outlives  string // the result there, after the first session has ended
 }
 
-// nodeModules installs the client once on a machine, beside other caches.
+// nodeModules installs the client once per machine, beside other caches, and returns the folder.
 func nodeModules(t *testing.T) string {
 	t.Helper()
 	for _, program := range []string{"node", "npm"} {

@@ -11,7 +11,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// The tools of memories, by an agent's client, in one session.
+// An agent's client uses the tools for memories in one session.
 // seeds/003:143-148, 199-207, 208-213.
 func TestMCPPrivacy(t *testing.T) {
 	f := runFace(t, "kernle")
@@ -41,10 +41,11 @@ func TestMCPPrivacy(t *testing.T) {
 	if made.failed || list(made, "access_grants") != `["human:sean"]` || made.member["source_entity"] != "human:sean" {
 		t.Fatalf("made %s", made.text)
 	}
-	// With a key a memory is made once, in whatever session; another change with the key, or a key that is none, is refused.
+	// With a request key, a memory is created once over all sessions. The same key with another change, or a malformed
+	// key, is refused.
 	keyed := args{"content": "Bella limps", "subject_ids": []string{"dog:bella"}, "request_key": "0b7c-1"}
 	once := ask(t, ash, "memory_note", keyed)
-	ash = f.as(t, "agent:ash") // with a new token of this name
+	ash = f.as(t, "agent:ash") // with a new token of the same name
 	twice := ask(t, ash, "memory_note", keyed)
 	if once.failed || once.member["repeated"] != nil || twice.failed || twice.member["repeated"] != true ||
 		once.member["id"] != twice.member["id"] || list(once, "subject_ids") != list(twice, "subject_ids") {
@@ -66,7 +67,7 @@ func TestMCPPrivacy(t *testing.T) {
 		t.Errorf("after a refusal: %s", put.text)
 	}
 
-	// A context is entered for the session: what it shows shows, and new memories inherit from it.
+	// A context is entered for the session: memories that it grants become visible, and new memories get its grants.
 	seen := func() string {
 		a := ask(t, bella, "query", args{"sql": "SELECT id FROM episodes WHERE id = 'episode:1002'"})
 		return list(a, "rows")
@@ -94,7 +95,7 @@ func TestMCPPrivacy(t *testing.T) {
 	refused(ask(t, vet, "context_enter", args{"context": "ctx:none"}), "PC404")
 	refused(ask(t, bella, "context_enter", args{"context": "ctx:bella_health", "participants": []string{"si:mallory"}}), "42501")
 
-	// A consent by a guardian, the grant that it allows, and who sees what.
+	// A guardian consents, the consent allows a grant, and the audit shows who sees the memory.
 	refused(ask(t, ash, "privacy_grant", args{"id": made.member["id"], "who": []string{"si:rex"}}), "42501")
 	refused(ask(t, ash, "consent_grant", args{"grantor": "human:sean", "grantee": "si:rex"}), "42501")
 	given := ask(t, sean, "consent_grant", args{"grantor": "human:sean", "grantee": "si:rex", "scope": "*", "store": "ash", "reason": "a walk"})
@@ -128,7 +129,7 @@ func TestMCPPrivacy(t *testing.T) {
 		t.Errorf("the subject: %s", subject.text)
 	}
 
-	// A belief of a private memory: refused where it names the dog, else made, and made once.
+	// A belief from a private memory is refused if it names the dog. Otherwise it is made, once.
 	learned := args{"source": made.member["id"], "belief": "Heart murmurs in small breeds need exercise monitoring",
 		"access_grants": []string{"*"}, "abstraction_note": "Of the breed."}
 	named := args{"source": made.member["id"], "belief": "Small breeds like Béllа need monitoring"}
@@ -160,7 +161,7 @@ func TestMCPPrivacy(t *testing.T) {
 
 	tutored(t, f)
 
-	// A call that was refused is recorded as one that would have changed something, as in every service.
+	// A refused call is recorded as one that would have changed something, as in every service.
 	refusals := 0
 	files, err := filepath.Glob(filepath.Join(f.config.Audit.File, "*"))
 	if err != nil {
@@ -184,7 +185,7 @@ func TestMCPPrivacy(t *testing.T) {
 	}
 }
 
-// tutored is the text's last example: a tutor notes something in an academic context, and a parent lets a specialist
+// tutored plays the seed's last example: a tutor notes something in an academic context, and a parent lets a specialist
 // see it. seeds/003:199-213.
 func tutored(t *testing.T, f *face) {
 	t.Helper()
@@ -221,10 +222,10 @@ func tutored(t *testing.T, f *face) {
 	if a := ask(t, specialist, "context_enter", args{"context": academic}); !a.failed {
 		t.Errorf("a stranger enters %s", a.text)
 	}
-	if !sees(parent) || sees(other) { // the student's guardian, and another tutor to whom the guardian has not consented
+	if !sees(parent) || sees(other) { // parent is the student's guardian; other is a tutor to whom no consent was given
 		t.Error("in the context its guardian does not see it, or others do without consent")
 	}
-	// The parent has consented before: that is taken back, and said once more.
+	// The world already has this consent of the parent. It is withdrawn and given again.
 	consent := args{"grantor": "human:parent_456", "grantee": "si:reading_specialist", "scope": academic}
 	if a := ask(t, parent, "consent_revoke", args{"grantee": "si:reading_specialist"}); a.failed {
 		t.Fatalf("taken back %s", a.text)

@@ -19,15 +19,15 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// face is a served world with a file of tokens.
+// face is a running world with a file of tokens.
 type face struct {
 	demo   *demo.RunningDemo
 	config *config.Config
-	url    string // of MCP
-	tokens string // the file
+	url    string // the address of MCP
+	tokens string // the path of the tokens file
 }
 
-// runFace serves a world a second time, with tokens.
+// runFace serves a world a second time, with a tokens file.
 func runFace(t testing.TB, name string) *face {
 	t.Helper()
 	f := &face{demo: demos.StartDemo(t, name), tokens: filepath.Join(t.TempDir(), "tokens.yaml")}
@@ -63,7 +63,7 @@ func runFace(t testing.TB, name string) *face {
 	return f
 }
 
-// token makes one: "subject:ID", "agent:NAME", or another role.
+// token adds a token for "subject:ID", "agent:NAME", or another role.
 func (f *face) token(t testing.TB, who string) string {
 	t.Helper()
 	role, of, _ := strings.Cut(who, ":")
@@ -85,7 +85,7 @@ func (f *face) token(t testing.TB, who string) string {
 	return token
 }
 
-// bearer sends a token with every request.
+// bearer adds a token to every request.
 type bearer string
 
 func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -106,13 +106,13 @@ func (f *face) connect(t testing.TB, token string) *sdk.ClientSession {
 	return s
 }
 
-// as connects as somebody.
+// as connects with a token of that kind.
 func (f *face) as(t testing.TB, who string) *sdk.ClientSession {
 	t.Helper()
 	return f.connect(t, f.token(t, who))
 }
 
-// answered is what a tool gives back.
+// answered is the result of a tool.
 type answered struct {
 	failed bool
 	text   string

@@ -36,7 +36,7 @@ func TestIdempotencyKeys(t *testing.T) {
 	if err != nil || first == nil {
 		t.Fatal(err)
 	}
-	// Whoever sends it again meanwhile waits.
+	// A repetition waits while the first call is still running.
 	waited := make(chan *IdempotentAnswer)
 	go func() {
 		_, known, err := a.BeginCall(context.Background(), named("ash"), "k", one, now)
@@ -61,18 +61,18 @@ func TestIdempotencyKeys(t *testing.T) {
 	if mine, known, err := begin("rex", "k", sumOf(t, `{"content":"y"}`)); err != nil || mine == nil || known != nil {
 		t.Error("a key is another caller's")
 	}
-	// What has failed can be sent again, also otherwise.
+	// After a failure, the key can be used again, also for another request.
 	failed, _, _ := begin("ash", "f", one)
 	a.EndCall(named("ash"), failed, nil)
 	if mine, _, err := begin("ash", "f", sumOf(t, `{"content":"y"}`)); err != nil || mine == nil {
 		t.Errorf("after a failure: %v", err)
 	}
-	// A day later it is forgotten.
+	// After a day the answer is forgotten.
 	now = now.Add(answerLifetime + time.Second)
 	if mine, known, _ := begin("ash", "k", one); mine == nil || known != nil {
 		t.Error("it is remembered for ever")
 	}
-	// Of one caller there are so many, and of all together.
+	// The number of stored answers is limited, per caller and in all.
 	for i := range maxKeysPerCaller + 10 {
 		mine, _, err := begin("many", strconv.Itoa(i), one)
 		if err != nil || mine == nil {
@@ -94,7 +94,7 @@ func TestIdempotencyKeys(t *testing.T) {
 	if _, known, _ := begin("many", strconv.Itoa(maxKeysPerCaller+9), one); a.bytes > maxAnswerBytes || known == nil {
 		t.Errorf("%d bytes, and who has little gives way: %v", a.bytes, known)
 	}
-	// Who acts for somebody else is another caller.
+	// A caller who acts for a user is a different caller for each user.
 	alice, bob := identity.Caller{Role: identity.Agent, Name: "jwt 1",
 		Claims: map[string]string{"user": "alice"}}, identity.Caller{Role: identity.Agent, Name: "jwt 1", Claims: map[string]string{"user": "bob"}}
 	if callerKey(alice) == callerKey(bob) {
@@ -102,7 +102,8 @@ func TestIdempotencyKeys(t *testing.T) {
 	}
 }
 
-// A token whose name was given to another agent or subject is somebody else: answers to the first are not for the second.
+// If the name of a token is given to another agent or subject, it is a different caller: stored answers to the former
+// are not returned.
 func TestReusedTokenNames(t *testing.T) {
 	chat := identity.Caller{Name: "app", Role: identity.Agent, Agent: "chat", Database: "d"}
 	for _, other := range []identity.Caller{

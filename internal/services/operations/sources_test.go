@@ -6,7 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// An id that no row can have is nobody's: the database is asked for another one, which it takes as a value of the type.
+// An id that the column's type cannot have belongs to no row. The database is then asked for another id, which is valid
+// for the type.
 func TestImpossibleIDsAreNotFound(t *testing.T) {
 	for of, ids := range map[string]map[string]bool{
 		"text": {

@@ -13,7 +13,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/tool/doctor"
 )
 
-// What is unsafe about one table is told of as that, and what is about more, or about both, is not.
+// A finding about a single table names it as the affected table. A finding about more than one table names none.
 func TestFindingsOfSingleTables(t *testing.T) {
 	db := safe(t)
 	super := db.Connect(t, "postgres")
@@ -50,7 +50,7 @@ func TestFindingsOfSingleTables(t *testing.T) {
 	if err := doctor.CheckServing(context.Background(), control, s); err != nil {
 		t.Error(err)
 	}
-	// A view of ours is one table's by its name, whatever it reads.
+	// A view of pgconsent belongs to one table by its name, whatever it reads.
 	view := predicate.LookupView(catalog.Name{Schema: "public", Name: "people"}).SQL()
 	exec(t, super, "CREATE OR REPLACE VIEW "+view+" WITH (security_barrier) AS "+one(t, super, "SELECT pg_get_viewdef('"+view+"'::regclass)"))
 	err := doctor.CheckServing(context.Background(), control, s)

@@ -8,7 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/tool/doctor"
 )
 
-// A login that could read protected tables without the proxy is told, with the tables; owners and others are not.
+// A login role that could read protected tables without the proxy is reported, with the tables. Owners and roles
+// without such rights are not.
 func TestDirectLogins(t *testing.T) {
 	db := safe(t)
 	defer pgtest.Lock(t, "roles")()

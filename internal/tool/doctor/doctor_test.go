@@ -57,10 +57,10 @@ views: { letter_list: {} }
 functions: { count_memories: { pin: { respect_consent: true } } }
 `
 
-// lookupViewName is one of the views that the rules read.
+// lookupViewName is one of the views that row policies read.
 const lookupViewName = "pgconsent.h_public_people"
 
-// compile reads the rules against a database.
+// compile compiles the rules against a database.
 func compile(ctx context.Context, conn *pgx.Conn) (doctor.Target, error) {
 	return compileRules(ctx, conn, rules)
 }
@@ -81,7 +81,7 @@ func compileRules(ctx context.Context, conn *pgx.Conn, rules string) (doctor.Tar
 	return doctor.Target{Policy: p, Snapshot: snap, Plan: rls.Generate(p, snap, rls.Options{})}, nil
 }
 
-// safe is a database as pgconsent migrate leaves it.
+// safe returns a database in the state after pgconsent migrate.
 func safe(t *testing.T) *pgtest.DB {
 	t.Helper()
 	db := pgtest.Template(t, "safe", func(ctx context.Context, conn *pgx.Conn) error {
@@ -94,7 +94,7 @@ func safe(t *testing.T) *pgtest.DB {
 		}
 		return migrations.Up(ctx, conn, migrations.Options{}, s.Plan)
 	})
-	// The rights on a database itself are not copied from a template.
+	// A copy of a template database does not have the template's database privileges.
 	exec(t, db.Connect(t, "postgres"), "REVOKE TEMPORARY, CREATE ON DATABASE "+db.Name+" FROM PUBLIC")
 	return db
 }
@@ -142,8 +142,8 @@ func has(found []doctor.Finding, id string, severity doctor.Severity) bool {
 	return false
 }
 
-// A signed path that evaluates anything before it has seen the signature is found out, and does not keep agents from being
-// served by the other.
+// The probe finds a signed path that evaluates an expression before it checks the signature. Agents can still be served
+// without the signed path.
 func TestSignedPathProbe(t *testing.T) {
 	db := safe(t)
 	s := subject(t, db)
@@ -166,7 +166,7 @@ func TestSignedPathProbe(t *testing.T) {
 			t.Errorf("%s: %+v", name, found)
 		}
 	}
-	// A row policy that is evaluated after the expressions of a statement.
+	// A row policy that PostgreSQL evaluates after a statement's own expressions.
 	exec(t, conn, "DROP POLICY pgconsent_select ON pgconsent_signed.canary")
 	if found := probe(t, db, s); !has(found, "row_security_path", doctor.SeverityUnsafe) {
 		t.Errorf("%+v", found)
@@ -191,11 +191,11 @@ func TestSafeDatabase(t *testing.T) {
 	}
 }
 
-// Each row breaks a real database by SQL; the finding must be there, and serving be refused.
+// Each case makes a real database unsafe by SQL. The finding must be reported, and serving refused.
 func TestUnsafeDatabases(t *testing.T) {
 	for i, tc := range []struct {
 		want, sql string
-		undo      string // of what outlives the database
+		undo      string // undoes changes that outlive the database
 	}{
 		{"agent_superuser", "ALTER ROLE pgconsent_agent SUPERUSER", "ALTER ROLE pgconsent_agent NOSUPERUSER"},
 		{"agent_bypassrls", "ALTER ROLE pgconsent_agent BYPASSRLS", "ALTER ROLE pgconsent_agent NOBYPASSRLS"},
@@ -298,7 +298,7 @@ func TestUnsafeDatabases(t *testing.T) {
 	}
 }
 
-// pgtestExec runs a statement on a connection of its own, after the test's are gone.
+// pgtestExec runs a statement on a connection of its own, after the test's connections are closed.
 func pgtestExec(db *pgtest.DB, sql string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
 	defer cancel()
@@ -311,7 +311,7 @@ func pgtestExec(db *pgtest.DB, sql string) (string, error) {
 	return tag.String(), err
 }
 
-// What a customer may do with their own database.
+// Changes that customers may make in their own database are not reported as unsafe.
 func TestHarmlessChanges(t *testing.T) {
 	tier.All(t)
 	for name, sql := range map[string]string{
@@ -360,7 +360,7 @@ func TestEncoding(t *testing.T) {
 
 func TestWarnings(t *testing.T) {
 	all := map[string]string{
-		// Agents' sessions bring these two: neither is a reason to refuse them.
+		// Agents' sessions set these two themselves, so a stored value is no reason to refuse them.
 		"standard_conforming_strings": "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET " +
 			"standard_conforming_strings = off', current_database()); EXECUTE format('ALTER DATABASE %I SET row_security = off', current_database()); END $$",
 		"agent_unlisted":     "CREATE TABLE public.other (id int); GRANT SELECT ON public.other TO PUBLIC",
@@ -384,7 +384,7 @@ func TestWarnings(t *testing.T) {
 			db := safe(t)
 			s := subject(t, db)
 			exec(t, db.Connect(t, "postgres"), sql)
-			if want == "control_members" { // which outlives the database
+			if want == "control_members" { // a role's membership outlives the database
 				t.Cleanup(func() { _, _ = pgtestExec(db, "REVOKE pgconsent_control FROM pg_monitor") })
 			}
 			found := examine(t, db, s)
@@ -398,8 +398,8 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// A listed function that searches by distance is named where an approximate index may lie under what it reads, and no
-// more when it searches exactly.
+// A listed function that searches by distance is reported if an approximate index might serve its query. It is not if
+// the function searches exactly.
 func TestSearchingFunctions(t *testing.T) {
 	db := safe(t)
 	s := subject(t, db)
@@ -423,7 +423,7 @@ func TestSearchingFunctions(t *testing.T) {
 			t.Errorf("%s: %v", step.sql, found)
 		}
 	}
-	// Where the policy accepts it there is nothing to say; another table's index is another matter.
+	// If the policy accepts the index, nothing is reported. An accepted index of another table makes no difference.
 	accepted, err := compileRules(t.Context(), conn, strings.Replace(rules, "  memories:\n", "  memories:\n    approximate: accept\n", 1))
 	if err != nil {
 		t.Fatal(err)
@@ -437,7 +437,7 @@ func TestSearchingFunctions(t *testing.T) {
 	}
 }
 
-// What the server's configuration says is told as what is stored is.
+// Settings in the server's configuration are reported like settings that are stored for a database.
 func TestTriggersOffByConfiguration(t *testing.T) {
 	db := safe(t)
 	s := subject(t, db)
@@ -458,7 +458,7 @@ func TestTriggersOffByConfiguration(t *testing.T) {
 	set("ALTER SYSTEM SET session_replication_role = replica", true)
 }
 
-// What runs without being named and with its owner's rights is past both walls.
+// A function that PostgreSQL calls by itself, with its owner's rights, bypasses the proxy's rules and row security.
 func TestImplicitSecurityDefiners(t *testing.T) {
 	tier.All(t)
 	const out = "REVOKE EXECUTE ON FUNCTION attic.f(text) FROM PUBLIC"
@@ -508,7 +508,7 @@ func TestHardening(t *testing.T) {
 	}
 }
 
-// What a catalog does not tell, trying does.
+// Probes find what the catalogs do not show, by running statements as an agent.
 func TestProbes(t *testing.T) {
 	for _, tc := range []struct{ name, want, sql string }{
 		{"row security off", "leak", "ALTER TABLE public.memories DISABLE ROW LEVEL SECURITY"},
@@ -536,8 +536,8 @@ func TestProbes(t *testing.T) {
 	}
 }
 
-// A view that the planner knows to be empty whoever asks answers without a signature, and shows nothing: it is no
-// finding.
+// The planner may prove that a view is empty for everybody. Such a view answers without a signature and shows nothing,
+// so it is not reported.
 func TestAlwaysEmptyViews(t *testing.T) {
 	db := pgtest.Database(t)
 	super := db.Connect(t, "postgres")
@@ -556,7 +556,7 @@ func TestAlwaysEmptyViews(t *testing.T) {
 	}
 }
 
-// A table that takes too long is neither a pass nor a failure; the others are tried nevertheless.
+// A table whose probe takes too long counts neither as passed nor as failed. The other tables are still probed.
 func TestSlowProbe(t *testing.T) {
 	tier.All(t)
 	db := safe(t)
@@ -568,7 +568,7 @@ func TestSlowProbe(t *testing.T) {
 	holder := db.Connect(t, "postgres")
 	exec(t, db.Connect(t, "postgres"), "ALTER TABLE public.people DISABLE ROW LEVEL SECURITY")
 	exec(t, holder, "BEGIN; LOCK TABLE public.memories IN ACCESS EXCLUSIVE MODE")
-	s.ProbeTime = 3 * time.Second // the others are probed within it
+	s.ProbeTime = 3 * time.Second // long enough for the other tables
 	found := probe(t, db, s)
 	if !has(found, "probe_timeout", doctor.SeverityWarning) || !doctor.HasUnfinished(found) {
 		t.Errorf("no warning probe_timeout in %v", found)
@@ -587,7 +587,7 @@ func TestSlowProbe(t *testing.T) {
 	if !has(found, "leak", doctor.SeverityUnsafe) {
 		t.Errorf("after a table that takes too long the next was not tried: %v", found)
 	}
-	// The time of all of them.
+	// The time limit is for all probes together.
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	s.ProbeTime = time.Minute
@@ -595,7 +595,7 @@ func TestSlowProbe(t *testing.T) {
 	if err != nil || !doctor.HasUnfinished(found) || doctor.UnsafeError(found) != nil {
 		t.Errorf("%v %v", found, err)
 	}
-	// Whoever ends the process does not wait, and is told nothing else.
+	// When the process is ended, the probes stop, and nothing else is reported.
 	ctx, cancel = context.WithCancel(t.Context())
 	time.AfterFunc(200*time.Millisecond, cancel)
 	if found, err := doctor.RunProbes(ctx, db.Connect(t, "pgconsent_control"), db.DSN("pgconsent_agent", ""), s); !errors.Is(err, context.Canceled) {
@@ -617,7 +617,7 @@ func TestPooler(t *testing.T) {
 	}
 }
 
-// pooler relays to the server and, as poolers do, makes up the process number that a client is told.
+// pooler relays to the server and, as connection poolers do, gives the client an invented process id.
 func pooler(t *testing.T, socket string) *net.TCPAddr {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -637,7 +637,7 @@ func pooler(t *testing.T, socket string) *net.TCPAddr {
 		}
 		defer server.Close()
 		go func() { _, _ = io.Copy(server, client) }()
-		for { // until the key has passed
+		for { // until the BackendKeyData message has passed
 			var head [5]byte
 			if _, err := io.ReadFull(server, head[:]); err != nil {
 				return
@@ -661,7 +661,7 @@ func pooler(t *testing.T, socket string) *net.TCPAddr {
 	return l.Addr().(*net.TCPAddr)
 }
 
-// A server that goes away is an error, not a finding that nothing is wrong.
+// If the connection to the server breaks, the result is an error, and not "no findings".
 func TestConnectionLost(t *testing.T) {
 	db := safe(t)
 	s := subject(t, db)
@@ -678,7 +678,7 @@ func TestConnectionLost(t *testing.T) {
 	}
 }
 
-// Every finding's fix is SQL or a command; its words name no row.
+// Each finding contains SQL or a command that repairs it, and no row data.
 func TestFindingsNameTheFix(t *testing.T) {
 	err := doctor.UnsafeError([]doctor.Finding{{ID: "rls_off", Severity: doctor.SeverityUnsafe, Problem: "off",
 		Fix: "ALTER TABLE t ENABLE ROW LEVEL SECURITY"}})
@@ -690,8 +690,8 @@ func TestFindingsNameTheFix(t *testing.T) {
 	}
 }
 
-// A migrate that runs beside a look holds locks: the look says that it could not see, and neither waits for the other
-// until one of them is ended as a deadlock.
+// pgconsent migrate holds locks while it runs. An examination at the same time reports that it could not see
+// everything. Neither waits until PostgreSQL detects a deadlock.
 func TestExamineYieldsToMigrate(t *testing.T) {
 	tier.All(t)
 	db := safe(t)

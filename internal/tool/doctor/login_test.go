@@ -26,7 +26,7 @@ func byTCP(db *pgtest.DB) doctor.Upstream {
 	return doctor.Upstream{Network: "tcp", Address: fmt.Sprintf("127.0.0.1:%d", db.Port), Database: db.Name}
 }
 
-// A password that is at hand must not make a server that asks for one look open, or the other way round.
+// The doctor tries logins without and with a wrong password. A password in the environment must not change the result.
 func TestLogins(t *testing.T) {
 	tier.All(t)
 	db := safe(t)
@@ -54,7 +54,7 @@ func TestLogins(t *testing.T) {
 		hba   string
 		at    doctor.Upstream
 		owner string
-		want  string // unsafe; "": none
+		want  string // the unsafe finding; "" if there is none
 	}{
 		"scram by TCP":                   {asks, byTCP(db), "app", ""},
 		"scram by socket":                {asks + "local all all scram-sha-256\n", bySocket(db), "app", ""},
@@ -110,7 +110,7 @@ func TestLogins(t *testing.T) {
 	})
 }
 
-// configure puts pg_hba.conf in the place of the server's until the test ends.
+// configure replaces the server's pg_hba.conf until the test ends.
 func configure(t *testing.T, db *pgtest.DB, hba string) {
 	t.Helper()
 	dba := db.Connect(t, "postgres")
@@ -146,13 +146,13 @@ func configure(t *testing.T, db *pgtest.DB, hba string) {
 			}
 		}
 	}
-	t.Cleanup(reload) // after the files are back
+	t.Cleanup(reload) // runs after the files are restored
 	replace(file, "local all postgres trust\n"+hba)
 	replace(ident, "loose /^.*$ app\n")
 	reload()
 }
 
-// A server that cannot answer, or not yet, is no server that refuses.
+// A server that does not answer, or not yet, does not count as one that refuses a login.
 func TestLoginsCannotBeTried(t *testing.T) {
 	db := safe(t)
 	s := subject(t, db)

@@ -14,7 +14,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// Stored answers are compared with what they should be, and what stores them is nothing that the other checks object to.
+// The doctor compares materialized answers with what they should be. Its other checks do not report the triggers and
+// tables that store them.
 func TestMaterialized(t *testing.T) {
 	tier.All(t)
 	ctx := context.Background()
@@ -107,14 +108,14 @@ func TestMaterialized(t *testing.T) {
 			t.Errorf("%s: %d rows differ after the repair", sql, got)
 		}
 	}
-	_, _ = examined(", materialize: true") // the trigger that was switched is another than the plan's: all is made anew
+	_, _ = examined(", materialize: true") // the changed trigger differs from the plan's, so that everything is created again
 	fill()
 	run("UPDATE pgconsent.materialized_" + fills[0].Name + " SET open_until = 'infinity'")
 	expectKept("unsafe materialized: the materialized rule of public.notes is wrong for")
 	if served == nil || !strings.Contains(served.Error(), "is wrong for") {
 		t.Errorf("who serves: %v", served)
 	}
-	// A server that runs looks every few seconds: it does not read what is large.
+	// A running server checks every few seconds, so it does not compare large tables.
 	run("INSERT INTO notes SELECT g, 1 FROM generate_series(10, 60000) g")
 	expectKept("unsafe materialized: the materialized rule of public.notes is wrong for")
 	if served != nil && strings.Contains(served.Error(), "is wrong for") {
@@ -122,7 +123,7 @@ func TestMaterialized(t *testing.T) {
 	}
 }
 
-// examinedOnly asks as the control role how many rows differ.
+// examinedOnly returns how many rows differ, as the control role sees it.
 func examinedOnly(t *testing.T, db *pgtest.DB, fills []migrations.Fill) (n int64, err error) {
 	t.Helper()
 	if err := db.Connect(t, migrations.DefaultControlRole).QueryRow(context.Background(),

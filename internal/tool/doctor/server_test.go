@@ -2,7 +2,8 @@ package doctor
 
 import "testing"
 
-// A server whose planner looks at hidden rows of partitions serves no agents of such tables.
+// On a server version whose planner reads statistics of hidden rows in partitions, agents of partitioned tables are not
+// served.
 func TestPlannerVersions(t *testing.T) {
 	for _, c := range []struct {
 		version int

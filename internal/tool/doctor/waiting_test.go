@@ -12,8 +12,8 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// Columns that tables get or lose after pgconsent migrate are warnings: agents are served without them. The same plan is
-// installed, and the next migrate installs it anew.
+// Columns that are added or dropped after pgconsent migrate get warnings. Agents are served without them, and the next
+// migrate installs the plan again.
 func TestAddedAndDroppedColumns(t *testing.T) {
 	db := pgtest.Database(t)
 	conn := db.Connect(t, "postgres")

@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// A report begins with what would change most: refusals and other rows count alike. How often a statement runs decides
-// only among those of which as much would change.
+// The report begins with the statements whose results would change most; refusals and changed rows count alike. Among
+// equal ones, the more frequent statement comes first.
 func TestReportOrder(t *testing.T) {
 	dir := t.TempDir()
 	log, err := audit.Open(audit.Config{Mode: audit.ModeBuffered, Dir: dir})

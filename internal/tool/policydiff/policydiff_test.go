@@ -82,8 +82,8 @@ func compile(t *testing.T, conn *pgx.Conn, text string) (*policy.Policy, *rls.Pl
 
 var agents = map[string]map[string]string{"north": {"team": "n"}, "also": {"team": "n"}, "south": {"team": "s"}, "nobody": {}}
 
-// What is said to appear and disappear is what does when the policies are installed one after the other; before, nothing
-// of ours is in the database, and the comparison leaves nothing there.
+// The comparison says which rows appear and disappear. The same rows do so when both policies are installed one after
+// the other. The comparison itself needs no installed policy, and leaves nothing in the database.
 func TestCompareAgreesWithMigration(t *testing.T) {
 	tier.All(t)
 	defer func(was int64) { pagesPerPart = was }(pagesPerPart)
@@ -230,7 +230,7 @@ public.Notes
 	}
 }
 
-// The same policy, and one that only takes away, reveal nothing; what is the same is not read.
+// An equal policy, and one that only removes access, reveal nothing. Tables with equal rules are not read.
 func TestComparisonWithoutGains(t *testing.T) {
 	db := pgtest.Database(t)
 	super := db.Connect(t, "postgres")
@@ -269,7 +269,7 @@ func TestComparisonWithoutGains(t *testing.T) {
 	}
 }
 
-// A role that row security binds is no judge.
+// The comparison is refused for a role to which row security applies.
 func TestCompareNeedsTheOwner(t *testing.T) {
 	db := pgtest.Database(t)
 	super := db.Connect(t, "postgres")

@@ -24,7 +24,8 @@ contracts:
 limits: [ { per: team, by_key: 60, rows: 1000 }, { statements: 10 } ]
 `
 
-// What bounds statements is told part by part, and rows that count in groups are counted.
+// Changes of limits and restrictions are listed one by one. For tables that may be counted in groups, the rows are
+// counted.
 func TestBounds(t *testing.T) {
 	db := pgtest.Database(t)
 	super := db.Connect(t, "postgres")

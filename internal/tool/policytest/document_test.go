@@ -10,7 +10,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// The example of the documentation runs, passes and covers its policy.
+// The example of the documentation runs, passes, and covers its policy.
 func TestDocument(t *testing.T) {
 	tier.All(t)
 	text, err := os.ReadFile("../../../docs/howto/policy-test.md")

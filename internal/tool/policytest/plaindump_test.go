@@ -30,7 +30,7 @@ import (
 
 const openPolicy = "version: 1\ntables: { notes: { rows: open } }\n"
 
-// runFolder runs the tests of a folder with these files, on the package's server.
+// runFolder runs the tests in a folder with these files, on the package's server.
 func runFolder(t *testing.T, files map[string]string, o Options) Report {
 	t.Helper()
 	dir := t.TempDir()
@@ -55,7 +55,7 @@ func runFolder(t *testing.T, files map[string]string, o Options) Report {
 	return r
 }
 
-// told is a report as it is printed.
+// told returns a report as it is printed.
 func told(r Report) string {
 	var b bytes.Buffer
 	p := Printer{Out: &b}
@@ -66,7 +66,8 @@ func told(r Report) string {
 	return b.String()
 }
 
-// What pg_dump writes for psql is a schema: with psql's own lines, rows, and roles and settings that are not here.
+// The output of pg_dump for psql is accepted as a schema. It may have psql commands, rows, and roles and settings that
+// this server lacks.
 func TestPlainDump(t *testing.T) {
 	db := pgtest.Database(t)
 	super := db.Connect(t, "postgres")
@@ -148,7 +149,7 @@ tests:
 	})
 }
 
-// The place of an error is that in the file, also behind what is left out.
+// The position of an error is that in the file, even after parts that were left out.
 func TestErrorPositionInADump(t *testing.T) {
 	r := runFolder(t, map[string]string{"policy.yaml": openPolicy,
 		"schema.sql": "\\restrict é\nCREATE TABLE notes (id integer);\nCOPY notes (id) FROM stdin;\n1\n\\.\n\nSELEC 'ü';\n",
@@ -158,7 +159,7 @@ func TestErrorPositionInADump(t *testing.T) {
 	}
 }
 
-// Every sslmode works that works with psql; where none does, the server's reason is told.
+// Each sslmode works here if it works with psql. If none works, the error contains the server's reason.
 func TestTLSModes(t *testing.T) {
 	tier.All(t)
 	admin := superuser(t)
@@ -217,7 +218,7 @@ func TestTLSModes(t *testing.T) {
 	try("", "rejects connection")
 }
 
-// serverTLS switches TLS on, and returns the file of the certificate.
+// serverTLS enables TLS on the server, and returns the path of the certificate.
 func serverTLS(t *testing.T, admin *pgx.Conn) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

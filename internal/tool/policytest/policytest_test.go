@@ -33,7 +33,7 @@ func superuser(t *testing.T) *pgx.Conn {
 	return conn
 }
 
-// The tests of the worlds and of the cookbook pass, and every block of their policies is covered.
+// The policy tests of the worlds and of the cookbook pass, and cover every block of their policies.
 func TestWorlds(t *testing.T) {
 	tier.All(t)
 	files, err := FindFiles([]string{"../../../examples/worlds", "../../../examples/cookbook", "../../../examples/worlds/ciris/policy_registry_test.yaml"})
@@ -73,8 +73,8 @@ func TestWorlds(t *testing.T) {
 	}
 }
 
-// What fails is told with its place and the rows; what passes, passes; the databases and roles are gone afterwards. The
-// role that does it is no superuser.
+// A failed test is reported with its position and the rows. The databases and roles are dropped afterwards. The role
+// that runs this is no superuser.
 func TestReport(t *testing.T) {
 	tier.All(t)
 	admin := superuser(t)
@@ -140,8 +140,8 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// A block is covered by rows that show or hide because of it, and by no others. A test whose change has failed is wrong
-// at the change's place, whatever shows afterwards.
+// A block is covered only by checked rows that are shown or hidden because of it. If a statement of a test's "when"
+// fails, the error is reported at that statement, whatever the test expects.
 func TestCoverageAndFailedChanges(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -184,13 +184,13 @@ tests:
 	for _, c := range r.Coverage {
 		covered[c.Block] = [2]bool{c.HasShown, c.Hidden}
 	}
-	want := map[string][2]bool{"own": {true, true}, "status": {true, false}} // 3 was not looked at
+	want := map[string][2]bool{"own": {true, true}, "status": {true, false}} // no test checks note 3
 	if !maps.Equal(covered, want) {
 		t.Errorf("covered (a row that shows, one that is hidden): %v, want %v", covered, want)
 	}
 }
 
-// A role that may not make databases is told who could let it.
+// A role that may not create databases gets an error that says who could grant that.
 func TestServerWithoutRights(t *testing.T) {
 	admin := superuser(t)
 	if _, err := admin.Exec(t.Context(), "CREATE ROLE poor LOGIN"); err != nil {
@@ -202,7 +202,7 @@ func TestServerWithoutRights(t *testing.T) {
 	}
 }
 
-// Every mistake has a place and says what to write.
+// The error for each mistake has a position and says what to write.
 func TestInvalidFiles(t *testing.T) {
 	const head = "version: 1\ncallers: { chat: { attributes: { user: 1 } } }\n"
 	for _, c := range []struct{ text, want string }{
@@ -236,7 +236,7 @@ func TestInvalidFiles(t *testing.T) {
 	}
 }
 
-// What is wrong against the schema and the policy has a place as well.
+// Mistakes that show only against the schema and the policy have positions as well.
 func TestFilesThatDoNotFitTheSchema(t *testing.T) {
 	tier.All(t)
 	s, err := NewServerOn(t.Context(), dsn("postgres"))
@@ -289,7 +289,7 @@ func TestFilesThatDoNotFitTheSchema(t *testing.T) {
 	}
 }
 
-// An editor that replaces a file, and one that writes in several steps, are noticed once each.
+// A change is noticed once, whether an editor replaces the file or writes it in several steps.
 func TestWatch(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, FileName)

@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/tool/starter"
 )
 
-// A database that is served alone has the roles with the usual names. One beside another of the same server has logins
-// of its own for agents and for control: roles are the whole server's, and these two have one password each.
+// Roles belong to the whole server. The first database's agent and control roles have the usual names. A second
+// database of the same server gets login roles of its own, since each role has one password.
 func TestASecondDatabaseHasLoginsOfItsOwn(t *testing.T) {
 	for _, c := range []struct {
 		others         bool

@@ -7,7 +7,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 )
 
-// Attributes that follow from settings and from the database are those that the row policies see.
+// Attributes that come from settings and from the database have the values that the row policies see.
 func TestLiveAttributes(t *testing.T) {
 	db := pgtest.Database(t)
 	if _, err := db.Connect(t, "postgres").Exec(t.Context(), `
@@ -50,7 +50,7 @@ tables:
 	}
 }
 
-// What agents can see is told where an attribute is asked of a table that has row security itself.
+// The answer about what agents can see is right where a live attribute is read from a table with row security.
 func TestVisibleToAgentsByLiveAttributes(t *testing.T) {
 	db := pgtest.Database(t)
 	if _, err := db.Connect(t, "postgres").Exec(t.Context(), `

@@ -14,7 +14,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// What is said of who can see a subject's rows is what each agent's role sees under row security, column by column.
+// The answer to who can see a subject's rows equals what each agent's role sees under row security, column by column.
 func TestVisibleToAgents(t *testing.T) {
 	tier.All(t)
 	db := pgtest.Database(t)
@@ -48,7 +48,7 @@ tables:
 		"again":     {"purposes": "{ESSENTIAL}"},
 		"none":      {"purposes": "{STATISTICAL}"},
 	}
-	// counted is what the agent's role sees of a subject's.
+	// counted returns how many of a subject's rows or values the agent's role sees.
 	counted := func(agent, subject, what string) (n int64) {
 		t.Helper()
 		conn, err := pgx.Connect(t.Context(), db.DSN(migrations.DefaultAgentRole, ""))

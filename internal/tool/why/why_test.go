@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// installed is a database with a policy.
+// installed is a database with an installed policy.
 type installed struct {
 	db       *pgtest.DB
 	super    *pgx.Conn
@@ -55,7 +55,8 @@ func install(t *testing.T, db *pgtest.DB, text string) installed {
 	return i
 }
 
-// For every row of the world and several agents the verdict is what the agent's role sees under row security.
+// For every row of the world and several agents, the verdict of the explanation equals what the agent's role sees under
+// row security.
 func TestVerdictsAgreeWithRowSecurity(t *testing.T) {
 	tier.All(t)
 	w, err := world.Open("arcive")
@@ -99,7 +100,7 @@ func TestVerdictsAgreeWithRowSecurity(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// One row in so many is explained; the rest would take minutes.
+			// Only some of the rows are explained; all would take minutes.
 			explained, _, err := e.explainRows(ctx, table,
 				fmt.Sprintf("hashtext(r.%s::text) %% %d = 0", table.Relation.PrimaryKey[0], part), nil, 1<<20)
 			if err != nil {
@@ -128,7 +129,7 @@ func TestVerdictsAgreeWithRowSecurity(t *testing.T) {
 	}
 }
 
-// consistent checks that what is told of a row is why its verdict is what it is.
+// consistent checks that the explanation of a row supports its verdict.
 func consistent(t *testing.T, r Row) {
 	t.Helper()
 	var check func(b *Block)
@@ -314,7 +315,7 @@ row security, asked as the agent's role, agrees; the predicate in the text is ma
 	}
 }
 
-// A question that cannot be answered says what to ask.
+// A question that cannot be answered gets an error that says what to ask.
 func TestInvalidQuestions(t *testing.T) {
 	db := pgtest.Database(t)
 	if _, err := db.Connect(t, "postgres").Exec(t.Context(), small); err != nil {
@@ -336,7 +337,7 @@ func TestInvalidQuestions(t *testing.T) {
 	}
 }
 
-// Attributes that are missing, policies of others and a wall that is down are told.
+// The explanation mentions missing attributes, row policies of others, and disabled row security.
 func TestOtherReasonsForHiddenRows(t *testing.T) {
 	db := pgtest.Database(t)
 	super := db.Connect(t, "postgres")
@@ -364,7 +365,7 @@ func TestOtherReasonsForHiddenRows(t *testing.T) {
 	if fmt.Sprint(a.ForeignPolicies) != "[theirs]" || a.VisibleRows() != 1 || a.AgreesWithRowSecurity() {
 		t.Errorf("under a policy of others: %+v", a)
 	}
-	// Where an event trigger withholds what agents may do with the table, row security is not asked.
+	// If an event trigger has revoked agents' rights on the table, row security does not matter.
 	const off = "DROP POLICY IF EXISTS theirs ON people; ALTER TABLE people DISABLE ROW LEVEL SECURITY"
 	if _, err := super.Exec(t.Context(), off); err != nil {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { pgtest.MainAlone(m) }
 
-// plan installs the base alone, with the rights of the control role.
+// plan is a migration plan that installs only the base, with the rights of the control role.
 type plan struct{}
 
 func (plan) Hash() string          { return "none" }
@@ -50,11 +50,11 @@ func database(t testing.TB) *pgtest.DB {
 	})
 }
 
-// wire is the way to the server, which can fall silent.
+// wire is a network connection to the server that a test can interrupt.
 type wire struct {
 	conns map[*wired]bool
 	mute  atomic.Bool // answers do not arrive
-	lost  atomic.Bool // the connection is gone before the answer to what was sent arrives
+	lost  atomic.Bool // the connection breaks before the answer to the last message
 }
 
 type wired struct {
@@ -85,7 +85,7 @@ func (c *wired) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// SetDeadline is what a driver does to a connection that it gives up.
+// SetDeadline is what pgx calls when it gives up a connection.
 func (c *wired) SetDeadline(t time.Time) error {
 	if !t.IsZero() && time.Until(t) <= 0 {
 		c.once.Do(func() { close(c.held) })
@@ -93,7 +93,7 @@ func (c *wired) SetDeadline(t time.Time) error {
 	return c.Conn.SetDeadline(t)
 }
 
-// bench is a database, a way to it, and what a log over it needs.
+// bench is a database, a wire to it, and the files that a log on it needs.
 type bench struct {
 	t   testing.TB
 	db  *pgtest.DB
@@ -101,7 +101,7 @@ type bench struct {
 	wire
 	key    audit.Key
 	anchor string
-	now    atomic.Int64 // nanoseconds that the log's clock is ahead
+	now    atomic.Int64 // how far the log's clock is ahead, in nanoseconds
 }
 
 func begin(t testing.TB) *bench {
@@ -133,9 +133,9 @@ func (b *bench) store(chain string) *Store {
 	return New(config, "app", chain)
 }
 
-// open begins to log; change may alter how.
+// open opens a log; change may modify its configuration.
 func (b *bench) open(change func(*audit.Config)) (*audit.Log, error) {
-	// Nobody is refused because the machine is busy.
+	// A busy machine must not cause refusals.
 	cfg := audit.Config{Store: b.store("one"), Key: b.key, AnchorFile: b.anchor, ReleaseTimeout: tier.Patience,
 		Clock: func() time.Time { return time.Now().Add(time.Duration(b.now.Load())) }}
 	if change != nil {
@@ -154,7 +154,7 @@ func (b *bench) log(change func(*audit.Config)) *audit.Log {
 	return log
 }
 
-// run is a statement that was answered, if it was.
+// run records a statement, and returns the refusal, if any.
 func run(log *audit.Log, session string) *sqlstate.Error {
 	d := log.Decision(audit.Decision{Session: session, Agent: "chat", Database: "app", Verdict: "allow", Tag: "SELECT"})
 	if err := d.Release(); err != nil {
@@ -165,8 +165,8 @@ func run(log *audit.Log, session string) *sqlstate.Error {
 	return nil
 }
 
-// pass moves the clock to so long after the beginning, while nothing is being written: a write that began before would
-// seem to take that long.
+// pass moves the clock to a time after the start, while no write is in progress. A write that began before would seem
+// to take that long.
 func (b *bench) pass(log *audit.Log, d time.Duration) {
 	b.t.Helper()
 	if err := log.Call(audit.Call{Interface: "test", CallerName: "somebody", Role: "admin", Database: "app", Operation: "look",
@@ -186,7 +186,7 @@ func closed(t testing.TB, log *audit.Log) {
 	}
 }
 
-// verify reads the chain by what is known outside the database.
+// verify verifies the chain with the key and the anchor, which are outside the database.
 func (b *bench) verify(fn func(audit.Record) error) (audit.Report, error) {
 	b.t.Helper()
 	head, err := audit.ReadAnchor(b.anchor, b.key)
@@ -197,7 +197,7 @@ func (b *bench) verify(fn func(audit.Record) error) (audit.Report, error) {
 		fn)
 }
 
-// records counts them by kind, and the sessions of decisions.
+// records returns the number of records by kind, and the sessions that have decisions.
 func (b *bench) records() (audit.Report, map[string]int, map[string]bool) {
 	b.t.Helper()
 	kinds, sessions := map[string]int{}, map[string]bool{}
@@ -216,8 +216,8 @@ func (b *bench) records() (audit.Report, map[string]int, map[string]bool) {
 	return report, kinds, sessions
 }
 
-// Records are committed as durably as "on" says at least, whatever is stored for the database, after a connection was
-// lost too.
+// Records are committed with synchronous_commit at least "on", whatever is stored for the database, and after a
+// reconnect too.
 func TestSynchronousCommitOfRecords(t *testing.T) {
 	b := begin(t)
 	for stored, want := range map[string]string{"off": "on", "local": "on", "remote_write": "on", "on": "on", "remote_apply": "remote_apply"} {
@@ -241,7 +241,7 @@ func TestSynchronousCommitOfRecords(t *testing.T) {
 	}
 }
 
-// A chain in the database is one that verifies, goes on after a restart, and can be read from anywhere on.
+// A chain in the database verifies, continues after a restart, and can be read from any record on.
 func TestChainInADatabase(t *testing.T) {
 	b := begin(t)
 	for round := range 3 {
@@ -292,7 +292,7 @@ func TestChainInADatabase(t *testing.T) {
 	}
 }
 
-// Nobody changes or removes records by SQL, and who alters the schema to do it is found.
+// No role can change or remove records by SQL. Changes of the schema that would allow it are found.
 func TestRecordsCannotBeChangedBySQL(t *testing.T) {
 	b := begin(t)
 	log := b.log(nil)
@@ -309,7 +309,7 @@ func TestRecordsCannotBeChangedBySQL(t *testing.T) {
 			"TRUNCATE pgconsent.audit_record", "DELETE FROM pgconsent.audit_retired",
 			"UPDATE pgconsent.audit_retired SET seq = 1000", "SET session_replication_role = replica; DELETE FROM pgconsent.audit_record",
 		} {
-			if strings.Contains(sql, "retired") { // rows to be refused over
+			if strings.Contains(sql, "retired") { // so that there are rows
 				if _, err := b.dba.Exec(t.Context(), "INSERT INTO pgconsent.audit_retired VALUES ('other', 1) ON CONFLICT DO NOTHING"); err != nil {
 					t.Fatal(err)
 				}
@@ -373,7 +373,7 @@ func TestRecordsCannotBeChangedBySQL(t *testing.T) {
 			}
 		})
 	}
-	// What was cut off is found at the start, too.
+	// Missing newest records are found when a log is opened, too.
 	if _, err := b.dba.Exec(t.Context(),
 		"ALTER TABLE pgconsent.audit_record DISABLE TRIGGER ALL; DELETE FROM pgconsent.audit_record WHERE seq > 30"); err != nil {
 		t.Fatal(err)
@@ -383,7 +383,7 @@ func TestRecordsCannotBeChangedBySQL(t *testing.T) {
 	}
 }
 
-// Two processes do not write to one chain, and each may have its own.
+// Two processes cannot write to one chain. Each may have a chain of its own.
 func TestOneWriter(t *testing.T) {
 	tier.All(t)
 	b := begin(t)
@@ -397,8 +397,8 @@ func TestOneWriter(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// Somebody who writes all the same is noticed before an answer. The outcome of what was answered is written a
-	// moment after it.
+	// A record that another writer adds is noticed before the next answer. An outcome is written shortly after its
+	// answer.
 	for deadline, seq := time.Now().Add(tier.Patience), 0; seq != 2; time.Sleep(10 * time.Millisecond) {
 		if err := b.dba.QueryRow(t.Context(), "SELECT max(seq) FROM pgconsent.audit_record WHERE chain = 'one'").Scan(&seq); err != nil {
 			t.Fatal(err)
@@ -418,7 +418,7 @@ func TestOneWriter(t *testing.T) {
 	}
 }
 
-// Records whose time is over go, a checkpoint stands for them, and the chain goes on.
+// Expired records are removed, a checkpoint replaces them, and the chain goes on.
 func TestRetention(t *testing.T) {
 	b := begin(t)
 	keeping := func(c *audit.Config) { c.Retention = 24 * time.Hour }

@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// soon lets the log say as soon as where agents wait that the database does not answer.
+// soon makes the log report at once that the database does not answer.
 func soon(c *audit.Config) { c.ReleaseTimeout = 0 }
 
 // again runs a statement until it is answered.
@@ -24,12 +24,12 @@ func again(t *testing.T, log *audit.Log, session string) {
 	}
 }
 
-// However the database fails: a statement is refused, the log goes on when the database does, and what was answered has
-// its record.
+// However the database fails, statements are refused, the log goes on when the database works again, and every answered
+// statement has its record.
 func TestDatabaseFails(t *testing.T) {
 	for name, ill := range map[string]struct {
 		begin, end func(t *testing.T, b *bench)
-		held       bool // the group that met it is written afterwards
+		held       bool // the batch that was interrupted is written later
 	}{
 		"silent": {
 			begin: func(_ *testing.T, b *bench) { b.mute.Store(true) },
@@ -78,7 +78,7 @@ func TestDatabaseFails(t *testing.T) {
 			for i := range 5 {
 				again(t, log, fmt.Sprint("before ", i))
 			}
-			time.Sleep(200 * time.Millisecond) // the last outcome is written
+			time.Sleep(200 * time.Millisecond) // until the last outcome is written
 			ill.begin(t, b)
 			for i := range 4 {
 				if err := run(log, fmt.Sprint("during ", i)); err == nil || err.Code != sqlstate.IOError {
@@ -109,7 +109,7 @@ func TestDatabaseFails(t *testing.T) {
 	}
 }
 
-// backends are cut off.
+// backends ends all other sessions of the database.
 const backends = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
 
 func exec(t *testing.T, b *bench, sql string) {
@@ -119,7 +119,7 @@ func exec(t *testing.T, b *bench, sql string) {
 	}
 }
 
-// A database that is not there yet is waited for, and nobody is answered meanwhile.
+// If the database does not exist yet, the log waits for it, and refuses statements meanwhile.
 func TestDatabaseComesLater(t *testing.T) {
 	b := begin(t)
 	log := b.log(nil)
@@ -139,7 +139,7 @@ func TestDatabaseComesLater(t *testing.T) {
 	if !sessions["before"] || !sessions["after"] || sessions["too early"] || report.Recoveries == 0 {
 		t.Errorf("%+v %v", report, sessions)
 	}
-	// One that was never migrated is an error at once.
+	// A database that was never migrated is an error at once.
 	other := begin(t)
 	exec(t, other, "DROP FUNCTION pgconsent.audit_append; DROP TABLE pgconsent.audit_record")
 	if _, err := other.open(nil); err == nil || !strings.Contains(err.Error(), "pgconsent migrate") {
@@ -147,7 +147,7 @@ func TestDatabaseComesLater(t *testing.T) {
 	}
 }
 
-// A server without room for connections is waited for, and the log goes on when it has some.
+// If the server has no free connection, the log waits, and goes on when it gets one.
 func TestServerWithoutFreeConnections(t *testing.T) {
 	b := begin(t)
 	exec(t, b, "ALTER DATABASE "+b.db.Name+" CONNECTION LIMIT 0")
@@ -163,7 +163,7 @@ func TestServerWithoutFreeConnections(t *testing.T) {
 	}
 }
 
-// In buffered mode answers do not wait for the database, and stop when it is behind.
+// In buffered mode statements do not wait for the database. They are refused when too many records wait.
 func TestBuffered(t *testing.T) {
 	tier.All(t)
 	b := begin(t)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What keeps records from the table, or the table from keeping them, is found before one is lost; where a record would
-// be lost now, the doctor's own is.
+// MissingGuards finds triggers, rules and properties of the table by which records could be lost. TryAppend adds a
+// record for a test, and reports if it is lost at once.
 func TestMissingGuards(t *testing.T) {
 	db := database(t)
 	if err := TryAppend(t.Context(), db.Connect(t, "postgres")); err != nil {
@@ -34,6 +34,6 @@ func TestMissingGuards(t *testing.T) {
 		if err := TryAppend(t.Context(), dba); lost != (err != nil && strings.Contains(err.Error(), "is missing")) {
 			t.Errorf("%s: a record is said to be lost: %v", sql, err)
 		}
-		_ = dba.Close(t.Context()) // what was done is undone
+		_ = dba.Close(t.Context()) // this rolls the change back
 	}
 }

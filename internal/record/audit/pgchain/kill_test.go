@@ -20,8 +20,8 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// writing makes a process one that writes until it is killed: the DSN of the database. writingSince is when its clock
-// began.
+// writing is the environment variable, with the DSN of the database, that makes a process write until it is killed.
+// writingSince is the time at which its clock began.
 const (
 	writing      = "PGCONSENT_PGCHAIN_WRITING"
 	writingSince = "PGCONSENT_PGCHAIN_SINCE"
@@ -29,9 +29,9 @@ const (
 	writingDir   = "PGCONSENT_PGCHAIN_DIR"
 )
 
-// A process is killed at any moment while it adds records and removes those whose time is over, its connections are
-// ended by the server, and somebody reads beside it. What was released is in the chain or was removed under a
-// checkpoint, and the chain holds, with key and anchor.
+// A process is killed at any moment while it adds records and removes expired ones. The server ends its connections,
+// and another process reads the chain. Every released record is in the chain, or was removed under a checkpoint. The
+// chain verifies with key and anchor.
 func TestKillWhileRecordsAreRemoved(t *testing.T) {
 	tier.All(t)
 	if dsn := os.Getenv(writing); dsn != "" {
@@ -73,7 +73,7 @@ func TestKillWhileRecordsAreRemoved(t *testing.T) {
 				var name string
 				var seq uint64
 				if _, err := fmt.Sscan(in.Text(), &name, &seq); err != nil {
-					continue // it was cut
+					continue // the line is incomplete
 				}
 				released[name] = seq
 				if n++; n == 60 {
@@ -158,7 +158,7 @@ func TestKillWhileRecordsAreRemoved(t *testing.T) {
 	}
 }
 
-// quietly waits until the server has ended what the killed process had asked for.
+// quietly waits until the server has finished the statements of the killed process.
 func quietly(t *testing.T, dba *pgx.Conn) {
 	t.Helper()
 	for deadline := time.Now().Add(tier.Patience); ; time.Sleep(10 * time.Millisecond) {
@@ -190,8 +190,8 @@ func killKey() audit.Key {
 	return key
 }
 
-// write adds records until it is killed, by a clock that goes an hour in 20 ms, and prints the name and the number of
-// each that was released.
+// write adds records until it is killed, with a clock that advances an hour in 20 ms. It prints the name and number of
+// each released record.
 func write(dsn string, since time.Time) {
 	die := func(err error) {
 		fmt.Fprintln(os.Stderr, err)
@@ -216,7 +216,7 @@ func write(dsn string, since time.Time) {
 				name := fmt.Sprintf("%s.%d.%d", os.Getenv(writingRound), i, j)
 				ticket := l.Decision(audit.Decision{Session: name, Verdict: "allow"})
 				if err := ticket.Release(); err != nil {
-					time.Sleep(time.Millisecond) // its connection was ended
+					time.Sleep(time.Millisecond) // the server has ended the connection
 					continue
 				}
 				mu.Lock()

@@ -14,8 +14,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/record/audit"
 )
 
-// expiredChain is a chain of which a checkpoint names this record as the newest whose time is over, while none was
-// removed yet.
+// expiredChain returns a chain with a checkpoint for the expired records, none of which is removed yet. through is the
+// newest expired record.
 func expiredChain(t *testing.T) (b *bench, through uint64) {
 	t.Helper()
 	b = begin(t)
@@ -49,12 +49,12 @@ func expiredChain(t *testing.T) (b *bench, through uint64) {
 	return b, through
 }
 
-// unremoved is a store whose process is killed before it removes a record.
+// unremoved is a store that removes no record, as if its process were killed just before.
 type unremoved struct{ *Store }
 
 func (unremoved) Remove(uint64) error { return nil }
 
-// retire removes up to n of the oldest records through this one.
+// retire removes up to n of the oldest records, the newest of them at most through.
 func (b *bench) retire(on *pgx.Conn, through uint64, n int) {
 	b.t.Helper()
 	if _, err := on.Exec(context.Background(), "SELECT pgconsent.audit_retire('one', $1, $2)", int64(through), n); err != nil {
@@ -62,8 +62,8 @@ func (b *bench) retire(on *pgx.Conn, through uint64, n int) {
 	}
 }
 
-// A removal takes several transactions. Wherever it ended, the checkpoint stands for the records that are gone, and for
-// none besides; the next removal goes on with it.
+// A removal takes several transactions. After an interruption at any point, the checkpoint covers exactly the removed
+// records, and the next removal continues.
 func TestRemovalInterrupted(t *testing.T) {
 	b, through := expiredChain(t)
 	head, err := audit.ReadAnchor(b.anchor, b.key)
@@ -92,7 +92,7 @@ func TestRemovalInterrupted(t *testing.T) {
 		}
 	}
 	b.retire(b.dba, through, 10)
-	// Without retention nothing more is removed, and the chain holds.
+	// Without a retention time nothing more is removed, and the chain verifies.
 	log := b.log(nil)
 	if err := run(log, "without retention"); err != nil {
 		t.Fatal(err)
@@ -111,13 +111,13 @@ func TestRemovalInterrupted(t *testing.T) {
 	}
 }
 
-// Whoever verifies a chain in a snapshot finds all that was there when it began, whatever is removed meanwhile.
+// A verification in one snapshot finds all records that existed when it began, whatever is removed meanwhile.
 func TestVerifyWhileRecordsAreRemoved(t *testing.T) {
 	b, through := expiredChain(t)
 	reader := NewReader(t.Context(), b.db.Connect(t, "pgconsent_control"), "app", "one")
 	if err := reader.InSnapshot(func(from audit.Source) error {
 		report, err := audit.VerifyOptions{Key: b.key}.Read(from, func(audit.Record) error {
-			b.retire(b.dba, through, 3) // removal is ahead of the reader
+			b.retire(b.dba, through, 3) // the removal overtakes the reader
 			return nil
 		})
 		if err == nil && report.FirstSeq != 1 {
@@ -132,8 +132,8 @@ func TestVerifyWhileRecordsAreRemoved(t *testing.T) {
 	}
 }
 
-// The removal of a process that was killed goes on in the server for a while. Whoever begins to write meanwhile finds
-// the end of the chain.
+// After a process is killed, the server may go on with its removal for a while. A new writer still finds the end of the
+// chain.
 func TestBeginWhileRecordsAreRemoved(t *testing.T) {
 	b, through := expiredChain(t)
 	removed := 0
@@ -157,7 +157,7 @@ func TestBeginWhileRecordsAreRemoved(t *testing.T) {
 	}
 }
 
-// sender calls before each time something is sent.
+// sender calls before ahead of each message to the server.
 type sender struct {
 	net.Conn
 	before func()

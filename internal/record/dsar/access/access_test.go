@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// Whoever asks for a report leaves a record, also where nothing is known of the person; the record does not name one.
+// Each request for a report is recorded, even if nothing is known of the person. The record does not name the person.
 func TestEveryRequestIsRecorded(t *testing.T) {
 	db := pgtest.Database(t)
 	harness.Exec(t, db, "CREATE TABLE notes (id int PRIMARY KEY, who text); INSERT INTO notes VALUES (1, 'ursula')")
@@ -68,7 +68,7 @@ func TestEveryRequestIsRecorded(t *testing.T) {
 	}
 }
 
-// Where consents stand in tables of the application's own, the report says what they say, as the policy reads them.
+// If consents are in the application's own tables, the report contains what these say, as the policy reads them.
 func TestConsentsOfTheApplication(t *testing.T) {
 	db := pgtest.Database(t)
 	harness.Exec(t, db, `CREATE TABLE people (id int PRIMARY KEY, consent text, until timestamptz);
