@@ -64,8 +64,8 @@ tables:
 		panic(err)
 	}
 	_, err = policy.Compile(doc, exampleCatalog())
-	var all policy.Errors
-	fmt.Println(errors.As(err, &all))
+	var policyErrors policy.Errors
+	fmt.Println(errors.As(err, &policyErrors))
 	fmt.Println(err)
 	// Output:
 	// true

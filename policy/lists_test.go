@@ -64,8 +64,8 @@ func TestListsOfATable(t *testing.T) {
 			t.Errorf("%s: %v", lists, err)
 			continue
 		}
-		if other, ok := versions[p.Version()]; ok {
-			t.Errorf("%s and %s have one version", lists, other)
+		if otherLists, ok := versions[p.Version()]; ok {
+			t.Errorf("%s and %s have one version", lists, otherLists)
 		}
 		versions[p.Version()] = lists
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// lay writes files into a new folder and returns its path.
-func lay(t *testing.T, files map[string]string) string {
+// writeFiles writes files into a new folder and returns its path.
+func writeFiles(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range files {
@@ -28,7 +28,7 @@ func lay(t *testing.T, files map[string]string) string {
 const bare = "version: 1\n"
 
 func TestInclude(t *testing.T) {
-	dir := lay(t, map[string]string{
+	dir := writeFiles(t, map[string]string{
 		"main.yaml":               head + "include: [tables/*.yaml, deep, one.yaml]\n",
 		"one.yaml":                bare + "include: [tables/people.yaml]\ntables: { parts: { rows: open } }\n",
 		"tables/people.yaml":      bare + "tables: { people: { rows: open } }\n",
@@ -52,7 +52,7 @@ func TestInclude(t *testing.T) {
 
 // An error in an included file has a position in that file. Files outside the policy's folder are not read.
 func TestIncludeRefuses(t *testing.T) {
-	outside := lay(t, map[string]string{"secret.yaml": bare + "tables: { people: { rows: open } }\n"})
+	outside := writeFiles(t, map[string]string{"secret.yaml": bare + "tables: { people: { rows: open } }\n"})
 	for name, c := range map[string]struct {
 		files map[string]string
 		link  string // a symbolic link to a file outside the folder
@@ -81,7 +81,7 @@ func TestIncludeRefuses(t *testing.T) {
 			"", `a.yaml:1:1: the policy needs "version"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := lay(t, c.files)
+			dir := writeFiles(t, c.files)
 			if c.link != "" {
 				if err := os.Symlink(filepath.Join(outside, "secret.yaml"), filepath.Join(dir, c.link)); err != nil {
 					t.Fatal(err)
@@ -116,7 +116,7 @@ func TestHostileFiles(t *testing.T) {
 }
 
 func TestWatch(t *testing.T) {
-	dir := lay(t, map[string]string{"a.yaml": bare + "include: [sub]\n", "sub/b.yaml": bare})
+	dir := writeFiles(t, map[string]string{"a.yaml": bare + "include: [sub]\n", "sub/b.yaml": bare})
 	_, w, err := policy.LoadWatched(dir)
 	if err != nil {
 		t.Fatal(err)

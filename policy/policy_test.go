@@ -313,7 +313,7 @@ func TestAllErrorsAtOnce(t *testing.T) {
 
 func TestFolder(t *testing.T) {
 	dir := t.TempDir()
-	write := func(name, text string) {
+	writeFile := func(name, text string) {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -321,10 +321,10 @@ func TestFolder(t *testing.T) {
 	if _, err := policy.Load(dir); err == nil || !strings.Contains(err.Error(), "no .yaml file") {
 		t.Errorf("empty folder: %v", err)
 	}
-	write("a.yaml", head+"tables: { memories: { rows: [ { own: { column: user_id, is: user } } ] } }")
-	write("b.yml", "version: 1\ntables: { people: { rows: open } }")
-	write("policy_test.yaml", "not: a policy")
-	write("README.md", "no")
+	writeFile("a.yaml", head+"tables: { memories: { rows: [ { own: { column: user_id, is: user } } ] } }")
+	writeFile("b.yml", "version: 1\ntables: { people: { rows: open } }")
+	writeFile("policy_test.yaml", "not: a policy")
+	writeFile("README.md", "no")
 	doc, err := policy.Load(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -333,7 +333,7 @@ func TestFolder(t *testing.T) {
 	if err != nil || len(p.Tables()) != 2 {
 		t.Fatalf("%v, %v", p, err)
 	}
-	write("c.yaml", "version: 1\ntables: { people: { rows: open } }")
+	writeFile("c.yaml", "version: 1\ntables: { people: { rows: open } }")
 	if _, err := policy.Load(dir); err == nil || !strings.Contains(err.Error(), `c.yaml:2:11: tables has "people" already, at `) {
 		t.Errorf("twice: %v", err)
 	}
@@ -394,16 +394,16 @@ func TestAttributeCheck(t *testing.T) {
 func TestOwnColumns(t *testing.T) {
 	const head = "version: 1\nattributes: { user: { type: uuid, source: credential }, teams: { type: 'uuid[]', " +
 		"source: credential }, words: { type: 'text[]', source: credential }, n: { type: integer, source: credential } }\n"
-	own := func(column, attribute, sqlType string) predicate.Own {
+	ownNode := func(column, attribute, sqlType string) predicate.Own {
 		return predicate.Own{Column: column, Attribute: attribute, Type: sqlType}
 	}
 	for rule, want := range map[string]predicate.Node{
-		"own: { column: user_id, is: teams }": own("user_id", "teams", "pg_catalog.uuid[]"),
+		"own: { column: user_id, is: teams }": ownNode("user_id", "teams", "pg_catalog.uuid[]"),
 		"own: { column: mood, is: words }": predicate.Own{
 			Column: "mood", Attribute: "words", Type: "pg_catalog.text[]", ComparesText: true},
-		"tenant: { column: n, is: n }":               own("n", "n", "pg_catalog.int4"),
-		"tenant: { column: n, is: n, shared: 0 }":    predicate.Tenant{Own: own("n", "n", "pg_catalog.int4"), SharedValue: "0"},
-		"tenant: { column: n, is: n, shared: null }": predicate.Tenant{Own: own("n", "n", "pg_catalog.int4"), SharedNull: true},
+		"tenant: { column: n, is: n }":               ownNode("n", "n", "pg_catalog.int4"),
+		"tenant: { column: n, is: n, shared: 0 }":    predicate.Tenant{Own: ownNode("n", "n", "pg_catalog.int4"), SharedValue: "0"},
+		"tenant: { column: n, is: n, shared: null }": predicate.Tenant{Own: ownNode("n", "n", "pg_catalog.int4"), SharedNull: true},
 		"grant: { column: tags, to: [user, words], all: '*' }": predicate.Grant{
 			Column: "tags", EverybodyWord: "*", Grantees: []predicate.Grantee{{Attribute: "user"},
 				{Attribute: "words", IsList: true}}},

@@ -27,15 +27,15 @@ tables:
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	var tell func(r *policy.Rule, depth int)
-	tell = func(r *policy.Rule, depth int) {
+	var printRule func(r *policy.Rule, depth int)
+	printRule = func(r *policy.Rule, depth int) {
 		fmt.Fprintf(&b, "%s%s %d:%d\n", strings.Repeat(" ", depth), r.Block, r.Line, r.Column)
 		for _, part := range r.Parts {
-			tell(part, depth+1)
+			printRule(part, depth+1)
 		}
 	}
 	for _, table := range p.Tables() {
-		tell(table.Rule, 0)
+		printRule(table.Rule, 0)
 		if got, want := predicate.DirectCondition(table.Rule.Node, "r", nil),
 			predicate.DirectCondition(table.Rows, "r", nil); got != want {
 			t.Errorf("%s: the rule's node is %s, not %s", table.Relation.Name, got, want)

@@ -51,11 +51,11 @@ func validator(t *testing.T) func(text string) (notYAML, invalid error) {
 		if err := yaml.Unmarshal([]byte(text), &v); err != nil {
 			return err, nil
 		}
-		plain, err := json.Marshal(v)
+		jsonText, err := json.Marshal(v)
 		if err != nil {
 			return err, nil
 		}
-		instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(plain))
+		instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(jsonText))
 		if err != nil {
 			return err, nil
 		}
@@ -86,11 +86,11 @@ func TestSchemaAcceptsRightPolicies(t *testing.T) {
 				check(root, path, string(text))
 			case strings.HasSuffix(path, ".md"):
 				for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
-					switch one := block[1]; {
-					case strings.HasPrefix(one, "rows:"):
-						check("rules", path, "version: 1\ntables:\n  t:\n    "+strings.ReplaceAll(one, "\n", "\n    "))
-					case strings.HasPrefix(one, "version:") && strings.Contains(one, "tables:"), strings.HasPrefix(one, "tables:"):
-						check("policies", path, "version: 1\n"+strings.TrimPrefix(one, "version: 1\n"))
+					switch language := block[1]; {
+					case strings.HasPrefix(language, "rows:"):
+						check("rules", path, "version: 1\ntables:\n  t:\n    "+strings.ReplaceAll(language, "\n", "\n    "))
+					case strings.HasPrefix(language, "version:") && strings.Contains(language, "tables:"), strings.HasPrefix(language, "tables:"):
+						check("policies", path, "version: 1\n"+strings.TrimPrefix(language, "version: 1\n"))
 					}
 				}
 			}
@@ -130,12 +130,12 @@ func TestSchemaRefusesWrongPolicies(t *testing.T) {
 		if len(c.files) != 1 || slices.Contains(unchecked, name) {
 			continue
 		}
-		written, err := os.ReadFile(c.write(t))
+		policyText, err := os.ReadFile(c.write(t))
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, loadError := policy.Parse("policy.yaml", written)
-		notYAML, invalid := valid(string(written))
+		_, loadError := policy.Parse("policy.yaml", policyText)
+		notYAML, invalid := valid(string(policyText))
 		switch {
 		case notYAML != nil:
 		case loadError != nil && invalid == nil:

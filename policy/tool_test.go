@@ -43,7 +43,7 @@ func TestTool(t *testing.T) {
 
 // Everything that an MCP client is told about a tool is part of the policy's version, and of a diff.
 func TestToolIsInTheVersion(t *testing.T) {
-	seen := map[string]string{}
+	textByVersion := map[string]string{}
 	for _, text := range []string{
 		"functions: { search: { pin: { respect: true } } }",
 		"functions: { search: { pin: { respect: true }, tool: { description: finds } } }",
@@ -56,10 +56,10 @@ func TestToolIsInTheVersion(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if other, ok := seen[p.Version()]; ok {
-			t.Errorf("one version for two policies:\n%s\n%s", other, text)
+		if otherText, ok := textByVersion[p.Version()]; ok {
+			t.Errorf("one version for two policies:\n%s\n%s", otherText, text)
 		}
-		seen[p.Version()] = text
+		textByVersion[p.Version()] = text
 		if _, isTold := p.Restrictions()["tool find"]; isTold != strings.Contains(text, "name: find") {
 			t.Errorf("Bounds has tool find: %t, for %s", isTold, text)
 		}

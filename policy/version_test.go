@@ -31,23 +31,23 @@ var descriptionOf = []string{
 	"../test/oracle/testdata/hospital/policy.yaml",
 }
 
-// unsaid are fields of a compiled policy that are not part of its meaning: positions, the original wording, and the
-// order of parts.
-var unsaid = []string{"version", "warnings", "place", "Rule", "order", "expressions"}
+// fieldsWithoutMeaning are fields of a compiled policy that are not part of its meaning: positions, the original
+// wording, and the order of parts.
+var fieldsWithoutMeaning = []string{"version", "warnings", "place", "Rule", "order", "expressions"}
 
 // Two policies with the same version have the same meaning. If a word, a number or an entry of a document changes, the
 // version changes too, or the compiled policy is the same. On a reload, a proxy does nothing if the version is the
 // same.
 func TestVersionsTellPoliciesApart(t *testing.T) {
 	tier.All(t)
-	same := cmp.Options{
+	sameMeaning := cmp.Options{
 		cmp.Exporter(func(reflect.Type) bool { return true }),
 		cmp.Comparer(func(a, b *catalog.Relation) bool { return a == b }),
 		cmp.Comparer(func(a, b *catalog.Function) bool { return a == b }),
 		cmp.Comparer(func(a, b *regexp.Regexp) bool { return a == b || a != nil && b != nil && a.String() == b.String() }),
 		cmp.FilterPath(func(p cmp.Path) bool {
 			f, ok := p.Last().(cmp.StructField)
-			return ok && slices.Contains(unsaid, f.Name())
+			return ok && slices.Contains(fieldsWithoutMeaning, f.Name())
 		}, cmp.Ignore()),
 	}
 	for i, file := range descriptionOf {
@@ -75,17 +75,17 @@ func TestVersionsTellPoliciesApart(t *testing.T) {
 			if err := yaml.UnmarshalWithOptions(text, &tree, yaml.UseOrderedMap()); err != nil {
 				t.Fatal(err)
 			}
-			whole, err := yaml.Marshal(tree)
+			documentYAML, err := yaml.Marshal(tree)
 			if err != nil {
 				t.Fatal(err)
 			}
-			p := compiled(whole)
+			p := compiled(documentYAML)
 			if p == nil {
-				t.Fatalf("%s does not compile\n%s", file, whole)
+				t.Fatalf("%s does not compile\n%s", file, documentYAML)
 			}
 			differing := 0
-			others := changes(tree, rand.New(rand.NewPCG(3, 3)), 120)
-			for _, c := range others {
+			variants := changes(tree, rand.New(rand.NewPCG(3, 3)), 120)
+			for _, c := range variants {
 				changedYAML, err := yaml.Marshal(c.tree)
 				if err != nil {
 					t.Fatal(err)
@@ -96,14 +96,14 @@ func TestVersionsTellPoliciesApart(t *testing.T) {
 				}
 				if p.Version() != o.Version() {
 					differing++
-				} else if d := cmp.Diff(p, o, same); d != "" {
-					t.Errorf("%s: the version stays as it was, and the policy does not\n%.1500s", c.what, d)
+				} else if d := cmp.Diff(p, o, sameMeaning); d != "" {
+					t.Errorf("%s: the version stays as it was, and the policy does not\n%.1500s", c.description, d)
 				}
 			}
 			if differing < 5 {
-				t.Errorf("%d of %d changes make another policy", differing, len(others))
+				t.Errorf("%d of %d changes make another policy", differing, len(variants))
 			}
-			t.Logf("%d of %d changes make another policy", differing, len(others))
+			t.Logf("%d of %d changes make another policy", differing, len(variants))
 		})
 	}
 }
@@ -131,13 +131,13 @@ func schemaBeside(t *testing.T, file string) *catalog.Snapshot {
 }
 
 type change struct {
-	what, kind string
-	tree       any
+	description, kind string
+	tree              any
 }
 
 // changes returns variants of a document with one entry left out, a number plus one, a boolean inverted, or a word
 // moved. It returns at most most variants, some of each kind.
-func changes(tree any, r *rand.Rand, most int) []change {
+func changes(tree any, r *rand.Rand, maxChanges int) []change {
 	var words []string
 	var collect func(n any)
 	collect = func(n any) {
@@ -156,14 +156,14 @@ func changes(tree any, r *rand.Rand, most int) []change {
 	}
 	collect(tree)
 	var out []change
-	var walk func(n any, path, last string, put func(any) any)
-	walk = func(n any, path, last string, put func(any) any) {
+	var walk func(n any, path, lastKey string, replace func(any) any)
+	walk = func(n any, path, lastKey string, replace func(any) any) {
 		with := func(label string, v any) {
-			kind := last
+			kind := lastKey
 			if strings.HasPrefix(label, "without ") {
 				kind = label
 			}
-			out = append(out, change{path + ": " + label, kind, put(v)})
+			out = append(out, change{path + ": " + label, kind, replace(v)})
 		}
 		switch n := n.(type) {
 		case yaml.MapSlice:
@@ -173,16 +173,16 @@ func changes(tree any, r *rand.Rand, most int) []change {
 				walk(item.Value, path+"."+name, name, func(v any) any {
 					c := slices.Clone(n)
 					c[i].Value = v
-					return put(c)
+					return replace(c)
 				})
 			}
 		case []any:
 			for i, item := range n {
 				with(fmt.Sprintf("without entry %d", i+1), slices.Delete(slices.Clone(n), i, i+1))
-				walk(item, fmt.Sprintf("%s[%d]", path, i+1), last, func(v any) any {
+				walk(item, fmt.Sprintf("%s[%d]", path, i+1), lastKey, func(v any) any {
 					c := slices.Clone(n)
 					c[i] = v
-					return put(c)
+					return replace(c)
 				})
 			}
 		case bool:
@@ -199,16 +199,16 @@ func changes(tree any, r *rand.Rand, most int) []change {
 	}
 	walk(tree, "policy", "", func(v any) any { return v })
 	r.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
-	seen := map[string]int{}
-	turn := map[*change]int{} // the number of the change among those of its kind
+	countByKind := map[string]int{}
+	numberInKind := map[*change]int{} // the number of the change among those of its kind
 	var order []*change
 	for i := range out {
-		turn[&out[i]], order = seen[out[i].kind], append(order, &out[i])
-		seen[out[i].kind]++
+		numberInKind[&out[i]], order = countByKind[out[i].kind], append(order, &out[i])
+		countByKind[out[i].kind]++
 	}
-	slices.SortStableFunc(order, func(a, b *change) int { return turn[a] - turn[b] })
+	slices.SortStableFunc(order, func(a, b *change) int { return numberInKind[a] - numberInKind[b] })
 	var chosen []change
-	for _, c := range order[:min(most, len(order))] {
+	for _, c := range order[:min(maxChanges, len(order))] {
 		chosen = append(chosen, *c)
 	}
 	return chosen

@@ -95,9 +95,9 @@ func (c wrongCase) write(t *testing.T) string {
 
 func exists(path string) bool { _, err := os.Stat(path); return err == nil }
 
-// judged returns the output of "pgconsent policy check" for a policy, without the folder's name, and whether the policy
-// loads.
-func judged(path string, snap *catalog.Snapshot, context policy.LintContext) (said string, loads bool) {
+// checkOutput returns the output of "pgconsent policy check" for a policy, without the folder's name, and whether the
+// policy loads.
+func checkOutput(path string, snap *catalog.Snapshot, context policy.LintContext) (report string, loads bool) {
 	var out []string
 	doc, err := policy.LoadReadable(path)
 	isRead := err == nil
@@ -152,7 +152,7 @@ func TestWrongPolicies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	used, err := pgcatalog.FunctionUses(t.Context(), conn)
+	usedFunctions, err := pgcatalog.FunctionUses(t.Context(), conn)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,11 +172,11 @@ func TestWrongPolicies(t *testing.T) {
 	for _, path := range paths {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".txt"), func(t *testing.T) {
 			c := readCase(t, path)
-			context := policy.LintContext{FunctionUses: used, Triggers: triggers, Defaults: defaults}
+			context := policy.LintContext{FunctionUses: usedFunctions, Triggers: triggers, Defaults: defaults}
 			if strings.Contains(c.files[0][1], "contexts:") {
 				context.Agents = map[string]map[string]string{"chat": {"user": "6f1e0000-0000-4000-8000-000000000001", "tenant": "north", "contexts": `{"work"}`}}
 			}
-			got, loads := judged(c.write(t), snap, context)
+			got, loads := checkOutput(c.write(t), snap, context)
 			if !loads {
 				caseCount++
 			}

@@ -63,12 +63,12 @@ func TestBadStart(t *testing.T) {
 			}
 		})
 	}
-	for _, cut := range []int{1, 3, 4, 7, 8, 12} {
+	for _, bytesKept := range []int{1, 3, 4, 7, 8, 12} {
 		nc := p.dial(t)
-		_, _ = nc.Write(packet(protocol30, "user\x00agent\x00\x00")[:cut])
+		_, _ = nc.Write(packet(protocol30, "user\x00agent\x00\x00")[:bytesKept])
 		_ = nc.(*net.TCPConn).CloseWrite()
 		if _, err := io.Copy(io.Discard, nc); err != nil {
-			t.Errorf("cut at %d: %v", cut, err)
+			t.Errorf("cut at %d: %v", bytesKept, err)
 		}
 	}
 	if err := p.connect(t).Ping(t.Context()); err != nil {
@@ -79,20 +79,22 @@ func TestBadStart(t *testing.T) {
 // TestBrokenMessages: a message whose body does not fit its type fails with the error that PostgreSQL gives.
 func TestBrokenMessages(t *testing.T) {
 	p := startProxy(t)
-	raw := func(typ byte, body string) pgx3.FrontendMessage { return rawMessage{typ, body} }
+	newRawMessage := func(typ byte, body string) pgx3.FrontendMessage { return rawMessage{typ, body} }
 	for name, script := range map[string][]round{
-		"five-byte query":    {upToReady(1, raw('Q', "")), upToReady(1, q("SELECT 1"))},
-		"query with more":    {upToReady(1, raw('Q', "SELECT 1\x00 ")), upToReady(1, q("SELECT 1"))},
-		"unterminated query": {upToReady(1, raw('Q', "SELECT 1")), upToReady(1, q("SELECT 1"))},
-		"in a transaction":   {upToReady(1, q("BEGIN")), upToReady(1, raw('Q', "")), upToReady(1, q("ROLLBACK"))},
-		"parse": {upToReady(1, raw('P', ""), q("x"), sy),
-			upToReady(1, raw('P', "\x00SELECT 1\x00\x00\x09"), sy), upToReady(1, raw('P', "\x00SELECT 1\x00\x00\x00!"), sy)},
-		"parse without end": {upToReady(1, raw('P', "name"), sy)},
-		"bind": {upToReady(1, pa("", "SELECT 1"), raw('B', "\x00\x00"), sy),
-			upToReady(1, raw('B', ""), sy), upToReady(1, pa("", "SELECT 1"), raw('B', "\x00\x00\x00\x00\x00\x01\xff\xff\xff\xf0"), sy)},
-		"describe": {upToReady(1, raw('D', ""), sy), upToReady(1, raw('D', "X\x00"), sy), upToReady(1, raw('D', "S"), sy)},
-		"close":    {upToReady(1, raw('C', ""), sy), upToReady(1, raw('C', "X\x00"), sy)},
-		"execute":  {upToReady(1, raw('E', "\x00\x00"), sy), upToReady(1, raw('E', ""), sy)},
+		"five-byte query":    {upToReady(1, newRawMessage('Q', "")), upToReady(1, q("SELECT 1"))},
+		"query with more":    {upToReady(1, newRawMessage('Q', "SELECT 1\x00 ")), upToReady(1, q("SELECT 1"))},
+		"unterminated query": {upToReady(1, newRawMessage('Q', "SELECT 1")), upToReady(1, q("SELECT 1"))},
+		"in a transaction":   {upToReady(1, q("BEGIN")), upToReady(1, newRawMessage('Q', "")), upToReady(1, q("ROLLBACK"))},
+		"parse": {upToReady(1, newRawMessage('P', ""), q("x"), sy),
+			upToReady(1, newRawMessage('P', "\x00SELECT 1\x00\x00\x09"), sy), upToReady(1, newRawMessage('P', "\x00SELECT 1\x00\x00\x00!"), sy)},
+		"parse without end": {upToReady(1, newRawMessage('P', "name"), sy)},
+		"bind": {upToReady(1, pa("", "SELECT 1"), newRawMessage('B', "\x00\x00"), sy),
+			upToReady(1, newRawMessage('B', ""), sy), upToReady(1, pa("", "SELECT 1"),
+				newRawMessage('B', "\x00\x00\x00\x00\x00\x01\xff\xff\xff\xf0"), sy)},
+		"describe": {upToReady(1, newRawMessage('D', ""), sy), upToReady(1, newRawMessage('D', "X\x00"), sy),
+			upToReady(1, newRawMessage('D', "S"), sy)},
+		"close":   {upToReady(1, newRawMessage('C', ""), sy), upToReady(1, newRawMessage('C', "X\x00"), sy)},
+		"execute": {upToReady(1, newRawMessage('E', "\x00\x00"), sy), upToReady(1, newRawMessage('E', ""), sy)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			kinds := func(lines []string) (out []string) {
@@ -178,8 +180,8 @@ func TestMemoryFollowsBytes(t *testing.T) {
 	}
 	time.Sleep(200 * time.Millisecond)
 	runtime.ReadMemStats(&after)
-	if grown := int64(after.TotalAlloc - before.TotalAlloc); grown > 64<<20 {
-		t.Errorf("%d MiB allocated", grown>>20)
+	if allocatedBytes := int64(after.TotalAlloc - before.TotalAlloc); allocatedBytes > 64<<20 {
+		t.Errorf("%d MiB allocated", allocatedBytes>>20)
 	}
 	// The bytes of a message that is discarded are never held in memory.
 	c := p.connectRaw(t)
@@ -196,8 +198,8 @@ func TestMemoryFollowsBytes(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	runtime.ReadMemStats(&after)
-	if grown := int64(after.TotalAlloc - before.TotalAlloc); grown > 256<<20 { // a sync.Pool drops buffers under the race detector
-		t.Errorf("%d MiB allocated for 512 MiB thrown away", grown>>20)
+	if allocatedBytes := int64(after.TotalAlloc - before.TotalAlloc); allocatedBytes > 256<<20 { // a sync.Pool drops buffers under the race detector
+		t.Errorf("%d MiB allocated for 512 MiB thrown away", allocatedBytes>>20)
 	}
 }
 

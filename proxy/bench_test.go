@@ -57,21 +57,21 @@ func benchmarkStatement(b *testing.B, messages []pgx3.FrontendMessage, backend [
 	r.seal.RenewAfter, r.seal.Expires = time.Now().Add(time.Hour), time.Now().Add(2*time.Hour)
 	r.batch.server = newSink(discardConn{})
 	r.retry.turn = make(chan struct{}, 1)
-	var sent, received []byte
+	var clientBytes, serverBytes []byte
 	for _, m := range messages {
-		if sent, err = m.Encode(sent); err != nil {
+		if clientBytes, err = m.Encode(clientBytes); err != nil {
 			b.Fatal(err)
 		}
 	}
 	for _, m := range backend {
-		if received, err = m.Encode(received); err != nil {
+		if serverBytes, err = m.Encode(serverBytes); err != nil {
 			b.Fatal(err)
 		}
 	}
 	o := benchmarkAnswers(s)
 	b.ReportAllocs()
 	for b.Loop() {
-		in := input{source: source{peer: &endlessReader{sent}}, maxText: defaultMaxText}
+		in := input{source: source{peer: &endlessReader{clientBytes}}, maxText: defaultMaxText}
 		for {
 			if err := in.fill(); err == io.EOF {
 				break
@@ -95,7 +95,7 @@ func benchmarkStatement(b *testing.B, messages []pgx3.FrontendMessage, backend [
 		if err := r.flush(); err != nil {
 			b.Fatal(err)
 		}
-		benchmarkRelay(b, o, received)
+		benchmarkRelay(b, o, serverBytes)
 	}
 }
 
@@ -115,8 +115,8 @@ func benchmarkAnswers(s *session) *answers {
 	return &answers{session: s, relay: relay{source: source{peer: &endlessReader{}}, clientSink: newSink(discardConn{})}}
 }
 
-func benchmarkRelay(b *testing.B, o *answers, received []byte) {
-	o.peer = &endlessReader{received}
+func benchmarkRelay(b *testing.B, o *answers, serverBytes []byte) {
+	o.peer = &endlessReader{serverBytes}
 	if err := o.fill(); err != nil {
 		b.Fatal(err)
 	}

@@ -40,10 +40,10 @@ func TestCancelKeys(t *testing.T) {
 		if c.find(key) != sessions[key.pid] {
 			t.Fatal("a key finds another session")
 		}
-		other := slices.Clone(key.secret)
-		other[len(other)-1]++
+		wrongSecret := slices.Clone(key.secret)
+		wrongSecret[len(wrongSecret)-1]++
 		for _, wrong := range []cancelKey{
-			{key.pid, other}, {key.pid, nil}, {key.pid, key.secret[:len(key.secret)-1]}, {key.pid, append(slices.Clone(key.secret), 0)},
+			{key.pid, wrongSecret}, {key.pid, nil}, {key.pid, key.secret[:len(key.secret)-1]}, {key.pid, append(slices.Clone(key.secret), 0)},
 			{key.pid, make([]byte, len(key.secret))}, {key.pid, keys[(i+2)%n].secret}, {0, key.secret},
 			{binary.BigEndian.Uint32(key.secret), binary.BigEndian.AppendUint32(nil, key.pid)},
 		} {
@@ -103,13 +103,13 @@ func (p *testProxy) cancelKeyIn(t *testing.T, version uint32) *pgx3.BackendKeyDa
 // versionConn is a connection whose startup message asks for another version.
 type versionConn struct {
 	net.Conn
-	version uint32
-	asked   bool
+	version      uint32
+	isVersionSet bool
 }
 
 func (o *versionConn) Write(b []byte) (int, error) {
-	if !o.asked {
-		o.asked = true
+	if !o.isVersionSet {
+		o.isVersionSet = true
 		b = slices.Clone(b)
 		binary.BigEndian.PutUint32(b[4:], o.version)
 	}
@@ -131,7 +131,7 @@ func TestLongCancelKeysOfOwners(t *testing.T) {
 			}
 		}
 	})
-	accept := func() net.Conn {
+	acceptConnection := func() net.Conn {
 		nc, err := server.Accept()
 		if err != nil {
 			t.Fatal(err)
@@ -146,7 +146,7 @@ func TestLongCancelKeysOfOwners(t *testing.T) {
 		if _, err := client.Write(hello); err != nil {
 			t.Fatal(err)
 		}
-		upstream := accept()
+		upstream := acceptConnection()
 		if got := make([]byte, len(hello)); !readsEqual(upstream, got, hello) {
 			t.Fatalf("the server is sent %q, want %q", got, hello)
 		}
@@ -157,17 +157,17 @@ func TestLongCancelKeysOfOwners(t *testing.T) {
 		if got := make([]byte, len(key)); !readsEqual(client, got, key) {
 			t.Errorf("the client gets the key %q, want %q", got, key)
 		}
-		asking := p.dial(t)
+		cancelClient := p.dial(t)
 		cancel, _ := (&pgx3.CancelRequest{ProcessID: 4711, SecretKey: bytes.Repeat([]byte{7}, length)}).Encode(nil)
-		if _, err := asking.Write(cancel); err != nil {
+		if _, err := cancelClient.Write(cancel); err != nil {
 			t.Fatal(err)
 		}
-		asked := accept()
-		if got := make([]byte, len(cancel)); !readsEqual(asked, got, cancel) {
+		cancelUpstream := acceptConnection()
+		if got := make([]byte, len(cancel)); !readsEqual(cancelUpstream, got, cancel) {
 			t.Errorf("the server is sent the request %q, want %q", got, cancel)
 		}
-		asked.Close()
-		if n, err := asking.Read(make([]byte, 1)); n != 0 || err == nil {
+		cancelUpstream.Close()
+		if n, err := cancelClient.Read(make([]byte, 1)); n != 0 || err == nil {
 			t.Error("a cancel request was answered")
 		}
 		upstream.Close()

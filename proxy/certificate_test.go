@@ -34,8 +34,8 @@ func withCertificate(t testing.TB, ca *authority.Authority) func(*testProxy, *Co
 		p.editRoute = func(r *Route) {
 			if r.Kind == Agent {
 				r.Credential = &credentials
-				r.Certificate = func(leaf *x509.Certificate) error {
-					if leaf.Subject.CommonName != agentName {
+				r.Certificate = func(agentCertificate *x509.Certificate) error {
+					if agentCertificate.Subject.CommonName != agentName {
 						return errors.New("another name")
 					}
 					return nil
@@ -196,8 +196,8 @@ func TestRefusedCertificatesTellNothing(t *testing.T) {
 func refusedBySCRAM(t *testing.T, nc net.Conn, user string) string {
 	t.Helper()
 	frontend := pgx3.NewFrontend(nc, nc)
-	var said []string
-	say := func(m pgx3.FrontendMessage) {
+	var transcript []string
+	sendMessage := func(m pgx3.FrontendMessage) {
 		frontend.Send(m)
 		if err := frontend.Flush(); err != nil {
 			t.Fatal(err)
@@ -208,22 +208,22 @@ func refusedBySCRAM(t *testing.T, nc net.Conn, user string) string {
 		}
 		switch got := got.(type) {
 		case *pgx3.AuthenticationSASL:
-			said = append(said, strings.Join(got.AuthMechanisms, " "))
+			transcript = append(transcript, strings.Join(got.AuthMechanisms, " "))
 		case *pgx3.AuthenticationSASLContinue:
-			said = append(said, string(got.Data))
+			transcript = append(transcript, string(got.Data))
 		case *pgx3.ErrorResponse:
-			said = append(said, got.Severity, got.Code, got.Message, got.Detail, got.Hint)
+			transcript = append(transcript, got.Severity, got.Code, got.Message, got.Detail, got.Hint)
 		default:
 			t.Fatalf("%T", got)
 		}
 	}
-	say(&pgx3.StartupMessage{ProtocolVersion: protocol30, Parameters: map[string]string{"user": user}})
-	say(&pgx3.SASLInitialResponse{AuthMechanism: mechanism, Data: []byte("n,,n=,r=abc")})
-	nonce, _, _ := strings.Cut(said[1], ",")
-	_, rounds, _ := strings.Cut(said[1], ",i=")
-	said[1] = fmt.Sprintf("%d bytes, %s rounds", len(nonce), rounds)
-	say(&pgx3.SASLResponse{Data: []byte("c=biws," + nonce + ",p=" + base64.StdEncoding.EncodeToString(make([]byte, 32)))})
-	return strings.Join(said, "; ")
+	sendMessage(&pgx3.StartupMessage{ProtocolVersion: protocol30, Parameters: map[string]string{"user": user}})
+	sendMessage(&pgx3.SASLInitialResponse{AuthMechanism: mechanism, Data: []byte("n,,n=,r=abc")})
+	nonce, _, _ := strings.Cut(transcript[1], ",")
+	_, rounds, _ := strings.Cut(transcript[1], ",i=")
+	transcript[1] = fmt.Sprintf("%d bytes, %s rounds", len(nonce), rounds)
+	sendMessage(&pgx3.SASLResponse{Data: []byte("c=biws," + nonce + ",p=" + base64.StdEncoding.EncodeToString(make([]byte, 32)))})
+	return strings.Join(transcript, "; ")
 }
 
 // psql can log in by a certificate.
@@ -235,13 +235,13 @@ func TestPsqlCertificate(t *testing.T) {
 	certificate, key := authority.WritePair(t, agentCertificate, dir, "agent")
 	dsn := strings.Replace(p.dsn(agentName, ""), "sslmode=prefer", "sslmode=require", 1)
 	for _, c := range []struct {
-		extra string
-		want  string
+		extraOptions string
+		want         string
 	}{
 		{" sslcert=" + certificate + " sslkey=" + key, "wire_agent"},
 		{" sslcert=" + filepath.Join(dir, "none"), "no password supplied"},
 	} {
-		cmd := exec.Command(requireTool(t, "psql"), "-XAtw", dsn+c.extra, "-c", "SELECT current_user")
+		cmd := exec.Command(requireTool(t, "psql"), "-XAtw", dsn+c.extraOptions, "-c", "SELECT current_user")
 		cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PG") })
 		if out, _ := cmd.CombinedOutput(); !strings.Contains(string(out), c.want) {
 			t.Errorf("got %q, want %q", out, c.want)

@@ -96,8 +96,8 @@ func TestStatementsThatChangeClaims(t *testing.T) {
 					x := &executeEntry{}
 					x.verdict = &verdict.Verdict{Rewritten: verdict.Rewritten{Effects: []verdict.Effect{{}, e}}}
 					mayChange := c.mayChange(x, true)
-					was, unknown := c.current, c.unknown
-					if c.apply(e); maps.Equal(was, c.current) && unknown == c.unknown {
+					claimsBefore, unknownBefore := c.current, c.unknown
+					if c.apply(e); maps.Equal(claimsBefore, c.current) && unknownBefore == c.unknown {
 						continue
 					}
 					changed[kind] = true
@@ -133,15 +133,15 @@ func TestClaimsAfterAFailedGroup(t *testing.T) {
 	run := func(text string) []pgx3.FrontendMessage {
 		return []pgx3.FrontendMessage{pa("", text), bi("", ""), ex("", 0)}
 	}
-	set := run("SET app.a = '1'")
+	setClaim := run("SET app.a = '1'")
 	n := 0
 	for situation, prefix := range map[string][]round{
-		"alone":                {{append(slices.Clone(set), fl), 'C', 1}},
-		"behind another group": {upToReady(1, append(run("SELECT 1"), sy)...), {append(slices.Clone(set), fl), 'C', 1}},
-		"behind a COMMIT":      {upToReady(1, q("BEGIN")), {append(append(run("COMMIT"), set...), fl), 'C', 2}},
-		"behind a ROLLBACK":    {upToReady(1, q("BEGIN; SET app.a = '2'")), {append(append(run("ROLLBACK"), set...), fl), 'C', 2}},
-		"behind COMMIT, alone": {upToReady(1, q("BEGIN")), {append(run("COMMIT"), fl), 'C', 1}, {append(slices.Clone(set), fl), 'C', 1}},
-		"behind BEGIN":         {{append(append(run("BEGIN"), set...), fl), 'C', 2}},
+		"alone":                {{append(slices.Clone(setClaim), fl), 'C', 1}},
+		"behind another group": {upToReady(1, append(run("SELECT 1"), sy)...), {append(slices.Clone(setClaim), fl), 'C', 1}},
+		"behind a COMMIT":      {upToReady(1, q("BEGIN")), {append(append(run("COMMIT"), setClaim...), fl), 'C', 2}},
+		"behind a ROLLBACK":    {upToReady(1, q("BEGIN; SET app.a = '2'")), {append(append(run("ROLLBACK"), setClaim...), fl), 'C', 2}},
+		"behind COMMIT, alone": {upToReady(1, q("BEGIN")), {append(run("COMMIT"), fl), 'C', 1}, {append(slices.Clone(setClaim), fl), 'C', 1}},
+		"behind BEGIN":         {{append(append(run("BEGIN"), setClaim...), fl), 'C', 2}},
 		"RESET":                {{append(run("RESET app.a"), fl), 'C', 1}},
 		"LOCAL":                {upToReady(1, q("BEGIN")), {append(append(run("COMMIT"), run("SET LOCAL app.a = '3'")...), fl), 'C', 2}},
 	} {
@@ -195,22 +195,23 @@ func TestHeldCursorsKeepTheirClaims(t *testing.T) {
 			return &claimRecorder{d.(*fakeDecider), &probeClaims{values: map[int]string{}}}, err
 		}
 	}
-	const seen = "current_setting('app.a', true) AS a"
+	const claimColumn = "current_setting('app.a', true) AS a"
 	heldRows, changed := 0, 0
-	for name, open := range map[string][]pgx3.FrontendMessage{
-		"one":             {q("DECLARE k CURSOR WITH HOLD FOR SELECT " + seen)},
-		"behind another":  {q("DECLARE j CURSOR FOR SELECT 1; DECLARE k CURSOR WITH HOLD FOR SELECT " + seen)},
-		"before another":  {q("DECLARE k CURSOR WITH HOLD FOR SELECT " + seen + "; DECLARE j CURSOR FOR SELECT 1")},
-		"in a group":      {pa("", "DECLARE k CURSOR WITH HOLD FOR SELECT "+seen), bi("", ""), ex("", 0), sy},
-		"and closed":      {q("DECLARE k CURSOR WITH HOLD FOR SELECT " + seen), q("CLOSE k")},
-		"another of them": {q("DECLARE j CURSOR WITH HOLD FOR SELECT 1"), q("DECLARE k CURSOR WITH HOLD FOR SELECT " + seen), q("CLOSE j")},
+	for name, openMessages := range map[string][]pgx3.FrontendMessage{
+		"one":            {q("DECLARE k CURSOR WITH HOLD FOR SELECT " + claimColumn)},
+		"behind another": {q("DECLARE j CURSOR FOR SELECT 1; DECLARE k CURSOR WITH HOLD FOR SELECT " + claimColumn)},
+		"before another": {q("DECLARE k CURSOR WITH HOLD FOR SELECT " + claimColumn + "; DECLARE j CURSOR FOR SELECT 1")},
+		"in a group":     {pa("", "DECLARE k CURSOR WITH HOLD FOR SELECT "+claimColumn), bi("", ""), ex("", 0), sy},
+		"and closed":     {q("DECLARE k CURSOR WITH HOLD FOR SELECT " + claimColumn), q("CLOSE k")},
+		"another of them": {q("DECLARE j CURSOR WITH HOLD FOR SELECT 1"), q("DECLARE k CURSOR WITH HOLD FOR SELECT " + claimColumn),
+			q("CLOSE j")},
 	} {
 		for _, change := range []string{"SET app.a = '2'", "SET LOCAL app.a = '2'", "RESET app.a"} {
-			for how, script := range map[string][][]pgx3.FrontendMessage{
-				"then":        {open, {q(change)}},
-				"at once":     {append(slices.Clone(open), q(change))},
-				"in a group":  {open, append(executions(change), sy)},
-				"in one text": {{q(joinTexts(open) + "; " + change)}},
+			for description, script := range map[string][][]pgx3.FrontendMessage{
+				"then":        {openMessages, {q(change)}},
+				"at once":     {append(slices.Clone(openMessages), q(change))},
+				"in a group":  {openMessages, append(executions(change), sy)},
+				"in one text": {{q(joinTexts(openMessages) + "; " + change)}},
 			} {
 				c := connectPeer(t, p.agentDSN()+" sslmode=disable")
 				c.play(t, []round{upToReady(2, q("SET app.a = '1'"), q("BEGIN"))})
@@ -225,11 +226,11 @@ func TestHeldCursorsKeepTheirClaims(t *testing.T) {
 					if strings.HasPrefix(line, "D ") {
 						heldRows++
 						if line != `D ["1"]` {
-							t.Errorf("%s, %s, %s: judged under 1, and read under %s", name, change, how, line)
+							t.Errorf("%s, %s, %s: judged under 1, and read under %s", name, change, description, line)
 						}
 					}
 				}
-				for _, line := range c.play(t, []round{upToReady(1, q("SELECT "+seen))}) {
+				for _, line := range c.play(t, []round{upToReady(1, q("SELECT "+claimColumn))}) {
 					if strings.HasPrefix(line, "D ") && line != `D ["1"]` {
 						changed++
 					}
@@ -308,11 +309,11 @@ func (c *claimRecorder) Recheck(_ context.Context, v *verdict.Verdict) *verdict.
 
 // noteClaims records the claims by which a probe is decided.
 func (c *claimRecorder) noteClaims(v *verdict.Verdict) {
-	_, rest, ok := strings.Cut(v.Original, "'probe")
+	_, afterProbe, ok := strings.Cut(v.Original, "'probe")
 	if !ok {
 		return
 	}
-	id, _, _ := strings.Cut(rest, "'")
+	id, _, _ := strings.Cut(afterProbe, "'")
 	n, _ := strconv.Atoi(id)
 	claims := c.info.Claims()
 	c.probes.mu.Lock()
@@ -327,40 +328,40 @@ func (c *claimRecorder) noteClaims(v *verdict.Verdict) {
 func claimsConversation(r *rand.Rand) (script [][]pgx3.FrontendMessage) {
 	pick := func(choices ...string) string { return choices[r.IntN(len(choices))] }
 	n := 0
-	ask := func() string { n++; return probeQuery(n) }
-	set := func() string {
+	nextProbe := func() string { n++; return probeQuery(n) }
+	randomSet := func() string {
 		return pick("SET ", "SET ", "SET LOCAL ") + pick("app.a", "app.b") + " = '" + pick("1", "2", "3") + "'"
 	}
-	var waiting []string
-	text := func() (next string) {
-		if len(waiting) > 0 {
-			next, waiting = waiting[0], waiting[1:]
-			return next
+	var pendingTexts []string
+	text := func() (nextText string) {
+		if len(pendingTexts) > 0 {
+			nextText, pendingTexts = pendingTexts[0], pendingTexts[1:]
+			return nextText
 		}
 		switch r.IntN(9) {
 		case 8: // a prepared statement runs after a change of a claim
 			preparedName := fmt.Sprintf("h%d", n+1)
-			waiting = []string{pick("", "", set()+"; ", "ROLLBACK; ", "RESET ALL; ") + "EXECUTE " + preparedName}
-			return "PREPARE " + preparedName + " AS " + ask()
+			pendingTexts = []string{pick("", "", randomSet()+"; ", "ROLLBACK; ", "RESET ALL; ") + "EXECUTE " + preparedName}
+			return "PREPARE " + preparedName + " AS " + nextProbe()
 		case 0, 1:
-			return set()
+			return randomSet()
 		case 2:
 			return pick("RESET app.a", "RESET app.b", "RESET ALL", "DISCARD ALL")
 		case 3, 4: // a setting in a transaction, undone or not
-			waiting = []string{set(), ask(), "SAVEPOINT s", set(), pick("SAVEPOINT u", set()),
-				pick("ROLLBACK TO s", "RELEASE s", "SELECT 1"), ask(), pick("COMMIT", "ROLLBACK"), ask()}
+			pendingTexts = []string{randomSet(), nextProbe(), "SAVEPOINT s", randomSet(), pick("SAVEPOINT u", randomSet()),
+				pick("ROLLBACK TO s", "RELEASE s", "SELECT 1"), nextProbe(), pick("COMMIT", "ROLLBACK"), nextProbe()}
 			if r.IntN(3) == 0 { // savepoints of one name
-				waiting = []string{set(), "SAVEPOINT s", set(), "SAVEPOINT s", set(),
-					pick("RELEASE s", "ROLLBACK TO s"), "ROLLBACK TO s", ask(), pick("COMMIT", "ROLLBACK"), ask()}
+				pendingTexts = []string{randomSet(), "SAVEPOINT s", randomSet(), "SAVEPOINT s", randomSet(),
+					pick("RELEASE s", "ROLLBACK TO s"), "ROLLBACK TO s", nextProbe(), pick("COMMIT", "ROLLBACK"), nextProbe()}
 			}
 			return "BEGIN"
 		case 5:
 			return pick("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT u", "ROLLBACK TO u", "RELEASE s", "COMMIT; BEGIN", "ROLLBACK; BEGIN")
 		case 6:
-			return pick("SELECT 1/0", "SELEC", "SELECT forbidden", set()+"; SELECT 1/0", set()+"; ROLLBACK")
+			return pick("SELECT 1/0", "SELEC", "SELECT forbidden", randomSet()+"; SELECT 1/0", randomSet()+"; ROLLBACK")
 		default:
-			return pick("", "", "", "SAVEPOINT u; ", set()+"; ",
-				pick("ROLLBACK TO s; ", "ROLLBACK TO u; ", "RELEASE s; ", "COMMIT; ", "ROLLBACK; ", "RESET ALL; ", "RESET app.a; ")) + ask()
+			return pick("", "", "", "SAVEPOINT u; ", randomSet()+"; ",
+				pick("ROLLBACK TO s; ", "ROLLBACK TO u; ", "RELEASE s; ", "COMMIT; ", "ROLLBACK; ", "RESET ALL; ", "RESET app.a; ")) + nextProbe()
 		}
 	}
 	for range 4 + r.IntN(8) {

@@ -126,7 +126,7 @@ func TestCopyEnds(t *testing.T) {
 	if _, err := admin.Exec(t.Context(), "CREATE TABLE kept (n int); GRANT ALL ON kept TO wire_agent"); err != nil {
 		t.Fatal(err)
 	}
-	for name, leave := range map[string]func(c *peer){
+	for name, disconnect := range map[string]func(c *peer){
 		"closes":         func(c *peer) { _ = c.Conn.Close() },
 		"half closes":    func(c *peer) { _ = c.Conn.(*net.TCPConn).CloseWrite() },
 		"terminates":     func(c *peer) { c.send(t, &pgx3.Terminate{}) },
@@ -143,7 +143,7 @@ func TestCopyEnds(t *testing.T) {
 					c.send(t, q("COPY kept FROM STDIN"), copyData("1\n"))
 				}
 				c.play(t, []round{{nil, 'G', 1}})
-				leave(c)
+				disconnect(c)
 				eventually(t, "the server's session ends", func() bool {
 					var n int
 					if err := admin.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE usename = 'wire_agent'").Scan(&n); err != nil {
@@ -210,9 +210,9 @@ func FuzzRows(f *testing.F) {
 		step = max(1, step%64)
 		in := newInput(&chunkReader{input, step})
 		defer in.release()
-		var taken []byte
+		var takenBytes []byte
 		for {
-			raw, _, err := in.rows()
+			rowBytes, _, err := in.rows()
 			if err != nil {
 				var refusal *sqlstate.Error = err.(*sqlstate.Error)
 				if refusal.Code != sqlstate.ProtocolViolation {
@@ -220,8 +220,8 @@ func FuzzRows(f *testing.F) {
 				}
 				break
 			}
-			taken = append(taken, raw...)
-			if len(raw) > 0 {
+			takenBytes = append(takenBytes, rowBytes...)
+			if len(rowBytes) > 0 {
 				continue
 			}
 			if in.bytesToRelay == 0 && in.unreadEnd-in.unreadStart >= 5 {
@@ -231,30 +231,30 @@ func FuzzRows(f *testing.F) {
 				break
 			}
 		}
-		if !bytes.HasPrefix(input, taken) {
-			t.Fatalf("%q is not the beginning of %q", taken, input)
+		if !bytes.HasPrefix(input, takenBytes) {
+			t.Fatalf("%q is not the beginning of %q", takenBytes, input)
 		}
-		for len(taken) > 0 && taken[0] == 'd' && len(taken) >= 5 {
-			size := 1 + int(taken[1])<<24 + int(taken[2])<<16 + int(taken[3])<<8 + int(taken[4])
-			taken = taken[min(size, len(taken)):]
+		for len(takenBytes) > 0 && takenBytes[0] == 'd' && len(takenBytes) >= 5 {
+			size := 1 + int(takenBytes[1])<<24 + int(takenBytes[2])<<16 + int(takenBytes[3])<<8 + int(takenBytes[4])
+			takenBytes = takenBytes[min(size, len(takenBytes)):]
 		}
-		if len(taken) > 0 {
-			t.Fatalf("took %q", taken)
+		if len(takenBytes) > 0 {
+			t.Fatalf("took %q", takenBytes)
 		}
 	})
 }
 
 // chunkReader returns a few bytes per Read.
 type chunkReader struct {
-	rest []byte
-	step int
+	remaining []byte
+	step      int
 }
 
 func (c *chunkReader) Read(b []byte) (int, error) {
-	if len(c.rest) == 0 {
+	if len(c.remaining) == 0 {
 		return 0, net.ErrClosed
 	}
-	n := copy(b[:min(len(b), c.step)], c.rest)
-	c.rest = c.rest[n:]
+	n := copy(b[:min(len(b), c.step)], c.remaining)
+	c.remaining = c.remaining[n:]
 	return n, nil
 }

@@ -90,7 +90,7 @@ func TestNoDescriptors(t *testing.T) {
 					t.Error("nobody is told that clients are not accepted")
 				}
 				noClients.Store(false)
-				if f.parts+f.wholes > 0 {
+				if f.partialCount+f.completeCount > 0 {
 					t.Error("a session was served without a descriptor")
 				}
 			}
@@ -103,8 +103,8 @@ func TestNoDescriptors(t *testing.T) {
 				noConnections.Store(false)
 				f.playWithFault(t, "no descriptor for a connection to the server", func() {}, false)
 			}
-			if f.checkRows(t); f.wholes != 3 {
-				t.Errorf("%d sessions of 3 were served later", f.wholes)
+			if f.checkRows(t); f.completeCount != 3 {
+				t.Errorf("%d sessions of 3 were served later", f.completeCount)
 			}
 		})
 	}
@@ -116,18 +116,18 @@ func TestNoDescriptorsWhileOthersWait(t *testing.T) {
 	noConnections := refuseConnections(t)
 	f := startFaultyProxy(t, true)
 	f.learnAnswers(t, false)
-	var waiting []*peer
+	var waitingPeers []*peer
 	for range 5 {
-		waiting = append(waiting, f.connectRaw(t))
+		waitingPeers = append(waitingPeers, f.connectRaw(t))
 	}
 	f.witness.play(t, []round{upToReady(1, q("BEGIN"))})
-	for i, c := range waiting {
+	for i, c := range waitingPeers {
 		c.send(t, q(fmt.Sprintf("SELECT 'mark %d'", i)))
 	}
-	eventually(t, "all wait", func() bool { return f.server.Pools()[0].Waiting == len(waiting) })
+	eventually(t, "all wait", func() bool { return f.server.Pools()[0].Waiting == len(waitingPeers) })
 	noConnections.Store(true)
-	f.back.Break(network.Reset)
-	for _, c := range waiting {
+	f.serverNetwork.Break(network.Reset)
+	for _, c := range waitingPeers {
 		if e := c.readLastError(); e == nil || e.Code != "08006" {
 			t.Errorf("a session that waits was told %+v", e)
 		}
@@ -144,30 +144,30 @@ func TestNoDescriptorForOneMore(t *testing.T) {
 	noConnections := refuseConnections(t)
 	const size, sessions = 3, 6
 	p := startProxy(t, withPool(size))
-	begun := p.connectRaw(t)
-	begun.play(t, []round{upToReady(1, q("BEGIN"))})
+	peerInTransaction := p.connectRaw(t)
+	peerInTransaction.play(t, []round{upToReady(1, q("BEGIN"))})
 	noConnections.Store(true)
-	var others []*peer
+	var otherPeers []*peer
 	logins := make(chan *peer, sessions)
 	for range sessions {
 		go func() { logins <- p.connectRaw(t) }()
 	}
-	waits := func(n int) {
+	awaitWaiting := func(n int) {
 		t.Helper()
 		eventually(t, "sessions wait", func() bool { return p.server.Pools()[0].Waiting == n })
 	}
-	waits(sessions)
-	begun.play(t, []round{upToReady(1, q("COMMIT"))})
+	awaitWaiting(sessions)
+	peerInTransaction.play(t, []round{upToReady(1, q("COMMIT"))})
 	for range sessions {
-		others = append(others, <-logins)
+		otherPeers = append(otherPeers, <-logins)
 	}
-	begun.play(t, []round{upToReady(1, q("BEGIN"))})
-	for i, c := range others {
+	peerInTransaction.play(t, []round{upToReady(1, q("BEGIN"))})
+	for i, c := range otherPeers {
 		c.send(t, q(fmt.Sprintf("SELECT 'mark %d'", i)))
 	}
-	waits(sessions)
-	begun.play(t, []round{upToReady(1, q("COMMIT"))})
-	for i, c := range others {
+	awaitWaiting(sessions)
+	peerInTransaction.play(t, []round{upToReady(1, q("COMMIT"))})
+	for i, c := range otherPeers {
 		if got := c.play(t, []round{{nil, 'Z', 1}}); len(got) != 4 || got[1] != fmt.Sprintf(`D ["mark %d"]`, i) {
 			t.Errorf("session %d was told %q", i, got)
 		}
@@ -179,11 +179,11 @@ func TestNoDescriptorForOneMore(t *testing.T) {
 		t.Error("nobody is told that connections cannot be made")
 	}
 
-	begun.play(t, []round{upToReady(1, q("BEGIN"))})
-	for _, c := range others {
+	peerInTransaction.play(t, []round{upToReady(1, q("BEGIN"))})
+	for _, c := range otherPeers {
 		c.send(t, q("BEGIN"))
 	}
-	waits(sessions)
+	awaitWaiting(sessions)
 	noConnections.Store(false)
 	eventually(t, "the pool has all of its connections", func() bool {
 		p.server.pools.mu.Lock()
@@ -195,5 +195,5 @@ func TestNoDescriptorForOneMore(t *testing.T) {
 		}
 		return true
 	})
-	waits(sessions - (size - 1))
+	awaitWaiting(sessions - (size - 1))
 }

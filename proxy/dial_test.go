@@ -50,8 +50,8 @@ func TestDial(t *testing.T) {
 	}
 	// A text and a result that are larger than any buffer.
 	var text string
-	big := strings.Repeat("x", 4<<20)
-	if err := conn.QueryRow(t.Context(), "SELECT $1::text", big).Scan(&text); err != nil || text != big {
+	bigText := strings.Repeat("x", 4<<20)
+	if err := conn.QueryRow(t.Context(), "SELECT $1::text", bigText).Scan(&text); err != nil || text != bigText {
 		t.Errorf("%d bytes, %v", len(text), err)
 	}
 	if err := conn.Close(t.Context()); err != nil {
@@ -80,8 +80,8 @@ func TestEnforcementIsToldEverything(t *testing.T) {
 	}
 	defer conn.Close(t.Context())
 	info := p.lastDecider().info
-	for i, received := 0, reflect.ValueOf(info); i < received.NumField(); i++ {
-		if name := received.Type().Field(i).Name; received.Field(i).IsZero() != (name == "ExpiresWithCertificate") { // no certificate within the process
+	for i, receivedInfo := 0, reflect.ValueOf(info); i < receivedInfo.NumField(); i++ {
+		if name := receivedInfo.Type().Field(i).Name; receivedInfo.Field(i).IsZero() != (name == "ExpiresWithCertificate") { // no certificate within the process
 			t.Errorf("it is not told %s", name)
 		}
 	}
@@ -96,7 +96,7 @@ func TestEnforcementIsToldEverything(t *testing.T) {
 // refused.
 func TestDialRefuses(t *testing.T) {
 	p := startProxy(t)
-	opened := func() int { p.mu.Lock(); defer p.mu.Unlock(); return len(p.deciders) }
+	openedSessions := func() int { p.mu.Lock(); defer p.mu.Unlock(); return len(p.deciders) }
 	for name, c := range map[string]struct{ agent, user, database string }{
 		"an owner":               {"wire_owner", "wire_owner", p.db.Name},
 		"nobody":                 {"nobody", "nobody", p.db.Name},
@@ -111,15 +111,15 @@ func TestDialRefuses(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if n := opened(); n != 0 {
+	if n := openedSessions(); n != 0 {
 		t.Errorf("%d sessions were opened", n)
 	}
 	if _, err := p.server.Dial(t.Context(), Identity{Database: p.db.Name}); err == nil {
 		t.Error("an identity without agent was taken")
 	}
-	done, cancel := context.WithCancel(t.Context())
+	canceledCtx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := p.server.Dial(done, Identity{Agent: agentName, Database: p.db.Name}); !errors.Is(err, context.Canceled) {
+	if _, err := p.server.Dial(canceledCtx, Identity{Agent: agentName, Database: p.db.Name}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }
@@ -128,7 +128,7 @@ func TestDialRefuses(t *testing.T) {
 func TestDialEnds(t *testing.T) {
 	p := startProxy(t, func(_ *testProxy, c *Config) { c.MaxLogins = 1 })
 	id := Identity{Agent: agentName, Database: p.db.Name}
-	waiting, err := p.server.Dial(t.Context(), id) // it occupies a login slot
+	connInLogin, err := p.server.Dial(t.Context(), id) // it occupies a login slot
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestDialEnds(t *testing.T) {
 	if !errors.As(err, &pgErr) || pgErr.Code != "53300" {
 		t.Errorf("the second login: %v", err)
 	}
-	waiting.Close()
+	connInLogin.Close()
 	var conn *pgx.Conn
 	eventually(t, "there is room again", func() bool {
 		conn, err = p.dialInside(t.Context(), id, agentName, p.db.Name)
@@ -181,16 +181,16 @@ func TestDialCancel(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.Background())
-	ended := make(chan error, 1)
+	result := make(chan error, 1)
 	go func() {
 		_, err := conn.Exec(context.Background(), "SELECT pg_sleep(600)")
-		ended <- err
+		result <- err
 	}()
 	p.awaitRunning(t, "pg_sleep(600)")
 	if err := conn.PgConn().CancelRequest(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	err = <-ended
+	err = <-result
 	var pgErr *pgconn.PgError
 	if !errors.As(err, &pgErr) || pgErr.Code != "57014" {
 		t.Error(err)

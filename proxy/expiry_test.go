@@ -67,13 +67,13 @@ func withSync(m []pgx3.FrontendMessage) []pgx3.FrontendMessage { return append(m
 func TestNoTransactionUnderAnOldSeal(t *testing.T) {
 	p := startWithSealLifetime(t, 6*time.Second) // long enough to play a script on a busy machine
 	const (
-		alone   = "E ERROR 0A000 no transaction can begin here: the session's identity has to be renewed first  @0"
-		expired = "E FATAL 08006 the session's identity has expired before the server came to the messages sent in advance  @0"
+		renewalError = "E ERROR 0A000 no transaction can begin here: the session's identity has to be renewed first  @0"
+		expiredError = "E FATAL 08006 the session's identity has expired before the server came to the messages sent in advance  @0"
 	)
 	row := []string{"T n:20:0", `D ["1"]`, "C SELECT 1", "Z I"}
 	rowT := []string{"T n:20:0", `D ["1"]`, "C SELECT 1", "Z T"}
 	ext := []string{"1", "2", `D ["1"]`, "C SELECT 1"}
-	seq := func(parts ...any) (out []string) {
+	concatLines := func(parts ...any) (out []string) {
 		for _, p := range parts {
 			switch p := p.(type) {
 			case string:
@@ -84,46 +84,46 @@ func TestNoTransactionUnderAnOldSeal(t *testing.T) {
 		}
 		return out
 	}
-	old := []round{upToReady(1, q("BEGIN"))} // the seal expires after it
+	beginRound := []round{upToReady(1, q("BEGIN"))} // the seal expires after it
 	for name, c := range map[string]struct {
-		before   []round
-		script   []round
-		want     []string
-		finished bool // the proxy ends the session
+		before         []round
+		script         []round
+		want           []string
+		isSessionEnded bool // the proxy ends the session
 	}{
-		"queries": {old, []round{upToReady(4, q("COMMIT"), q("BEGIN"), q(sealedTableQuery), q("COMMIT"))},
-			seq("C COMMIT", "Z I", "C BEGIN", "Z T", rowT, "C COMMIT", "Z I"), false},
-		"groups": {old, []round{upToReady(3, slices.Concat(withSync(executions("COMMIT")), withSync(executions("BEGIN", sealedTableQuery)),
+		"queries": {beginRound, []round{upToReady(4, q("COMMIT"), q("BEGIN"), q(sealedTableQuery), q("COMMIT"))},
+			concatLines("C COMMIT", "Z I", "C BEGIN", "Z T", rowT, "C COMMIT", "Z I"), false},
+		"groups": {beginRound, []round{upToReady(3, slices.Concat(withSync(executions("COMMIT")), withSync(executions("BEGIN", sealedTableQuery)),
 			withSync(executions("COMMIT")))...)},
-			seq("1", "2", "C COMMIT", "Z I", "1", "2", "C BEGIN", ext, "Z T", "1", "2", "C COMMIT", "Z I"), false},
-		"after an error": {old, []round{upToReady(3, q("SELECT nope"), q("ROLLBACK"), q(sealedTableQuery))},
-			seq(`E ERROR 42703 column "nope" does not exist  @8`, "Z E", "C ROLLBACK", "Z I", row), false},
-		"in one query": {old, []round{upToReady(1, q("COMMIT; BEGIN; "+sealedTableQuery)), upToReady(1, q("ROLLBACK")), upToReady(1, q(sealedTableQuery))},
-			seq(alone, "Z E", "C ROLLBACK", "Z I", row), false},
+			concatLines("1", "2", "C COMMIT", "Z I", "1", "2", "C BEGIN", ext, "Z T", "1", "2", "C COMMIT", "Z I"), false},
+		"after an error": {beginRound, []round{upToReady(3, q("SELECT nope"), q("ROLLBACK"), q(sealedTableQuery))},
+			concatLines(`E ERROR 42703 column "nope" does not exist  @8`, "Z E", "C ROLLBACK", "Z I", row), false},
+		"in one query": {beginRound, []round{upToReady(1, q("COMMIT; BEGIN; "+sealedTableQuery)), upToReady(1, q("ROLLBACK")), upToReady(1, q(sealedTableQuery))},
+			concatLines(renewalError, "Z E", "C ROLLBACK", "Z I", row), false},
 		"in one query outside a transaction": {nil, []round{upToReady(1, q("BEGIN; COMMIT; "+sealedTableQuery))},
-			seq("C BEGIN", "C COMMIT", row), false},
-		"in one group": {old, []round{upToReady(1, withSync(executions("COMMIT", "BEGIN", sealedTableQuery))...),
+			concatLines("C BEGIN", "C COMMIT", row), false},
+		"in one group": {beginRound, []round{upToReady(1, withSync(executions("COMMIT", "BEGIN", sealedTableQuery))...),
 			upToReady(1, withSync(executions(sealedTableQuery))...)},
-			seq("1", "2", "C COMMIT", "1", "2", "C BEGIN", ext, "Z T", ext, "Z T"), false},
-		"query in a group": {old, []round{{append(executions("COMMIT"), q(sealedTableQuery)), 'Z', 1}, upToReady(1, q(sealedTableQuery))},
-			seq("1", "2", "C COMMIT", row, row), false},
-		"a group that closes first": {old, []round{
+			concatLines("1", "2", "C COMMIT", "1", "2", "C BEGIN", ext, "Z T", ext, "Z T"), false},
+		"query in a group": {beginRound, []round{{append(executions("COMMIT"), q(sealedTableQuery)), 'Z', 1}, upToReady(1, q(sealedTableQuery))},
+			concatLines("1", "2", "C COMMIT", row, row), false},
+		"a group that closes first": {beginRound, []round{
 			upToReady(1, append([]pgx3.FrontendMessage{cl('S', "x")}, withSync(executions(sealedTableQuery))...)...), upToReady(1, q("COMMIT"))},
-			seq("3", ext, "Z T", "C COMMIT", "Z I"), false},
+			concatLines("3", ext, "Z T", "C COMMIT", "Z I"), false},
 		"a group that has closed": {[]round{{[]pgx3.FrontendMessage{cl('S', "x"), fl}, '3', 1}}, []round{upToReady(1, withSync(executions(sealedTableQuery))...)},
-			seq(ext, "Z I"), false},
+			concatLines(ext, "Z I"), false},
 		"a group that has closed and not asked": {[]round{{[]pgx3.FrontendMessage{cl('S', "x")}, 'Z', 0}},
 			[]round{upToReady(1, withSync(executions(sealedTableQuery))...)},
-			seq("3", ext, "Z I"), false},
+			concatLines("3", ext, "Z I"), false},
 		"a slow statement before": {nil, []round{{[]pgx3.FrontendMessage{q("SELECT pg_sleep(8)::text AS s"), q(sealedTableQuery)}, 'E', 1}},
-			seq("T s:25:0", `D [""]`, "C SELECT 1", "Z I", expired), true},
+			concatLines("T s:25:0", `D [""]`, "C SELECT 1", "Z I", expiredError), true},
 		"a slow statement before in one query": {nil, []round{{[]pgx3.FrontendMessage{q("SELECT pg_sleep(8)::text AS s; COMMIT; " + sealedTableQuery)}, 'E', 1}},
-			seq("T s:25:0", `D [""]`, "C SELECT 1", "C COMMIT", expired), true},
+			concatLines("T s:25:0", `D [""]`, "C SELECT 1", "C COMMIT", expiredError), true},
 		"a slow statement before in one group": {nil, []round{{withSync(executions("BEGIN", "SELECT pg_sleep(8)::text", "COMMIT", sealedTableQuery)), 'E', 1}},
-			seq("1", "2", "C BEGIN", "1", "2", `D [""]`, "C SELECT 1", "1", "2", "C COMMIT", expired), true},
+			concatLines("1", "2", "C BEGIN", "1", "2", `D [""]`, "C SELECT 1", "1", "2", "C COMMIT", expiredError), true},
 		"a slow transaction": {nil, []round{upToReady(3, q("BEGIN"), q("SELECT pg_sleep(8)::text AS s"), q(sealedTableQuery)),
 			upToReady(2, q("COMMIT"), q(sealedTableQuery))},
-			seq("C BEGIN", "Z T", "T s:25:0", `D [""]`, "C SELECT 1", "Z T", rowT, "C COMMIT", "Z I", row), false},
+			concatLines("C BEGIN", "Z T", "T s:25:0", `D [""]`, "C SELECT 1", "Z T", rowT, "C COMMIT", "Z I", row), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -137,7 +137,7 @@ func TestNoTransactionUnderAnOldSeal(t *testing.T) {
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error(diff)
 			}
-			if c.finished {
+			if c.isSessionEnded {
 				if m, err := client.frontend.Receive(); err == nil {
 					t.Errorf("the session goes on with %T", m)
 				}
@@ -209,7 +209,7 @@ func TestNoTransactionUnderAStaleSeal(t *testing.T) {
 		}
 	}
 	const show = "SELECT current_setting('pgconsent.seal') AS s"
-	for name, c := range map[string]struct{ before, behind []round }{
+	for name, c := range map[string]struct{ before, afterChange []round }{
 		"a Query":                 {nil, []round{upToReady(1, q(show))}},
 		"a group":                 {nil, []round{upToReady(1, withSync(executions(show))...)}},
 		"what was prepared":       {[]round{upToReady(1, pa("", show), sy)}, []round{upToReady(1, bi("", ""), ex("", 0), sy)}},
@@ -223,16 +223,16 @@ func TestNoTransactionUnderAStaleSeal(t *testing.T) {
 		client := p.connectRaw(t)
 		client.play(t, []round{upToReady(1, q("SELECT 1"))})
 		client.play(t, c.before)
-		was := p.lastDecider().seals.Load()
+		sealsBefore := p.lastDecider().seals.Load()
 		rights.Add(1)
-		for _, line := range client.play(t, c.behind) {
-			if seal, isShown := strings.CutPrefix(line, `D ["seal `); isShown && seal == fmt.Sprintf(`%d"]`, was) {
+		for _, line := range client.play(t, c.afterChange) {
+			if seal, isShown := strings.CutPrefix(line, `D ["seal `); isShown && seal == fmt.Sprintf(`%d"]`, sealsBefore) {
 				t.Errorf("%s began under the seal of before", name)
 			}
 		}
 		client.play(t, []round{upToReady(1, q("ROLLBACK"))})
 		if got := client.play(t, []round{upToReady(1, q(show))}); !slices.Contains(got,
-			fmt.Sprintf(`D ["seal %d"]`, p.lastDecider().seals.Load())) || p.lastDecider().seals.Load() == was {
+			fmt.Sprintf(`D ["seal %d"]`, p.lastDecider().seals.Load())) || p.lastDecider().seals.Load() == sealsBefore {
 			t.Errorf("%s: %q at the end", name, got)
 		}
 	}
@@ -354,7 +354,7 @@ func TestNothingRunsWithoutASeal(t *testing.T) {
 						end = []pgx3.FrontendMessage{sy, q("ROLLBACK"), q(sealedTableQuery), q("the end")}
 					}
 					client.send(t, slices.Concat(resetMessages, gap, after, end)...)
-					last := ""
+					lastLine := ""
 					for finished := false; !finished; {
 						m, err := client.frontend.Receive()
 						if err != nil {
@@ -364,7 +364,7 @@ func TestNothingRunsWithoutASeal(t *testing.T) {
 						switch finished = strings.Contains(line, `at or near "the"`); {
 						case strings.HasPrefix(line, "D "):
 							rows++
-							if last = line; line != `D ["1"]` {
+							if lastLine = line; line != `D ["1"]` {
 								t.Errorf("%s (extended %t), %s, %s: %s", reset, extended, separator, name, line)
 							}
 						case strings.HasPrefix(line,
@@ -375,7 +375,7 @@ func TestNothingRunsWithoutASeal(t *testing.T) {
 							t.Errorf("%s (extended %t), %s, %s: %s", reset, extended, separator, name, line)
 						}
 					}
-					if last != `D ["1"]` {
+					if lastLine != `D ["1"]` {
 						t.Errorf("%s (extended %t), %s, %s: nothing at the end", reset, extended, separator, name)
 					}
 					client.Close()

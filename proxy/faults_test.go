@@ -21,16 +21,16 @@ import (
 // faultyProxy is a proxy whose connections to clients and to the server can be broken by the test.
 type faultyProxy struct {
 	*testProxy
-	pooled        bool
-	user          string // the user whose sessions get faults
-	front, back   *network.Relay
-	witness       *peer    // a session whose own connection is never broken
-	witnessed     int      // how many statements the witness has run
-	want          []string // the answers of a session without a fault; markOf(0) is in place of its mark
-	learned       int      // how often these answers were recorded
-	cases         int
-	acknowledged  map[string]bool // rows, as "mark step", whose commit was acknowledged
-	wholes, parts int             // how many sessions got all of their answers, and how many some
+	pooled                       bool
+	user                         string // the user whose sessions get faults
+	clientNetwork, serverNetwork *network.Relay
+	witness                      *peer    // a session whose own connection is never broken
+	witnessedCount               int      // how many statements the witness has run
+	want                         []string // the answers of a session without a fault; markOf(0) is in place of its mark
+	learnedCount                 int      // how often these answers were recorded
+	cases                        int
+	acknowledged                 map[string]bool // rows, as "mark step", whose commit was acknowledged
+	completeCount, partialCount  int             // how many sessions got all of their answers, and how many some
 }
 
 // faultModes are the modes in which faults are tried, with whether a pool is used. In transaction mode all sessions
@@ -44,17 +44,17 @@ func startFaultyProxy(t *testing.T, pooled bool, options ...func(*testProxy, *Co
 	t.Helper()
 	checkDescriptors(t)
 	f := &faultyProxy{pooled: pooled, user: agentName, acknowledged: map[string]bool{}}
-	f.back = network.New(t, "unix", fmt.Sprintf("%s/.s.PGSQL.%d", pgtest.SocketDir(), pgtest.Port()))
+	f.serverNetwork = network.New(t, "unix", fmt.Sprintf("%s/.s.PGSQL.%d", pgtest.SocketDir(), pgtest.Port()))
 	f.testProxy = startProxy(t, append(options, func(p *testProxy, c *Config) {
 		c.DialTimeout = time.Second
 		p.editRoute = func(r *Route) {
-			r.Upstream.Network, r.Upstream.Address = "tcp", f.back.Address()
+			r.Upstream.Network, r.Upstream.Address = "tcp", f.serverNetwork.Address()
 			if pooled && r.Kind == Agent {
 				r.Pool = &PoolSettings{Size: 1, Wait: tier.Patience}
 			}
 		}
 	})...)
-	f.front = network.New(t, "tcp", f.addr)
+	f.clientNetwork = network.New(t, "tcp", f.addr)
 	admin := f.db.Connect(t, "postgres")
 	if _, err := admin.Exec(t.Context(), "CREATE TABLE marks (mark text, step int); GRANT ALL ON marks TO wire_agent; "+
 		"ALTER ROLE wire_agent SET TimeZone = 'UTC'"); err != nil {
@@ -140,20 +140,20 @@ func (f *faultyProxy) play(t *testing.T, mark string, atOnce bool) (answers []st
 		}()
 	}
 	for _, round := range script {
-		ready := 0
+		readyCount := 0
 		for _, m := range round {
 			if !atOnce {
 				hijacked.Frontend.Send(m)
 			}
 			switch m.(type) {
 			case *pgx3.Query, *pgx3.Sync:
-				ready++
+				readyCount++
 			}
 		}
 		if !atOnce && hijacked.Frontend.Flush() != nil {
-			ready = 1 // an error may follow, with the reason
+			readyCount = 1 // an error may follow, with the reason
 		}
-		for ready > 0 {
+		for readyCount > 0 {
 			m, err := hijacked.Frontend.Receive()
 			if err != nil {
 				return answers
@@ -163,7 +163,7 @@ func (f *faultyProxy) play(t *testing.T, mark string, atOnce bool) (answers []st
 				answers = append(answers, line)
 			}
 			if typ == 'Z' {
-				ready--
+				readyCount--
 			}
 		}
 	}
@@ -172,7 +172,7 @@ func (f *faultyProxy) play(t *testing.T, mark string, atOnce bool) (answers []st
 
 // frontDSN is the address for sessions that get faults.
 func (f *faultyProxy) frontDSN() string {
-	host, port, _ := net.SplitHostPort(f.front.Address())
+	host, port, _ := net.SplitHostPort(f.clientNetwork.Address())
 	return fmt.Sprintf("host=%s port=%s user=%s password='%s' dbname=%s sslmode=disable", host, port, f.user, agentPassword, f.db.Name)
 }
 
@@ -182,8 +182,8 @@ func (f *faultyProxy) learnAnswers(t *testing.T, atOnce bool) (clientBytes, serv
 	t.Helper()
 	f.awaitSettled(t)
 	f.breakIdle(t)
-	f.learned++
-	mark := markOf(-f.learned)
+	f.learnedCount++
+	mark := markOf(-f.learnedCount)
 	answers := f.play(t, mark, atOnce)
 	if n := len(answers); n == 0 || answers[n-1] != "Z I" {
 		t.Fatalf("nothing befell it: %q", answers)
@@ -196,20 +196,20 @@ func (f *faultyProxy) learnAnswers(t *testing.T, atOnce bool) (clientBytes, serv
 	} else if !slices.Equal(f.want, answers) {
 		t.Fatalf("answers in turn and at once differ:\n%q\n%q", f.want, answers)
 	}
-	eventually(t, "the session is over", func() bool { return f.front.Open() == 0 })
+	eventually(t, "the session is over", func() bool { return f.clientNetwork.Open() == 0 })
 	f.awaitSettled(t)
 	if f.pooled {
-		return f.front.Last(), f.back.SoFar()
+		return f.clientNetwork.Last(), f.serverNetwork.SoFar()
 	}
-	return f.front.Last(), f.back.Last()
+	return f.clientNetwork.Last(), f.serverNetwork.Last()
 }
 
 // breakIdle breaks the pool's connection while no session uses it, and waits until the proxy has noticed.
 func (f *faultyProxy) breakIdle(t *testing.T) {
 	t.Helper()
 	if f.pooled {
-		f.back.Break(network.Close)
-		eventually(t, "the connection has ended", func() bool { return f.back.Open() == 0 })
+		f.serverNetwork.Break(network.Close)
+		eventually(t, "the connection has ended", func() bool { return f.serverNetwork.Open() == 0 })
 		f.awaitSettled(t)
 	}
 }
@@ -235,12 +235,12 @@ func (f *faultyProxy) awaitSettled(t *testing.T) {
 			s := f.server.Pools()[0]
 			isSettled = s.Used == 0 && s.Waiting == 0 && s.Idle == connections
 		}
-		if sessions == 1 && agents == 1 && keys == 1 && isSettled && f.back.Open() == connections {
+		if sessions == 1 && agents == 1 && keys == 1 && isSettled && f.serverNetwork.Open() == connections {
 			return
 		}
 		if time.Now().After(deadline) {
 			t.Fatalf("left: %d sessions of the proxy, %d of the agent, %d cancel keys, %d connections, %d of them on the network; pools: %+v",
-				sessions, agents, keys, connections, f.back.Open(), f.server.Pools())
+				sessions, agents, keys, connections, f.serverNetwork.Open(), f.server.Pools())
 		}
 	}
 }
@@ -248,12 +248,12 @@ func (f *faultyProxy) awaitSettled(t *testing.T) {
 // isEnd returns whether the last answers say why a session ends. If the rows of a COPY are cut off, PostgreSQL says it
 // twice.
 func isEnd(answers []string) bool {
-	last := answers[len(answers)-1]
+	lastAnswer := answers[len(answers)-1]
 	switch len(answers) {
 	case 1:
-		return strings.HasPrefix(last, "E FATAL ") || strings.HasPrefix(last, "E ERROR 08006 ")
+		return strings.HasPrefix(lastAnswer, "E FATAL ") || strings.HasPrefix(lastAnswer, "E ERROR 08006 ")
 	case 2:
-		return strings.HasPrefix(answers[0], "E ERROR 08006 ") && strings.HasPrefix(last, "E FATAL 08P01 ")
+		return strings.HasPrefix(answers[0], "E ERROR 08006 ") && strings.HasPrefix(lastAnswer, "E FATAL 08P01 ")
 	}
 	return false
 }
@@ -265,9 +265,9 @@ func (f *faultyProxy) playWithFault(t *testing.T, description string, arm func()
 	mark := markOf(f.cases)
 	arm()
 	answers := f.play(t, mark, atOnce)
-	f.front.Plan(nil)
-	f.back.Plan(nil)
-	f.back.SetFaultOfOpen(network.Fault{})
+	f.clientNetwork.Plan(nil)
+	f.serverNetwork.Plan(nil)
+	f.serverNetwork.SetFaultOfOpen(network.Fault{})
 	committed := f.committed(mark)
 	for i, line := range answers {
 		if isEnd(answers[i:]) {
@@ -281,13 +281,13 @@ func (f *faultyProxy) playWithFault(t *testing.T, description string, arm func()
 		}
 	}
 	if len(answers) == len(f.want) {
-		f.wholes++
+		f.completeCount++
 	} else if len(answers) > 0 {
-		f.parts++
+		f.partialCount++
 	}
 	f.awaitSettled(t)
-	f.witnessed++
-	witnessMark := fmt.Sprintf("witness %d", f.witnessed)
+	f.witnessedCount++
+	witnessMark := fmt.Sprintf("witness %d", f.witnessedCount)
 	got := f.witness.play(t, []round{upToReady(1, pa("", "SELECT $1::text || current_setting('application_name')"), bi("", "", witnessMark), ex("", 0), sy)})
 	if want := []string{"1", "2", fmt.Sprintf("D [%q]", witnessMark), "C SELECT 1", "Z I"}; !slices.Equal(got, want) {
 		t.Fatalf("behind %s another session was told %q, want %q", description, got, want)
@@ -322,14 +322,14 @@ func (f *faultyProxy) checkRows(t *testing.T) {
 			t.Errorf("%d rows %s, want %d", n, row, want)
 		}
 	}
-	t.Logf("%d sessions, of which %d got all answers and %d some; %d rows acknowledged, %d found", f.cases, f.wholes, f.parts,
+	t.Logf("%d sessions, of which %d got all answers and %d some; %d rows acknowledged, %d found", f.cases, f.completeCount, f.partialCount,
 		len(f.acknowledged), len(found))
 }
 
 // TestCutAtEveryByte: a connection may break after any byte, on either side of the proxy, in either direction. Other
 // sessions still get their own answers, and nothing of the broken session is left.
 func TestCutAtEveryByte(t *testing.T) {
-	const every = 192 // one in so many byte positions is tried in each run
+	const oneIn = 192 // one in so many byte positions is tried in each run
 	for _, mode := range []string{"session", "transaction", ownersSession} {
 		t.Run(mode, func(t *testing.T) {
 			f := startFaultyProxy(t, faultModes[mode])
@@ -337,20 +337,20 @@ func TestCutAtEveryByte(t *testing.T) {
 				f.user = "wire_owner"
 			}
 			n := int(tier.Seed()) - 1
-			turn := func() bool { n++; return tier.IsPicked(n, every) }
+			isPicked := func() bool { n++; return tier.IsPicked(n, oneIn) }
 			for _, atOnce := range []bool{false, true} {
 				clientBytes, serverBytes := f.learnAnswers(t, atOnce)
 				for _, closeMode := range []network.CloseMode{network.Close, network.Reset, network.HalfClose} {
 					for _, in := range []network.Direction{network.ToServer, network.ToClient} {
 						n += 7 // other positions are tried for each kind of end
 						for position := int64(0); position <= clientBytes[in]; position++ {
-							if turn() {
+							if isPicked() {
 								fault := network.Fault{CloseMode: closeMode, In: in, After: position}
-								f.playWithFault(t, "the client's connection: "+fault.String(), func() { f.front.Next(fault) }, atOnce)
+								f.playWithFault(t, "the client's connection: "+fault.String(), func() { f.clientNetwork.Next(fault) }, atOnce)
 							}
 						}
 						for position := int64(0); position <= serverBytes[in]; position++ {
-							if turn() {
+							if isPicked() {
 								fault := network.Fault{CloseMode: closeMode, In: in, After: position}
 								f.playWithFault(t, "the connection to the server: "+fault.String(), func() { f.armBack(t, fault) }, atOnce)
 							}
@@ -359,7 +359,7 @@ func TestCutAtEveryByte(t *testing.T) {
 				}
 			}
 			f.checkRows(t)
-			if f.parts == 0 || len(f.acknowledged) == 0 {
+			if f.partialCount == 0 || len(f.acknowledged) == 0 {
 				t.Error("the test proves nothing")
 			}
 		})
@@ -374,11 +374,11 @@ func (f *faultyProxy) armBack(t *testing.T, fault network.Fault) {
 		f.awaitSettled(t)
 	}
 	if f.pooled && f.cases%2 == 0 {
-		f.back.SetFaultOfOpen(fault)
+		f.serverNetwork.SetFaultOfOpen(fault)
 		return
 	}
 	f.breakIdle(t)
-	f.back.Next(fault)
+	f.serverNetwork.Next(fault)
 }
 
 // TestSlowNetworks: a session whose bytes arrive slowly and in pieces, in both directions and on both sides, gets all
@@ -390,12 +390,12 @@ func TestSlowNetworks(t *testing.T) {
 			for _, atOnce := range []bool{false, true} {
 				f.learnAnswers(t, atOnce)
 				for _, fault := range []network.Fault{{MaxBytesAtOnce: 1}, {MaxBytesAtOnce: 17, Pause: 100 * time.Microsecond}} {
-					f.playWithFault(t, "a slow client", func() { f.front.Next(fault) }, atOnce)
+					f.playWithFault(t, "a slow client", func() { f.clientNetwork.Next(fault) }, atOnce)
 					f.playWithFault(t, "a slow server", func() { f.armBack(t, fault) }, atOnce)
 				}
 			}
-			if f.checkRows(t); f.wholes != f.cases {
-				t.Errorf("%d of %d sessions got all answers", f.wholes, f.cases)
+			if f.checkRows(t); f.completeCount != f.cases {
+				t.Errorf("%d of %d sessions got all answers", f.completeCount, f.cases)
 			}
 		})
 	}
@@ -420,7 +420,7 @@ func TestSilentNetworks(t *testing.T) {
 						fault := network.Fault{CloseMode: network.Swallow, In: in, After: random.Int64N(failAfter), ResetAfter: time.Second}
 						f.playWithFault(t, "silence on the side of the "+side+": "+fault.String(), func() {
 							if side == "client" {
-								f.front.Next(fault)
+								f.clientNetwork.Next(fault)
 							} else {
 								f.armBack(t, fault)
 							}
@@ -450,7 +450,7 @@ func TestManyEndAtOnce(t *testing.T) {
 				if pooled {
 					eventually(t, "sessions wait", func() bool { return f.server.Pools()[0].Waiting > 0 })
 				}
-				f.front.Break(network.CloseMode(1 + round%2))
+				f.clientNetwork.Break(network.CloseMode(1 + round%2))
 				f.playWithFault(t, "others that ended at once", func() {}, round%4 > 1)
 			}
 			f.checkRows(t)

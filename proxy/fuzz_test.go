@@ -25,7 +25,7 @@ func FuzzFrames(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, step int) {
 		in := newInput(&stepReader{b, max(1, step%4096)})
 		defer in.release()
-		taken := 0
+		takenBytes := 0
 		for {
 			typ, body, ok, err := in.next()
 			if err != nil {
@@ -35,7 +35,7 @@ func FuzzFrames(f *testing.F) {
 				if limit, drop := maxBody(typ, defaultMaxText); limit < 0 || len(body) > limit || drop && body != nil {
 					t.Fatalf("%c with a body of %d", typ, len(body))
 				}
-				taken += 5 + len(body)
+				takenBytes += 5 + len(body)
 				decode(typ, body)
 				continue
 			}
@@ -49,8 +49,8 @@ func FuzzFrames(f *testing.F) {
 				t.Fatalf("%d bytes held for %d", heldRows, len(b))
 			}
 		}
-		if taken > len(b) {
-			t.Fatalf("%d bytes out of %d", taken, len(b))
+		if takenBytes > len(b) {
+			t.Fatalf("%d bytes out of %d", takenBytes, len(b))
 		}
 	})
 }
@@ -113,22 +113,22 @@ func FuzzClientMessages(f *testing.F) {
 		if want := appendMessage(nil, typ, body); !bytes.Equal(want, encoded) {
 			t.Fatalf("%q became %q", want, encoded)
 		}
-		var other pgx3.FrontendMessage
+		var independentMessage pgx3.FrontendMessage
 		switch typ {
 		case 'Q':
-			other = &pgx3.Query{}
+			independentMessage = &pgx3.Query{}
 		case 'P':
-			other = &pgx3.Parse{}
+			independentMessage = &pgx3.Parse{}
 		case 'D':
-			other = &pgx3.Describe{}
+			independentMessage = &pgx3.Describe{}
 		case 'C':
-			other = &pgx3.Close{}
+			independentMessage = &pgx3.Close{}
 		case 'E':
-			other = &pgx3.Execute{}
+			independentMessage = &pgx3.Execute{}
 		default:
 			return
 		}
-		if err := other.Decode(body); err != nil {
+		if err := independentMessage.Decode(body); err != nil {
 			t.Fatalf("%q: %v", body, err)
 		}
 	})
@@ -159,11 +159,11 @@ func FuzzStartup(f *testing.F) {
 			}
 		}
 		_, _ = splitOptions(st.options)
-		other, err := st.replay("another")
+		replayedPacket, err := st.replay("another")
 		if err != nil {
 			return
 		}
-		reparsed, err := parseStartup(other)
+		reparsed, err := parseStartup(replayedPacket)
 		if err != nil || reparsed.database != "another" || reparsed.user != st.user || reparsed.options != st.options || len(reparsed.settings) != len(st.settings) {
 			t.Fatalf("%+v became %+v: %v", st, reparsed, err)
 		}

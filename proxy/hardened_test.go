@@ -69,43 +69,43 @@ func TestCopyScriptsWithHardenedPlans(t *testing.T) {
 // TestHardeningHolds: the settings of a hardened plan apply to their statement, even after a rollback, and no longer in
 // the next transaction.
 func TestHardeningHolds(t *testing.T) {
-	const asks = "SELECT current_setting('cpu_operator_cost') || ' ' || current_setting('enable_bitmapscan') || ' " +
+	const settingsQuery = "SELECT current_setting('cpu_operator_cost') || ' ' || current_setting('enable_bitmapscan') || ' " +
 		"' || current_setting('plan_cache_mode')"
 	const want = "0 off force_custom_plan"
 	for _, bound := range []verdict.ResultBound{{}, wideBound(true), wideBound(false)} {
 		p := startProxy(t, withDecider(func(j *fakeDecider) { j.hardened, j.resultBound = true, bound }))
 		c := p.connectRaw(t)
-		parse := []pgx3.FrontendMessage{pa("s", asks), sy}
+		parse := []pgx3.FrontendMessage{pa("s", settingsQuery), sy}
 		c.play(t, []round{upToReady(1, parse...)})
 		extended := []pgx3.FrontendMessage{bi("", "s"), ex("", 0)}
 		for name, script := range map[string][]round{
-			"alone":                      {upToReady(1, q(asks))},
+			"alone":                      {upToReady(1, q(settingsQuery))},
 			"extended":                   {upToReady(1, append(extended, sy)...)},
-			"behind another":             {upToReady(1, q("SELECT 1; "+asks))},
-			"behind a transaction":       {upToReady(1, q("BEGIN; SELECT 1; COMMIT; "+asks))},
-			"behind what was undone":     {upToReady(1, q("BEGIN; SAVEPOINT a; SELECT 1; ROLLBACK TO a; "+asks+"; COMMIT"))},
-			"behind RESET":               {upToReady(1, q("BEGIN; SELECT 1; ROLLBACK; "+asks))},
-			"behind SET":                 {upToReady(1, q("SELECT 1; SET plan_cache_mode = force_generic_plan; "+asks))},
-			"behind a comment like ours": {upToReady(1, q("/*pgconsent:/* x */ y */"+asks))},
-			"in a transaction":           {upToReady(1, q("BEGIN")), upToReady(1, q(asks)), upToReady(1, q("COMMIT"))},
-			"behind ROLLBACK TO": {upToReady(1, q("BEGIN; SAVEPOINT a")), upToReady(1, q(asks)),
-				upToReady(1, q("ROLLBACK TO a")), upToReady(1, q(asks)), upToReady(1, q("COMMIT"))},
+			"behind another":             {upToReady(1, q("SELECT 1; "+settingsQuery))},
+			"behind a transaction":       {upToReady(1, q("BEGIN; SELECT 1; COMMIT; "+settingsQuery))},
+			"behind what was undone":     {upToReady(1, q("BEGIN; SAVEPOINT a; SELECT 1; ROLLBACK TO a; "+settingsQuery+"; COMMIT"))},
+			"behind RESET":               {upToReady(1, q("BEGIN; SELECT 1; ROLLBACK; "+settingsQuery))},
+			"behind SET":                 {upToReady(1, q("SELECT 1; SET plan_cache_mode = force_generic_plan; "+settingsQuery))},
+			"behind a comment like ours": {upToReady(1, q("/*pgconsent:/* x */ y */"+settingsQuery))},
+			"in a transaction":           {upToReady(1, q("BEGIN")), upToReady(1, q(settingsQuery)), upToReady(1, q("COMMIT"))},
+			"behind ROLLBACK TO": {upToReady(1, q("BEGIN; SAVEPOINT a")), upToReady(1, q(settingsQuery)),
+				upToReady(1, q("ROLLBACK TO a")), upToReady(1, q(settingsQuery)), upToReady(1, q("COMMIT"))},
 			"extended behind ROLLBACK TO": {upToReady(1, q("BEGIN; SAVEPOINT a")), upToReady(1, q("ROLLBACK TO a")),
 				upToReady(1, append(extended, sy)...), upToReady(1, q("COMMIT"))},
-			"executed by name": {upToReady(1, q("PREPARE x AS "+asks)), upToReady(1, q("EXECUTE x")), upToReady(1, q("DEALLOCATE x"))},
-			"executed, extended": {upToReady(1, q("PREPARE x AS "+asks)),
+			"executed by name": {upToReady(1, q("PREPARE x AS "+settingsQuery)), upToReady(1, q("EXECUTE x")), upToReady(1, q("DEALLOCATE x"))},
+			"executed, extended": {upToReady(1, q("PREPARE x AS "+settingsQuery)),
 				upToReady(1, pa("", "EXECUTE x"), bi("", ""), ex("", 0), sy), upToReady(1, q("DEALLOCATE x"))},
-			"copied":           {upToReady(1, q("COPY ("+asks+") TO STDOUT"))},
-			"copied, extended": {upToReady(1, pa("", "COPY ("+asks+") TO STDOUT"), bi("", ""), ex("", 0), sy)},
-			"a cursor":         {upToReady(1, q("BEGIN; DECLARE k CURSOR FOR "+asks+"; FETCH ALL FROM k; COMMIT"))},
+			"copied":           {upToReady(1, q("COPY ("+settingsQuery+") TO STDOUT"))},
+			"copied, extended": {upToReady(1, pa("", "COPY ("+settingsQuery+") TO STDOUT"), bi("", ""), ex("", 0), sy)},
+			"a cursor":         {upToReady(1, q("BEGIN; DECLARE k CURSOR FOR "+settingsQuery+"; FETCH ALL FROM k; COMMIT"))},
 			"a cursor, extended": {upToReady(1, q("BEGIN")),
-				upToReady(1, pa("", "DECLARE k CURSOR FOR "+asks), bi("", ""), ex("", 0), sy), upToReady(1, q("FETCH ALL FROM k")), upToReady(1, q("COMMIT"))},
+				upToReady(1, pa("", "DECLARE k CURSOR FOR "+settingsQuery), bi("", ""), ex("", 0), sy), upToReady(1, q("FETCH ALL FROM k")), upToReady(1, q("COMMIT"))},
 		} {
 			probes := 0
 			for _, r := range script {
 				for _, m := range r.send {
 					if query, ok := m.(*pgx3.Query); ok {
-						probes += strings.Count(query.String, asks)
+						probes += strings.Count(query.String, settingsQuery)
 					}
 				}
 			}
@@ -192,16 +192,16 @@ func TestLongNamesAreRefused(t *testing.T) {
 	p := startProxy(t)
 	c := p.connectRaw(t)
 	longText, longer := strings.Repeat("n", maxName), strings.Repeat("n", maxName+1)
-	for _, asked := range []struct {
+	for _, namedCase := range []struct {
 		messages  []pgx3.FrontendMessage
 		isRefused bool
 	}{
 		{[]pgx3.FrontendMessage{pa(longText, "SELECT 1"), bi(longText, longText), ex(longText, 0), sy}, false},
 		{[]pgx3.FrontendMessage{pa(longer, "SELECT 1"), sy}, true}, {[]pgx3.FrontendMessage{bi(longer, longText), sy}, true},
 	} {
-		got := strings.Join(c.play(t, []round{upToReady(1, asked.messages...)}), "\n")
-		if strings.Contains(got, "54000") != asked.isRefused {
-			t.Errorf("refused %t: %s", asked.isRefused, got)
+		got := strings.Join(c.play(t, []round{upToReady(1, namedCase.messages...)}), "\n")
+		if strings.Contains(got, "54000") != namedCase.isRefused {
+			t.Errorf("refused %t: %s", namedCase.isRefused, got)
 		}
 	}
 }

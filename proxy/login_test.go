@@ -128,7 +128,7 @@ func TestRoutesThatServeNobody(t *testing.T) {
 
 func TestSettings(t *testing.T) {
 	p := startProxy(t)
-	for extra, want := range map[string]string{
+	for options, want := range map[string]string{
 		"search_path=x":              "42501",
 		"options='-c search_path=x'": "42501",
 		`options='-c application_name=a\\ b -csearch_path=x'`: "42501",
@@ -144,8 +144,8 @@ func TestSettings(t *testing.T) {
 		"statement_timeout=never":                             "22023",
 		"no_such_setting=1":                                   "42704",
 	} {
-		if e := connectError(t, p.agentDSN()+" "+extra); e.Code != want {
-			t.Errorf("%s: %v, want %s", extra, e, want)
+		if e := connectError(t, p.agentDSN()+" "+options); e.Code != want {
+			t.Errorf("%s: %v, want %s", options, e, want)
 		}
 	}
 	conn := p.connect(t, `options='-c application_name=a\\ b --statement-timeout=4321'`, "client_encoding=SQL_ASCII", "DateStyle=German")
@@ -201,9 +201,9 @@ func makeCertificate(t testing.TB, kind string) (tls.Certificate, *x509.CertPool
 	if err != nil {
 		t.Fatal(err)
 	}
-	leaf, _ := x509.ParseCertificate(der)
+	certificate, _ := x509.ParseCertificate(der)
 	pool := x509.NewCertPool()
-	pool.AddCert(leaf)
+	pool.AddCert(certificate)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
 }
 
@@ -227,8 +227,8 @@ func withTLS(t testing.TB, kind, way string) func(*testProxy, *Config) {
 }
 
 // tlsConnect connects as an agent with pgx over TLS.
-func (p *testProxy) tlsConnect(t testing.TB, extra string) (*pgx.Conn, error) {
-	cfg, err := pgx.ParseConfig(strings.Replace(p.agentDSN(), "sslmode=prefer", "sslmode=require", 1) + " " + extra)
+func (p *testProxy) tlsConnect(t testing.TB, options string) (*pgx.Conn, error) {
+	cfg, err := pgx.ParseConfig(strings.Replace(p.agentDSN(), "sslmode=prefer", "sslmode=require", 1) + " " + options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +247,7 @@ func TestTLS(t *testing.T) {
 		for _, kind := range []string{"rsa", "ecdsa", "ed25519"} {
 			t.Run(kind+" by "+way, func(t *testing.T) {
 				p := startProxy(t, withTLS(t, kind, way))
-				for extra, isAccepted := range map[string]bool{
+				for options, isAccepted := range map[string]bool{
 					"":                         true,
 					"channel_binding=disable":  true,
 					"channel_binding=require":  kind != "ed25519", // RFC 5929 has no hash for ed25519
@@ -255,13 +255,13 @@ func TestTLS(t *testing.T) {
 					"max_protocol_version=3.2": true,
 					"min_protocol_version=3.2": true,
 				} {
-					conn, err := p.tlsConnect(t, extra)
+					conn, err := p.tlsConnect(t, options)
 					if (err == nil) != isAccepted {
-						t.Errorf("%q: %v", extra, err)
+						t.Errorf("%q: %v", options, err)
 					}
 					if err == nil {
 						if err := conn.Ping(t.Context()); err != nil {
-							t.Errorf("%q: %v", extra, err)
+							t.Errorf("%q: %v", options, err)
 						}
 					}
 				}
@@ -292,7 +292,7 @@ func TestResumption(t *testing.T) {
 // TestChannelBindingOfAnother: a SCRAM proof that is bound to another certificate is refused.
 func TestChannelBindingOfAnother(t *testing.T) {
 	p := startProxy(t, withTLS(t, "rsa", "list"))
-	other := startProxy(t, withTLS(t, "rsa", "list"))
+	otherProxy := startProxy(t, withTLS(t, "rsa", "list"))
 	// A man in the middle speaks TLS to the client with the other certificate and TLS to the proxy, and passes bytes
 	// on.
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
@@ -327,7 +327,7 @@ func TestChannelBindingOfAnother(t *testing.T) {
 	if !errors.As(err, &pg) || pg.Code != "28000" || !strings.Contains(pg.Message, "channel binding") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := other.tlsConnect(t, "channel_binding=require"); err != nil {
+	if _, err := otherProxy.tlsConnect(t, "channel_binding=require"); err != nil {
 		t.Error(err)
 	}
 }
@@ -336,8 +336,8 @@ func TestChannelBindingOfAnother(t *testing.T) {
 func TestBytesBeforeTheHandshake(t *testing.T) {
 	p := startProxy(t, withTLS(t, "ecdsa", "list"))
 	nc := p.dial(t)
-	early, _ := (&pgx3.StartupMessage{ProtocolVersion: protocol30, Parameters: map[string]string{"user": agentName}}).Encode(nil)
-	_, _ = nc.Write(append([]byte{0, 0, 0, 8, 4, 210, 22, 47}, early...))
+	startupPacket, _ := (&pgx3.StartupMessage{ProtocolVersion: protocol30, Parameters: map[string]string{"user": agentName}}).Encode(nil)
+	_, _ = nc.Write(append([]byte{0, 0, 0, 8, 4, 210, 22, 47}, startupPacket...))
 	_, _ = io.ReadFull(nc, make([]byte, 1))
 	if err := tls.Client(nc, p.tlsConf).Handshake(); err == nil {
 		t.Error("the handshake went through")
@@ -598,15 +598,15 @@ func (s slowConn) Write(b []byte) (int, error) {
 // If writing to the server takes long, pgx reads in a second goroutine during the login. It must not consume bytes that
 // belong to the session.
 func TestSlowWritesWhileLoggingIn(t *testing.T) {
-	was := dialServer
-	t.Cleanup(func() { dialServer = was })
+	originalDial := dialServer
+	t.Cleanup(func() { dialServer = originalDial })
 	dialServer = func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := was(ctx, network, address)
+		conn, err := originalDial(ctx, network, address)
 		return slowConn{conn}, err
 	}
 	p := startProxy(t, func(_ *testProxy, c *Config) { c.LoginTimeout = tier.Patience })
-	var one int
-	if err := p.connect(t).QueryRow(t.Context(), "SELECT 1").Scan(&one); err != nil || one != 1 {
-		t.Errorf("%d, %v", one, err)
+	var result int
+	if err := p.connect(t).QueryRow(t.Context(), "SELECT 1").Scan(&result); err != nil || result != 1 {
+		t.Errorf("%d, %v", result, err)
 	}
 }

@@ -87,81 +87,82 @@ func (j *fakeDecider) Decide(_ context.Context, text string, _ verdict.Protocol)
 		v.Refusal = sqlstate.New(sqlstate.SyntaxError, sqlstate.ReasonSyntax, "syntax error at or near \"misspelt\"").WithPosition(1)
 	default:
 		var texts []string
-		grown := 0 // by how many characters names before an error's position have become longer
-		v.Position = func(p int) int { return max(0, p-len(j.prefix)-grown) }
+		addedCharacters := 0 // by how many characters names before an error's position have become longer
+		v.Position = func(p int) int { return max(0, p-len(j.prefix)-addedCharacters) }
 		offset := len(j.prefix)
-		var parts []verdict.Part
+		var statementParts []verdict.Part
 		for _, t := range strings.Split(text, ";") {
 			var e verdict.Effect
-			switch upper := strings.ToUpper(strings.TrimSpace(t)); {
-			case upper == "COMMIT", upper == "ROLLBACK":
+			switch upperText := strings.ToUpper(strings.TrimSpace(t)); {
+			case upperText == "COMMIT", upperText == "ROLLBACK":
 				e.Kind = verdict.EffectEnd
-			case strings.HasPrefix(upper, "SAVEPOINT "):
+			case strings.HasPrefix(upperText, "SAVEPOINT "):
 				e.Kind = verdict.EffectSavepoint
-			case strings.HasPrefix(upper, "ROLLBACK TO "):
+			case strings.HasPrefix(upperText, "ROLLBACK TO "):
 				e.Kind = verdict.EffectRollbackTo
-			case upper == "BEGIN":
+			case upperText == "BEGIN":
 				e.Kind = verdict.EffectBegin
-			case upper == "DEALLOCATE ALL":
+			case upperText == "DEALLOCATE ALL":
 				e.Kind = verdict.EffectDeallocate
-			case strings.HasPrefix(upper, "DEALLOCATE "):
+			case strings.HasPrefix(upperText, "DEALLOCATE "):
 				e.Kind, e.Name = verdict.EffectDeallocate, strings.TrimSpace(t)[len("DEALLOCATE "):]
 				t = `DEALLOCATE "` + verdict.UpstreamName(e.Name) + `"`
-			case strings.HasPrefix(upper, "PREPARE "):
-				name, rest, _ := strings.Cut(strings.TrimSpace(t)[len("PREPARE "):], " ")
+			case strings.HasPrefix(upperText, "PREPARE "):
+				name, afterName, _ := strings.Cut(strings.TrimSpace(t)[len("PREPARE "):], " ")
 				e.Kind, e.Name = verdict.EffectPrepare, name
 				e.Body = &verdict.Verdict{Original: text, Text: text,
 					Rewritten: verdict.Rewritten{Effects: []verdict.Effect{{ReadsRows: true}}, Position: v.Position}, EnforcerDetail: text}
-				grown = len(verdict.UpstreamName(name)) + 2 - len(name)
-				t = `PREPARE "` + verdict.UpstreamName(name) + `" ` + rest
-			case strings.HasPrefix(upper, "EXECUTE "):
-				name, rest, _ := strings.Cut(strings.TrimSpace(t)[len("EXECUTE "):], " ")
+				addedCharacters = len(verdict.UpstreamName(name)) + 2 - len(name)
+				t = `PREPARE "` + verdict.UpstreamName(name) + `" ` + afterName
+			case strings.HasPrefix(upperText, "EXECUTE "):
+				name, afterName, _ := strings.Cut(strings.TrimSpace(t)[len("EXECUTE "):], " ")
 				e.Kind, e.Name = verdict.EffectExecute, name
-				grown = len(verdict.UpstreamName(name)) + 2 - len(name)
-				t = `EXECUTE "` + verdict.UpstreamName(name) + `" ` + rest
-			case strings.HasPrefix(upper, "DECLARE "):
-				name, rest, _ := strings.Cut(strings.TrimSpace(t)[len("DECLARE "):], " ")
-				e.Kind, e.Name, e.WithHold, e.Binary = verdict.EffectDeclare, name, strings.Contains(upper,
-					"WITH HOLD"), strings.HasPrefix(strings.ToUpper(rest), "BINARY")
+				addedCharacters = len(verdict.UpstreamName(name)) + 2 - len(name)
+				t = `EXECUTE "` + verdict.UpstreamName(name) + `" ` + afterName
+			case strings.HasPrefix(upperText, "DECLARE "):
+				name, afterName, _ := strings.Cut(strings.TrimSpace(t)[len("DECLARE "):], " ")
+				e.Kind, e.Name, e.WithHold, e.Binary = verdict.EffectDeclare, name, strings.Contains(upperText,
+					"WITH HOLD"), strings.HasPrefix(strings.ToUpper(afterName), "BINARY")
 				e.Body = &verdict.Verdict{Original: text, Text: text,
 					Rewritten: verdict.Rewritten{Effects: []verdict.Effect{{ReadsRows: true}}, Position: v.Position}, EnforcerDetail: text}
-				grown = len(verdict.UpstreamName(name)) + 2 - len(name)
-				t = `DECLARE "` + verdict.UpstreamName(name) + `" ` + rest
-			case strings.HasPrefix(upper, "FETCH "), strings.HasPrefix(upper, "MOVE "), strings.HasPrefix(upper, "CLOSE "):
+				addedCharacters = len(verdict.UpstreamName(name)) + 2 - len(name)
+				t = `DECLARE "` + verdict.UpstreamName(name) + `" ` + afterName
+			case strings.HasPrefix(upperText, "FETCH "), strings.HasPrefix(upperText, "MOVE "), strings.HasPrefix(upperText, "CLOSE "):
 				e.Kind = verdict.EffectFetch
-				if strings.HasPrefix(upper, "CLOSE") {
+				if strings.HasPrefix(upperText, "CLOSE") {
 					e.Kind = verdict.EffectClose
 				}
-				if upper == "CLOSE ALL" {
+				if upperText == "CLOSE ALL" {
 					break
 				}
 				i := strings.LastIndex(t, " ")
 				e.Name = t[i+1:]
 				t = t[:i+1] + `"` + verdict.UpstreamName(e.Name) + `"`
-			case strings.Contains(upper, "REPEATABLE READ"):
+			case strings.Contains(upperText, "REPEATABLE READ"):
 				e.SnapshotHold = verdict.HoldForTransaction
-				if strings.HasPrefix(upper, "BEGIN") {
+				if strings.HasPrefix(upperText, "BEGIN") {
 					e.Kind = verdict.EffectBegin
-				} else if e.Kind = verdict.EffectSet; strings.Contains(upper, "DEFAULT") {
+				} else if e.Kind = verdict.EffectSet; strings.Contains(upperText, "DEFAULT") {
 					e.SnapshotHold = verdict.HoldForSession
 				}
-			case strings.HasPrefix(upper, "SET "), strings.HasPrefix(upper, "RESET ") && upper != "RESET ALL":
+			case strings.HasPrefix(upperText, "SET "), strings.HasPrefix(upperText, "RESET ") && upperText != "RESET ALL":
 				words := strings.Fields(strings.ToLower(t))
 				e.Kind, e.Name = verdict.EffectSet, words[1]
 				if e.Name == "local" || e.Name == "session" {
 					e.Name = words[2]
 				}
-			case upper == "RESET ALL":
+			case upperText == "RESET ALL":
 				e.Kind, e.ReadsRows, e.CommandTag, t = verdict.EffectResetAll, true, "RESET", verdict.ResetSettings
-			case strings.HasPrefix(upper, "LISTEN "):
+			case strings.HasPrefix(upperText, "LISTEN "):
 				e.Kind, e.Name = verdict.EffectListen, strings.TrimSpace(t)[len("LISTEN "):]
-			case upper == "DISCARD ALL":
+			case upperText == "DISCARD ALL":
 				e.Kind = verdict.EffectDiscard
-			case strings.HasPrefix(upper, "COPY") && strings.Contains(upper, "FROM STDIN"):
+			case strings.HasPrefix(upperText, "COPY") && strings.Contains(upperText, "FROM STDIN"):
 				e.Kind, e.WritesRows = verdict.EffectCopyIn, true
-			case strings.HasPrefix(upper, "INSERT "), strings.HasPrefix(upper, "UPDATE "), strings.HasPrefix(upper, "WITH X AS (DELETE "):
+			case strings.HasPrefix(upperText, "INSERT "), strings.HasPrefix(upperText, "UPDATE "), strings.HasPrefix(upperText,
+				"WITH X AS (DELETE "):
 				e.ReadsRows, e.WritesRows = true, true
-			case strings.HasPrefix(upper, "SELECT"), strings.HasPrefix(upper, "COPY"):
+			case strings.HasPrefix(upperText, "SELECT"), strings.HasPrefix(upperText, "COPY"):
 				e.ReadsRows = true
 			}
 			texts = append(texts, t)
@@ -170,7 +171,7 @@ func (j *fakeDecider) Decide(_ context.Context, text string, _ verdict.Protocol)
 			if strings.TrimSpace(t) != "" {
 				e.ReturnsRows = true
 				v.Effects = append(v.Effects, e)
-				parts = append(parts, verdict.Part{Text: t, Offset: offset})
+				statementParts = append(statementParts, verdict.Part{Text: t, Offset: offset})
 			}
 			offset += len(t) + 1
 		}
@@ -180,8 +181,8 @@ func (j *fakeDecider) Decide(_ context.Context, text string, _ verdict.Protocol)
 				withHardenedPlan(&v.Effects[i], texts[i])
 			}
 		}
-		if len(parts) > 1 {
-			v.Parts = func() []verdict.Part { return parts }
+		if len(statementParts) > 1 {
+			v.Parts = func() []verdict.Part { return statementParts }
 		}
 	}
 	return v
@@ -191,10 +192,10 @@ func (j *fakeDecider) Decide(_ context.Context, text string, _ verdict.Protocol)
 func withHardenedPlan(e *verdict.Effect, text string) {
 	switch e.Kind {
 	case verdict.EffectNone:
-		switch upper := strings.TrimSpace(strings.ToUpper(text)); {
-		case strings.HasPrefix(upper, "COPY"):
+		switch upperText := strings.TrimSpace(strings.ToUpper(text)); {
+		case strings.HasPrefix(upperText, "COPY"):
 			e.HardenedPlan = verdict.HardenedAtExecute
-		case strings.Contains(upper, "SELECT"), strings.HasPrefix(upper, "INSERT"):
+		case strings.Contains(upperText, "SELECT"), strings.HasPrefix(upperText, "INSERT"):
 			e.HardenedPlan = verdict.HardenedAtBind
 		}
 	case verdict.EffectDeclare, verdict.EffectCopyIn:
@@ -456,13 +457,13 @@ func startProxy(t testing.TB, options ...func(*testProxy, *Config)) *testProxy {
 	if p.listen != nil {
 		l = p.listen(l)
 	}
-	served := make(chan error, 1)
-	go func() { served <- p.server.Serve(l) }()
+	serveResult := make(chan error, 1)
+	go func() { serveResult <- p.server.Serve(l) }()
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 		defer cancel()
 		_ = p.server.Shutdown(ctx)
-		if err := <-served; err != ErrClosed {
+		if err := <-serveResult; err != ErrClosed {
 			t.Errorf("Serve: %v", err)
 		}
 		if err := goleak.Find(existing, goleak.IgnoreAnyFunction("github.com/jackc/pgx/v5/internal/ctxwatch.(*ContextWatcher).Watch.func1")); err != nil {
@@ -490,9 +491,9 @@ func (p *testProxy) dsn(user, password string) string {
 func (p *testProxy) agentDSN() string { return p.dsn(agentName, agentPassword) }
 
 // connect returns a connection of the agent.
-func (p *testProxy) connect(t testing.TB, extra ...string) *pgx.Conn {
+func (p *testProxy) connect(t testing.TB, options ...string) *pgx.Conn {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), p.agentDSN()+" "+strings.Join(extra, " "))
+	conn, err := pgx.Connect(t.Context(), p.agentDSN()+" "+strings.Join(options, " "))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -586,15 +587,15 @@ func readLastError(t testing.TB, r io.Reader) *pgx3.ErrorResponse {
 func (p *peer) readLastError() *pgx3.ErrorResponse { return lastError(p.frontend) }
 
 func lastError(frontend *pgx3.Frontend) *pgx3.ErrorResponse {
-	var last *pgx3.ErrorResponse
+	var lastResponse *pgx3.ErrorResponse
 	for {
 		m, err := frontend.Receive()
 		if err != nil {
-			return last
+			return lastResponse
 		}
 		if e, ok := m.(*pgx3.ErrorResponse); ok {
 			response := *e
-			last = &response
+			lastResponse = &response
 		}
 	}
 }

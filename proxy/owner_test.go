@@ -18,9 +18,9 @@ import (
 	"github.com/pgconsent/pgconsent/internal/dev/pgtest"
 )
 
-func (p *testProxy) connectOwner(t testing.TB, extra string) *pgx.Conn {
+func (p *testProxy) connectOwner(t testing.TB, options string) *pgx.Conn {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), p.dsn("wire_owner", "owner")+" "+extra)
+	conn, err := pgx.Connect(t.Context(), p.dsn("wire_owner", "owner")+" "+options)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,9 +34,9 @@ func TestTokenAsPassword(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	served := make(chan error, 1)
-	go func() { served <- p.server.Serve(l) }()
-	t.Cleanup(func() { l.Close(); <-served })
+	serveResult := make(chan error, 1)
+	go func() { serveResult <- p.server.Serve(l) }()
+	t.Cleanup(func() { l.Close(); <-serveResult })
 	dsn := "host=" + dir + " port=5432 dbname=" + p.db.Name + " user=" + agentName + " password="
 	conn, err := pgx.Connect(t.Context(), dsn+"'"+agentPassword+"'")
 	if err != nil {

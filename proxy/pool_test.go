@@ -32,10 +32,10 @@ func withPool(size int) func(*testProxy, *Config) {
 // connections between its transactions.
 func TestRandomScriptsInPool(t *testing.T) {
 	p := startProxy(t, withPool(2))
-	stop, others := make(chan struct{}), sync.WaitGroup{}
+	stop, otherSessions := make(chan struct{}), sync.WaitGroup{}
 	for range 2 {
 		c := p.connectRaw(t)
-		others.Go(func() {
+		otherSessions.Go(func() {
 			defer c.Close()
 			for n := uint64(0); ; n++ {
 				select {
@@ -53,7 +53,7 @@ func TestRandomScriptsInPool(t *testing.T) {
 			}
 		})
 	}
-	defer others.Wait()
+	defer otherSessions.Wait()
 	defer close(stop)
 	randomScripts(t, p, 100, withoutFailedTransactions)
 }
@@ -97,7 +97,7 @@ func runInTurn(t *testing.T, p *testProxy, texts ...string) (out []string) {
 // TestNothingOfAnotherSession: the state on the server ends with a session, and the next session on that connection
 // finds nothing of it.
 func TestNothingOfAnotherSession(t *testing.T) {
-	for name, c := range map[string]struct{ do, want []string }{
+	for name, c := range map[string]struct{ texts, want []string }{
 		"settings": {
 			[]string{"a: SET TimeZone = 'Asia/Tokyo'", "b: SHOW TimeZone", "a: SHOW TimeZone", "b: SET TimeZone = 'Etc/GMT+3'",
 				"a: SHOW TimeZone", "a: RESET TimeZone", "b: SHOW TimeZone", "a: SHOW TimeZone"},
@@ -126,7 +126,7 @@ func TestNothingOfAnotherSession(t *testing.T) {
 				"ALTER ROLE wire_agent SET TimeZone = 'UTC'"); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(c.want, runInTurn(t, p, c.do...)); diff != "" {
+			if diff := cmp.Diff(c.want, runInTurn(t, p, c.texts...)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -191,16 +191,16 @@ func TestPoolWaits(t *testing.T) {
 	if _, err := first.Exec(t.Context(), "BEGIN"); err != nil {
 		t.Fatal(err)
 	}
-	answered := make(chan error, 1)
+	answerResult := make(chan error, 1)
 	go func() {
 		_, err := second.Exec(context.Background(), "SELECT 1")
-		answered <- err
+		answerResult <- err
 	}()
 	eventually(t, "a session waits", func() bool { return p.server.Pools()[0].Waiting == 1 })
 	if _, err := first.Exec(t.Context(), "COMMIT"); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-answered; err != nil {
+	if err := <-answerResult; err != nil {
 		t.Errorf("the session that waited: %v", err)
 	}
 
@@ -238,15 +238,15 @@ func TestPoolKeeps(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			var kept, other uint32
+			var keptPID, otherPID uint32
 			for range 3 {
-				if err := c.QueryRow(t.Context(), "SELECT pg_backend_pid()").Scan(&kept); err != nil {
+				if err := c.QueryRow(t.Context(), "SELECT pg_backend_pid()").Scan(&keptPID); err != nil {
 					t.Fatal(err)
 				}
-				if err := p.connect(t).QueryRow(t.Context(), "SELECT pg_backend_pid()").Scan(&other); err != nil {
+				if err := p.connect(t).QueryRow(t.Context(), "SELECT pg_backend_pid()").Scan(&otherPID); err != nil {
 					t.Fatal(err)
 				}
-				if kept == other {
+				if keptPID == otherPID {
 					t.Fatal("another session got the connection")
 				}
 			}
@@ -256,7 +256,8 @@ func TestPoolKeeps(t *testing.T) {
 			admin := p.db.Connect(t, "postgres")
 			eventually(t, "the connection is closed", func() bool {
 				var exists bool
-				if err := admin.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)", kept).Scan(&exists); err != nil {
+				if err := admin.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)",
+					keptPID).Scan(&exists); err != nil {
 					t.Fatal(err)
 				}
 				return !exists
@@ -323,14 +324,14 @@ func TestPoolAfterLosses(t *testing.T) {
 	}
 	for i := range 20 {
 		ctx, cancel := context.WithCancel(t.Context())
-		running, ended := p.connect(t), make(chan error, 1)
+		running, result := p.connect(t), make(chan error, 1)
 		go func() {
 			_, err := running.Exec(ctx, "SELECT pg_sleep(0.005)")
-			ended <- err
+			result <- err
 		}()
 		time.Sleep(time.Duration(i%8) * time.Millisecond)
 		cancel()
-		<-ended
+		<-result
 		if _, err := idle.Exec(t.Context(), "SELECT 1"); err != nil {
 			t.Errorf("behind a session whose statement was canceled: %v", err)
 		}
@@ -380,7 +381,7 @@ func TestSessionOutlivesItsConnection(t *testing.T) {
 			_, typ = transcribe(m)
 		}
 		session.retry.leaveTurn()
-		f.back.Break(network.Close)
+		f.serverNetwork.Break(network.Close)
 		f.playWithFault(t, "a connection that ended behind an answer", func() {}, false)
 	}
 }

@@ -30,9 +30,9 @@ func withBalancers(networks ...string) func(*testProxy, *Config) {
 }
 
 // headerV2 returns a PROXY protocol header of version 2.
-func headerV2(command, family byte, rest ...byte) []byte {
+func headerV2(command, family byte, payload ...byte) []byte {
 	b := append([]byte("\r\n\r\n\x00\r\nQUIT\n"), command, family)
-	return append(binary.BigEndian.AppendUint16(b, uint16(len(rest))), rest...)
+	return append(binary.BigEndian.AppendUint16(b, uint16(len(payload))), payload...)
 }
 
 // tcp4 is the address part of a version 2 header, with 203.0.113.7:4711 and 192.0.2.1:7432.
@@ -44,9 +44,9 @@ var tcp6 = concatBytes(netip.MustParseAddr("2001:db8::7").AsSlice(), netip.MustP
 func concatBytes(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
 // viaBalancer connects as an agent over a connection that starts with the header.
-func (p *testProxy) viaBalancer(t testing.TB, header []byte, extra string) (*pgx.Conn, error) {
+func (p *testProxy) viaBalancer(t testing.TB, header []byte, options string) (*pgx.Conn, error) {
 	t.Helper()
-	config, err := pgx.ParseConfig(p.agentDSN() + " " + extra)
+	config, err := pgx.ParseConfig(p.agentDSN() + " " + options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,42 +73,42 @@ func (p *testProxy) viaBalancer(t testing.TB, header []byte, extra string) (*pgx
 // The client's address is the one in the header, in both ways to begin TLS. If the header has none, it is the socket's.
 func TestHeadersOfBalancers(t *testing.T) {
 	p := startProxy(t, withTLS(t, "ecdsa", "list"), withBalancers("127.0.0.0/8"))
-	const own = "the socket's"
+	const socketAddress = "the socket's"
 	for name, c := range map[string]struct {
 		header []byte
 		want   string
 	}{
 		"version 1":                 {[]byte("PROXY TCP4 203.0.113.7 192.0.2.1 4711 7432\r\n"), "203.0.113.7:4711"},
 		"version 1, IPv6":           {[]byte("PROXY TCP6 2001:db8::7 2001:db8::1 4711 7432\r\n"), "[2001:db8::7]:4711"},
-		"version 1, longest":        {[]byte("PROXY UNKNOWN " + strings.Repeat("f", 91) + "\r\n"), own},
-		"version 1, unknown":        {[]byte("PROXY UNKNOWN\r\n"), own},
+		"version 1, longest":        {[]byte("PROXY UNKNOWN " + strings.Repeat("f", 91) + "\r\n"), socketAddress},
+		"version 1, unknown":        {[]byte("PROXY UNKNOWN\r\n"), socketAddress},
 		"version 2":                 {headerV2(0x21, 0x11, tcp4...), "203.0.113.7:4711"},
 		"version 2, IPv6":           {headerV2(0x21, 0x21, tcp6...), "[2001:db8::7]:4711"},
 		"version 2, more behind it": {headerV2(0x21, 0x11, append(bytes.Clone(tcp4), 4, 0, 1, 0)...), "203.0.113.7:4711"},
 		"version 2, longest":        {headerV2(0x21, 0x11, append(append(bytes.Clone(tcp4), 4, 0x0f, 0xf1), make([]byte, 4081)...)...), "203.0.113.7:4711"},
-		"version 2, local":          {headerV2(0x20, 0x00), own},
-		"version 2, local, TCP":     {headerV2(0x20, 0x11, tcp4...), own},
-		"version 2, unspecified":    {headerV2(0x21, 0x00), own},
-		"version 2, unix":           {headerV2(0x21, 0x31, make([]byte, 216)...), own},
+		"version 2, local":          {headerV2(0x20, 0x00), socketAddress},
+		"version 2, local, TCP":     {headerV2(0x20, 0x11, tcp4...), socketAddress},
+		"version 2, unspecified":    {headerV2(0x21, 0x00), socketAddress},
+		"version 2, unix":           {headerV2(0x21, 0x31, make([]byte, 216)...), socketAddress},
 	} {
-		for _, extra := range []string{"sslmode=require", "sslmode=require sslnegotiation=direct"} {
-			conn, err := p.viaBalancer(t, c.header, extra)
+		for _, options := range []string{"sslmode=require", "sslmode=require sslnegotiation=direct"} {
+			conn, err := p.viaBalancer(t, c.header, options)
 			if err != nil {
-				t.Errorf("%s, %s: %v", name, extra, err)
+				t.Errorf("%s, %s: %v", name, options, err)
 				continue
 			}
 			if err := conn.Ping(t.Context()); err != nil {
-				t.Errorf("%s, %s: %v", name, extra, err)
+				t.Errorf("%s, %s: %v", name, options, err)
 			}
 			want := c.want
-			if want == own {
+			if want == socketAddress {
 				want = conn.PgConn().Conn().LocalAddr().String()
 			}
 			if got := p.lastDecider().info.RemoteAddr; got != want {
-				t.Errorf("%s, %s: the client is %s, want %s", name, extra, got, want)
+				t.Errorf("%s, %s: the client is %s, want %s", name, options, got, want)
 			}
 			if sessions := p.server.Sessions(); sessions[len(sessions)-1].Remote != want {
-				t.Errorf("%s, %s: the session is of %s", name, extra, sessions[len(sessions)-1].Remote)
+				t.Errorf("%s, %s: the session is of %s", name, options, sessions[len(sessions)-1].Remote)
 			}
 		}
 	}
@@ -209,12 +209,12 @@ func TestSlowHeaders(t *testing.T) {
 		t.Errorf("a login beside slow headers: %v", err)
 	}
 	// A header that arrives byte by byte is accepted in the end.
-	last := slow[len(slow)-1]
-	rest := iotest.OneByteReader(strings.NewReader(line[6*(len(slow)-1):]))
-	if _, err := io.Copy(last, rest); err != nil {
+	lastConn := slow[len(slow)-1]
+	remainingBytes := iotest.OneByteReader(strings.NewReader(line[6*(len(slow)-1):]))
+	if _, err := io.Copy(lastConn, remainingBytes); err != nil {
 		t.Fatal(err)
 	}
-	if conn := p.loginOver(t, last); conn == nil || p.lastDecider().info.RemoteAddr != "127.0.0.9:4711" {
+	if conn := p.loginOver(t, lastConn); conn == nil || p.lastDecider().info.RemoteAddr != "127.0.0.9:4711" {
 		t.Error("a header in parts is not read")
 	}
 	for n, nc := range slow[:len(slow)-1] {

@@ -148,14 +148,14 @@ func TestRandomScriptsInPieces(t *testing.T) {
 	}
 }
 
-func randomScripts(t *testing.T, p *testProxy, n int, compared func([]string) []string) {
+func randomScripts(t *testing.T, p *testProxy, n int, normalize func([]string) []string) {
 	t.Helper()
 	kinds := map[string]int{}
 	for seed := range conversationSeeds(n) {
 		script := randomConversation(rand.New(rand.NewPCG(uint64(seed), 7)))
 		want := playConversation(t, p.connectDirect(t), script)
 		got := playConversation(t, p.connectRaw(t), script)
-		if diff := cmp.Diff(compared(want), compared(got)); diff != "" {
+		if diff := cmp.Diff(normalize(want), normalize(got)); diff != "" {
 			t.Fatalf("seed %d\n%s\ndirect (-) and through the proxy (+):\n%s", seed, formatScript(script), diff)
 		}
 		for _, line := range want {

@@ -73,10 +73,10 @@ func TestRefusals(t *testing.T) {
 		for word, codes := range map[string][2]string{"forbidden": {"42703", "42501"}, "misspelt": {"42601", "42601"}} {
 			t.Run(name+" "+word, func(t *testing.T) {
 				// PostgreSQL's parser rejects a syntax error even in a transaction that has failed.
-				worse := map[string]string{"forbidden": "SELECT nope", "misspelt": "misspelt"}[word]
-				want := p.connectDirect(t).play(t, script(worse))
+				failingText := map[string]string{"forbidden": "SELECT nope", "misspelt": "misspelt"}[word]
+				want := p.connectDirect(t).play(t, script(failingText))
 				got := p.connectRaw(t).play(t, script("SELECT "+word))
-				same := func(lines []string, code string) []string {
+				withBadTextMarked := func(lines []string, code string) []string {
 					for i, l := range lines {
 						if strings.HasPrefix(l, "E ERROR "+code) {
 							lines[i] = "E the bad text"
@@ -87,7 +87,7 @@ func TestRefusals(t *testing.T) {
 					}
 					return lines
 				}
-				if diff := cmp.Diff(same(want, codes[0]), same(got, codes[1])); diff != "" {
+				if diff := cmp.Diff(withBadTextMarked(want, codes[0]), withBadTextMarked(got, codes[1])); diff != "" {
 					t.Errorf("failing on the server (-) and refused (+):\n%s", diff)
 				}
 				if !slices.Contains(got, "E the bad text") {
@@ -167,16 +167,16 @@ func TestFunctionCall(t *testing.T) {
 // again and may refuse it.
 func TestRecheck(t *testing.T) {
 	p := startProxy(t)
-	stale := func(*verdict.Verdict) *verdict.Verdict {
+	refuse := func(*verdict.Verdict) *verdict.Verdict {
 		return &verdict.Verdict{Original: "again", Refusal: sqlstate.New("0A000", sqlstate.ReasonStale, "cached plan must not change result type")}
 	}
-	other := func(v *verdict.Verdict) *verdict.Verdict {
+	changeText := func(v *verdict.Verdict) *verdict.Verdict {
 		w := *v
 		w.Text += " "
 		return &w
 	}
 	const refused = "E ERROR 0A000 cached plan must not change result type  @0"
-	for name, change := range map[string]func(*verdict.Verdict) *verdict.Verdict{"refused": stale, "another text": other} {
+	for name, change := range map[string]func(*verdict.Verdict) *verdict.Verdict{"refused": refuse, "another text": changeText} {
 		t.Run(name, func(t *testing.T) {
 			c := p.connectRaw(t)
 			c.play(t, []round{upToReady(1, pa("s", "SELECT 1 AS a"), de('S', "s"), sy), upToReady(1, bi("", "s"), ex("", 0), sy),
@@ -202,7 +202,7 @@ func TestRecheck(t *testing.T) {
 // be allowed.
 func TestRecheckOfStatementsRunByName(t *testing.T) {
 	p := startProxy(t)
-	for name, use := range map[string][]pgx3.FrontendMessage{
+	for name, messages := range map[string][]pgx3.FrontendMessage{
 		"EXECUTE":             {q("EXECUTE s")},
 		"EXECUTE of PREPARE":  {q("EXECUTE made")},
 		"FETCH":               {q("FETCH 1 FROM c")},
@@ -220,7 +220,7 @@ func TestRecheckOfStatementsRunByName(t *testing.T) {
 				}
 				return &verdict.Verdict{Original: "again", Refusal: sqlstate.New("0A000", sqlstate.ReasonStale, "cached plan must not change result type")}
 			})
-			got := c.play(t, []round{upToReady(1, use...)})
+			got := c.play(t, []round{upToReady(1, messages...)})
 			if !slices.Contains(got, "E ERROR 0A000 cached plan must not change result type  @0") || strings.Contains(strings.Join(got, "\n"), "D [") {
 				t.Errorf("%q", got)
 			}

@@ -13,9 +13,9 @@ import (
 
 // round is a number of messages that a client sends at once, and how many answers of a type it then waits for.
 type round struct {
-	send  []pgx3.FrontendMessage
-	until byte
-	count int
+	send        []pgx3.FrontendMessage
+	awaitedType byte
+	count       int
 }
 
 // upToReady returns a round that waits for n ReadyForQuery.
@@ -64,7 +64,7 @@ func (p *peer) play(t testing.TB, script []round) []string {
 			}
 			line, typ := transcribe(m)
 			out = append(out, line)
-			if typ == r.until {
+			if typ == r.awaitedType {
 				n++
 			}
 		}

@@ -35,13 +35,13 @@ func (r *renewingSeals) Decide(ctx context.Context, text string, p verdict.Proto
 // seal. After a renewal the proxy prepares a statement again if the session has run it often, and leaves others alone.
 func TestPlansAreRemadeWithANewSeal(t *testing.T) {
 	p := startProxy(t)
-	var due atomic.Bool
+	var isDue atomic.Bool
 	p.editRoute = func(r *Route) {
 		openDecider := r.Open
 		r.Upstream.StatementCache = 0 // cached statements would have names of the proxy
 		r.Open = func(ctx context.Context, info SessionInfo) (verdict.Decider, error) {
 			d, err := openDecider(ctx, info)
-			return &renewingSeals{d.(*fakeDecider), &due}, err
+			return &renewingSeals{d.(*fakeDecider), &isDue}, err
 		}
 	}
 	// The planner evaluates this function early, as it does the functions in row policies.
@@ -50,7 +50,7 @@ func TestPlansAreRemadeWithANewSeal(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn := p.connect(t).PgConn()
-	answer := func(r *pgconn.ResultReader) string {
+	firstValue := func(r *pgconn.ResultReader) string {
 		t.Helper()
 		result := r.Read()
 		if result.Err != nil {
@@ -62,17 +62,17 @@ func TestPlansAreRemadeWithANewSeal(t *testing.T) {
 	if _, err := conn.Prepare(t.Context(), "text", text, nil); err != nil {
 		t.Fatal(err)
 	}
-	if got := answer(conn.ExecPrepared(t.Context(), "text", nil, nil, nil)); got != text+verdict.PreparedMark {
+	if got := firstValue(conn.ExecPrepared(t.Context(), "text", nil, nil, nil)); got != text+verdict.PreparedMark {
 		t.Errorf("a prepared text is %q", got)
 	}
-	if got := answer(conn.ExecParams(t.Context(), text, nil, nil, nil, nil)); got != text {
+	if got := firstValue(conn.ExecParams(t.Context(), text, nil, nil, nil, nil)); got != text {
 		t.Errorf("a text without a name is %q", got)
 	}
 	// Where the text ends in a comment, the mark may become part of it.
 	if _, err := conn.Prepare(t.Context(), "comment", text+" -- of the client", nil); err != nil {
 		t.Fatal(err)
 	}
-	got := answer(conn.ExecPrepared(t.Context(), "comment", nil, nil, nil))
+	got := firstValue(conn.ExecPrepared(t.Context(), "comment", nil, nil, nil))
 	if !strings.HasSuffix(got, "-- of the client"+verdict.PreparedMark) {
 		t.Errorf("a prepared text with a comment is %q", got)
 	}
@@ -104,6 +104,6 @@ func TestPlansAreRemadeWithANewSeal(t *testing.T) {
 		if planned != c.planned || current != c.current {
 			t.Errorf("%d: planned under %q and run under %q, want %q and %q", i, planned, current, c.planned, c.current)
 		}
-		due.Store(true)
+		isDue.Store(true)
 	}
 }

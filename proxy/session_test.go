@@ -287,16 +287,16 @@ func TestCancel(t *testing.T) {
 			t.Fatalf("%s: the secret of the key has %d bytes", version, len(cancelKey)-4)
 		}
 		// A wrong cancel key does nothing, nor does the right one with one bit changed or with another length.
-		others := [][]byte{cancelKey[:len(cancelKey)-1], cancelKey[:4], append(slices.Clone(cancelKey), 0), append(slices.Clone(cancelKey), cancelKey[4:]...)}
+		wrongKeys := [][]byte{cancelKey[:len(cancelKey)-1], cancelKey[:4], append(slices.Clone(cancelKey), 0), append(slices.Clone(cancelKey), cancelKey[4:]...)}
 		for bit := range 8 * len(cancelKey) {
-			other := slices.Clone(cancelKey)
-			other[bit/8] ^= 1 << (bit % 8)
-			others = append(others, other)
+			wrongKey := slices.Clone(cancelKey)
+			wrongKey[bit/8] ^= 1 << (bit % 8)
+			wrongKeys = append(wrongKeys, wrongKey)
 		}
-		for _, other := range others {
+		for _, wrongKey := range wrongKeys {
 			nc := p.dial(t)
-			_, _ = nc.Write(append([]byte{0, 0, 0, byte(8 + len(other)), 4, 210, 22, 46}, other...))
-			if frontend := pgx3.NewFrontend(nc, nil); len(other) >= 8 {
+			_, _ = nc.Write(append([]byte{0, 0, 0, byte(8 + len(wrongKey)), 4, 210, 22, 46}, wrongKey...))
+			if frontend := pgx3.NewFrontend(nc, nil); len(wrongKey) >= 8 {
 				if m, err := frontend.Receive(); err == nil {
 					t.Errorf("a cancel request was answered: %T", m)
 				}
@@ -351,20 +351,20 @@ func TestDrain(t *testing.T) {
 	inTx.play(t, []round{upToReady(1, q("BEGIN"))})
 	busy.send(t, q("SELECT pg_sleep(1), 1 AS a"))
 	p.awaitRunning(t, "pg_sleep(1)")
-	stopped := make(chan error, 1)
+	serveResult := make(chan error, 1)
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), tier.Patience)
 		defer cancel()
-		stopped <- p.server.Shutdown(ctx)
+		serveResult <- p.server.Shutdown(ctx)
 	}()
 	if e := idle.readLastError(); e == nil || e.Code != "57P01" || e.Severity != "FATAL" {
 		t.Errorf("idle: %+v", e)
 	}
-	late := p.loginOver(t, login) // accepted before the drain, so it gets one answer
-	if got := late.play(t, []round{upToReady(1, q("SELECT 1"))}); got[len(got)-1] != "Z I" {
+	latePeer := p.loginOver(t, login) // accepted before the drain, so it gets one answer
+	if got := latePeer.play(t, []round{upToReady(1, q("SELECT 1"))}); got[len(got)-1] != "Z I" {
 		t.Errorf("login: %q", got)
 	}
-	if e := late.readLastError(); e == nil || e.Code != "57P01" {
+	if e := latePeer.readLastError(); e == nil || e.Code != "57P01" {
 		t.Errorf("login: %+v", e)
 	}
 	got := busy.play(t, []round{{nil, 'Z', 1}})
@@ -375,7 +375,7 @@ func TestDrain(t *testing.T) {
 		t.Errorf("busy: %+v", e)
 	}
 	select {
-	case <-stopped:
+	case <-serveResult:
 		t.Error("a transaction was not waited for")
 	case <-time.After(100 * time.Millisecond):
 	}
@@ -385,7 +385,7 @@ func TestDrain(t *testing.T) {
 	if e := inTx.readLastError(); e == nil || e.Code != "57P01" {
 		t.Errorf("in transaction: %+v", e)
 	}
-	if err := <-stopped; err != nil {
+	if err := <-serveResult; err != nil {
 		t.Error(err)
 	}
 }
@@ -415,16 +415,16 @@ func TestDrainWhileAccepting(t *testing.T) {
 	})
 	nc := p.dial(t)
 	eventually(t, "the connection is accepted", accepted.Load)
-	stopped := make(chan error, 1)
-	go func() { stopped <- p.server.Shutdown(context.Background()) }()
-	late := p.loginOver(t, nc)
-	if got := late.play(t, []round{upToReady(1, q("SELECT 1"))}); got[len(got)-1] != "Z I" {
+	serveResult := make(chan error, 1)
+	go func() { serveResult <- p.server.Shutdown(context.Background()) }()
+	latePeer := p.loginOver(t, nc)
+	if got := latePeer.play(t, []round{upToReady(1, q("SELECT 1"))}); got[len(got)-1] != "Z I" {
 		t.Errorf("it was answered %q", got)
 	}
-	if e := late.readLastError(); e == nil || e.Code != "57P01" {
+	if e := latePeer.readLastError(); e == nil || e.Code != "57P01" {
 		t.Errorf("it was told %+v", e)
 	}
-	if err := <-stopped; err != nil {
+	if err := <-serveResult; err != nil {
 		t.Error(err)
 	}
 }
@@ -448,7 +448,7 @@ func TestDrainDeadline(t *testing.T) {
 // sessions go on.
 func TestServerDies(t *testing.T) {
 	p := startProxy(t)
-	other := p.connect(t)
+	otherConn := p.connect(t)
 	admin := p.db.Connect(t, "postgres")
 	for _, text := range []string{"", "SELECT pg_sleep(600)", "SELECT repeat('x', 1000) FROM generate_series(1, 100000000)"} {
 		c := p.connectRaw(t)
@@ -464,7 +464,7 @@ func TestServerDies(t *testing.T) {
 			t.Errorf("%q: %+v", text, e)
 		}
 	}
-	if err := other.Ping(t.Context()); err != nil {
+	if err := otherConn.Ping(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
@@ -472,7 +472,7 @@ func TestServerDies(t *testing.T) {
 // TestServerVanishes: the connection to the server ends without an error message.
 func TestServerVanishes(t *testing.T) {
 	p := startProxy(t)
-	other := p.connect(t)
+	otherConn := p.connect(t)
 	c := p.connectRaw(t)
 	c.send(t, q("SELECT pg_sleep(600)"))
 	eventually(t, "recorded", func() bool { return len(p.lastDecider().recordedTexts()) > 0 })
@@ -486,14 +486,14 @@ func TestServerVanishes(t *testing.T) {
 	if e := c.readLastError(); e == nil || e.Code != "08006" || e.Severity != "FATAL" || e.Hint == "" {
 		t.Errorf("got %+v", e)
 	}
-	if err := other.Ping(t.Context()); err != nil {
+	if err := otherConn.Ping(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestPanic(t *testing.T) {
 	p := startProxy(t)
-	other := p.connect(t)
+	otherConn := p.connect(t)
 	c := p.connectRaw(t)
 	c.send(t, q("SELECT 'panicking secret'"))
 	if e := c.readLastError(); e == nil || e.Code != "XX000" || e.Severity != "FATAL" {
@@ -502,7 +502,7 @@ func TestPanic(t *testing.T) {
 	if log := p.log.String(); !strings.Contains(log, "panic in a session") || strings.Contains(log, "panicking") {
 		t.Errorf("log: %s", log)
 	}
-	if err := other.Ping(t.Context()); err != nil {
+	if err := otherConn.Ping(t.Context()); err != nil {
 		t.Error(err)
 	}
 }

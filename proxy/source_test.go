@@ -58,12 +58,12 @@ func TestSinkWritesAll(t *testing.T) {
 			if err := target.write(large); err != nil {
 				t.Fatal(err)
 			}
-			for rest := large; len(rest) > 0; {
-				n := min(len(rest), maxQuickWrite)
-				if err := target.write(rest[:n]); err != nil {
+			for remaining := large; len(remaining) > 0; {
+				n := min(len(remaining), maxQuickWrite)
+				if err := target.write(remaining[:n]); err != nil {
 					t.Fatal(err)
 				}
-				rest = rest[n:]
+				remaining = remaining[n:]
 			}
 			if b := <-got; !bytes.Equal(b, append(bytes.Clone(large), large...)) {
 				t.Errorf("%d bytes arrived, not those %d that were written", len(b), 2*len(large))
@@ -76,22 +76,22 @@ func TestSinkWritesAll(t *testing.T) {
 func TestPumpRelaysAll(t *testing.T) {
 	large := make([]byte, 5<<20)
 	_, _ = rand.Read(large)
-	from, to := sockets(t), sockets(t)
-	for name := range from {
+	sourcePair, targetPair := sockets(t), sockets(t)
+	for name := range sourcePair {
 		t.Run(name, func(t *testing.T) {
 			go func() {
 				for _, n := range []int{1, 5, 100, 4 << 20} { // small ones, each awaited before the next, then a large one
-					_, _ = from[name][0].Write(large[:n])
+					_, _ = sourcePair[name][0].Write(large[:n])
 					time.Sleep(5 * time.Millisecond)
 				}
-				from[name][0].Close()
+				sourcePair[name][0].Close()
 			}()
 			pumped := make(chan error, 1)
 			go func() {
-				pumped <- copyOneWay(to[name][0], from[name][1])
-				to[name][0].Close()
+				pumped <- copyOneWay(targetPair[name][0], sourcePair[name][1])
+				targetPair[name][0].Close()
 			}()
-			got, _ := io.ReadAll(to[name][1])
+			got, _ := io.ReadAll(targetPair[name][1])
 			want := bytes.Join([][]byte{large[:1], large[:5], large[:100], large[:4<<20]}, nil)
 			if !bytes.Equal(got, want) {
 				t.Errorf("%d bytes arrived, not those %d that were sent", len(got), len(want))

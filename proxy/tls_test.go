@@ -25,9 +25,9 @@ func TestTLSOfOldVersions(t *testing.T) {
 			if _, err := nc.Write([]byte{0, 0, 0, 8, 4, 210, 22, 47}); err != nil {
 				t.Fatal(err)
 			}
-			var answer [1]byte
-			if _, err := nc.Read(answer[:]); err != nil || answer[0] != 'S' {
-				t.Fatalf("%q, %v", answer, err)
+			var sslAnswer [1]byte
+			if _, err := nc.Read(sslAnswer[:]); err != nil || sslAnswer[0] != 'S' {
+				t.Fatalf("%q, %v", sslAnswer, err)
 			}
 			client := tls.Client(nc, &tls.Config{InsecureSkipVerify: true, MinVersion: version, MaxVersion: version})
 			if err := client.HandshakeContext(t.Context()); (err == nil) != valuesFit {

@@ -14,7 +14,7 @@ func TestFunctionCallsAreDecidedAgain(t *testing.T) {
 	prepared := upToReady(1, pa("s", call), sy)
 	for name, c := range map[string]struct {
 		before    []round
-		ask       round
+		callRound round
 		isRefused bool // the client has to begin its transaction again
 	}{
 		"a Query":                    {nil, upToReady(1, q(call)), false},
@@ -33,7 +33,7 @@ func TestFunctionCallsAreDecidedAgain(t *testing.T) {
 			conn := p.connectRaw(t)
 			conn.play(t, c.before)
 			p.lastDecider().decidedBeforeRedefinition.Store(1)
-			got := strings.Join(conn.play(t, []round{c.ask}), "\n")
+			got := strings.Join(conn.play(t, []round{c.callRound}), "\n")
 			if isRefused := strings.Contains(got, "40001"); isRefused != c.isRefused || isRefused == strings.Contains(got, `D ["7"]`) {
 				t.Errorf("refused %t, want %t:\n%s", isRefused, c.isRefused, got)
 			}

@@ -50,11 +50,12 @@ func TestNothingGoesUpstreamUndecided(t *testing.T) {
 		}
 		// In each third conversation, a round is answered before the next is sent. Only then are repeated statements
 		// found prepared.
-		var again [][]pgx3.FrontendMessage
+		var repeatedRounds [][]pgx3.FrontendMessage
 		for range 3 {
-			again = append(again, nil, []pgx3.FrontendMessage{q("SELECT 7")}, nil, nil, []pgx3.FrontendMessage{pa("", "SELECT 8"), bi("", ""), ex("", 0), sy}, nil)
+			repeatedRounds = append(repeatedRounds, nil, []pgx3.FrontendMessage{q("SELECT 7")}, nil, nil,
+				[]pgx3.FrontendMessage{pa("", "SELECT 8"), bi("", ""), ex("", 0), sy}, nil)
 		}
-		playConversation(t, p.connectRaw(t), again)
+		playConversation(t, p.connectRaw(t), repeatedRounds)
 		playConversation(t, p.connectRaw(t), script)
 		if t.Failed() {
 			t.Fatalf("seed %d\n%s", seed, formatScript(script))
@@ -125,12 +126,12 @@ func (m *randomDecider) Seal(context.Context, verdict.Backend) (verdict.Seal, er
 func (m *randomDecider) Decide(ctx context.Context, text string, p verdict.Protocol) *verdict.Verdict {
 	m.watch.mu.Lock()
 	defer m.watch.mu.Unlock()
-	sent := sentText{text, p == verdict.Extended}
-	id, isRepeated := m.watch.textNumbers[sent]
+	key := sentText{text, p == verdict.Extended}
+	id, isRepeated := m.watch.textNumbers[key]
 	if isRepeated = isRepeated && m.watch.decisions[id] != nil && m.repeatRandom.IntN(2) == 0; !isRepeated {
 		id = len(m.watch.decisions)
 	}
-	m.watch.textNumbers[sent] = id
+	m.watch.textNumbers[key] = id
 	m.prefix = fmt.Sprintf("/*id %06d*/", id)
 	v := m.fakeDecider.Decide(ctx, text, p)
 	v.RightsEpoch, v.EnforcerDetail = m.watch.rights, id
@@ -155,22 +156,22 @@ func (m *randomDecider) Decide(ctx context.Context, text string, p verdict.Proto
 func (m *randomDecider) Recheck(_ context.Context, v *verdict.Verdict) *verdict.Verdict {
 	m.watch.mu.Lock()
 	defer m.watch.mu.Unlock()
-	again := *v
+	newVerdict := *v
 	if m.random.IntN(8) == 0 {
-		again.Refusal = planChanged()
+		newVerdict.Refusal = planChanged()
 		m.watch.refusedRechecks++
-		return &again
+		return &newVerdict
 	}
 	if m.random.IntN(12) == 0 {
-		again.Text += " "
-		return &again
+		newVerdict.Text += " "
+		return &newVerdict
 	}
 	m.watch.agreedRechecks++
-	again.RightsEpoch = m.watch.rights
+	newVerdict.RightsEpoch = m.watch.rights
 	if id, ok := v.EnforcerDetail.(int); ok {
 		m.watch.decisions[id].rights = m.watch.rights
 	}
-	return &again
+	return &newVerdict
 }
 
 func (m *randomDecider) Record(v *verdict.Verdict, runs ...*verdict.Verdict) verdict.Ticket {
@@ -208,9 +209,9 @@ func (w *upstreamWatch) listen(server string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	var open sync.WaitGroup
-	w.t.Cleanup(func() { l.Close(); open.Wait() })
-	open.Go(func() {
+	var openRelays sync.WaitGroup
+	w.t.Cleanup(func() { l.Close(); openRelays.Wait() })
+	openRelays.Go(func() {
 		for {
 			client, err := l.Accept()
 			if err != nil {
@@ -221,24 +222,24 @@ func (w *upstreamWatch) listen(server string) {
 				client.Close()
 				return
 			}
-			open.Go(func() { _, _ = io.Copy(client, upstream); client.Close() })
-			open.Go(func() { w.relay(client, upstream); upstream.Close() })
+			openRelays.Go(func() { _, _ = io.Copy(client, upstream); client.Close() })
+			openRelays.Go(func() { w.relay(client, upstream); upstream.Close() })
 		}
 	})
 }
 
 // relay relays the messages of one connection.
 func (w *upstreamWatch) relay(client io.Reader, server io.Writer) {
-	for typed := 0; ; typed = 1 { // the first message has no type
-		head := make([]byte, typed+4)
+	for typeBytes := 0; ; typeBytes = 1 { // the first message has no type
+		head := make([]byte, typeBytes+4)
 		if _, err := io.ReadFull(client, head); err != nil {
 			return
 		}
-		body := make([]byte, binary.BigEndian.Uint32(head[typed:])-4)
+		body := make([]byte, binary.BigEndian.Uint32(head[typeBytes:])-4)
 		if _, err := io.ReadFull(client, body); err != nil {
 			return
 		}
-		if typed == 1 {
+		if typeBytes == 1 {
 			w.checkMessage(head[0], body)
 		}
 		if _, err := server.Write(append(head, body...)); err != nil {
@@ -256,21 +257,21 @@ func (w *upstreamWatch) checkMessage(typ byte, body []byte) {
 	wrong := func(format string, args ...any) {
 		w.t.Errorf("%c %q went upstream: %s", typ, body, fmt.Sprintf(format, args...))
 	}
-	own := func(name string) bool {
+	isOwnName := func(name string) bool {
 		return name == sealName || strings.HasPrefix(name, "denied_") || strings.HasPrefix(name, cachedPrefix) || name == unusedName
 	}
 	name := func(name string) {
-		if name != "" && !strings.HasPrefix(name, "c:") && !strings.HasPrefix(name, "h:") && !own(name) {
+		if name != "" && !strings.HasPrefix(name, "c:") && !strings.HasPrefix(name, "h:") && !isOwnName(name) {
 			wrong("the name is the client's")
 		}
 	}
 	check := func(d *allowedText) {
-		switch upper := ""; {
+		switch upperText := ""; {
 		case d == nil:
 			wrong("it was refused")
 		default:
-			upper, _, _ = strings.Cut(strings.ToUpper(d.text), " ")
-			if d.rights < w.sealedRights && !strings.Contains("BEGIN COMMIT ROLLBACK SET RESET DEALLOCATE CLOSE", upper) {
+			upperText, _, _ = strings.Cut(strings.ToUpper(d.text), " ")
+			if d.rights < w.sealedRights && !strings.Contains("BEGIN COMMIT ROLLBACK SET RESET DEALLOCATE CLOSE", upperText) {
 				wrong("it is of rights %d, and the seal of %d", d.rights, w.sealedRights)
 			}
 		}
@@ -288,7 +289,7 @@ func (w *upstreamWatch) checkMessage(typ byte, body []byte) {
 		check(d)
 		return d
 	}
-	use := func() {
+	countUse := func() {
 		if w.preparedUses++; w.preparedUses > w.agreedRechecks {
 			wrong("%d uses, and %d were agreed to", w.preparedUses, w.agreedRechecks)
 		}
@@ -332,26 +333,26 @@ func (w *upstreamWatch) checkMessage(typ byte, body []byte) {
 		case d != nil:
 			w.cachedBinds++
 			check(d)
-			use()
-		case !own(m.PreparedStatement):
-			use()
+			countUse()
+		case !isOwnName(m.PreparedStatement):
+			countUse()
 		}
 	case 'D':
 		var m pgx3.Describe
 		_ = m.Decode(body)
 		name(m.Name)
-		if !w.inCachedQuery && (!own(m.Name) || w.cachedStatements[m.Name] != nil) {
-			use()
+		if !w.inCachedQuery && (!isOwnName(m.Name) || w.cachedStatements[m.Name] != nil) {
+			countUse()
 		}
 	case 'E':
 		var m pgx3.Execute
 		_ = m.Decode(body)
 		name(m.Portal)
-		if own(m.Portal) {
+		if isOwnName(m.Portal) {
 			return
 		}
 		if !w.inCachedQuery {
-			use()
+			countUse()
 		}
 		if w.executions++; w.executions > w.releasedRecords {
 			wrong("%d executions, and %d records", w.executions, w.releasedRecords)

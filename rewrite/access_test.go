@@ -286,9 +286,9 @@ func TestTypedAccesses(t *testing.T) {
 func TestAccessesOfVirtualColumns(t *testing.T) {
 	r := underContract(t)
 	event, _ := contracted.snap.Relation(catalog.Name{Schema: "public", Name: "event"})
-	made := event.Column("made")
-	made.Virtual, made.ComputedFrom = true, []string{"title", "embedding"}
-	defer func() { made.Virtual, made.ComputedFrom = false, nil }()
+	madeColumn := event.Column("made")
+	madeColumn.Virtual, madeColumn.ComputedFrom = true, []string{"title", "embedding"}
+	defer func() { madeColumn.Virtual, madeColumn.ComputedFrom = false, nil }()
 	for sql, accesses := range map[string]string{
 		"SELECT id FROM event":                        "event metadata(id) out",
 		"SELECT count(*) FROM event":                  "event metadata()",
@@ -313,9 +313,9 @@ func TestTypesThatHoldEmbeddings(t *testing.T) {
 	r, _ := altered(t, RowSecurityMode,
 		"CREATE DOMAIN near AS cube; CREATE TYPE placed AS (n integer, at near); CREATE DOMAIN places AS "+
 			"placed[]; CREATE TABLE held (a cube, b cube[], c near, d near[], e placed, f placed[], g places, h places[], i integer[], j text)")
-	held, _ := r.snap.Relation(catalog.Name{Schema: "public", Name: "held"})
+	table, _ := r.snap.Relation(catalog.Name{Schema: "public", Name: "held"})
 	w := &walker{Rewriter: r}
-	for _, c := range held.Columns {
+	for _, c := range table.Columns {
 		if w.isEmbedding(c.TypeOID) != (c.Name < "i") {
 			t.Errorf("%s: %t", c.Type, w.isEmbedding(c.TypeOID))
 		}

@@ -34,8 +34,8 @@ tables:
 functions: { together: { reads: nothing }, public.initcap: { reads: nothing } }
 `
 
-// counted returns a rewriter for a table whose rows agents may only count in groups.
-func counted(t *testing.T, mode Mode) *Rewriter { return countedWith(t, mode, "") }
+// countedRewriter returns a rewriter for a table whose rows agents may only count in groups.
+func countedRewriter(t *testing.T, mode Mode) *Rewriter { return countedWith(t, mode, "") }
 
 // countedWith is counted after a change of the schema.
 func countedWith(t *testing.T, mode Mode, change string) *Rewriter {
@@ -142,21 +142,22 @@ var notInCells = []string{
 // allowed at each, and only large groups are answered. The last check fails for a field of the grammar that no
 // statement used.
 func TestExpressionsOfDimensionsAreAllowedAnywhere(t *testing.T) {
-	r := counted(t, InjectedMode)
-	seen, fields := map[string]bool{}, map[string]bool{}
-	for _, place := range countedPlaces {
-		sql := strings.Replace(place, "{}", "level", 1)
+	r := countedRewriter(t, InjectedMode)
+	triedFields, fields := map[string]bool{}, map[string]bool{}
+	for _, position := range countedPlaces {
+		sql := strings.Replace(position, "{}", "level", 1)
 		result, refusal := r.Rewrite(sql, false)
 		if refusal != nil {
 			t.Errorf("%s: %v", sql, refusal)
 			continue
 		}
-		ofLargeGroups(t, sql, result.Text)
-		tree, _ := sqltext.Parse(strings.Replace(place, "{}", "title", 1))
-		below(tree.ProtoReflect(), seen, fields)
-		for _, more := range notInCells {
-			sql := strings.Replace(place, "{}", more, 1)
-			if more == "count(DISTINCT person)" && strings.Contains(place, "WHERE") || strings.HasPrefix(place, "SELECT count(abs") && more == "CURRENT_TIME" {
+		checkLargeGroupsOnly(t, sql, result.Text)
+		tree, _ := sqltext.Parse(strings.Replace(position, "{}", "title", 1))
+		collectFields(tree.ProtoReflect(), triedFields, fields)
+		for _, expression := range notInCells {
+			sql := strings.Replace(position, "{}", expression, 1)
+			if expression == "count(DISTINCT person)" && strings.Contains(position, "WHERE") ||
+				strings.HasPrefix(position, "SELECT count(abs") && expression == "CURRENT_TIME" {
 				continue // it fails with another error
 			}
 			result, refusal := r.Rewrite(sql, false)
@@ -166,7 +167,7 @@ func TestExpressionsOfDimensionsAreAllowedAnywhere(t *testing.T) {
 		}
 	}
 	for f := range fields {
-		if !seen[f] && !noColumn[f] &&
+		if !triedFields[f] && !fieldsWithoutColumns[f] &&
 			!setOf("FuncCall.agg_order FuncCall.over SelectStmt.from_clause SelectStmt.larg SelectStmt.rarg " +
 				"SelectStmt.values_lists SelectStmt.window_clause SelectStmt.with_clause")[f] {
 			t.Errorf("no place is below %s", f)
@@ -174,12 +175,12 @@ func TestExpressionsOfDimensionsAreAllowedAnywhere(t *testing.T) {
 	}
 }
 
-// ofLargeGroups checks that a text reads the view of groups and no other relation, and leaves out groups that are too
-// small.
-func ofLargeGroups(t *testing.T, sql, text string) {
+// checkLargeGroupsOnly checks that a text reads the view of groups and no other relation, and leaves out groups that
+// are too small.
+func checkLargeGroupsOnly(t *testing.T, sql, text string) {
 	t.Helper()
-	s := parsed(t, text).GetSelectStmt()
-	relations, _ := sqltext.RangeVars(&sqltext.ParseResult{Stmts: []*sqltext.RawStmt{{Stmt: parsed(t, text)}}})
+	s := parseOne(t, text).GetSelectStmt()
+	relations, _ := sqltext.RangeVars(&sqltext.ParseResult{Stmts: []*sqltext.RawStmt{{Stmt: parseOne(t, text)}}})
 	if len(relations) != 1 || relations[0].GetRelname() != "group_public_events" {
 		t.Errorf("%s: it reads other relations in %s", sql, text)
 	}
@@ -199,7 +200,7 @@ func ofLargeGroups(t *testing.T, sql, text string) {
 // A statement that groups such a table, however it is written, is answered from cells or refused. A statement that does
 // not group reads the visible rows.
 func TestGroupsAreOfCells(t *testing.T) {
-	r, unsigned := counted(t, InjectedMode), counted(t, RowSecurityMode)
+	r, unsigned := countedRewriter(t, InjectedMode), countedRewriter(t, RowSecurityMode)
 	for _, sql := range []string{
 		"SELECT count(*) FROM events",
 		"SELECT kind, count(*), sum(amount), avg(events.amount), count(amount), count(person), count(kind), " +
@@ -221,7 +222,7 @@ func TestGroupsAreOfCells(t *testing.T) {
 			t.Errorf("%s: %v", sql, refusal)
 			continue
 		}
-		ofLargeGroups(t, sql, result.Text)
+		checkLargeGroupsOnly(t, sql, result.Text)
 		if !result.NeedsSignature {
 			t.Errorf("%s: it is not signed", sql)
 		}
@@ -376,7 +377,7 @@ func TestAggregatesOfRowsThatShowAreSaid(t *testing.T) {
 // Only count, sum and avg may be computed from cells. PostgreSQL's other aggregates tell about single rows, so they are
 // refused with every argument.
 func TestNoOtherAggregateIsOfCells(t *testing.T) {
-	r := counted(t, InjectedMode)
+	r := countedRewriter(t, InjectedMode)
 	rows, err := pgtest.Database(t).Connect(t, "postgres").Query(t.Context(),
 		"SELECT DISTINCT proname::text FROM pg_proc WHERE prokind = 'a' AND pronamespace = 'pg_catalog'::regnamespace AND pronargs = 1")
 	if err != nil {
@@ -388,11 +389,11 @@ func TestNoOtherAggregateIsOfCells(t *testing.T) {
 	}
 	for _, name := range names {
 		for _, argument := range []string{"amount", "level", "person", "note", "kind", "DISTINCT amount", "DISTINCT level"} {
-			isOfCells := name == "count" && argument != "note" && argument != "DISTINCT amount" || (name == "sum" || name == "avg") && argument == "amount"
-			for _, place := range []string{"SELECT {}(@) FROM events GROUP BY level",
+			mayUseCells := name == "count" && argument != "note" && argument != "DISTINCT amount" || (name == "sum" || name == "avg") && argument == "amount"
+			for _, position := range []string{"SELECT {}(@) FROM events GROUP BY level",
 				"SELECT level FROM events GROUP BY level HAVING {}(@) IS NULL", "SELECT level FROM events GROUP BY level ORDER BY {}(@)"} {
-				sql := strings.Replace(strings.Replace(place, "{}", name, 1), "@", argument, 1)
-				if result, refusal := r.Rewrite(sql, false); (refusal == nil) != isOfCells {
+				sql := strings.Replace(strings.Replace(position, "{}", name, 1), "@", argument, 1)
+				if result, refusal := r.Rewrite(sql, false); (refusal == nil) != mayUseCells {
 					t.Errorf("%s: %v, %s", sql, refusal, result.Text)
 				}
 			}

@@ -13,12 +13,12 @@ import (
 func TestKeysAreCounted(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	for n := 1; n <= 3; n++ {
-		var quoted, plain []string
+		var quotedKeys, unquotedKeys []string
 		for i := range n {
-			quoted, plain = append(quoted, fmt.Sprintf("'c%d'", i)), append(plain, fmt.Sprintf("c%d", i))
+			quotedKeys, unquotedKeys = append(quotedKeys, fmt.Sprintf("'c%d'", i)), append(unquotedKeys, fmt.Sprintf("c%d", i))
 		}
-		for _, condition := range []string{"code IN (" + strings.Join(quoted, ", ") + ")",
-			"code = ANY (ARRAY[" + strings.Join(quoted, ", ") + "])", "code = ANY ('{" + strings.Join(plain, ",") + "}')"} {
+		for _, condition := range []string{"code IN (" + strings.Join(quotedKeys, ", ") + ")",
+			"code = ANY (ARRAY[" + strings.Join(quotedKeys, ", ") + "])", "code = ANY ('{" + strings.Join(unquotedKeys, ",") + "}')"} {
 			query := "SELECT body FROM letters WHERE " + condition
 			for sql, want := range map[string]string{
 				query: fmt.Sprint([]int{n}), query + "; SELECT 1; " +

@@ -76,9 +76,9 @@ func TestParametersThatCastsOfOthersTake(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for what, oid := range map[string]uint32{"a gauge": gauge, "a list of them": gauges} {
+		for description, oid := range map[string]uint32{"a gauge": gauge, "a list of them": gauges} {
 			if got := result.ParameterTypeRefusal(r.snap, oid); (got != nil) != refused {
-				t.Errorf("%s, %s: %v", sql, what, got)
+				t.Errorf("%s, %s: %v", sql, description, got)
 			}
 		}
 		if got := result.ParameterTypeRefusal(r.snap, integer); got != nil {

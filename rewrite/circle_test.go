@@ -27,13 +27,13 @@ func TestQueriesMadeOfThemselves(t *testing.T) {
 	names, columns := []string{"x", "y", "z", "memories"}, []string{"a", "b", "id", "content", "*", "(q).*", "q", "1"}
 	pick := func(choices []string) string { return choices[dice.IntN(len(choices))] }
 	body := func() string {
-		one := func() string {
+		randomQuery := func() string {
 			return fmt.Sprintf("SELECT q.%s, %s FROM %s AS q", pick(columns[:5]), pick(columns), pick(names))
 		}
 		if dice.IntN(3) == 0 {
-			return one() + " UNION ALL " + one()
+			return randomQuery() + " UNION ALL " + randomQuery()
 		}
-		return one()
+		return randomQuery()
 	}
 	answeredCount := 0
 	for range 600 {

@@ -123,9 +123,9 @@ func TestStatementsOfPsql(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", command, err, out)
 		}
-		parts := strings.Split(string(out), "********* QUERY **********\n")
-		for _, part := range parts[1:] {
-			text, _, _ := strings.Cut(part, "\n**************************")
+		sections := strings.Split(string(out), "********* QUERY **********\n")
+		for _, section := range sections[1:] {
+			text, _, _ := strings.Cut(section, "\n**************************")
 			result, refusal := r.Rewrite(text, false)
 			if refusal != nil {
 				t.Errorf("%s: %v (%s)\n%s", command, refusal, refusal.Hint, text)

@@ -15,9 +15,9 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// collated returns the fixture with two more columns, code and name, whose collations differ from the database's and
-// from each other.
-func collated(t *testing.T) (*Rewriter, *pgx.Conn) {
+// collatedRewriter returns the fixture with two more columns, code and name, whose collations differ from the
+// database's and from each other.
+func collatedRewriter(t *testing.T) (*Rewriter, *pgx.Conn) {
 	t.Helper()
 	return altered(t, InjectedMode, `ALTER TABLE people ALTER name TYPE text COLLATE "C"; ALTER TABLE memories ADD code text COLLATE "POSIX";
 		INSERT INTO people (user_id, name) SELECT gen_random_uuid(), n FROM unnest('{k l,l,a}'::text[]) n;
@@ -28,7 +28,7 @@ func collated(t *testing.T) (*Rewriter, *pgx.Conn) {
 
 // A statement may read columns of several collations as long as it compares none with another.
 func TestCollationsApart(t *testing.T) {
-	r, _ := collated(t)
+	r, _ := collatedRewriter(t)
 	const from = " FROM memories m JOIN memory_participants l ON l.memory_id = m.id JOIN people p ON p.id = l.person_id "
 	for sql, meet := range map[string]bool{
 		"SELECT m.code, p.name" + from + "WHERE m.code = 'a' AND p.name > 'b' ORDER BY m.code, p.name": false,
@@ -223,7 +223,7 @@ func TestCollationsApart(t *testing.T) {
 // PostgreSQL has the last word: what is answered never has it compare two collations.
 func TestCollationsNeverMeet(t *testing.T) {
 	tier.All(t)
-	r, conn := collated(t)
+	r, conn := collatedRewriter(t)
 	ctx := context.Background()
 	if _, err := conn.PgConn().Exec(ctx, "SET statement_timeout = '10s'").ReadAll(); err != nil {
 		t.Fatal(err)
@@ -265,34 +265,34 @@ func (g *collatedQueries) one(choices ...string) string { return choices[g.IntN(
 func (g *collatedQueries) statement() string {
 	draftExprs := []string{"drafts.code", "drafts.name", "code", "name", "title", "'k'"}
 	otherExprs := append([]string{"x.y", "y", "z"}, "drafts.code", "drafts.name", "title")
-	set := func(from []string) string {
+	setClause := func(from []string) string {
 		return g.one("title = "+g.text(from, 1), "code = "+g.text(from, 1)+", name = "+g.text(from, 1),
 			fmt.Sprintf("(code, name) = (%s, %s)", g.text(from, 1), g.text(from, 1)), "(code, name) = (SELECT y, z FROM ("+g.query(1)+") u LIMIT 1)")
 	}
 	returning := func(from []string) string {
 		return g.one("", " RETURNING *", fmt.Sprintf(" RETURNING %s, %s", g.text(from, 1), g.text(from, 1)))
 	}
-	var write string
+	var writeStatement string
 	switch g.IntN(8) {
 	case 0:
-		write = "UPDATE drafts SET " + set(draftExprs) + " WHERE " + g.condition(draftExprs, 2) + returning(draftExprs)
+		writeStatement = "UPDATE drafts SET " + setClause(draftExprs) + " WHERE " + g.condition(draftExprs, 2) + returning(draftExprs)
 	case 1:
-		write = "UPDATE drafts SET " + set(otherExprs) + " FROM (" + g.query(1) + ") x WHERE " + g.condition(otherExprs, 2) + returning(otherExprs)
+		writeStatement = "UPDATE drafts SET " + setClause(otherExprs) + " FROM (" + g.query(1) + ") x WHERE " + g.condition(otherExprs, 2) + returning(otherExprs)
 	case 2:
-		write = "DELETE FROM drafts WHERE " + g.condition(draftExprs, 2) + returning(draftExprs)
+		writeStatement = "DELETE FROM drafts WHERE " + g.condition(draftExprs, 2) + returning(draftExprs)
 	case 3:
-		write = "DELETE FROM drafts USING (" + g.query(1) + ") x WHERE " + g.condition(otherExprs, 2) + returning(otherExprs)
+		writeStatement = "DELETE FROM drafts USING (" + g.query(1) + ") x WHERE " + g.condition(otherExprs, 2) + returning(otherExprs)
 	case 4:
-		write = "INSERT INTO drafts (code, name) " + g.query(1) +
+		writeStatement = "INSERT INTO drafts (code, name) " + g.query(1) +
 			g.one("", " ON CONFLICT (user_id, title) DO UPDATE SET name = excluded.code WHERE "+
 				g.condition([]string{"drafts.code", "drafts.name", "excluded.code", "excluded.name"}, 1))
 	default:
 		return g.query(3)
 	}
-	if strings.Contains(write, "RETURNING code") && g.IntN(2) == 0 {
-		return "WITH w (y, z) AS (" + write + ") SELECT y FROM w WHERE " + g.condition([]string{"y", "z", "w.y"}, 1)
+	if strings.Contains(writeStatement, "RETURNING code") && g.IntN(2) == 0 {
+		return "WITH w (y, z) AS (" + writeStatement + ") SELECT y FROM w WHERE " + g.condition([]string{"y", "z", "w.y"}, 1)
 	}
-	return write
+	return writeStatement
 }
 
 // query returns a random query with the columns y and z.

@@ -8,8 +8,8 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// judged returns the first error with which the policy's contracts refuse a statement of the text.
-func judged(t *testing.T, r *Rewriter, sql string, values map[string]string) *sqlstate.Error {
+// contractRefusal returns the first error with which the policy's contracts refuse a statement of the text.
+func contractRefusal(t *testing.T, r *Rewriter, sql string, values map[string]string) *sqlstate.Error {
 	t.Helper()
 	result, refusal := r.Rewrite(sql, false)
 	if refusal != nil {
@@ -25,7 +25,7 @@ func judged(t *testing.T, r *Rewriter, sql string, values map[string]string) *sq
 
 func TestContracts(t *testing.T) {
 	r := underContract(t)
-	at := func(stage, intent string) map[string]string {
+	sessionValues := func(stage, intent string) map[string]string {
 		values := map[string]string{}
 		if stage != "" {
 			values["stage"] = stage
@@ -180,7 +180,7 @@ func TestContracts(t *testing.T) {
 		{"1", "templates", "COPY (SELECT title FROM event WHERE id = 1 AND n > 3) TO STDOUT",
 			"contract intent, intent templates: the statement is none of those", ""},
 	} {
-		err := judged(t, r, c.sql, at(c.stage, c.intent))
+		err := contractRefusal(t, r, c.sql, sessionValues(c.stage, c.intent))
 		switch {
 		case err == nil && c.refusal == "":
 		case err == nil:

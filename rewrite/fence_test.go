@@ -20,7 +20,7 @@ func TestSearchesAreFenced(t *testing.T) {
 	pol := *fixture.pol
 	declared, _ := pol.Table(memories.Name)
 	defer func() { declared.Approximate = false }()
-	const table, view, injected, whole = "(SELECT * FROM public.memories OFFSET 0)", "public_patients OFFSET 0)",
+	const table, view, injected, wholeTable = "(SELECT * FROM public.memories OFFSET 0)", "public_patients OFFSET 0)",
 		"END) IS NOT NULL OFFSET 0)", "END) IS NOT NULL) AS memories OFFSET 0)"
 	for i, mode := range []Mode{RowSecurityMode, RowSecurityMode, AutoMode, AutoMode, InjectedMode, InjectedMode} {
 		declared.Approximate = i%2 == 1
@@ -70,7 +70,7 @@ func TestSearchesAreFenced(t *testing.T) {
 				text = text[:twin]
 			}
 			text = strings.NewReplacer("ONLY ", "", "memories *", "memories").Replace(text)
-			got := strings.Count(text, table) + strings.Count(text, view) + strings.Count(text, injected) + strings.Count(text, whole)
+			got := strings.Count(text, table) + strings.Count(text, view) + strings.Count(text, injected) + strings.Count(text, wholeTable)
 			if got != fenced || strings.Contains(text, "public.memories.id") && fenced > 0 {
 				t.Errorf("%d, %s: %d fences, want %d:\n%s", mode, sql, got, fenced, result.Text)
 			}
@@ -101,26 +101,27 @@ func TestOnlyPlainSearchesHaveTwins(t *testing.T) {
 	memories.HasApproximateIndex = true
 	declared, _ := fixture.pol.Table(memories.Name)
 	defer func() { memories.HasApproximateIndex, declared.Approximate = false, false }()
-	const plain, distance = "memories AS m", "m.embedding <-> '(1,1)'"
+	const plainFrom, distance = "memories AS m", "m.embedding <-> '(1,1)'"
 	for i, mode := range []Mode{RowSecurityMode, AutoMode, InjectedMode, RowSecurityMode, AutoMode, InjectedMode} {
 		declared.Approximate = i < 3
 		r := New(fixture.snap, fixture.pol, mode)
 		twins, fenced := 0, 0
 		for _, with := range []string{"", "WITH x AS (SELECT id FROM memories ORDER BY embedding <-> '(1,1)' LIMIT 1) "} {
 			for _, list := range []string{"m.id", "DISTINCT " + distance, "DISTINCT ON (" + distance + ") m.id", "m", "count(*) OVER ()"} {
-				for _, from := range []string{plain, "memories AS m (a)", "memories AS m, people",
+				for _, from := range []string{plainFrom, "memories AS m (a)", "memories AS m, people",
 					"people JOIN memories AS m ON true", "(SELECT * FROM memories) AS m", "people CROSS JOIN LATERAL (SELECT * FROM memories) AS m"} {
-					for _, rest := range []string{
+					for _, afterFrom := range []string{
 						"", "WHERE m.title = 'a' ", "GROUP BY m.title, m.embedding ", "GROUP BY " + distance + ", m.id ", "WINDOW w AS () "} {
 						for _, end := range []string{"LIMIT 3", "", "LIMIT ALL", "LIMIT 1 + 1", "FETCH FIRST 3 ROWS WITH TIES", "LIMIT 3 OFFSET 1"} {
-							sql := with + "SELECT " + list + " FROM " + from + " " + rest + "ORDER BY " + distance + " " + end
+							sql := with + "SELECT " + list + " FROM " + from + " " + afterFrom + "ORDER BY " + distance + " " + end
 							result, refusal := r.Rewrite(sql, false)
 							if refusal != nil {
 								continue
 							}
 							mentions := strings.Count(result.Text, "public.memories")
 							fencedMentions := strings.Count(result.Text, "public.memories OFFSET 0)") + strings.Count(result.Text, "IS NOT NULL OFFSET 0)")
-							if !declared.Approximate && from == plain && fencedMentions < mentions { // the search itself and its WHERE are not below OFFSET 0
+							if !declared.Approximate && from == plainFrom &&
+								fencedMentions < mentions { // the search itself and its WHERE are not below OFFSET 0
 								fencedMentions += strings.Count(result.Text, " OFFSET 0) AS m ORDER BY m.embedding <->")
 							}
 							if !strings.Contains(result.Text, nearHead) {
@@ -130,9 +131,9 @@ func TestOnlyPlainSearchesHaveTwins(t *testing.T) {
 								continue
 							}
 							twins++
-							if !declared.Approximate || with != "" || from != plain ||
+							if !declared.Approximate || with != "" || from != plainFrom ||
 								strings.Contains(list, "DISTINCT") || strings.Contains(list, "OVER") || list == "m" ||
-								strings.HasPrefix(rest, "GROUP") || strings.HasPrefix(rest, "WINDOW") || !strings.HasPrefix(end, "LIMIT 3") {
+								strings.HasPrefix(afterFrom, "GROUP") || strings.HasPrefix(afterFrom, "WINDOW") || !strings.HasPrefix(end, "LIMIT 3") {
 								t.Fatalf("mode %d, %s has a twin: %s", mode, sql, result.Text)
 							}
 						}
@@ -157,8 +158,8 @@ func TestIndexesOfPartsAreFenced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	part, _ := r.snap.Relation(catalog.Name{Schema: "public", Name: "shelf_2"})
-	part.HasApproximateIndex = true
+	partition, _ := r.snap.Relation(catalog.Name{Schema: "public", Name: "shelf_2"})
+	partition.HasApproximateIndex = true
 	pol, err := policy.Compile(doc, r.snap, policy.WithViews(RewriteViewQuery))
 	if err != nil {
 		t.Fatal(err)

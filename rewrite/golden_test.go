@@ -163,8 +163,8 @@ func TestGolden(t *testing.T) {
 				}
 				return
 			}
-			again, _ := r.Rewrite(g.sql(), false)
-			if again == nil || again.Text != result.Text {
+			repeated, _ := r.Rewrite(g.sql(), false)
+			if repeated == nil || repeated.Text != result.Text {
 				t.Error("a second run gives another text")
 			}
 			if _, err := sqltext.Parse(result.Text); err != nil {

@@ -68,7 +68,7 @@ func TestContractsHostile(t *testing.T) {
 		{"4", "SELECT 1 FROM agreement a JOIN LATERAL ROWS FROM (upper(a.description)) AS k (x) ON k.x % 'we'",
 			"contract retrieval, stage 4: agreement is not allowed; this statement would search it by likeness"},
 	} {
-		err := judged(t, r, c.sql, map[string]string{"stage": c.stage, "intent": "any"})
+		err := contractRefusal(t, r, c.sql, map[string]string{"stage": c.stage, "intent": "any"})
 		switch {
 		case err == nil && c.refusal != "":
 			t.Errorf("stage %s: %s\n\tallowed; want %s", c.stage, c.sql, c.refusal)

@@ -118,13 +118,13 @@ func handledKinds() map[string][]string {
 // in the table above.
 func TestEveryFieldIsAccountedFor(t *testing.T) {
 	handled := handledKinds()
-	seen := map[string]bool{}
+	seenKinds := map[string]bool{}
 	for _, m := range messages() {
 		fields, ok := handled[string(m.Name())]
 		if !ok {
 			continue
 		}
-		seen[string(m.Name())] = true
+		seenKinds[string(m.Name())] = true
 		for i := range m.Fields().Len() {
 			f := m.Fields().Get(i)
 			if isListed := slices.Contains(fields, string(f.Name())); isListed != (f.Message() != nil) {
@@ -138,7 +138,7 @@ func TestEveryFieldIsAccountedFor(t *testing.T) {
 		}
 	}
 	for kind := range handled {
-		if !seen[kind] {
+		if !seenKinds[kind] {
 			t.Errorf("the parser has no kind %s", kind)
 		}
 	}
@@ -157,9 +157,9 @@ SubscriptingRef TableFunc TableLikeClause TableSampleClause TargetEntry TriggerT
 // TestEveryKindIsHandledOrRefused checks that the walk handles each kind of node, or refuses it.
 func TestEveryKindIsHandledOrRefused(t *testing.T) {
 	handled := handledKinds()
-	never := map[string]bool{}
+	neverParsedKinds := map[string]bool{}
 	for _, kind := range strings.Fields(neverParsed) {
-		never[kind] = true
+		neverParsedKinds[kind] = true
 	}
 	node := (&sqltext.Node{}).ProtoReflect().Descriptor()
 	if node.Fields().Len() != 252 {
@@ -174,15 +174,15 @@ func TestEveryKindIsHandledOrRefused(t *testing.T) {
 		if refusalIndex[kind] != nil {
 			wayCount++
 		}
-		if never[kind] {
+		if neverParsedKinds[kind] {
 			wayCount++
 		}
-		delete(never, kind)
+		delete(neverParsedKinds, kind)
 		if wayCount == 0 || wayCount > 1 && kind != "InlineCodeBlock" && kind != "CallContext" {
 			t.Errorf("%s is handled, refused and never parsed %d times in all", kind, wayCount)
 		}
 	}
-	for kind := range never {
+	for kind := range neverParsedKinds {
 		t.Errorf("a Node holds no %s", kind)
 	}
 }

@@ -121,7 +121,7 @@ func TestOutputsTakeTheSignedPath(t *testing.T) {
 		case refusal == nil && (result.Path == verdict.PathSigned) != signedPath:
 			t.Errorf("%s: %s: %s", sql, result.Path, result.RowSecurityReason)
 		case signedPath:
-			unqualified(t, sql, result.Text)
+			checkQualified(t, sql, result.Text)
 		}
 	}
 }
@@ -151,24 +151,24 @@ func TestOutputsAreValues(t *testing.T) {
 		t.Error(n, err)
 	}
 	// A function that is listed with the reason groupAggregates is an aggregate in all its overloads.
-	var plain []string
+	var plainFunctions []string
 	if err := conn.QueryRow(t.Context(),
 		`SELECT COALESCE(array_agg(DISTINCT proname::text), '{}') FROM pg_catalog.pg_proc `+
-			`WHERE pronamespace = 'pg_catalog'::regnamespace AND prokind NOT IN ('a', 'w')`).Scan(&plain); err != nil {
+			`WHERE pronamespace = 'pg_catalog'::regnamespace AND prokind NOT IN ('a', 'w')`).Scan(&plainFunctions); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range plain {
+	for _, name := range plainFunctions {
 		if catalogFunctions[name].why == groupAggregates {
 			t.Errorf("%s is not always an aggregate", name)
 		}
 	}
-	var sorted []string
+	var sortableAggregates []string
 	if err := conn.QueryRow(t.Context(),
 		`SELECT array_agg(DISTINCT p.proname::text ORDER BY p.proname::text) FROM pg_catalog.pg_aggregate AS a JOIN pg_catalog.pg_proc AS p ON p.oid = a.aggfnoid `+
-			`WHERE a.aggsortop <> 0`).Scan(&sorted); err != nil {
+			`WHERE a.aggsortop <> 0`).Scan(&sortableAggregates); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range sorted {
+	for _, name := range sortableAggregates {
 		if !isIndexedAggregate(name) {
 			t.Errorf("an index may answer %s", name)
 		}

@@ -178,14 +178,14 @@ func TestNotLeakSafeWhereverItStands(t *testing.T) {
 		t.Fatal(err)
 	}
 	r = New(r.snap, pol, AlwaysSignedMode) // under a policy that lists another role's function with the name of a leak-safe one
-	seen, fields := map[string]bool{}, map[string]bool{}
-	for _, place := range pathPlaces {
-		for what, leakSafe := range leakSafeFor {
-			if !strings.Contains(place, what) {
+	fieldsWithTitle, fields := map[string]bool{}, map[string]bool{}
+	for _, position := range pathPlaces {
+		for sign, leakSafe := range leakSafeFor {
+			if !strings.Contains(position, sign) {
 				continue
 			}
-			sql := strings.ReplaceAll(place, what, leakSafe)
-			if strings.Count(sql, "title")-strings.Count(place, "title") != 1 {
+			sql := strings.ReplaceAll(position, sign, leakSafe)
+			if strings.Count(sql, "title")-strings.Count(position, "title") != 1 {
 				t.Fatalf("%s: title stands there more than once", sql)
 			}
 			if _, err := conn.Prepare(t.Context(), "", sql); err != nil {
@@ -196,12 +196,12 @@ func TestNotLeakSafeWhereverItStands(t *testing.T) {
 				t.Errorf("%s: %v, path %s, %q", sql, refusal, result.Path, result.RowSecurityReason)
 				continue
 			}
-			unqualified(t, sql, result.Text)
+			checkQualified(t, sql, result.Text)
 			tree, _ := sqltext.Parse(sql)
-			below(tree.ProtoReflect(), seen, fields)
-			for _, notLeakSafe := range notLeakSafeFor[what] {
-				sql := strings.ReplaceAll(place, what, notLeakSafe)
-				if result, refusal := r.Rewrite(sql, false); !slices.Contains(outputPlaces, place) && refusal == nil && result.Path == verdict.PathSigned {
+			collectFields(tree.ProtoReflect(), fieldsWithTitle, fields)
+			for _, notLeakSafe := range notLeakSafeFor[sign] {
+				sql := strings.ReplaceAll(position, sign, notLeakSafe)
+				if result, refusal := r.Rewrite(sql, false); !slices.Contains(outputPlaces, position) && refusal == nil && result.Path == verdict.PathSigned {
 					t.Errorf("%s: takes the signed path", sql)
 				}
 				sql = "SELECT count(*) FROM (" + sql + ") AS inside"
@@ -217,7 +217,7 @@ func TestNotLeakSafeWhereverItStands(t *testing.T) {
 	}
 	// A LIMIT whose value is not known before execution may fail. In a sub-select it depends on rows whether it is
 	// evaluated, so the text is refused the signed path there.
-	for place, isTop := range map[string]bool{
+	for position, isTop := range map[string]bool{
 		"SELECT title FROM memories {}": true, "SELECT title FROM memories UNION ALL SELECT name FROM people {}": true,
 		"SELECT title FROM (SELECT title FROM memories {}) AS m": false, "WITH m AS (SELECT title FROM memories {}) SELECT title FROM m": false,
 		"SELECT name FROM people WHERE EXISTS (SELECT FROM memories {})":                      false,
@@ -229,7 +229,7 @@ func TestNotLeakSafeWhereverItStands(t *testing.T) {
 	} {
 		for limit, isKnown := range map[string]bool{
 			"LIMIT $1": false, "OFFSET $1": false, "LIMIT 3 OFFSET $1": false, "LIMIT 3": true, "OFFSET 0 LIMIT 1": true} {
-			sql := strings.Replace(place, "{}", limit, 1)
+			sql := strings.Replace(position, "{}", limit, 1)
 			result, refusal := r.Rewrite(sql, true)
 			if refusal != nil || result.Path != verdict.PathSigned || (result.Forms[1]&verdict.NonNegative != 0) != (!isTop && !isKnown) {
 				t.Errorf("%s: %v, path %s, %q, forms %v", sql, refusal, result.Path, result.RowSecurityReason, result.Forms)
@@ -237,7 +237,7 @@ func TestNotLeakSafeWhereverItStands(t *testing.T) {
 		}
 	}
 	for f := range fields {
-		if !seen[f] && !noColumn[f] &&
+		if !fieldsWithTitle[f] && !fieldsWithoutColumns[f] &&
 			!slices.Contains([]string{"SelectStmt.values_lists", "SelectStmt.window_clause", "SelectStmt.limit_count", "SelectStmt.limit_offset",
 				"FuncCall.agg_order", "FuncCall.over", "SelectStmt.locking_clause", "A_ArrayExpr.elements"}, f) {
 			t.Errorf("no place is below %s", f)
@@ -259,14 +259,14 @@ func TestSumsInsideExpressions(t *testing.T) {
 		"SELECT max(p.id::text) FROM people AS p JOIN (SELECT {} AS x FROM memories AS n) AS a ON true",
 		"SELECT count(*) FROM memories AS n HAVING {} IS NULL",
 	} {
-		for _, place := range []string{"SELECT m.id FROM memories AS m WHERE EXISTS (@)",
+		for _, position := range []string{"SELECT m.id FROM memories AS m WHERE EXISTS (@)",
 			"SELECT m.id FROM memories AS m WHERE (@) IS NULL", "SELECT (@) FROM memories AS m", "SELECT m.id FROM memories AS m ORDER BY (@)"} {
 			for aggregate, sums := range map[string]bool{
 				"sum(extract(day FROM n.occurred_at))": true, "avg(extract(day FROM n.occurred_at))": true, "count(n.title)": false} {
-				if strings.Contains(query, "HAVING") && !strings.Contains(place, "EXISTS") {
+				if strings.Contains(query, "HAVING") && !strings.Contains(position, "EXISTS") {
 					continue // the sub-select may have several rows, or none
 				}
-				sql := strings.Replace(place, "@", strings.Replace(query, "{}", aggregate, 1), 1)
+				sql := strings.Replace(position, "@", strings.Replace(query, "{}", aggregate, 1), 1)
 				result, refusal := r.Rewrite(sql, false)
 				if refusal != nil || sums && result.Path == verdict.PathSigned {
 					t.Errorf("%s: %v, path %s", sql, refusal, result.Path)
@@ -276,7 +276,7 @@ func TestSumsInsideExpressions(t *testing.T) {
 				}
 			}
 		}
-		for _, place := range []string{"WITH a AS (@) SELECT p.id FROM people AS p, a",
+		for _, position := range []string{"WITH a AS (@) SELECT p.id FROM people AS p, a",
 			"WITH a AS (@), b AS (SELECT * FROM a) SELECT p.id FROM people AS p, b", "WITH a AS (@) SELECT p.id FROM people AS p WHERE EXISTS (SELECT FROM a)",
 			"SELECT p.id FROM people AS p, (@) AS a",
 			"SELECT p.id FROM people AS p, (WITH a AS (@) SELECT * FROM a) AS b",
@@ -284,7 +284,7 @@ func TestSumsInsideExpressions(t *testing.T) {
 			if strings.Contains(query, "m.id") {
 				continue // it names a column of the outer query
 			}
-			sql := strings.Replace(place, "@", strings.Replace(query, "{}", "sum(extract(day FROM n.occurred_at))", 1), 1)
+			sql := strings.Replace(position, "@", strings.Replace(query, "{}", "sum(extract(day FROM n.occurred_at))", 1), 1)
 			if result, refusal := r.Rewrite(sql, false); refusal != nil || result.Path == verdict.PathSigned {
 				t.Errorf("%s: %v, takes the signed path", sql, refusal)
 			}

@@ -27,7 +27,7 @@ func TestSizesChangeNamesOnly(t *testing.T) {
 	r, _ := altered(t, AutoMode, "ALTER TABLE memories ADD n integer, ADD i8 bigint, ADD f float8, ADD found tsvector")
 	small, large := r.WithSizes(tables(r.snap, 10)), r.WithSizes(sizes())
 	hinted := false
-	shown := func(r *Rewriter, sql string) string {
+	shownToClient := func(r *Rewriter, sql string) string {
 		result, refusal := r.Rewrite(sql, true)
 		if refusal != nil {
 			return refusal.Message
@@ -45,22 +45,22 @@ func TestSizesChangeNamesOnly(t *testing.T) {
 	}
 	for _, name := range []string{"memories", "public.memories"} { // lengths around the limit
 		sql := "SELECT id FROM " + name + " WHERE title LIKE '%x%' -- "
-		for _, less := range []int{0, 10, 17, 18, 19, 30, 45, 60, 100} {
-			sqls = append(sqls, sql+strings.Repeat("x", sqltext.DefaultMaxBytes-less-len(sql)))
+		for _, missingBytes := range []int{0, 10, 17, 18, 19, 30, 45, 60, 100} {
+			sqls = append(sqls, sql+strings.Repeat("x", sqltext.DefaultMaxBytes-missingBytes-len(sql)))
 		}
 	}
 	longOperator := "SELECT count(*) FROM memories WHERE title ~ '(?=x)' --" // as many adjacent operator characters as allowed
-	fits := func(n int) bool {
+	isShortEnough := func(n int) bool {
 		_, refusal := sqltext.Scan(longOperator + " " + strings.Repeat("-", n))
 		return refusal == nil
 	}
-	for fits(1) {
-		longOperator += " " + strings.Repeat("-", sort.Search(20_000, func(n int) bool { return !fits(n + 1) }))
+	for isShortEnough(1) {
+		longOperator += " " + strings.Repeat("-", sort.Search(20_000, func(n int) bool { return !isShortEnough(n + 1) }))
 	}
 	sqls = append(sqls, longOperator)
 	signedViews := 0
 	for _, sql := range sqls {
-		if smallText, largeText := shown(small, sql), shown(large, sql); smallText != largeText {
+		if smallText, largeText := shownToClient(small, sql), shownToClient(large, sql); smallText != largeText {
 			t.Errorf("%.120s, %d bytes: %s where tables are small, %s where they are large", sql, len(sql), smallText, largeText)
 		}
 		if result, _ := large.Rewrite(sql, true); result.Path == verdict.PathSigned {

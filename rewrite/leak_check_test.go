@@ -325,22 +325,22 @@ func TestSignedPathTakesPlainTexts(t *testing.T) {
 // expression would fail on a hidden row.
 func TestEveryTimeHasTheseParts(t *testing.T) {
 	_, conn := altered(t, AlwaysSignedMode, "SELECT 1")
-	ask := func(format, part string, times ...string) {
-		for _, of := range times {
-			if _, err := conn.Exec(t.Context(), fmt.Sprintf(format, part, of)); err != nil {
-				t.Errorf("%s of %s: %v", part, of, err)
+	evaluateAll := func(format, field string, times ...string) {
+		for _, timeValue := range times {
+			if _, err := conn.Exec(t.Context(), fmt.Sprintf(format, field, timeValue)); err != nil {
+				t.Errorf("%s of %s: %v", field, timeValue, err)
 			}
 		}
 	}
-	for _, part := range timeFields {
-		ask("SELECT extract(%s FROM %s)", part, "'infinity'::timestamp", "'4713-01-01 BC'::timestamp",
+	for _, field := range timeFields {
+		evaluateAll("SELECT extract(%s FROM %s)", field, "'infinity'::timestamp", "'4713-01-01 BC'::timestamp",
 			"'294276-12-31 23:59:59'::timestamp", "'-infinity'::timestamptz", "now()")
 	}
-	for _, part := range dateFields {
-		ask("SELECT extract(%s FROM %s)", part, "'infinity'::date", "'4713-01-01 BC'::date", "'5874897-12-31'::date")
+	for _, field := range dateFields {
+		evaluateAll("SELECT extract(%s FROM %s)", field, "'infinity'::date", "'4713-01-01 BC'::date", "'5874897-12-31'::date")
 	}
 	for _, unit := range truncUnits {
-		ask("SELECT date_trunc('%s', %s)", unit, "now()", "CURRENT_DATE")
+		evaluateAll("SELECT date_trunc('%s', %s)", unit, "now()", "CURRENT_DATE")
 	}
 }
 
@@ -357,7 +357,7 @@ func TestLeakSafeListIsWellFormed(t *testing.T) {
 		kinds[kind(k)] = true
 	}
 	for name, entries := range leakSafeList {
-		what, entryName, _ := strings.Cut(name, " ")
+		kindOfEntry, entryName, _ := strings.Cut(name, " ")
 		for _, e := range entries {
 			if e.reason == "" || !kinds[e.result] {
 				t.Errorf("%s: result %q, reason %q", name, e.result, e.reason)
@@ -370,10 +370,11 @@ func TestLeakSafeListIsWellFormed(t *testing.T) {
 				}
 			}
 		}
-		if (what == "function" || what == "aggregate") && catalogFunctions[entryName].class != classAllow && !extensionFunctions.allows("pg_trgm", entryName) {
+		if (kindOfEntry == "function" || kindOfEntry == "aggregate") && catalogFunctions[entryName].class != classAllow &&
+			!extensionFunctions.allows("pg_trgm", entryName) {
 			t.Errorf("%s is not a function that agents may call", entryName)
 		}
-		if what == "operator" && !operatorList.allows(catalogKey, entryName) && !operatorList.allows("pg_trgm", entryName) {
+		if kindOfEntry == "operator" && !operatorList.allows(catalogKey, entryName) && !operatorList.allows("pg_trgm", entryName) {
 			t.Errorf("%s is not an operator that agents may use", entryName)
 		}
 	}

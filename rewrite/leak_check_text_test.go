@@ -9,8 +9,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-// unqualified reports names of relations, functions and types in a signed text that depend on the search path.
-func unqualified(t *testing.T, sql, text string) {
+// checkQualified reports names of relations, functions and types in a signed text that depend on the search path.
+func checkQualified(t *testing.T, sql, text string) {
 	t.Helper()
 	tree, refusal := sqltext.Parse(text)
 	if refusal != nil {
@@ -69,7 +69,7 @@ func TestSignedTextsAreQualified(t *testing.T) {
 			t.Errorf("%s: %v, %q", sql, refusal, result.RowSecurityReason)
 			continue
 		}
-		unqualified(t, sql, result.Text)
+		checkQualified(t, sql, result.Text)
 	}
 }
 
@@ -80,8 +80,8 @@ func TestParametersOnTheSignedPath(t *testing.T) {
 	oids := map[kind]uint32{kindText: 25, kindBool: 16, kindInt: 23, "uuid": 2950, "timestamptz": 1184, "date": 1082,
 		"text[]": 1009, "uuid[]": 2951, "jsonb": 3802, kindNumeric: 1700}
 	for _, c := range []struct {
-		sql string
-		is  kind
+		sql           string
+		parameterKind kind
 	}{
 		{"SELECT id FROM memories WHERE $1", kindBool},
 		{"SELECT id FROM memories WHERE NOT $1", kindBool},
@@ -124,8 +124,8 @@ func TestParametersOnTheSignedPath(t *testing.T) {
 			t.Errorf("%s: its parameter may not be left to the server", c.sql)
 		}
 		for k, oid := range oids {
-			if result.MayDeclare([]uint32{oid}) != (k == c.is) {
-				t.Errorf("%s: declared as %s: %v", c.sql, k, k != c.is)
+			if result.MayDeclare([]uint32{oid}) != (k == c.parameterKind) {
+				t.Errorf("%s: declared as %s: %v", c.sql, k, k != c.parameterKind)
 			}
 		}
 	}

@@ -83,7 +83,7 @@ func TestDomainsTakeThePathOfTheirTypes(t *testing.T) {
 		CREATE DOMAIN doc AS jsonb CHECK (jsonb_typeof(VALUE) = 'object'); CREATE DOMAIN nordic AS text COLLATE "en-x-icu";
 		ALTER TABLE memories ADD mail email, ADD work work_email, ADD price amount, ADD name label DEFAULT 'a',
 		ADD tags labels, ADD n number, ADD data doc, ADD place nordic;`
-	of := func(r *Rewriter, condition string, signedPath bool) {
+	checkPath := func(r *Rewriter, condition string, signedPath bool) {
 		t.Helper()
 		result, refusal := r.Rewrite("SELECT id FROM memories WHERE "+condition, false)
 		if refusal != nil && signedPath {
@@ -107,7 +107,7 @@ func TestDomainsTakeThePathOfTheirTypes(t *testing.T) {
 		"name::amount > 1":  false,
 		"mail = title":      false,
 	} {
-		of(r, condition, signedPath)
+		checkPath(r, condition, signedPath)
 	}
 	for regexp, conditions := range map[string][]string{
 		"CREATE FUNCTION same(label, text) RETURNS bool LANGUAGE sql AS 'SELECT true'; CREATE OPERATOR % (LEFTARG " +
@@ -118,7 +118,7 @@ func TestDomainsTakeThePathOfTheirTypes(t *testing.T) {
 	} {
 		r, _ := altered(t, AlwaysSignedMode, domains+regexp)
 		for _, condition := range conditions {
-			of(r, condition, false)
+			checkPath(r, condition, false)
 		}
 	}
 }

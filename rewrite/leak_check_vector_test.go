@@ -112,15 +112,16 @@ func TestIndexedVectors(t *testing.T) {
 	}
 	// An expression longer than any index expression is compared with indexes only once. Comparing each of its parts
 	// would take cubic time.
-	for _, part := range []string{"to_tsvector('english', title)", "to_tsvector('english', title" + strings.Repeat(" || ' '", 300) + ")"} {
-		tree, err := sqltext.Parse("SELECT " + part + strings.Repeat(" || "+part, 300))
+	for _, expression := range []string{"to_tsvector('english', title)", "to_tsvector('english', title" + strings.Repeat(" || ' '", 300) +
+		")"} {
+		tree, err := sqltext.Parse("SELECT " + expression + strings.Repeat(" || "+expression, 300))
 		if err != nil {
 			t.Fatal(err)
 		}
 		form := &vectorNormalizer{partsLeft: maxVectorParts,
 			column: func(*sqltext.ColumnRef) (string, bool) { return "title", true }, isCatalogType: func(*sqltext.TypeName) bool { return true }}
 		if _, ok := form.vector(tree.Stmts[0].GetStmt().GetSelectStmt().TargetList[0].GetResTarget().GetVal()); ok || form.partsLeft < -1 {
-			t.Errorf("%.60s, many times: %d parts were read, %v", part, maxVectorParts-form.partsLeft, ok)
+			t.Errorf("%.60s, many times: %d parts were read, %v", expression, maxVectorParts-form.partsLeft, ok)
 		}
 	}
 	// The name may mean another configuration, or another role's operator.

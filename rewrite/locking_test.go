@@ -35,9 +35,9 @@ func TestRowsThatNobodyMayHold(t *testing.T) {
 		refused  bool
 	}{{"drafts", false, false}, {"drafts", true, true}, {"memories", false, true}} {
 		drafts.Write.AffectsOtherRules = c.decisive
-		for _, place := range lockPlaces {
+		for _, lockingStatement := range lockPlaces {
 			for _, lock := range []string{"UPDATE", "NO KEY UPDATE", "SHARE", "KEY SHARE"} {
-				sql := strings.NewReplacer("{table}", c.table, "{lock}", lock).Replace(place)
+				sql := strings.NewReplacer("{table}", c.table, "{lock}", lock).Replace(lockingStatement)
 				if result, refusal := r.Rewrite(sql, false); (refusal != nil) != c.refused {
 					t.Errorf("%s (others depend on it: %t): %v, %s", sql, c.decisive, refusal, result.Text)
 				} else if refusal != nil && refusal.Code != "42501" {

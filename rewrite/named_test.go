@@ -18,7 +18,7 @@ import (
 func TestNamesInTexts(t *testing.T) {
 	r := rewriter(t, RowSecurityMode)
 	conn := pgtest.Database(t).Connect(t, "postgres") // an empty database
-	for _, hidden := range []string{
+	for _, hiddenName := range []string{
 		"SELECT 'memory_edges'::regclass", "SELECT regclass 'memory_edges'", "SELECT CAST('public.Memory_Edges' AS pg_catalog.regclass)",
 		`SELECT '"public" . "memory_edges"'::regclass`,
 		"SELECT 1 FROM pg_class WHERE oid = ' MEMORY_EDGES '::regclass", "SELECT 'memory_edges'::text::regclass::oid",
@@ -56,14 +56,14 @@ func TestNamesInTexts(t *testing.T) {
 		"SELECT has_column_privilege('memory_edges', 'id', 'SELECT')", "SELECT has_column_privilege('postgres', 'memory_edges', 'id', 'SELECT')",
 		"SELECT has_any_column_privilege('memory_edges', 'SELECT')", "SELECT has_sequence_privilege('memory_edges', 'SELECT')",
 	} {
-		_, refusal := r.Rewrite(hidden, false)
-		_, err := conn.Exec(context.Background(), hidden)
+		_, refusal := r.Rewrite(hiddenName, false)
+		_, err := conn.Exec(context.Background(), hiddenName)
 		var want *pgconn.PgError
 		if !errors.As(err, &want) {
-			t.Fatalf("%s: %v", hidden, err)
+			t.Fatalf("%s: %v", hiddenName, err)
 		}
 		if refusal == nil || string(refusal.Code) != want.Code || refusal.Message != want.Message || refusal.Position != int(want.Position) {
-			t.Errorf("%s:\n got %v\nwant %v at %d", hidden, refusal, want, want.Position)
+			t.Errorf("%s:\n got %v\nwant %v at %d", hiddenName, refusal, want, want.Position)
 		}
 	}
 	basetype := "SELECT pg_basetype('memory_edges')"
@@ -76,7 +76,7 @@ func TestNamesInTexts(t *testing.T) {
 			t.Errorf("%s: %v", name, refusal)
 		}
 	}
-	for _, shown := range []string{
+	for _, visibleName := range []string{
 		"SELECT has_table_privilege(0, 'memory_edges')", "SELECT has_table_privilege('memories', 'memory_edges')",
 		"SELECT has_schema_privilege('public', 'pgconsent')", "SELECT has_table_privilege('memory_edges')",
 		"SELECT pg_relation_size('memories', 'memory_edges')",
@@ -100,8 +100,8 @@ func TestNamesInTexts(t *testing.T) {
 		"SELECT has_type_privilege('memories[]', 'USAGE')",
 		"SELECT has_table_privilege('information_schema.tables', 'SELECT')", "SELECT has_table_privilege('memories', 'SELECT')",
 	} {
-		if _, refusal := r.Rewrite(shown, false); refusal != nil && refusal.Code != "42704" {
-			t.Errorf("%s: %v", shown, refusal)
+		if _, refusal := r.Rewrite(visibleName, false); refusal != nil && refusal.Code != "42704" {
+			t.Errorf("%s: %v", visibleName, refusal)
 		}
 	}
 }
@@ -163,7 +163,7 @@ func TestNamesOfAllIndexes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := map[string]bool{}
+	indexNames := map[string]bool{}
 	for rows.Next() {
 		var (
 			name    string
@@ -172,7 +172,7 @@ func TestNamesOfAllIndexes(t *testing.T) {
 		if err := rows.Scan(&name, &isShown); err != nil {
 			t.Fatal(err)
 		}
-		all[name] = isShown
+		indexNames[name] = isShown
 		for _, sql := range []string{"SELECT " + catalog.QuoteLiteral(name) + "::regclass",
 			"SELECT pg_index_has_property(" + catalog.QuoteLiteral("public."+name) + ", 'clusterable')"} {
 			if _, refusal := r.Rewrite(sql, false); (refusal == nil) != isShown {
@@ -183,9 +183,10 @@ func TestNamesOfAllIndexes(t *testing.T) {
 	if err := rows.Err(); err != nil {
 		t.Fatal(err)
 	}
-	if !all[`"Whole"`] || !all["of_shown"] || !all["memories_pkey"] || all["of_hidden"] || all["with_hidden"] ||
-		all["lowered"] || all["partly"] || all["apart"] || all["one_apart"] {
-		t.Error(all)
+	if !indexNames[`"Whole"`] || !indexNames["of_shown"] || !indexNames["memories_pkey"] || indexNames["of_hidden"] ||
+		indexNames["with_hidden"] ||
+		indexNames["lowered"] || indexNames["partly"] || indexNames["apart"] || indexNames["one_apart"] {
+		t.Error(indexNames)
 	}
 }
 
@@ -193,17 +194,17 @@ func TestNamesOfAllIndexes(t *testing.T) {
 func TestNamesInDocuments(t *testing.T) {
 	r := rewriter(t, RowSecurityMode)
 	for name := range nameTypes {
-		for _, place := range []string{
+		for _, expression := range []string{
 			"SELECT x.a FROM jsonb_to_record('{}') AS x (a NAME)",
 			"SELECT x.a FROM json_to_recordset('[]') AS x (a text, b NAME[])", "SELECT a FROM ROWS FROM (jsonb_to_record('{}') AS (a pg_catalog.NAME)) AS x",
 			"SELECT x.a FROM XMLTABLE('/a' PASSING ('<a/>'::xml) COLUMNS a NAME PATH 'b') AS x",
 			"SELECT x.a FROM XMLTABLE('/a' PASSING '<a/>' COLUMNS n FOR ORDINALITY, a NAME) AS x",
 		} {
-			plain := strings.NewReplacer("pg_catalog.NAME", "text", "NAME", "text").Replace(place)
-			if _, refusal := r.Rewrite(plain, false); refusal != nil {
-				t.Errorf("%s: %v", plain, refusal)
+			textExpression := strings.NewReplacer("pg_catalog.NAME", "text", "NAME", "text").Replace(expression)
+			if _, refusal := r.Rewrite(textExpression, false); refusal != nil {
+				t.Errorf("%s: %v", textExpression, refusal)
 			}
-			sql := strings.ReplaceAll(place, "NAME", name)
+			sql := strings.ReplaceAll(expression, "NAME", name)
 			if result, refusal := r.Rewrite(sql, false); refusal == nil {
 				t.Errorf("%s: %s", sql, result.Text)
 			}

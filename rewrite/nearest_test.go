@@ -10,7 +10,7 @@ import (
 // The exact second form of a search reads the same table below OFFSET 0. It runs only if the index search found too few
 // rows.
 func TestExactTwin(t *testing.T) {
-	const near, guard, enough, short = "WITH pgconsent_near AS MATERIALIZED (SELECT * FROM (",
+	const beforeSearch, afterSearch, beforeLimit, afterTwin = "WITH pgconsent_near AS MATERIALIZED (SELECT * FROM (",
 		") AS pgconsent_search WHERE EXISTS (SELECT 1 ",
 		")) SELECT * FROM pgconsent_near WHERE (SELECT pg_catalog.count(*) FROM pgconsent_near) OPERATOR(pg_catalog.>=) COALESCE(",
 		") AS pgconsent_exact WHERE (SELECT pg_catalog.count(*) FROM pgconsent_near) OPERATOR(pg_catalog.<) COALESCE("
@@ -53,16 +53,16 @@ func TestExactTwin(t *testing.T) {
 			t.Errorf("%s: %v", text, refusal)
 			continue
 		}
-		head, rest, _ := strings.Cut(got, near)
+		head, rest, _ := strings.Cut(got, beforeSearch)
 		if head != text[:strings.Index(text, "SELECT")] {
 			t.Errorf("%s: begins with %q", text, head)
 		}
-		search, rest, _ := strings.Cut(rest, guard)
-		rows, rest, _ := strings.Cut(rest, enough)
+		search, rest, _ := strings.Cut(rest, afterSearch)
+		rows, rest, _ := strings.Cut(rest, beforeLimit)
 		limit, rest, _ := strings.Cut(rest, ", 0) UNION ALL SELECT * FROM (")
-		twin, again, _ := strings.Cut(rest, short)
+		twin, limitAgain, _ := strings.Cut(rest, afterTwin)
 		if !strings.HasPrefix(text[len(head):], search) || twin != want.exact || rows != want.resultColumns ||
-			again != limit+", 0)" || !strings.Contains(search, "LIMIT "+limit) {
+			limitAgain != limit+", 0)" || !strings.Contains(search, "LIMIT "+limit) {
 			t.Errorf("%s became\n%s", text, got)
 		}
 		// An error position in the search maps to that position of the client's statement. A position in the second
@@ -71,8 +71,8 @@ func TestExactTwin(t *testing.T) {
 		if want := len(head) + len("SELECT ") + 1; position(tokenIndex) != want {
 			t.Errorf("%s: position %d, want %d", text, position(tokenIndex), want)
 		}
-		if last := len([]rune(got)); position(last) != len(head)+1 || position(0) != 0 {
-			t.Errorf("%s: the end is at %d", text, position(last))
+		if textLength := len([]rune(got)); position(textLength) != len(head)+1 || position(0) != 0 {
+			t.Errorf("%s: the end is at %d", text, position(textLength))
 		}
 	}
 	for _, text := range []string{

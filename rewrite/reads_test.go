@@ -208,10 +208,10 @@ func TestAnswersDependOnWhatIsRead(t *testing.T) {
 			}
 			worked = true
 			answeredCount++
-			read := map[catalog.Name][]string{}
+			readColumns := map[catalog.Name][]string{}
 			wholeRows := map[catalog.Name]bool{}
 			for _, a := range result.Accesses {
-				read[a.Relation] = append(read[a.Relation], a.Columns...)
+				readColumns[a.Relation] = append(readColumns[a.Relation], a.Columns...)
 				wholeRows[a.Relation] = wholeRows[a.Relation] || a.Columns == nil
 			}
 			if strings.Contains(usage, "similarity") || strings.Contains(usage, "<->") || strings.Contains(usage, "%") {
@@ -234,7 +234,7 @@ func TestAnswersDependOnWhatIsRead(t *testing.T) {
 				relation, _ := contracted.snap.Relation(catalog.Name{Schema: "public", Name: name})
 				var setColumns []string
 				for _, c := range relation.Columns {
-					if !wholeRows[relation.Name] && !slices.Contains(read[relation.Name], c.Name) {
+					if !wholeRows[relation.Name] && !slices.Contains(readColumns[relation.Name], c.Name) {
 						setColumns = append(setColumns, c.Name+" = "+strings.ReplaceAll(changedValue[c.Type], "%[1]s", c.Name))
 					}
 				}

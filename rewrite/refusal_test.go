@@ -28,14 +28,14 @@ func TestRefusalsAreDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const begin, end = "<!-- table: written by `go test ./rewrite -run Documented -update` -->\n", "<!-- end of table -->\n"
-	before, rest, ok := strings.Cut(string(text), begin)
-	table, after, ok2 := strings.Cut(rest, end)
+	const startMarker, endMarker = "<!-- table: written by `go test ./rewrite -run Documented -update` -->\n", "<!-- end of table -->\n"
+	before, fromTable, ok := strings.Cut(string(text), startMarker)
+	table, after, ok2 := strings.Cut(fromTable, endMarker)
 	if !ok || !ok2 {
 		t.Fatalf("%s has no table", refusalsPage)
 	}
 	if *update {
-		if err := os.WriteFile(refusalsPage, []byte(before+begin+refusalTable()+end+after), 0o644); err != nil {
+		if err := os.WriteFile(refusalsPage, []byte(before+startMarker+refusalTable()+endMarker+after), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		table = refusalTable()
@@ -45,7 +45,8 @@ func TestRefusalsAreDocumented(t *testing.T) {
 	}
 }
 
-// Every example of the table is refused as the table says, alone, behind another statement and in the extended protocol.
+// Every example of the table is refused as the table says, alone, behind another statement and in the extended
+// protocol.
 func TestRefusals(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	for _, refusal := range Refusals() {

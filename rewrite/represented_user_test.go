@@ -39,8 +39,8 @@ func TestRepresentedUserSettingIsReplaced(t *testing.T) {
 			if refusal == nil && (strings.Contains(res.Text, "sec") || strings.Contains(sql, "sec") && userToken != "secret") {
 				t.Errorf("%s: %q was asked for, and %q is sent", sql, userToken, res.Text)
 			}
-			if again, err := rewriter(t, mode).Rewrite(sql, false); err == nil && strings.Contains(again.Text, "acting") {
-				t.Errorf("%s acts without leave: %s", sql, again.Text)
+			if rewrittenAgain, err := rewriter(t, mode).Rewrite(sql, false); err == nil && strings.Contains(rewrittenAgain.Text, "acting") {
+				t.Errorf("%s acts without leave: %s", sql, rewrittenAgain.Text)
 			}
 		}
 		res, refusal := r.Rewrite("SELECT set_config('pgconsent.token', $1, false)", true)

@@ -86,19 +86,19 @@ func oneLine(accesses []policy.Access) string {
 
 func TestTagsAndEffects(t *testing.T) {
 	r := rewriter(t, InjectedMode)
-	reads := verdict.Effect{ReadsRows: true, ReturnsRows: true}
+	readEffect := verdict.Effect{ReadsRows: true, ReturnsRows: true}
 	stamped := []verdict.Notice{{Code: "00000",
 		Message: `column "user_id" of relation "drafts" is set by the policy; the value that was sent is not kept`}}
-	reading := &verdict.Verdict{Rewritten: verdict.Rewritten{Effects: []verdict.Effect{reads}}}
+	reading := &verdict.Verdict{Rewritten: verdict.Rewritten{Effects: []verdict.Effect{readEffect}}}
 	for _, c := range []struct {
 		sql, tag string
 		effects  []verdict.Effect
 	}{
 		{"", "", nil},
 		{"-- ping", "", nil},
-		{"SELECT 1", "SELECT", []verdict.Effect{reads}},
-		{"VALUES (1)", "SELECT", []verdict.Effect{reads}},
-		{"COPY people TO STDOUT", "COPY", []verdict.Effect{reads}},
+		{"SELECT 1", "SELECT", []verdict.Effect{readEffect}},
+		{"VALUES (1)", "SELECT", []verdict.Effect{readEffect}},
+		{"COPY people TO STDOUT", "COPY", []verdict.Effect{readEffect}},
 		{"BEGIN", "BEGIN", []verdict.Effect{{Kind: verdict.EffectBegin}}},
 		{"START TRANSACTION READ ONLY", "BEGIN", []verdict.Effect{{Kind: verdict.EffectBegin}}},
 		{"END", "COMMIT", []verdict.Effect{{Kind: verdict.EffectEnd}}},
@@ -139,10 +139,10 @@ func TestTagsAndEffects(t *testing.T) {
 		{"DISCARD ALL", "DISCARD", []verdict.Effect{{Kind: verdict.EffectDiscard}}},
 		{"RESET ALL", "RESET", []verdict.Effect{{Kind: verdict.EffectResetAll, ReadsRows: true, CommandTag: "RESET"}}},
 		{"BEGIN ISOLATION LEVEL SERIALIZABLE", "BEGIN", []verdict.Effect{{Kind: verdict.EffectBegin, SnapshotHold: verdict.HoldForTransaction}}},
-		{"DELETE FROM drafts; SELECT 1; SELECT 2", "multi", []verdict.Effect{{ReadsRows: true, WritesRows: true}, reads, reads}},
+		{"DELETE FROM drafts; SELECT 1; SELECT 2", "multi", []verdict.Effect{{ReadsRows: true, WritesRows: true}, readEffect, readEffect}},
 		{"DELETE FROM drafts WHERE CURRENT OF c; DELETE FROM drafts", "multi",
 			[]verdict.Effect{{ReadsRows: true, WritesRows: true, Name: "c", HardenedPlan: verdict.HardenedAtBind}, {ReadsRows: true, WritesRows: true}}},
-		{"BEGIN; SELECT 1; COMMIT", "multi", []verdict.Effect{{Kind: verdict.EffectBegin}, reads, {Kind: verdict.EffectEnd}}},
+		{"BEGIN; SELECT 1; COMMIT", "multi", []verdict.Effect{{Kind: verdict.EffectBegin}, readEffect, {Kind: verdict.EffectEnd}}},
 	} {
 		result, refusal := r.Rewrite(c.sql, false)
 		if refusal != nil {
@@ -178,15 +178,16 @@ func TestTagsAndEffects(t *testing.T) {
 	}
 	// A statement that removes the session's seal, such as DISCARD ALL, must be the last of a message and outside
 	// transactions. RESET ALL does not remove it.
-	for _, last := range []string{"DISCARD ALL"} {
-		for _, sql := range []string{"BEGIN; " + last, "COMMIT; " + last, "ROLLBACK; " + last,
-			"BEGIN; COMMIT; " + last, last + "; SELECT 1", last + "; " + last, "SELECT 1; " + last + "; SELECT 1"} {
+	for _, lastStatement := range []string{"DISCARD ALL"} {
+		for _, sql := range []string{"BEGIN; " + lastStatement, "COMMIT; " + lastStatement, "ROLLBACK; " + lastStatement,
+			"BEGIN; COMMIT; " + lastStatement, lastStatement + "; SELECT 1", lastStatement + "; " + lastStatement, "SELECT 1; " + lastStatement +
+				"; SELECT 1"} {
 			if _, refusal := r.Rewrite(sql, false); refusal == nil {
 				t.Errorf("%s is let through", sql)
 			}
 		}
-		if _, refusal := r.Rewrite("SELECT 1; "+last, false); refusal != nil {
-			t.Errorf("%s: %v", last, refusal)
+		if _, refusal := r.Rewrite("SELECT 1; "+lastStatement, false); refusal != nil {
+			t.Errorf("%s: %v", lastStatement, refusal)
 		}
 	}
 	// A text that runs a query later is not signed, but EXECUTE of a signed text is.

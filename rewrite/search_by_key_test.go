@@ -20,24 +20,25 @@ func TestFoundByKey(t *testing.T) {
 			"memories USING gin (to_tsvector('simple', coalesce(title, '')))")
 	const search, leaky = "m.found @@ plainto_tsquery('english', 'lake')", "p.name ~ '(?=x)'"
 	const words = "to_tsvector('simple', coalesce(m.title, '')) @@ '!a'::tsquery"
-	keys := func(by string) string {
-		return " AND m.id = ANY (ARRAY(SELECT m.id FROM pgconsent_signed.visible_public_memories AS m WHERE " + by + "))"
+	keys := func(condition string) string {
+		return " AND m.id = ANY (ARRAY(SELECT m.id FROM pgconsent_signed.visible_public_memories AS m WHERE " + condition + "))"
 	}
 	found := search + keys(search)
-	const from, went = " FROM memories m JOIN people p ON p.id = m.user_id WHERE ",
+	const from, fromQualified = " FROM memories m JOIN people p ON p.id = m.user_id WHERE ",
 		" FROM public.memories m JOIN public.people p ON p.id = m.user_id WHERE "
 	for sql, want := range map[string]string{
 		"SELECT m.id" + from + search + " AND " +
-			leaky: "SELECT m.id" + went + found + " AND " + leaky,
+			leaky: "SELECT m.id" + fromQualified + found + " AND " + leaky,
 		"SELECT m.id" + from + leaky + " AND (" + search +
-			") ORDER BY n / 2 LIMIT 3;": "SELECT m.id" + went + leaky + " AND (" + search + ")" + keys("("+search+")") + " ORDER BY n / 2 LIMIT 3;",
+			") ORDER BY n / 2 LIMIT 3;": "SELECT m.id" + fromQualified + leaky + " AND (" + search + ")" + keys("("+search+")") +
+			" ORDER BY n / 2 LIMIT 3;",
 		"SELECT m.id" + from + "(" + search + " AND " + leaky +
-			") AND n / 2 > 1": "SELECT m.id" + went + "(" + found + " AND " + leaky + ") AND n / 2 > 1",
+			") AND n / 2 > 1": "SELECT m.id" + fromQualified + "(" + found + " AND " + leaky + ") AND n / 2 > 1",
 		"SELECT m.id" + from + leaky + " AND (" + search +
-			" AND n / 2 > 1)": "SELECT m.id" + went + leaky + " AND (" + found + " AND n / 2 > 1)",
+			" AND n / 2 > 1)": "SELECT m.id" + fromQualified + leaky + " AND (" + found + " AND n / 2 > 1)",
 		"SELECT date_trunc('day', m.occurred_at), count(*)" + from + search +
 			" AND n > 3 AND m.title LIKE '%abc%' GROUP BY 1": "SELECT date_trunc('day', m.occurred_at), count(*)" +
-			went + search + " AND n > 3 AND m.title LIKE '%abc%'" + keys(search+" AND n > 3 AND m.title LIKE '%abc%'") + " GROUP BY 1",
+			fromQualified + search + " AND n > 3 AND m.title LIKE '%abc%'" + keys(search+" AND n > 3 AND m.title LIKE '%abc%'") + " GROUP BY 1",
 		"SELECT m.id FROM memories m LEFT JOIN people p ON p.id = m.user_id WHERE " + search + " AND coalesce(" +
 			leaky + ", true)": "SELECT m.id FROM public.memories m LEFT JOIN public.people p ON p.id = " +
 			"m.user_id WHERE " + found + " AND coalesce(" + leaky + ", true)",
@@ -57,7 +58,7 @@ func TestFoundByKey(t *testing.T) {
 		// it needs a hardened plan, because a sub-select may fail
 		"SELECT p.id FROM people p, people q WHERE " + leaky + " AND p.id IN (SELECT m.user_id FROM memories m WHERE " + search + " AND n / 2 = 1)": "",
 		"SELECT m.id" + from + "m.found @@ plainto_tsquery('english', $1) AND " +
-			leaky: "SELECT m.id" + went + "m.found @@ plainto_tsquery('english', $1)" + keys("m.found @@ plainto_tsquery('english', $1)") + " AND " + leaky,
+			leaky: "SELECT m.id" + fromQualified + "m.found @@ plainto_tsquery('english', $1)" + keys("m.found @@ plainto_tsquery('english', $1)") + " AND " + leaky,
 		// it needs a hardened plan
 		"SELECT m.id" + from + "m.found @@ plainto_tsquery('english', $1) AND p.name = lower($2) AND " + leaky: "",
 		"SELECT memories.id FROM memories, people p WHERE title ~* 'a{2}bcd' AND memories.user_id = p.id AND " +
@@ -65,15 +66,15 @@ func TestFoundByKey(t *testing.T) {
 			"memories.id = ANY (ARRAY(SELECT memories.id FROM pgconsent_signed.visible_public_memories AS memories " +
 			"WHERE title ~* 'a{2}bcd')) AND memories.user_id = p.id AND " + leaky,
 		"SELECT m.id" + from + "m.found @@ 'a'::tsquery AND m.title::text LIKE '%abc%' AND " +
-			leaky: "SELECT m.id" + went + "m.found @@ 'a'::tsquery AND m.title::text LIKE '%abc%'" +
+			leaky: "SELECT m.id" + fromQualified + "m.found @@ 'a'::tsquery AND m.title::text LIKE '%abc%'" +
 			keys("m.found @@ 'a'::tsquery AND m.title::text LIKE '%abc%'") + " AND " + leaky,
 		"SELECT m.id" + from +
-			"m.title ILIKE $1 AND lpad(p.name, 3) = $2": "SELECT m.id" + went + "m.title ILIKE $1" + keys("m.title ILIKE $1") + " AND lpad(p.name, 3) = $2",
+			"m.title ILIKE $1 AND lpad(p.name, 3) = $2": "SELECT m.id" + fromQualified + "m.title ILIKE $1" + keys("m.title ILIKE $1") + " AND lpad(p.name, 3) = $2",
 
 		"SELECT m.id FROM people p LEFT JOIN memories m ON m.user_id = p.id WHERE " + search + " AND " +
 			leaky: "SELECT m.id FROM public.people p LEFT JOIN public.memories m ON m.user_id = p.id WHERE " + found + " AND " + leaky,
 		"SELECT m.id" + from + words + " AND " +
-			leaky: "SELECT m.id" + went + words + keys(words) + " AND " + leaky,
+			leaky: "SELECT m.id" + fromQualified + words + keys(words) + " AND " + leaky,
 		"SELECT m.id FROM memories m LEFT JOIN people p ON p.id = m.user_id WHERE " + words + " AND " +
 			leaky: "SELECT m.id FROM public.memories m LEFT JOIN public.people p ON p.id = m.user_id WHERE " + words + keys(words) + " AND " + leaky,
 		// the outer join also returns people without a memory
@@ -119,7 +120,7 @@ func TestFoundByKey(t *testing.T) {
 		// body has no index
 		"SELECT m.id" + from + "m.body LIKE '%abc%' AND " + leaky: "",
 		"SELECT m.id" + from + "m.code LIKE '%abc%' AND " +
-			leaky: "SELECT m.id" + went + "m.code LIKE '%abc%'" + keys("m.code LIKE '%abc%'") + " AND " + leaky,
+			leaky: "SELECT m.id" + fromQualified + "m.code LIKE '%abc%'" + keys("m.code LIKE '%abc%'") + " AND " + leaky,
 		// secret has another collation
 		"SELECT m.id" + from + "m.secret LIKE '%abc%' AND " + leaky: "",
 		"SELECT m.id" + from + "(" + search + " OR " + leaky +
@@ -207,9 +208,9 @@ func TestFoundByKeyKeepsPositions(t *testing.T) {
 		t.Fatal(refusal, result.RowSecurityReason)
 	}
 	for _, word := range []string{"'ä'", "m.title", "p.id =", "~ '(?=y)'", "p.consent_status"} {
-		at := func(text string) int { return len([]rune(text[:strings.LastIndex(text, word)])) + 1 }
-		if got := result.Position(at(result.Text)); got != at(sql) {
-			t.Errorf("%s: %d, want %d", word, got, at(sql))
+		positionOfWord := func(text string) int { return len([]rune(text[:strings.LastIndex(text, word)])) + 1 }
+		if got := result.Position(positionOfWord(result.Text)); got != positionOfWord(sql) {
+			t.Errorf("%s: %d, want %d", word, got, positionOfWord(sql))
 		}
 	}
 	if first := strings.Index(result.Text, "'x('"); result.Position(len([]rune(result.Text[:first]))+

@@ -10,8 +10,8 @@ import (
 func TestCheckSetting(t *testing.T) {
 	path := []string{"public", "Other"}
 	for _, c := range []struct {
-		name, value, where string
-		code               string // "": forwarded; "dropped": accepted and not forwarded; else the SQLSTATE of the refusal
+		name, value, origin string
+		code                string // "": forwarded; "dropped": accepted and not forwarded; else the SQLSTATE of the refusal
 	}{
 		{"application_name", "x y", "startup", ""},
 		{"Application_Name", "psql", "startup", ""},
@@ -96,14 +96,14 @@ func TestCheckSetting(t *testing.T) {
 		{"gin_fuzzy_search_limit", "1", "set", "42501"},
 		{"", "x", "set", "42501"},
 	} {
-		value, mustForward, refusal := CheckSetting(c.name, c.value, c.where, path, nil)
+		value, mustForward, refusal := CheckSetting(c.name, c.value, c.origin, path, nil)
 		switch {
 		case refusal != nil:
 			if string(refusal.Code) != c.code || refusal.Hint == "" {
-				t.Errorf("%s = %q (%s): %v, want %q", c.name, c.value, c.where, refusal, c.code)
+				t.Errorf("%s = %q (%s): %v, want %q", c.name, c.value, c.origin, refusal, c.code)
 			}
 		case mustForward != (c.code == "") || c.code != "" && c.code != "dropped":
-			t.Errorf("%s = %q (%s): accepted, forwarded %v, want %q", c.name, c.value, c.where, mustForward, c.code)
+			t.Errorf("%s = %q (%s): accepted, forwarded %v, want %q", c.name, c.value, c.origin, mustForward, c.code)
 		case value != c.value:
 			t.Errorf("%s = %q became %q", c.name, c.value, value)
 		}
@@ -118,9 +118,9 @@ func TestSearchPathOfTheHint(t *testing.T) {
 	if refusal == nil {
 		t.Fatal("accepted")
 	}
-	is, _, ok := strings.Cut(strings.TrimPrefix(refusal.Hint, "It is pinned to "), ": it decides")
-	if _, _, refusal := CheckSetting("search_path", is, "set", path, nil); !ok || is != `public, "Other"` || refusal != nil {
-		t.Errorf("%q: %v", is, refusal)
+	hintedPath, _, ok := strings.Cut(strings.TrimPrefix(refusal.Hint, "It is pinned to "), ": it decides")
+	if _, _, refusal := CheckSetting("search_path", hintedPath, "set", path, nil); !ok || hintedPath != `public, "Other"` || refusal != nil {
+		t.Errorf("%q: %v", hintedPath, refusal)
 	}
 	if _, _, refusal := CheckSetting("search_path", "public", "startup", path, nil); refusal == nil || strings.Contains(refusal.Hint, "Other") {
 		t.Errorf("at the start: %v", refusal)

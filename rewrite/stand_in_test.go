@@ -15,12 +15,12 @@ import (
 // functions of the same name, which an unqualified call might otherwise mean.
 func TestStandInsAnswerDespiteListedFunctions(t *testing.T) {
 	conn := database(t).Connect(t, "postgres")
-	var names, listed []string
+	var names, listedFunctions []string
 	var schema strings.Builder
 	for _, f := range catalog.ShadowFunctions() {
 		if _, isStandIn := catalog.ShadowFunction(f.Name); isStandIn && !slices.Contains(names, f.Name) {
 			names = append(names, f.Name)
-			listed = append(listed, "public."+f.Name+": { reads: nothing }")
+			listedFunctions = append(listedFunctions, "public."+f.Name+": { reads: nothing }")
 			schema.WriteString("CREATE FUNCTION public." + f.Name + "(VARIADIC int[]) RETURNS int LANGUAGE sql RETURN 1;")
 		}
 	}
@@ -33,7 +33,7 @@ func TestStandInsAnswerDespiteListedFunctions(t *testing.T) {
 	}
 	doc, err := policy.Parse("p.yaml",
 		[]byte("version: 1\nattributes: { user: { type: uuid, source: credential } }\ntables: { memories: { rows: "+
-			"[ own: { column: user_id, is: user } ] } }\nfunctions: { "+strings.Join(listed, ", ")+" }\n"))
+			"[ own: { column: user_id, is: user } ] } }\nfunctions: { "+strings.Join(listedFunctions, ", ")+" }\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

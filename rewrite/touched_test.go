@@ -115,12 +115,12 @@ func TestTouchedObjectsAreThoseOfPostgreSQL(t *testing.T) {
 			for _, column := range columnNumbers(t, admin, relation) {
 				if server.columns[relation.OID][column.number] {
 					columns++
-					if !slices.Contains(access.Columns, column.name) && !elsewhere(result, access, column.name) {
+					if !slices.Contains(access.Columns, column.name) && !isColumnElsewhere(result, access, column.name) {
 						t.Errorf("%s: PostgreSQL reads %v.%s", q.name, access.Relation, column.name)
 					}
 				}
 			}
-			if server.columns[relation.OID][0] && !elsewhere(result, access, "") {
+			if server.columns[relation.OID][0] && !isColumnElsewhere(result, access, "") {
 				t.Errorf("%s: PostgreSQL reads whole rows of %v", q.name, access.Relation)
 			}
 		}
@@ -146,9 +146,9 @@ func TestTouchedObjectsAreThoseOfPostgreSQL(t *testing.T) {
 	}
 }
 
-// elsewhere returns whether another access of the relation has the column, or whether only an unused sub-select result
-// names it.
-func elsewhere(result *Result, access policy.Access, column string) bool {
+// isColumnElsewhere returns whether another access of the relation has the column, or whether only an unused sub-select
+// result names it.
+func isColumnElsewhere(result *Result, access policy.Access, column string) bool {
 	for _, a := range result.Accesses {
 		if a.Relation == access.Relation && (a.Columns == nil || slices.Contains(a.Columns, column)) {
 			return true

@@ -29,8 +29,8 @@ func TestOperatorsOfUnknownExtensions(t *testing.T) {
 		t.Fatal(err)
 	}
 	const text = "version: 1\nattributes: { who: { type: text, source: credential } }\ntables:\n  books: { rows: [ own: { column: owner, is: who } ] }\n"
-	compile := func(more string) (*policy.Policy, []*policy.Error, error) {
-		doc, err := policy.Parse("p.yaml", []byte(text+more))
+	compile := func(extraPolicy string) (*policy.Policy, []*policy.Error, error) {
+		doc, err := policy.Parse("p.yaml", []byte(text+extraPolicy))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -41,7 +41,7 @@ func TestOperatorsOfUnknownExtensions(t *testing.T) {
 		warnings, err := policy.Lint(doc, snap, policy.LintContext{IsUnknownOperator: IsUnknownOperator})
 		return p, warnings, err
 	}
-	for more, want := range map[string]struct {
+	for extraPolicy, want := range map[string]struct {
 		hasUnknownColumns, closed []string
 		warnings                  []string
 	}{
@@ -54,7 +54,7 @@ func TestOperatorsOfUnknownExtensions(t *testing.T) {
 			"SELECT 1 FROM books WHERE id && id"}, []string{"SELECT 1 FROM books WHERE id <> 1"}, []string{"of your own"}},
 		"operators: [isn]\n": {nil, []string{"SELECT 1 FROM books WHERE id = 1"}, []string{"of the extension seg", "of your own"}},
 	} {
-		p, warnings, err := compile(more)
+		p, warnings, err := compile(extraPolicy)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,31 +64,31 @@ func TestOperatorsOfUnknownExtensions(t *testing.T) {
 		}
 		for _, w := range []string{"of the extension isn", "of the extension seg", "of your own"} {
 			if strings.Contains(normalized, w) != slices.Contains(want.warnings, w) {
-				t.Errorf("%q: %q is said, or is not:\n%s", more, w, normalized)
+				t.Errorf("%q: %q is said, or is not:\n%s", extraPolicy, w, normalized)
 			}
 		}
 		for _, mode := range []Mode{RowSecurityMode, AutoMode, InjectedMode} {
 			r := New(snap, p, mode)
 			for _, sql := range want.hasUnknownColumns {
 				if _, refusal := r.Rewrite(sql, true); refusal != nil {
-					t.Errorf("%q: %s: %v", more, sql, refusal)
+					t.Errorf("%q: %s: %v", extraPolicy, sql, refusal)
 				}
 			}
 			for _, sql := range want.closed {
 				if _, refusal := r.Rewrite(sql, true); refusal == nil ||
 					refusal.Code != sqlstate.InsufficientPrivilege || !strings.Contains(refusal.Hint, "OPERATOR(pg_catalog.") {
-					t.Errorf("%q: %s: %v", more, sql, refusal)
+					t.Errorf("%q: %s: %v", extraPolicy, sql, refusal)
 				}
 			}
 		}
 	}
-	for more, want := range map[string]string{
+	for extraPolicy, want := range map[string]string{
 		"operators: [ism]\n":      `p.yaml:5:13: the database has no operators of an extension "ism" (did you mean "isn"?)`,
 		"operators: isn\n":        "p.yaml:5:12: ",
 		"operators: [isn, isn]\n": `p.yaml:5:18: "isn" is in operators twice`,
 	} {
-		if _, _, err := compile(more); err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%q: %v", more, err)
+		if _, _, err := compile(extraPolicy); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q: %v", extraPolicy, err)
 		}
 	}
 	// The operator is written by name, with a schema, and before a sub-select.

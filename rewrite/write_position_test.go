@@ -65,14 +65,14 @@ func things(t *testing.T) func(commands ...string) *Rewriter {
 	}
 	return func(commands ...string) *Rewriter {
 		t.Helper()
-		write := ""
+		writeRule := ""
 		if len(commands) > 0 {
-			write = fmt.Sprintf(
+			writeRule = fmt.Sprintf(
 				", write: { commands: [%s], columns: [title, tags, at, made], immutable: [made], lists: { tags: { "+
 					"from: [ { ids: [title] } ] } } }", strings.ToLower(strings.Join(commands, ", ")))
 		}
 		doc, err := policy.Parse("policy.yaml",
-			[]byte("version: 1\nattributes: {}\ntables:\n  things: { rows: [ open ]"+write+" }\n  notes: { rows: [ open ] }\n"))
+			[]byte("version: 1\nattributes: {}\ntables:\n  things: { rows: [ open ]"+writeRule+" }\n  notes: { rows: [ open ] }\n"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,10 +116,10 @@ func TestOnlyListedCommands(t *testing.T) {
 		}
 		add([]string{sql}, neededCommands...)
 	}
-	all := []string{"INSERT", "UPDATE", "DELETE"}
+	allCommands := []string{"INSERT", "UPDATE", "DELETE"}
 	for setCount := range 8 {
 		var commands []string
-		for i, command := range all {
+		for i, command := range allCommands {
 			if setCount&(1<<i) != 0 {
 				commands = append(commands, command)
 			}
@@ -149,23 +149,24 @@ func TestOnlyListedColumns(t *testing.T) {
 		}
 	}
 	for _, c := range relation.Columns {
-		parts := []string{c.Name}
+		targets := []string{c.Name}
 		switch c.Name {
 		case "tags", "marks":
-			parts = append(parts, c.Name+"[1]", c.Name+"[1:2]")
+			targets = append(targets, c.Name+"[1]", c.Name+"[1:2]")
 		case "at", "home":
-			parts = append(parts, c.Name+".city")
+			targets = append(targets, c.Name+".city")
 		}
-		for _, part := range parts {
+		for _, target := range targets {
 			for _, sql := range insertsOf {
-				check(strings.ReplaceAll(sql, "{}", part), slices.Contains(insertable, c.Name))
-				check(strings.ReplaceAll(strings.ReplaceAll(sql, "({})", "(title, {})"), "{}", part), slices.Contains(insertable, c.Name))
+				check(strings.ReplaceAll(sql, "{}", target), slices.Contains(insertable, c.Name))
+				check(strings.ReplaceAll(strings.ReplaceAll(sql, "({})", "(title, {})"), "{}", target), slices.Contains(insertable, c.Name))
 			}
 			for _, sql := range append([]string{
 				"INSERT INTO things (title) VALUES ('a') ON CONFLICT (id) DO UPDATE SET {} = NULL",
 				"INSERT INTO things (title) VALUES ('a') ON CONFLICT (id) DO UPDATE SET title = 'b', ({}) = ROW(NULL)"}, updatesOf...) {
-				check(strings.ReplaceAll(sql, "{}", part), slices.Contains(updatable, c.Name))
-				check(strings.ReplaceAll(strings.Replace(sql, "SET {} =", "SET title = 'a', {} =", 1), "{}", part), slices.Contains(updatable, c.Name))
+				check(strings.ReplaceAll(sql, "{}", target), slices.Contains(updatable, c.Name))
+				check(strings.ReplaceAll(strings.Replace(sql, "SET {} =", "SET title = 'a', {} =", 1), "{}", target),
+					slices.Contains(updatable, c.Name))
 			}
 		}
 		for _, sql := range copies {

@@ -18,7 +18,7 @@ import (
 func TestRestoredOlderDumpIsNoticed(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
-	must(t, r, grant("ada", consent.StreamTemporary))
+	mustExecute(t, r, grant("ada", consent.StreamTemporary))
 	conn := db.Connect(t, "pgconsent_control")
 	check := func(conn *pgx.Conn, anchor string) error {
 		return CheckAcknowledged(t.Context(), conn, r.Keys, anchor, "app")
@@ -32,7 +32,7 @@ func TestRestoredOlderDumpIsNoticed(t *testing.T) {
 		}
 		t.Fatalf("pg_dump: %v %s", err, out)
 	}
-	must(t, r, consent.Command{Action: consent.ActionRevoke, Subject: "ada", Caller: subject("ada")})
+	mustExecute(t, r, consent.Command{Action: consent.ActionRevoke, Subject: "ada", Caller: subject("ada")})
 	if err := check(conn, r.Anchor); err != nil {
 		t.Errorf("nothing is wrong, and yet: %v", err)
 	}
@@ -57,13 +57,13 @@ func TestRestoredOlderDumpIsNoticed(t *testing.T) {
 		t.Errorf("verify: %v %v", report.Findings, err)
 	}
 	// The withdrawal that the dump lacks is recorded again, and the anchor file is moved away.
-	must(t, r, consent.Command{Action: consent.ActionRevoke, Subject: "ada", Caller: subject("ada")})
+	mustExecute(t, r, consent.Command{Action: consent.ActionRevoke, Subject: "ada", Caller: subject("ada")})
 	if err := os.Rename(r.Anchor, r.Anchor+".kept"); err != nil {
 		t.Fatal(err)
 	}
-	must(t, r, grant("bob", consent.StreamTemporary))
+	mustExecute(t, r, grant("bob", consent.StreamTemporary))
 	if err := check(conn, r.Anchor); err != nil {
 		t.Errorf("with a new anchor: %v", err)
 	}
-	sound(t, r)
+	requireVerified(t, r)
 }

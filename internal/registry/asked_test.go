@@ -15,7 +15,7 @@ func TestRequestKeyBelongsToOneCommand(t *testing.T) {
 	r := open(t, database(t), defaults)
 	command := grant("ada", consent.StreamTemporary)
 	command.RequestKey = "form 12"
-	must(t, r, command)
+	mustExecute(t, r, command)
 	for name, value := range map[string]any{
 		"Do": consent.ActionRevoke, "Grantee": "vet", "Scope": "ctx:health", "Stream": consent.StreamAnonymous,
 		"Categories": []string{consent.CategoryEssential + "/id"}, "Purposes": []string{"care"},
@@ -27,9 +27,9 @@ func TestRequestKeyBelongsToOneCommand(t *testing.T) {
 		if !ok || value == nil {
 			continue
 		}
-		other := command
-		reflect.ValueOf(&other).Elem().FieldByIndex(field.Index).Set(reflect.ValueOf(value))
-		if out, err := r.Execute(t.Context(), other); !errors.As(err, new(*consent.ConflictError)) || out.RecordNumber != 0 {
+		otherCommand := command
+		reflect.ValueOf(&otherCommand).Elem().FieldByIndex(field.Index).Set(reflect.ValueOf(value))
+		if out, err := r.Execute(t.Context(), otherCommand); !errors.As(err, new(*consent.ConflictError)) || out.RecordNumber != 0 {
 			t.Errorf("with another %s: %+v, %v", name, out, err)
 		}
 	}
@@ -37,7 +37,7 @@ func TestRequestKeyBelongsToOneCommand(t *testing.T) {
 		t.Errorf("a command has %d members: say of each what it does to a key", n)
 	}
 	command.Interface = "elsewhere"
-	if out := must(t, r, command); !out.IsRepeated {
+	if out := mustExecute(t, r, command); !out.IsRepeated {
 		t.Error("a repeated call is not")
 	}
 }
@@ -51,7 +51,7 @@ func TestNoGrantsWithoutTheAnchoredRecord(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := open(t, database(t), defaults)
-			must(t, r, grant("ada", consent.StreamTemporary))
+			mustExecute(t, r, grant("ada", consent.StreamTemporary))
 			a, err := openAnchor(t.Context(), r.Anchor, r.Database, r.Keys)
 			if err != nil {
 				t.Fatal(err)
@@ -65,18 +65,18 @@ func TestNoGrantsWithoutTheAnchoredRecord(t *testing.T) {
 				t.Fatal(err)
 			}
 			a.close()
-			granted := func() {
+			checkGrantFails := func() {
 				t.Helper()
 				if _, err := r.Execute(t.Context(), grant("bob", consent.StreamTemporary)); !errors.As(err, new(*TamperedError)) {
 					t.Errorf("%v, want a TamperedError", err)
 				}
 			}
-			granted()
+			checkGrantFails()
 			out, err := r.Execute(t.Context(), consent.Command{Action: consent.ActionRevoke, Subject: "ada", Caller: subject("ada")})
 			if err != nil || out.Tampered == nil || out.Consent.State != consent.StateWithdrawn {
 				t.Errorf("%+v %v", out, err)
 			}
-			granted() // after a withdrawal too
+			checkGrantFails() // after a withdrawal too
 		})
 	}
 }

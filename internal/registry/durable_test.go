@@ -24,7 +24,7 @@ func TestSynchronousCommitOfChanges(t *testing.T) {
 	for stored, want := range map[string]string{"off": "on", "local": "on", "remote_write": "on", "on": "on", "remote_apply": "remote_apply"} {
 		exec("ALTER DATABASE " + db.Name + " SET synchronous_commit = " + stored)
 		r := openWithKeys(t, db, defaults, first.Keys, first.Anchor) // it logs in again, under the new setting
-		must(t, r, grant("under "+stored, consent.StreamTemporary))
+		mustExecute(t, r, grant("under "+stored, consent.StreamTemporary))
 		var value string
 		if err := super.QueryRow(t.Context(), "WITH d AS (DELETE FROM seen RETURNING value) SELECT value FROM d").
 			Scan(&value); err != nil || value != want {

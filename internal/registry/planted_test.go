@@ -12,8 +12,8 @@ import (
 func TestPlantedCatalogObjectsAreFound(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
-	must(t, r, grant("ada", consent.StreamTemporary))
-	sound(t, r)
+	mustExecute(t, r, grant("ada", consent.StreamTemporary))
+	requireVerified(t, r)
 	conn := db.Connect(t, "postgres")
 	const sha256 = "FUNCTION pg_catalog.sha256(bytea) RETURNS bytea IMMUTABLE STRICT "
 	for sql, found := range map[string]bool{

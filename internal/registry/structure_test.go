@@ -43,11 +43,11 @@ func TestStructureIsThatOfMigrate(t *testing.T) {
 func TestPrintSettingsDoNotChangeTheStructure(t *testing.T) {
 	db := database(t)
 	first := open(t, db, defaults)
-	must(t, first, grant("ada", consent.StreamTemporary))
+	mustExecute(t, first, grant("ada", consent.StreamTemporary))
 	if _, err := db.Connect(t, "postgres").Exec(t.Context(), "ALTER DATABASE "+db.Name+" SET quote_all_identifiers = on"); err != nil {
 		t.Fatal(err)
 	}
-	sound(t, openWithKeys(t, db, defaults, first.Keys, first.Anchor))
+	requireVerified(t, openWithKeys(t, db, defaults, first.Keys, first.Anchor))
 }
 
 // Verify finds each of these changes to the schema by an owner or a superuser.
@@ -55,8 +55,8 @@ func TestPrintSettingsDoNotChangeTheStructure(t *testing.T) {
 func TestAlteredStructureIsFound(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
-	must(t, r, grant("ada", "TEMPORARY"))
-	sound(t, r)
+	mustExecute(t, r, grant("ada", "TEMPORARY"))
+	requireVerified(t, r)
 	conn := db.Connect(t, "postgres")
 	for _, alter := range []string{
 		"ALTER TABLE pgconsent.consent_record DISABLE TRIGGER pgconsent_refuse",
@@ -144,5 +144,5 @@ func TestAlteredStructureIsFound(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	sound(t, r)
+	requireVerified(t, r)
 }

@@ -18,11 +18,11 @@ import (
 func TestTamperingBySuperuserIsFound(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
-	lived(t, r)
-	_, anchored := exported(t, r)
+	fillRegistry(t, r)
+	_, anchored := exportRegistry(t, r)
 	conn := db.Connect(t, "postgres")
 	ctx := context.Background()
-	const off, on = "ALTER TABLE %s DISABLE TRIGGER USER", `DO $$ DECLARE t record; BEGIN
+	const disableTriggers, enableTriggers = "ALTER TABLE %s DISABLE TRIGGER USER", `DO $$ DECLARE t record; BEGIN
 		FOR t IN SELECT tgname, tgrelid::regclass AS rel FROM pg_trigger WHERE NOT tgisinternal AND tgrelid::regclass::text LIKE 'pgconsent.%' LOOP
 			EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', t.rel, t.tgname);
 		END LOOP; END $$`
@@ -73,10 +73,10 @@ func TestTamperingBySuperuserIsFound(t *testing.T) {
 		// All statements run in the transaction in which the check reads.
 		var statements []string
 		for _, table := range tables {
-			statements = append(statements, fmt.Sprintf(off, table))
+			statements = append(statements, fmt.Sprintf(disableTriggers, table))
 		}
 		statements = append(statements, "SET LOCAL session_replication_role = replica",
-			tamper, "SET LOCAL session_replication_role = origin", on, "SET LOCAL search_path = pg_catalog")
+			tamper, "SET LOCAL session_replication_role = origin", enableTriggers, "SET LOCAL search_path = pg_catalog")
 		failed := slices.ContainsFunc(statements, func(sql string) bool {
 			_, err := tx.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol)
 			if err != nil && sql != "INSERT INTO pgconsent.consent_registry SELECT" {
@@ -107,7 +107,7 @@ func TestTamperingBySuperuserIsFound(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	sound(t, r)
+	requireVerified(t, r)
 }
 
 // The roles of pgconsent, and all others, can change the tables only by the functions.
@@ -115,7 +115,7 @@ func TestTamperingBySuperuserIsFound(t *testing.T) {
 func TestNobodyWritesRecords(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
-	must(t, r, grant("ada", consent.StreamTemporary))
+	mustExecute(t, r, grant("ada", consent.StreamTemporary))
 	for _, role := range []string{"pgconsent_control", "pgconsent_agent", "postgres"} {
 		conn := db.Connect(t, role)
 		for _, sql := range []string{
@@ -129,7 +129,7 @@ func TestNobodyWritesRecords(t *testing.T) {
 			}
 		}
 	}
-	sound(t, r)
+	requireVerified(t, r)
 }
 
 // A row that is missing from an index is invisible to a query that uses the index. Verify finds such an index, though
@@ -137,8 +137,8 @@ func TestNobodyWritesRecords(t *testing.T) {
 func TestCorruptIndexesAreFound(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
-	lived(t, r)
-	sound(t, r)
+	fillRegistry(t, r)
+	requireVerified(t, r)
 	conn := db.Connect(t, "postgres")
 	for name, change := range map[string]string{
 		// Each change rewrites rows with the same values, while the index does not follow.
@@ -155,12 +155,12 @@ func TestCorruptIndexesAreFound(t *testing.T) {
 			"ALWAYS TRIGGER pgconsent_sweep, ENABLE ALWAYS TRIGGER zz_pgconsent_audit",
 		"outbox_next": "UPDATE pgconsent.outbox SET next_at = next_at - interval '1 second'",
 	} {
-		ready := func(is bool) string {
+		setIndexReady := func(isReady bool) string {
 			return fmt.Sprintf(
 				"SET allow_system_table_mods = on; UPDATE pg_catalog.pg_index SET indisready = %v WHERE "+
-					"indexrelid = 'pgconsent.%s'::regclass; RESET allow_system_table_mods", is, name)
+					"indexrelid = 'pgconsent.%s'::regclass; RESET allow_system_table_mods", isReady, name)
 		}
-		for _, sql := range []string{ready(false), change, ready(true)} {
+		for _, sql := range []string{setIndexReady(false), change, setIndexReady(true)} {
 			if _, err := conn.Exec(t.Context(), sql); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
@@ -178,6 +178,6 @@ func TestCorruptIndexesAreFound(t *testing.T) {
 		if _, err := conn.Exec(t.Context(), "REINDEX INDEX pgconsent."+name); err != nil {
 			t.Fatal(err)
 		}
-		sound(t, r)
+		requireVerified(t, r)
 	}
 }

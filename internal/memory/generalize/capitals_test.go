@@ -54,12 +54,12 @@ func TestCapitalizedWords(t *testing.T) {
 // The list of ordinary words has no duplicates, and no word that is also in the list of places.
 func TestOrdinaryWords(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(ordinaryWordList), "\n")
-	seen := map[string]bool{}
+	seenWords := map[string]bool{}
 	for _, w := range lines {
-		if seen[w] || w != strings.TrimSpace(w) || knownPlaces()[normalizePlace(w)] || isAcronym(w) || !splitWords(w)[0].isCapitalized {
+		if seenWords[w] || w != strings.TrimSpace(w) || knownPlaces()[normalizePlace(w)] || isAcronym(w) || !splitWords(w)[0].isCapitalized {
 			t.Errorf("%q is there twice, or a place, or no word with a capital letter", w)
 		}
-		seen[w] = true
+		seenWords[w] = true
 		if got := CheckTexts(Input{Texts: []string{"it is " + w}}); len(got.Findings) > 0 {
 			t.Errorf("%q: %+v", w, got.Findings)
 		}

@@ -21,8 +21,8 @@ func TestEndingsAreThoseOfTheList(t *testing.T) {
 		name := word(t, "name", 7)
 		text := name
 		if rapid.Bool().Draw(t, "doubled") {
-			last, _ := utf8.DecodeLastRuneInString(name)
-			text += string(last)
+			lastRune, _ := utf8.DecodeLastRuneInString(name)
+			text += string(lastRune)
 		}
 		switch rapid.IntRange(0, 3).Draw(t, "what follows") {
 		case 0:

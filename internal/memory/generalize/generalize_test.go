@@ -109,24 +109,24 @@ func TestFewFalseAlarms(t *testing.T) {
 	names := strings.Fields("Anna Ben Bella Bob Carla Charlie Clara David Emma Eva Felix Finn Hannah Ian Jack " +
 		"James John Julia Kate Laura Leo Lisa Luca Lucy Luna Maria Mia Milo Nina Noah Oliver Oscar Paul Peter Rex " +
 		"Rocky Sam Sara Sean Sophie Tom Юлия Сергей 王小明 محمد")
-	alarms := 0
+	alarmCount := 0
 	for _, name := range names {
 		for _, f := range judge("human:1", name, string(page)).Findings {
 			if f.Check == CheckEntityName {
-				alarms++
+				alarmCount++
 				t.Logf("%s: %s %q", name, f.Level, f.Text)
 			}
 		}
 	}
-	if alarms > 2 {
-		t.Errorf("%d alarms for %d names in %d words", alarms, len(names), len(strings.Fields(string(page))))
+	if alarmCount > 2 {
+		t.Errorf("%d alarms for %d names in %d words", alarmCount, len(names), len(strings.Fields(string(page))))
 	}
 }
 
 // changes are ways to disguise a name. The check must find the name after each of them.
 var changes = []struct {
-	name string
-	do   func(r *rand.Rand, s string) string
+	name  string
+	apply func(r *rand.Rand, s string) string
 }{
 	{"upper case", func(_ *rand.Rand, s string) string { return strings.ToUpper(s) }},
 	{"lower case", func(_ *rand.Rand, s string) string { return strings.ToLower(s) }},
@@ -146,8 +146,8 @@ var changes = []struct {
 	}},
 	{"one break", func(r *rand.Rand, s string) string {
 		runes := []rune(s)
-		at := 1 + r.IntN(len(runes)-1)
-		return string(runes[:at]) + []string{"-", "\u00ad", "\u200b", "\u200d", "-\n", "·", "_", "'"}[r.IntN(8)] + string(runes[at:])
+		index := 1 + r.IntN(len(runes)-1)
+		return string(runes[:index]) + []string{"-", "\u00ad", "\u200b", "\u200d", "-\n", "·", "_", "'"}[r.IntN(8)] + string(runes[index:])
 	}},
 	{"marks", func(r *rand.Rand, s string) string {
 		return each(s, func(c rune) string { return string(c) + string(rune(0x300+r.IntN(0x28))) })
@@ -199,12 +199,12 @@ func each(s string, f func(rune) string) string {
 	return b.String()
 }
 
-func shift(c, upper, lower rune) string {
+func shift(c, firstUpper, firstLower rune) string {
 	switch {
 	case c >= 'a' && c <= 'z':
-		return string(lower + c - 'a')
+		return string(firstLower + c - 'a')
 	case c >= 'A' && c <= 'Z':
-		return string(upper + c - 'A')
+		return string(firstUpper + c - 'A')
 	}
 	return string(c)
 }
@@ -213,17 +213,17 @@ func shift(c, upper, lower rune) string {
 func TestPlantedNames(t *testing.T) {
 	names := strings.Fields("Bella Sean Marta Boris Dmitri Ronaldo Viktor Nestor Gloria Leonid Marvin Roberta " +
 		"Simon Tatiana Vera Zora Alma Otto Petra Gustav")
-	frames := []string{"%s", "It was %s who said so.", "Models help (%s) who learn", "ask “%s”, or another",
+	sentences := []string{"%s", "It was %s who said so.", "Models help (%s) who learn", "ask “%s”, or another",
 		"说%s了", "Das ist %s gewesen", "Это %s сказал", "x\t%s\ny", "%s: a belief", "the team of %s/others"}
 	property.Check(t, func(r *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(r, "a"), rapid.Uint64().Draw(r, "b")))
 		name := rapid.SampledFrom(names).Draw(r, "name")
 		change := rapid.SampledFrom(changes).Draw(r, "change")
-		planted := change.do(rng, name)
+		planted := change.apply(rng, name)
 		if rapid.Bool().Draw(r, "case too") {
-			planted = change.do(rng, strings.ToLower(name))
+			planted = change.apply(rng, strings.ToLower(name))
 		}
-		text := fmt.Sprintf(rapid.SampledFrom(frames).Draw(r, "frame"), planted)
+		text := fmt.Sprintf(rapid.SampledFrom(sentences).Draw(r, "frame"), planted)
 		subject := Subject{ID: "human:" + strings.ToLower(name)}
 		if rapid.Bool().Draw(r, "alias") {
 			subject = Subject{ID: "human:kid_7", Aliases: []string{name + " Mayer"}}

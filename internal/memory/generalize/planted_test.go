@@ -64,8 +64,8 @@ func TestPlantedNamesAreNeverClear(t *testing.T) {
 // A name anywhere in a text, dressed in one or two ways: the text is never clear.
 func TestAnyPlantedNameIsFound(t *testing.T) {
 	names := []string{"Bella", "Sean", "Tobias", "Юлия", "Сергей", "Γιώργος", "محمد", "王小明", "김민수", "Jürgen", "Łukasz", "Anne-Marie", "O'Neil"}
-	around := []string{"Heart murmurs in %s need rest", "%s", "(%s)", "“%s”, said the vet", "what %s,\nwas told", "x:%s;y"}
-	dress := []func(string) string{
+	sentences := []string{"Heart murmurs in %s need rest", "%s", "(%s)", "“%s”, said the vet", "what %s,\nwas told", "x:%s;y"}
+	disguises := []func(string) string{
 		strings.ToUpper, strings.ToLower,
 		func(s string) string { return "\u202e" + s + "\u202c" }, func(s string) string { return "\u2067" + s + "\u2069" },
 		func(s string) string { return s + "'s" }, func(s string) string { return s + "’s" }, func(s string) string {
@@ -80,11 +80,11 @@ func TestAnyPlantedNameIsFound(t *testing.T) {
 	}
 	property.Check(t, func(t *rapid.T) {
 		name := rapid.SampledFrom(names).Draw(t, "name")
-		text := rapid.SampledFrom(dress).Draw(t, "dress")(name)
+		text := rapid.SampledFrom(disguises).Draw(t, "dress")(name)
 		if rapid.Bool().Draw(t, "twice") {
-			text = rapid.SampledFrom(dress).Draw(t, "again")(text)
+			text = rapid.SampledFrom(disguises).Draw(t, "again")(text)
 		}
-		text = strings.ReplaceAll(rapid.SampledFrom(around).Draw(t, "around"), "%s", text)
+		text = strings.ReplaceAll(rapid.SampledFrom(sentences).Draw(t, "around"), "%s", text)
 		if r := judge("human:1", name, text); r.Verdict != VerdictBlocked {
 			t.Fatalf("%s in %q: %s", name, text, r.Verdict)
 		}

@@ -10,28 +10,28 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqlstate"
 )
 
-// refused checks that err has the name and the SQLSTATE, and a hint.
-func refused(t *testing.T, what string, err error, name, code string) {
+// requireRefused checks that err has the name and the SQLSTATE, and a hint.
+func requireRefused(t *testing.T, description string, err error, name, code string) {
 	t.Helper()
-	var named *Error
+	var namedError *Error
 	var state *sqlstate.Error
 	switch {
-	case !errors.As(err, &named) || !errors.As(err, &state):
-		t.Errorf("%s: %v, want %s", what, err, name)
-	case named.Name() != name || string(state.Code) != code:
-		t.Errorf("%s: %s %s (%v), want %s %s", what, named.Name(), state.Code, err, name, code)
+	case !errors.As(err, &namedError) || !errors.As(err, &state):
+		t.Errorf("%s: %v, want %s", description, err, name)
+	case namedError.Name() != name || string(state.Code) != code:
+		t.Errorf("%s: %s %s (%v), want %s %s", description, namedError.Name(), state.Code, err, name, code)
 	case state.Hint == "":
-		t.Errorf("%s: %v has no hint", what, err)
+		t.Errorf("%s: %v has no hint", description, err)
 	}
 }
 
-// checks checks that err is nil, or a validation error if passes is false.
-func checks(t *testing.T, what string, err error, passes bool) {
+// requireValidity checks that err is nil, or a validation error if passes is false.
+func requireValidity(t *testing.T, description string, err error, passes bool) {
 	t.Helper()
 	if !passes {
-		refused(t, what, err, NameValidation, "PC422")
+		requireRefused(t, description, err, NameValidation, "PC422")
 	} else if err != nil {
-		t.Errorf("%s: %v", what, err)
+		t.Errorf("%s: %v", description, err)
 	}
 }
 
@@ -42,29 +42,29 @@ func TestIDsAreOneWord(t *testing.T) {
 		strings.Repeat("é", maxIDBytes/2): true, strings.Repeat("é", maxIDBytes/2) + "x": false, // the limit is in bytes
 		"": false, "human:\xff": false,
 	}
-	for _, no := range " \u00a0\t\n\x00\u200b\"'`\\,;()[]{}<>$" {
-		cases["a"+string(no)+"b"] = false
+	for _, separator := range " \u00a0\t\n\x00\u200b\"'`\\,;()[]{}<>$" {
+		cases["a"+string(separator)+"b"] = false
 	}
 	for s, passes := range cases {
-		checks(t, fmt.Sprintf("an id %q", s), checkID("the id", s), passes)
-		checks(t, fmt.Sprintf("an id %q that may be left out", s), checkOptionalID("the id", s), passes || s == "")
+		requireValidity(t, fmt.Sprintf("an id %q", s), checkID("the id", s), passes)
+		requireValidity(t, fmt.Sprintf("an id %q that may be left out", s), checkOptionalID("the id", s), passes || s == "")
 	}
 }
 
 func TestListsOfIDs(t *testing.T) {
-	many := slices.Repeat([]string{"x"}, maxIDs)
+	maxList := slices.Repeat([]string{"x"}, maxIDs)
 	for _, c := range []struct {
 		list, want []string // want nil: it is refused
 	}{
 		{nil, []string{}},
 		{[]string{"b", "a", "b", "B"}, []string{"b", "a", "B"}},
-		{many, []string{"x"}},
-		{append(many, "x"), nil},
+		{maxList, []string{"x"}},
+		{append(maxList, "x"), nil},
 		{[]string{"a", ""}, nil},
 		{[]string{"a b", "c"}, nil},
 	} {
 		got, err := checkIDs("access", c.list)
-		checks(t, strings.Join(c.list, " "), err, c.want != nil)
+		requireValidity(t, strings.Join(c.list, " "), err, c.want != nil)
 		if err == nil && (got == nil || !slices.Equal(got, c.want)) {
 			t.Errorf("%q: %q, want %q", c.list, got, c.want)
 		}
@@ -75,14 +75,14 @@ func TestTextsAndReasons(t *testing.T) {
 	for s, passes := range map[string]bool{
 		"": true, "a\nb": true, "12345": true, "123456": false, "ééx": true, "ééxx": false, "a\x00": false, "\xff": false,
 	} {
-		checks(t, fmt.Sprintf("a text %q", s), checkText("the text", s, 5), passes)
+		requireValidity(t, fmt.Sprintf("a text %q", s), checkText("the text", s, 5), passes)
 	}
 	for s, passes := range map[string]bool{
 		"": true, "the vet has moved": true, "a\nb": false, "a\tb": false, "a\x00": false, "\xff": false,
 		strings.Repeat("x", maxReasonCharacters+1): false, strings.Repeat("é", maxReasonCharacters+1): false,
 		strings.Repeat("é", maxReasonCharacters): true, strings.Repeat("𝄞", maxReasonCharacters): true, // characters are counted
 	} {
-		checks(t, fmt.Sprintf("a reason %q", s), checkReason(s), passes)
+		requireValidity(t, fmt.Sprintf("a reason %q", s), checkReason(s), passes)
 	}
 }
 

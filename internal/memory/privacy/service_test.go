@@ -93,26 +93,26 @@ func operations(d *Service, caller identity.Caller) map[string]func() error {
 func TestCallersThatMayAudit(t *testing.T) {
 	d := withoutDatabase(t)
 	subjects := []string{"audit", "whom", "drawn"}
-	for what, caller := range map[string]identity.Caller{
+	for description, caller := range map[string]identity.Caller{
 		"an agent": as("ash"), "a subject": {Role: identity.Subject, Subject: "human:sean"},
 		"an admin": {Role: identity.Admin, Name: "admin"}, "an operator": {Role: identity.Operator, Name: "op"},
 		"a system": {Role: identity.System, Name: "system"}, "an agent without a name": as(""),
 		"an agent without an entity": as("nobody"), "an agent of another configuration": as("who"),
 		"a subject without an id": {Role: identity.Subject},
 	} {
-		for name, ask := range operations(d, caller) {
-			err := ask()
+		for name, operation := range operations(d, caller) {
+			err := operation()
 			switch {
-			case what == "an agent" && name == "generalize":
-				refused(t, what+": "+name, err, NameNotFound, "PC404") // this policy has no table for beliefs
-			case what == "an agent", what == "a subject" && slices.Contains(subjects, name):
+			case description == "an agent" && name == "generalize":
+				requireRefused(t, description+": "+name, err, NameNotFound, "PC404") // this policy has no table for beliefs
+			case description == "an agent", description == "a subject" && slices.Contains(subjects, name):
 				if !errors.Is(err, errReached) {
-					t.Errorf("%s: %s: %v", what, name, err)
+					t.Errorf("%s: %s: %v", description, name, err)
 				}
 			case name == "generalize":
-				refused(t, what+": "+name, err, NameNotFound, "PC404")
+				requireRefused(t, description+": "+name, err, NameNotFound, "PC404")
 			default:
-				refused(t, what+": "+name, err, NameForbidden, "42501")
+				requireRefused(t, description+": "+name, err, NameForbidden, "42501")
 			}
 		}
 	}
@@ -123,7 +123,7 @@ func TestClaimsDoNotNameTheAgent(t *testing.T) {
 	d, c := withoutDatabase(t), as("")
 	c.Claims = map[string]string{"user": "si:ash"}
 	_, err := d.Contexts(t.Context(), c)
-	refused(t, "without a name", err, NameForbidden, "42501")
+	requireRefused(t, "without a name", err, NameForbidden, "42501")
 	c.Agent = "ash"
 	if _, err := d.Contexts(t.Context(), c); !errors.Is(err, errReached) {
 		t.Errorf("with a name: %v", err)
@@ -141,10 +141,10 @@ func TestWithoutPrivacySection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for what, p := range map[string]*policy.Policy{"no policy": nil, "no section": bare} {
+	for description, p := range map[string]*policy.Policy{"no policy": nil, "no section": bare} {
 		d.Policy = func() *policy.Policy { return p }
-		for name, ask := range operations(d, as("ash")) {
-			refused(t, what+": "+name, ask(), NameNotFound, "PC404")
+		for name, operation := range operations(d, as("ash")) {
+			requireRefused(t, description+": "+name, operation(), NameNotFound, "PC404")
 		}
 	}
 }
@@ -153,13 +153,13 @@ func TestWithoutPrivacySection(t *testing.T) {
 func TestMalformedCallsReachNoDatabase(t *testing.T) {
 	d, caller, ctx := withoutDatabase(t), as("ash"), context.Background()
 	const quoted = `["human:sean"]`
-	bad, many := []string{quoted}, make([]string, maxIDs+1)
+	badIDs, tooManyIDs := []string{quoted}, make([]string, maxIDs+1)
 	only := func(_ any, err error) error { return err }
-	for what, err := range map[string]error{
-		"add: subjects":      only(d.AddMemory(ctx, caller, NewMemory{Content: "x", Subjects: bad})),
-		"add: many subjects": only(d.AddMemory(ctx, caller, NewMemory{Content: "x", Subjects: many})),
-		"add: consent":       only(d.AddMemory(ctx, caller, NewMemory{Content: "x", Consent: bad})),
-		"add: access":        only(d.AddMemory(ctx, caller, NewMemory{Content: "x", Access: bad})),
+	for description, err := range map[string]error{
+		"add: subjects":      only(d.AddMemory(ctx, caller, NewMemory{Content: "x", Subjects: badIDs})),
+		"add: many subjects": only(d.AddMemory(ctx, caller, NewMemory{Content: "x", Subjects: tooManyIDs})),
+		"add: consent":       only(d.AddMemory(ctx, caller, NewMemory{Content: "x", Consent: badIDs})),
+		"add: access":        only(d.AddMemory(ctx, caller, NewMemory{Content: "x", Access: badIDs})),
 		"add: no content":    only(d.AddMemory(ctx, caller, NewMemory{Content: " \n"})),
 		"add: much content":  only(d.AddMemory(ctx, caller, NewMemory{Content: strings.Repeat("x", maxContentBytes+1)})),
 		"add: store":         only(d.AddMemory(ctx, caller, NewMemory{Content: "x", Store: quoted})),
@@ -169,8 +169,8 @@ func TestMalformedCallsReachNoDatabase(t *testing.T) {
 		"add: context":       only(d.AddMemory(ctx, caller, NewMemory{Content: "x", Context: quoted})),
 		"add: reason":        only(d.AddMemory(ctx, caller, NewMemory{Content: "x", Reason: "a\nb"})),
 		"grant: nobody":      only(d.Grant(ctx, caller, GrantChange{ID: "note:1"})),
-		"grant: who":         only(d.Grant(ctx, caller, GrantChange{ID: "note:1", Grantees: bad})),
-		"grant: consent":     only(d.Grant(ctx, caller, GrantChange{ID: "note:1", Grantees: []string{"x"}, Consent: bad})),
+		"grant: who":         only(d.Grant(ctx, caller, GrantChange{ID: "note:1", Grantees: badIDs})),
+		"grant: consent":     only(d.Grant(ctx, caller, GrantChange{ID: "note:1", Grantees: []string{"x"}, Consent: badIDs})),
 		"grant: id":          only(d.Grant(ctx, caller, GrantChange{ID: quoted, Grantees: []string{"x"}})),
 		"grant: reason":      only(d.Grant(ctx, caller, GrantChange{ID: "note:1", Grantees: []string{"x"}, Reason: "a\nb"})),
 		"revoke: evidence": only(d.Revoke(ctx, caller, GrantChange{ID: "note:1", Grantees: []string{"x"},
@@ -186,8 +186,8 @@ func TestMalformedCallsReachNoDatabase(t *testing.T) {
 		"context: none":         only(d.ContextsNamed(ctx, caller, "")),
 		"context: name":         only(d.ContextsNamed(ctx, caller, quoted)),
 		"enter: none":           only(d.EnterContext(ctx, caller, ContextRequest{})),
-		"enter: participants":   only(d.EnterContext(ctx, caller, ContextRequest{Context: "x", Participants: bad})),
-		"enter: access":         only(d.EnterContext(ctx, caller, ContextRequest{Context: "x", Access: bad})),
+		"enter: participants":   only(d.EnterContext(ctx, caller, ContextRequest{Context: "x", Participants: badIDs})),
+		"enter: access":         only(d.EnterContext(ctx, caller, ContextRequest{Context: "x", Access: badIDs})),
 		"enter: store":          only(d.EnterContext(ctx, caller, ContextRequest{Context: "x", Store: quoted})),
 		"enter: role":           only(d.EnterContext(ctx, caller, ContextRequest{Context: "x", Role: quoted})),
 		"audit: nothing":        only(d.Audit(ctx, caller, AuditQuery{})),
@@ -204,9 +204,9 @@ func TestMalformedCallsReachNoDatabase(t *testing.T) {
 			Belief: strings.Repeat("x", maxBeliefBytes+1)})),
 		"generalize: long note": only(d.AddBelief(ctx, caller, Generalization{Source: "x", Belief: "x",
 			Note: strings.Repeat("x", maxNoteBytes+1)})),
-		"generalize: access": only(d.AddBelief(ctx, caller, Generalization{Source: "x", Belief: "x", Access: bad})),
+		"generalize: access": only(d.AddBelief(ctx, caller, Generalization{Source: "x", Belief: "x", Access: badIDs})),
 	} {
-		refused(t, what, err, NameValidation, "PC422")
+		requireRefused(t, description, err, NameValidation, "PC422")
 	}
 	// A consent that is revoked by its id needs no grantee.
 	if _, err := d.WithdrawConsent(ctx, caller, ConsentRequest{ID: "consent:1"}); !errors.Is(err, errReached) {
@@ -218,9 +218,9 @@ func TestMalformedCallsReachNoDatabase(t *testing.T) {
 func TestEntityAndRoles(t *testing.T) {
 	p := &policy.Privacy{CallerAttribute: "user", RoleAttributes: []string{"roles", "team"}}
 	for _, c := range []struct {
-		attributes map[string]string
-		entity     string
-		all        []string
+		attributes      map[string]string
+		entity          string
+		entityWithRoles []string
 	}{
 		{nil, "", nil},
 		{map[string]string{"user": "si:ash"}, "si:ash", []string{"si:ash"}},
@@ -230,8 +230,8 @@ func TestEntityAndRoles(t *testing.T) {
 		{map[string]string{"roles": "{role:vet}"}, "", []string{"role:vet"}},
 		{map[string]string{"user": "x", "roles": "role:vet", "other": "role:admin"}, "x", []string{"x", "role:vet"}},
 	} {
-		if entity, all := entityAndRoles(p, c.attributes); entity != c.entity || !slices.Equal(all, c.all) {
-			t.Errorf("%v: %q %q, want %q %q", c.attributes, entity, all, c.entity, c.all)
+		if entity, entityWithRoles := entityAndRoles(p, c.attributes); entity != c.entity || !slices.Equal(entityWithRoles, c.entityWithRoles) {
+			t.Errorf("%v: %q %q, want %q %q", c.attributes, entity, entityWithRoles, c.entity, c.entityWithRoles)
 		}
 	}
 	// What a token says of the entity overrides the configuration of its agent.
@@ -268,9 +268,9 @@ func TestListEncodings(t *testing.T) {
 	}
 	for _, list := range []predicate.List{array, document} {
 		for _, ids := range [][]string{nil, {}, {"a"}, {"human:sean", `b"\c`, "d,e", "{f}", "NULL"}} {
-			written := encodeList(list, ids)
-			if got, ok := decodeList(list, &written); !ok || !slices.Equal(got, ids) {
-				t.Errorf("%q is written as %s, and read as %q", ids, written, got)
+			encodedList := encodeList(list, ids)
+			if got, ok := decodeList(list, &encodedList); !ok || !slices.Equal(got, ids) {
+				t.Errorf("%q is written as %s, and read as %q", ids, encodedList, got)
 			}
 		}
 	}
@@ -283,8 +283,8 @@ func TestListEncodings(t *testing.T) {
 func TestMissingPartsOfThePolicy(t *testing.T) {
 	s, ctx := &callerSession{section: &policy.Privacy{}, entity: "si:ash"}, context.Background()
 	_, err := s.readContexts(ctx, "")
-	refused(t, "contexts", err, NameNotFound, "PC404")
-	refused(t, "entering one", s.enterContext(ctx, "ctx:x"), NameNotFound, "PC404")
+	requireRefused(t, "contexts", err, NameNotFound, "PC404")
+	requireRefused(t, "entering one", s.enterContext(ctx, "ctx:x"), NameNotFound, "PC404")
 	// Without a table of stores, a store's name is its owner's id. Without a table of guardians, nobody speaks for
 	// others.
 	if got, err := s.ownStores(ctx); err != nil || !slices.Equal(got, []string{"si:ash"}) {
@@ -296,7 +296,7 @@ func TestMissingPartsOfThePolicy(t *testing.T) {
 	if got, err := s.storesOfWards(ctx); err != nil || got != nil {
 		t.Errorf("stores of wards %q, %v", got, err)
 	}
-	refused(t, "speaking for somebody", s.checkGuardian(ctx, "dog:bella", "ash"), NameForbidden, "42501")
+	requireRefused(t, "speaking for somebody", s.checkGuardian(ctx, "dog:bella", "ash"), NameForbidden, "42501")
 }
 
 func TestIsStamped(t *testing.T) {
@@ -309,14 +309,14 @@ func TestIsStamped(t *testing.T) {
 }
 
 func TestRoleNotInCredential(t *testing.T) {
-	yes, no := true, false
+	isTrue, isFalse := true, false
 	for _, c := range []struct {
-		held *bool
-		says bool
-	}{{nil, false}, {&yes, false}, {&no, true}} {
-		got := (&EnteredContext{Role: "role:vet", CredentialHasRole: c.held}).RoleNote()
-		if strings.HasPrefix(got, "vet is no role") != c.says || c.says != (got != "") {
-			t.Errorf("%v: %q", c.held, got)
+		isRoleHeld *bool
+		hasNotice  bool
+	}{{nil, false}, {&isTrue, false}, {&isFalse, true}} {
+		got := (&EnteredContext{Role: "role:vet", CredentialHasRole: c.isRoleHeld}).RoleNote()
+		if strings.HasPrefix(got, "vet is no role") != c.hasNotice || c.hasNotice != (got != "") {
+			t.Errorf("%v: %q", c.isRoleHeld, got)
 		}
 	}
 }

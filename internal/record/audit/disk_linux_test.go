@@ -21,17 +21,18 @@ import (
 // These tests use real file systems that are full, read-only or frozen. Each runs in a process with mounts of its own,
 // which disappear with it.
 
-// apartName is the environment variable with the name of the test to run in such a process. apartWatch is a file
+// apartVariable is the environment variable with the name of the test to run in such a process. apartWatch is a file
 // descriptor that closes when the parent process ends.
 const (
-	apartName  = "PGCONSENT_AUDIT_APART"
-	apartWatch = 3
+	apartVariable = "PGCONSENT_AUDIT_APART"
+	apartWatch    = 3
 )
 
-// apart returns true in a process with mounts of its own. Otherwise it starts one for the test, and returns false.
-func apart(t *testing.T) bool {
+// isInOwnMounts returns true in a process with mounts of its own. Otherwise it starts one for the test, and returns
+// false.
+func isInOwnMounts(t *testing.T) bool {
 	t.Helper()
-	if os.Getenv(apartName) == t.Name() {
+	if os.Getenv(apartVariable) == t.Name() {
 		return true
 	}
 	me := func(id int) []syscall.SysProcIDMap {
@@ -48,7 +49,7 @@ func apart(t *testing.T) bool {
 		var out bytes.Buffer
 		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 		cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=3m")
-		cmd.Env = append(os.Environ(), apartName+"="+t.Name())
+		cmd.Env = append(os.Environ(), apartVariable+"="+t.Name())
 		cmd.SysProcAttr, cmd.ExtraFiles, cmd.Stdout, cmd.Stderr = attr, []*os.File{watch}, &out, &out
 		cmd.Cancel = func() error { hold.Close(); return cmd.Process.Kill() } // closing the pipe thaws a frozen disk, so that the process can end
 		cmd.WaitDelay = 10 * time.Second
@@ -60,17 +61,17 @@ func apart(t *testing.T) bool {
 		cancel()
 		watch.Close()
 		hold.Close()
-		said := out.String()
+		output := out.String()
 		switch {
 		case !started:
 			continue // this kind of namespace is not permitted
 		case err != nil:
-			t.Errorf("%v:\n%s", err, said)
-		case strings.Contains(said, "--- SKIP: "):
-			_, reason, _ := strings.Cut(said, "--- SKIP: ")
+			t.Errorf("%v:\n%s", err, output)
+		case strings.Contains(output, "--- SKIP: "):
+			_, reason, _ := strings.Cut(output, "--- SKIP: ")
 			t.Skip(reason)
-		case !strings.Contains(said, "--- PASS: "+t.Name()):
-			t.Errorf("the test did not run:\n%s", said)
+		case !strings.Contains(output, "--- PASS: "+t.Name()):
+			t.Errorf("the test did not run:\n%s", output)
 		}
 		return false
 	}
@@ -79,8 +80,8 @@ func apart(t *testing.T) bool {
 	return false
 }
 
-// memory mounts a tmpfs with these options, such as its size and its number of inodes.
-func memory(t *testing.T, options string) string {
+// mountTmpfs mounts a tmpfs with these options, such as its size and its number of inodes.
+func mountTmpfs(t *testing.T, options string) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, options); err != nil {
@@ -113,17 +114,18 @@ func fill(t *testing.T, dir string) (empty func()) {
 	}
 }
 
-// asking is a number of agents that write decisions until they are stopped. It stores what was released, by session.
-type asking struct {
-	released sync.Map
-	answers  atomic.Int64
-	refused  atomic.Int64
-	stop     chan struct{}
-	agents   sync.WaitGroup
+// askingAgents is a number of agents that write decisions until they are stopped. It stores what was released, by
+// session.
+type askingAgents struct {
+	released      sync.Map
+	answeredCount atomic.Int64
+	refusedCount  atomic.Int64
+	stop          chan struct{}
+	agents        sync.WaitGroup
 }
 
-func ask(t *testing.T, l *Log) *asking {
-	a := &asking{stop: make(chan struct{})}
+func ask(t *testing.T, l *Log) *askingAgents {
+	a := &askingAgents{stop: make(chan struct{})}
 	for agent := range 3 {
 		a.agents.Go(func() {
 			for n := 0; ; n++ {
@@ -136,12 +138,12 @@ func ask(t *testing.T, l *Log) *asking {
 				ticket := l.Decision(decision(name))
 				if err := ticket.Release(); err != nil {
 					wantRefusal(t, err)
-					a.refused.Add(1)
+					a.refusedCount.Add(1)
 					time.Sleep(5 * time.Millisecond)
 					continue
 				}
 				a.released.Store(name, true)
-				a.answers.Add(1)
+				a.answeredCount.Add(1)
 				ticket.RecordOutcome(Outcome{SQLState: "00000"})
 				time.Sleep(10 * time.Millisecond) // the agents should not fill the disk themselves
 			}
@@ -151,7 +153,7 @@ func ask(t *testing.T, l *Log) *asking {
 	return a
 }
 
-func (a *asking) end() {
+func (a *askingAgents) end() {
 	select {
 	case <-a.stop:
 	default:
@@ -160,21 +162,21 @@ func (a *asking) end() {
 	a.agents.Wait()
 }
 
-// more waits until a counter has grown by n.
-func more(t *testing.T, what string, of *atomic.Int64, n int64) {
+// awaitMore waits until a counter has grown by n.
+func awaitMore(t *testing.T, description string, counter *atomic.Int64, n int64) {
 	t.Helper()
-	want := of.Load() + n
-	for deadline := time.Now().Add(tier.Patience); of.Load() < want; time.Sleep(time.Millisecond) {
+	want := counter.Load() + n
+	for deadline := time.Now().Add(tier.Patience); counter.Load() < want; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("no more statements are %s", what)
+			t.Fatalf("no more statements are %s", description)
 		}
 	}
 }
 
 // recorded checks that each released decision is in the log exactly once.
-func (a *asking) recorded(t *testing.T, cfg Config) Report {
+func (a *askingAgents) recorded(t *testing.T, cfg Config) Report {
 	t.Helper()
-	found, report := verified(t, cfg)
+	found, report := verifyLog(t, cfg)
 	a.released.Range(func(name, _ any) bool {
 		if found[name.(string)] != 1 {
 			t.Errorf("the statement of %s was answered, and has %d records", name, found[name.(string)])
@@ -184,8 +186,8 @@ func (a *asking) recorded(t *testing.T, cfg Config) Report {
 	return report
 }
 
-// told waits until the log reports that it cannot write. A small record may still find space.
-func told(t *testing.T, l *Log) {
+// awaitWriteFailure waits until the log reports that it cannot write. A small record may still find space.
+func awaitWriteFailure(t *testing.T, l *Log) {
 	t.Helper()
 	for deadline := time.Now().Add(tier.Patience); l.WriteFailure() == nil; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -196,10 +198,10 @@ func told(t *testing.T, l *Log) {
 
 // A disk becomes full, and larger again. Statements are refused in between.
 func TestFullFilesystem(t *testing.T) {
-	if !apart(t) {
+	if !isInOwnMounts(t) {
 		return
 	}
-	dir := memory(t, "size=64k")
+	dir := mountTmpfs(t, "size=64k")
 	l := open(t, Config{Dir: filepath.Join(dir, "audit")})
 	released := 0
 	for range 1000 {
@@ -227,19 +229,19 @@ func TestFullFilesystem(t *testing.T) {
 // The disk with log and anchor becomes full again and again, within a segment or between two, while agents go on
 // writing.
 func TestFullDiskWhileAgentsAsk(t *testing.T) {
-	if !apart(t) {
+	if !isInOwnMounts(t) {
 		return
 	}
 	for _, mode := range []Mode{ModeStrict, ModeBuffered} {
-		for what, options := range map[string]string{"no room": "size=16m", "no more files": "size=64m,nr_inodes=40"} {
-			t.Run(string(mode)+", "+what, func(t *testing.T) {
-				dir := memory(t, options)
+		for description, options := range map[string]string{"no room": "size=16m", "no more files": "size=64m,nr_inodes=40"} {
+			t.Run(string(mode)+", "+description, func(t *testing.T) {
+				dir := mountTmpfs(t, options)
 				cfg := Config{Mode: mode, Dir: filepath.Join(dir, "audit"), Key: testKey(t, 'k'),
 					AnchorFile: filepath.Join(dir, "anchor"), MaxSegment: 20000, Log: quiet()}
 				l := open(t, cfg)
 				a := ask(t, l)
 				for round := range 3 {
-					more(t, "answered", &a.answers, int64(10+3*round))
+					awaitMore(t, "answered", &a.answeredCount, int64(10+3*round))
 					empty := func() {
 						names, err := filepath.Glob(filepath.Join(dir, "taken-*"))
 						for _, name := range names {
@@ -249,7 +251,7 @@ func TestFullDiskWhileAgentsAsk(t *testing.T) {
 							t.Fatal(err)
 						}
 					}
-					if what == "no room" {
+					if description == "no room" {
 						empty = fill(t, dir)
 					} else {
 						for i := 0; ; i++ { // there is no space for the next segment
@@ -260,11 +262,11 @@ func TestFullDiskWhileAgentsAsk(t *testing.T) {
 							f.Close()
 						}
 					}
-					more(t, "refused", &a.refused, 5)
-					told(t, l)
+					awaitMore(t, "refused", &a.refusedCount, 5)
+					awaitWriteFailure(t, l)
 					empty()
 				}
-				more(t, "answered", &a.answers, 5)
+				awaitMore(t, "answered", &a.answeredCount, 5)
 				a.end()
 				closeLog(t, l)
 				if report := a.recorded(t, cfg); report.Recoveries == 0 || report.Segments < 2 {
@@ -278,14 +280,14 @@ func TestFullDiskWhileAgentsAsk(t *testing.T) {
 // Expired segments are removed as soon as their checkpoint can be written, even if that failed when the expiry was
 // noticed.
 func TestRetentionOfAFullDisk(t *testing.T) {
-	if !apart(t) {
+	if !isInOwnMounts(t) {
 		return
 	}
-	dir := memory(t, "size=1m")
-	var later atomic.Int64
+	dir := mountTmpfs(t, "size=1m")
+	var clockOffset atomic.Int64
 	cfg := Config{Dir: filepath.Join(dir, "audit"), Key: testKey(t, 'k'), AnchorFile: filepath.Join(dir, "anchor"),
 		MaxSegment: 4096, Retention: time.Hour, Log: quiet(),
-		Clock: func() time.Time { return time.Now().Add(time.Duration(later.Load())) }}
+		Clock: func() time.Time { return time.Now().Add(time.Duration(clockOffset.Load())) }}
 	l := open(t, cfg)
 	for i := range 30 {
 		if err := l.Decision(decision(fmt.Sprint(i))).Release(); err != nil {
@@ -298,7 +300,7 @@ func TestRetentionOfAFullDisk(t *testing.T) {
 			wantRefusal(t, err)
 		}
 	}
-	later.Store(int64(25 * time.Hour))
+	clockOffset.Store(int64(25 * time.Hour))
 	time.Sleep(3 * retryInterval) // the log notices the expiry, and cannot write the checkpoint
 	before, err := listSegments(cfg.Dir)
 	if err != nil {
@@ -311,32 +313,32 @@ func TestRetentionOfAFullDisk(t *testing.T) {
 	if err != nil || len(after) >= len(before) {
 		t.Errorf("segments %v before, %v when there is room again: %v", before, after, err)
 	}
-	if _, report := verified(t, cfg); report.Checkpoints == 0 {
+	if _, report := verifyLog(t, cfg); report.Checkpoints == 0 {
 		t.Errorf("no checkpoint: %+v", report)
 	}
 }
 
 // If the folder becomes read-only, no new segment can be created, and statements are refused.
 func TestReadOnlyFolder(t *testing.T) {
-	if !apart(t) {
+	if !isInOwnMounts(t) {
 		return
 	}
-	dir := memory(t, "size=4m")
+	dir := mountTmpfs(t, "size=4m")
 	cfg := Config{Dir: filepath.Join(dir, "audit"), Key: testKey(t, 'k'), AnchorFile: filepath.Join(dir, "anchor"), MaxSegment: 20000, Log: quiet()}
 	l := open(t, cfg)
 	a := ask(t, l)
-	more(t, "answered", &a.answers, 10)
+	awaitMore(t, "answered", &a.answeredCount, 10)
 	if err := syscall.Mount(cfg.Dir, cfg.Dir, "", syscall.MS_BIND, ""); err != nil {
 		t.Fatal(err)
 	}
 	if err := syscall.Mount("", cfg.Dir, "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
 		t.Fatal(err)
 	}
-	more(t, "refused", &a.refused, 5)
+	awaitMore(t, "refused", &a.refusedCount, 5)
 	if err := syscall.Unmount(cfg.Dir, syscall.MNT_DETACH); err != nil {
 		t.Fatal(err)
 	}
-	more(t, "answered", &a.answers, 5)
+	awaitMore(t, "answered", &a.answeredCount, 5)
 	a.end()
 	closeLog(t, l)
 	a.recorded(t, cfg)
@@ -347,8 +349,9 @@ const (
 	thaw   = 0xC0045878 // FITHAW
 )
 
-// freezing mounts a file system that can be frozen. A process that writes to it then waits, and no signal ends it.
-func freezing(t *testing.T) (dir string, set func(uintptr)) {
+// mountFreezable mounts a file system that can be frozen. A process that writes to it then waits, and no signal ends
+// it.
+func mountFreezable(t *testing.T) (dir string, setFrozen func(uintptr)) {
 	t.Helper()
 	dir = t.TempDir()
 	image := filepath.Join(t.TempDir(), "image")
@@ -362,8 +365,8 @@ func freezing(t *testing.T) (dir string, set func(uintptr)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set = func(how uintptr) {
-		if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, f.Fd(), how, 0); errno != 0 {
+	setFrozen = func(request uintptr) {
+		if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, f.Fd(), request, 0); errno != 0 {
 			t.Fatal(errno)
 		}
 	}
@@ -379,13 +382,13 @@ func freezing(t *testing.T) (dir string, set func(uintptr)) {
 		_ = guard.Process.Kill()
 		_ = guard.Wait()
 	})
-	return dir, set
+	return dir, setFrozen
 }
 
 // A log is opened on a disk that cannot be written. Statements are refused until it can. Then an incomplete last record
 // from a crash is moved away as usual.
 func TestOpenOnABrokenDisk(t *testing.T) {
-	if !apart(t) {
+	if !isInOwnMounts(t) {
 		return
 	}
 	readonly := func(t *testing.T, path string) (mend func()) {
@@ -401,27 +404,27 @@ func TestOpenOnABrokenDisk(t *testing.T) {
 			}
 		}
 	}
-	for what, broken := range map[string]func(t *testing.T, cfg Config) (mend func()){
+	for description, breakDisk := range map[string]func(t *testing.T, cfg Config) (mend func()){
 		"full":             func(t *testing.T, cfg Config) func() { return fill(t, filepath.Dir(cfg.Dir)) },
 		"folder read-only": func(t *testing.T, cfg Config) func() { return readonly(t, cfg.Dir) },
 		"all read-only":    func(t *testing.T, cfg Config) func() { return readonly(t, filepath.Dir(cfg.Dir)) },
 		"a missing part": func(t *testing.T, cfg Config) func() {
-			moved := filepath.Dir(cfg.Dir) + "/moved"
-			if err := errors.Join(os.Rename(cfg.Dir, moved), os.Symlink("nowhere/at/all", cfg.Dir)); err != nil {
+			movedDir := filepath.Dir(cfg.Dir) + "/moved"
+			if err := errors.Join(os.Rename(cfg.Dir, movedDir), os.Symlink("nowhere/at/all", cfg.Dir)); err != nil {
 				t.Fatal(err)
 			}
 			return func() {
 				// The folder is replaced in one step, because the log retries meanwhile, and would create a missing
 				// folder.
-				if err := errors.Join(os.Symlink(moved, cfg.Dir+".new"), os.Rename(cfg.Dir+".new", cfg.Dir)); err != nil {
+				if err := errors.Join(os.Symlink(movedDir, cfg.Dir+".new"), os.Rename(cfg.Dir+".new", cfg.Dir)); err != nil {
 					t.Fatal(err)
 				}
 			}
 		},
 	} {
 		for _, mode := range []Mode{ModeStrict, ModeBuffered} {
-			t.Run(string(mode)+", "+what, func(t *testing.T) {
-				dir := memory(t, "size=2m")
+			t.Run(string(mode)+", "+description, func(t *testing.T) {
+				dir := mountTmpfs(t, "size=2m")
 				cfg := Config{Mode: mode, Dir: filepath.Join(dir, "audit"), Key: testKey(t, 'k'), AnchorFile: filepath.Join(dir, "anchor"), Log: quiet()}
 				l := open(t, cfg)
 				for i := range 20 {
@@ -439,7 +442,7 @@ func TestOpenOnABrokenDisk(t *testing.T) {
 				if err := os.WriteFile(segment, append(text, text[:100]...), 0o600); err != nil {
 					t.Fatal(err)
 				}
-				mend := broken(t, cfg)
+				mend := breakDisk(t, cfg)
 				l = open(t, cfg)
 				if l.WriteFailure() == nil {
 					t.Error("nobody is told that records cannot be written")
@@ -452,7 +455,7 @@ func TestOpenOnABrokenDisk(t *testing.T) {
 				mend()
 				eventually(t, l, "after")
 				closeLog(t, l)
-				found, report := verified(t, cfg)
+				found, report := verifyLog(t, cfg)
 				if len(found) != 21 || found["after"] != 1 || found["refused"] != 0 || report.Recoveries < 2 {
 					t.Errorf("%d sessions, %+v", len(found), report)
 				}
@@ -468,7 +471,7 @@ func TestOpenOnABrokenDisk(t *testing.T) {
 // Failures that waiting cannot repair are reported at once: another process uses the folder, the path is not a folder,
 // or the chain does not verify.
 func TestOpenReportsPermanentFailures(t *testing.T) {
-	for what, prepare := range map[string]func(cfg Config) error{
+	for description, prepare := range map[string]func(cfg Config) error{
 		"in use by another pgconsent": func(cfg Config) error {
 			l := open(t, cfg)
 			t.Cleanup(func() { closeLog(t, l) })
@@ -483,8 +486,8 @@ func TestOpenReportsPermanentFailures(t *testing.T) {
 		if err := prepare(cfg); err != nil {
 			t.Fatal(err)
 		}
-		if l, err := Open(cfg); err == nil || l != nil || !strings.Contains(err.Error(), what) {
-			t.Errorf("%s: %v", what, err)
+		if l, err := Open(cfg); err == nil || l != nil || !strings.Contains(err.Error(), description) {
+			t.Errorf("%s: %v", description, err)
 		}
 	}
 }
@@ -493,23 +496,23 @@ func TestOpenReportsPermanentFailures(t *testing.T) {
 // on.
 func TestFrozenDisk(t *testing.T) {
 	tier.All(t)
-	if !apart(t) {
+	if !isInOwnMounts(t) {
 		return
 	}
-	dir, set := freezing(t)
+	dir, setFrozen := mountFreezable(t)
 	for _, mode := range []Mode{ModeStrict, ModeBuffered} {
 		t.Run(string(mode), func(t *testing.T) {
-			at := filepath.Join(dir, string(mode))
-			cfg := Config{Mode: mode, Dir: at, Key: testKey(t, 'k'),
+			logDir := filepath.Join(dir, string(mode))
+			cfg := Config{Mode: mode, Dir: logDir, Key: testKey(t, 'k'),
 				AnchorFile: filepath.Join(dir, string(mode)+".anchor"), MaxSegment: 20000, ReleaseTimeout: time.Second, Log: quiet()}
 			l := open(t, cfg)
 			a := ask(t, l)
-			more(t, "answered", &a.answers, 10)
-			set(freeze)
-			more(t, "refused", &a.refused, 10)
-			told(t, l)
-			set(thaw)
-			more(t, "answered", &a.answers, 10)
+			awaitMore(t, "answered", &a.answeredCount, 10)
+			setFrozen(freeze)
+			awaitMore(t, "refused", &a.refusedCount, 10)
+			awaitWriteFailure(t, l)
+			setFrozen(thaw)
+			awaitMore(t, "answered", &a.answeredCount, 10)
 			a.end()
 			closeLog(t, l)
 			a.recorded(t, cfg)

@@ -14,11 +14,11 @@ func TestRetentionRemovesNothingEarly(t *testing.T) {
 		Dir: filepath.Join(t.TempDir(), "audit"), Key: testKey(t,
 			'k'), MaxSegmentAge: 7 * day, Retention: 10 * day, Clock: func() time.Time { return now }, Log: quiet(), ReleaseTimeout: time.Hour,
 	}
-	made := map[uint64]time.Time{}
+	writeTimes := map[uint64]time.Time{}
 	removed := uint64(0)
 	for range 60 {
-		filled(t, cfg, 2)
-		if _, err := Walk(cfg.Dir, func(r Record) error { made[r.Seq] = r.Time; return nil }); err != nil {
+		writeDecisions(t, cfg, 2)
+		if _, err := Walk(cfg.Dir, func(r Record) error { writeTimes[r.Seq] = r.Time; return nil }); err != nil {
 			t.Fatal(err)
 		}
 		report, err := Walk(cfg.Dir, nil)
@@ -26,21 +26,21 @@ func TestRetentionRemovesNothingEarly(t *testing.T) {
 			t.Fatal(err)
 		}
 		for ; removed+1 < report.FirstSeq; removed++ {
-			if age := now.Sub(made[removed+1]); age < cfg.Retention {
+			if age := now.Sub(writeTimes[removed+1]); age < cfg.Retention {
 				t.Fatalf("record %d is gone after %v", removed+1, age)
 			}
 		}
 		now = now.Add(day)
 	}
 	if removed < 30 {
-		t.Errorf("%d records are gone of %d", removed, len(made))
+		t.Errorf("%d records are gone of %d", removed, len(writeTimes))
 	}
 }
 
 // Commitments differ if the session, the table, a part of the key, or the division into parts differs.
 func TestCommitmentsDiffer(t *testing.T) {
 	key := testKey(t, 'k')
-	seen := map[string]string{}
+	inputByCommitment := map[string]string{}
 	for name, c := range map[string]string{
 		"":              key.Commit("s", "t", "a", "bc"),
 		"session":       key.Commit("s2", "t", "a", "bc"),
@@ -54,9 +54,9 @@ func TestCommitmentsDiffer(t *testing.T) {
 		"order":         key.Commit("s", "t", "bc", "a"),
 		"table's place": key.Commit("t", "s", "a", "bc"),
 	} {
-		if other, ok := seen[c]; ok {
-			t.Errorf("another %q and another %q have one commitment", name, other)
+		if otherInput, ok := inputByCommitment[c]; ok {
+			t.Errorf("another %q and another %q have one commitment", name, otherInput)
 		}
-		seen[c] = name
+		inputByCommitment[c] = name
 	}
 }

@@ -33,7 +33,7 @@ func TestKillWhileItRotates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rotating(rotatingConfig(dir, time.Unix(0, nano)))
+		writeUntilKilled(rotatingConfig(dir, time.Unix(0, nano)))
 	}
 	dir, since := t.TempDir(), time.Now()
 	cfg := rotatingConfig(dir, since)
@@ -51,9 +51,9 @@ func TestKillWhileItRotates(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		some, read := make(chan struct{}), make(chan struct{})
+		someReleased, outputRead := make(chan struct{}), make(chan struct{})
 		go func() {
-			defer close(read)
+			defer close(outputRead)
 			n := 0
 			for in := bufio.NewScanner(out); in.Scan(); {
 				var name string
@@ -63,13 +63,13 @@ func TestKillWhileItRotates(t *testing.T) {
 				}
 				released[name] = seq
 				if n++; n == 50 {
-					close(some)
+					close(someReleased)
 				}
 			}
 		}()
 		select {
-		case <-some:
-		case <-read:
+		case <-someReleased:
+		case <-outputRead:
 			t.Fatal("the process ended by itself")
 		}
 		killed := make(chan struct{})
@@ -94,12 +94,12 @@ func TestKillWhileItRotates(t *testing.T) {
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		<-read
+		<-outputRead
 		_ = cmd.Wait()
 		close(killed)
 		export.Wait()
 
-		found, report := verified(t, cfg)
+		found, report := verifyLog(t, cfg)
 		for name, seq := range released {
 			switch {
 			case found[name] == 1 && seq >= report.FirstSeq, found[name] == 0 && seq < report.FirstSeq:
@@ -113,7 +113,7 @@ func TestKillWhileItRotates(t *testing.T) {
 		t.Error("no segment was removed: the test proves little")
 	}
 	closeLog(t, open(t, cfg))
-	if _, report := verified(t, cfg); report.TornBytes != 0 {
+	if _, report := verifyLog(t, cfg); report.TornBytes != 0 {
 		t.Errorf("after the last round: %+v", report)
 	}
 }
@@ -131,8 +131,8 @@ func rotatingConfig(dir string, since time.Time) Config {
 	}
 }
 
-// rotating writes until it is killed, and prints the name and number of each released record.
-func rotating(cfg Config) {
+// writeUntilKilled writes until it is killed, and prints the name and number of each released record.
+func writeUntilKilled(cfg Config) {
 	l, err := Open(cfg)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -158,14 +158,14 @@ func rotating(cfg Config) {
 	select {}
 }
 
-// verified verifies a log with its key and anchor, and returns how many decisions each session has.
-func verified(t *testing.T, cfg Config) (map[string]int, Report) {
+// verifyLog verifies a log with its key and anchor, and returns how many decisions each session has.
+func verifyLog(t *testing.T, cfg Config) (map[string]int, Report) {
 	t.Helper()
-	against := VerifyOptions{Key: cfg.Key}
+	options := VerifyOptions{Key: cfg.Key}
 	if cfg.AnchorFile != "" {
-		against.Heads = heads(t, cfg.AnchorFile, cfg.Key)
+		options.Heads = heads(t, cfg.AnchorFile, cfg.Key)
 	}
-	report, err := against.Walk(cfg.Dir, nil)
+	report, err := options.Walk(cfg.Dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ func BenchmarkReport(b *testing.B) {
 	records := tier.Count(1_000_000, 1_000_000, 1_000_000)
 	for _, c := range []struct {
 		name  string
-		every int
+		oneIn int
 		keys  bool
 	}{{"a tenth of the statements over the person's tables", 10, false}, {"all of them", 1, false}, {"all of them, with keys", 1, true}} {
 		b.Run(c.name, func(b *testing.B) {
@@ -30,13 +30,13 @@ func BenchmarkReport(b *testing.B) {
 			}
 			for i := range records / 2 {
 				table, session := "public.notes", fmt.Sprint("0123456789abcdef", i/100)
-				if i%c.every > 0 {
+				if i%c.oneIn > 0 {
 					table = "public.other"
 				}
 				if i%2000 == 0 {
 					time.Sleep(10 * time.Millisecond) // the writer catches up
 				}
-				for tries := 0; ; tries++ {
+				for tryCount := 0; ; tryCount++ {
 					d := log.Decision(audit.Decision{
 						Session: session, Agent: "chat", AccessedBy: "chat",
 						OnBehalfOf: "ref:0e3b5a52-4a0f-4f2c-9be9-0f4c0b9e4f11", Database: "app", Purpose: "{ESSENTIAL}",
@@ -47,7 +47,7 @@ func BenchmarkReport(b *testing.B) {
 						Policy: "0123456789abcdef0123456789abcdef", Catalog: "0123456789abcdef0123456789abcdef", Epoch: 12,
 					})
 					if d.Release() != nil { // the writer is behind
-						if tries > 1000 {
+						if tryCount > 1000 {
 							b.Fatal("the log cannot be written")
 						}
 						time.Sleep(10 * time.Millisecond)
@@ -55,7 +55,7 @@ func BenchmarkReport(b *testing.B) {
 					}
 					o := audit.Outcome{Rows: 5, Bytes: 512, SQLState: "00000"}
 					if c.keys {
-						o.Keys = []audit.Keys{commit(session, "public.notes", strconv.Itoa(i), "2")}
+						o.Keys = []audit.Keys{commitKeys(session, "public.notes", strconv.Itoa(i), "2")}
 					}
 					d.RecordOutcome(o)
 					break
@@ -64,7 +64,7 @@ func BenchmarkReport(b *testing.B) {
 			if err := log.Close(context.Background()); err != nil {
 				b.Fatal(err)
 			}
-			rows := mine[0]
+			rows := subjectRows[0]
 			rows.Keys = nil
 			for i := range 100 {
 				rows.Keys = append(rows.Keys, []string{strconv.Itoa(i)})
@@ -73,19 +73,19 @@ func BenchmarkReport(b *testing.B) {
 			for b.Loop() {
 				runs++
 				collector := &dsar.Collector{Log: "audit", Rows: []dsar.SubjectRows{rows}, Commit: key.Committer, MaxPossible: 10000}
-				read, err := dsar.LogScan{Source: audit.Folder(dir), Database: "app", Tables: tables,
+				report, err := dsar.LogScan{Source: audit.Folder(dir), Database: "app", Tables: tables,
 					OnAccess: collector.AddAccess}.Run(b.Context())
-				if err != nil || read.Problem != "" {
-					b.Fatal(err, read.Problem)
+				if err != nil || report.Problem != "" {
+					b.Fatal(err, report.Problem)
 				}
 				r, err := dsar.Assemble(dsar.ReportInput{
-					Subject: "me", Rows: []dsar.SubjectRows{rows}, History: story(1, false).History, Retrievals: collector,
-					Logs: []dsar.Log{read.ReportEntry("audit")}})
+					Subject: "me", Rows: []dsar.SubjectRows{rows}, History: reportInput(1, false).History, Retrievals: collector,
+					Logs: []dsar.Log{report.ReportEntry("audit")}})
 				if err != nil {
 					b.Fatal(err)
 				}
 				b.ReportMetric((cpuTime()-cpu).Seconds()/float64(runs), "cpu-s/op")
-				b.ReportMetric(float64(read.Records), "records")
+				b.ReportMetric(float64(report.Records), "records")
 				b.ReportMetric(float64(r.Retrievals.Exact+r.Retrievals.Possible), "retrievals")
 			}
 		})

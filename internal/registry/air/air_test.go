@@ -17,24 +17,24 @@ import (
 
 // These tests play the examples of seeds/001; each test names its lines.
 
-var begin = time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
+var startTime = time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 
-var one = SessionKey{Database: "app", User: "u1", Channel: "api_1"}
+var sessionKey = SessionKey{Database: "app", User: "u1", Channel: "api_1"}
 
 // conversation is the messages of one user in one channel.
 type conversation struct {
-	t       *testing.T
-	tracker *Tracker
-	key     SessionKey
-	now     time.Time
-	fired   []int // the numbers of the messages, from 1 on, that were answered with the reminder
-	at      []time.Duration
-	text    string
-	sent    int
+	t                *testing.T
+	tracker          *Tracker
+	key              SessionKey
+	now              time.Time
+	remindedMessages []int // the numbers of the messages, from 1 on, that were answered with the reminder
+	elapsed          []time.Duration
+	text             string
+	sentCount        int
 }
 
 func talk(t *testing.T, c Config) *conversation {
-	return &conversation{t: t, tracker: New(c), key: one, now: begin}
+	return &conversation{t: t, tracker: New(c), key: sessionKey, now: startTime}
 }
 
 // send sends n messages, the first one now, and waits for pause before each of the others.
@@ -44,15 +44,15 @@ func (c *conversation) send(n int, pause time.Duration) {
 		if i > 0 {
 			c.now = c.now.Add(pause)
 		}
-		c.sent++
+		c.sentCount++
 		text, err := c.tracker.Track(c.now, c.key, "")
 		if err != nil {
 			c.t.Fatal(err)
 		}
 		if text != "" {
 			c.text = text
-			c.fired = append(c.fired, c.sent)
-			c.at = append(c.at, c.now.Sub(begin))
+			c.remindedMessages = append(c.remindedMessages, c.sentCount)
+			c.elapsed = append(c.elapsed, c.now.Sub(startTime))
 		}
 	}
 }
@@ -63,9 +63,9 @@ func (c *conversation) wait(d time.Duration) { c.now = c.now.Add(d) }
 func (c *conversation) want(byTime, byMessages uint64, messages ...int) {
 	c.t.Helper()
 	counts := c.tracker.Counts(c.now)
-	if fmt.Sprint(c.fired) != fmt.Sprint(messages) || counts.RemindersByTime != byTime || counts.RemindersByMessages != byMessages {
-		c.t.Errorf("reminded at messages %v (%v), %d by time and %d by messages; want %v, %d and %d", c.fired,
-			c.at, counts.RemindersByTime, counts.RemindersByMessages, messages, byTime, byMessages)
+	if fmt.Sprint(c.remindedMessages) != fmt.Sprint(messages) || counts.RemindersByTime != byTime || counts.RemindersByMessages != byMessages {
+		c.t.Errorf("reminded at messages %v (%v), %d by time and %d by messages; want %v, %d and %d", c.remindedMessages,
+			c.elapsed, counts.RemindersByTime, counts.RemindersByMessages, messages, byTime, byMessages)
 	}
 }
 
@@ -98,7 +98,7 @@ func TestSessionReset(t *testing.T) {
 	c.send(2, 30*time.Minute+time.Nanosecond)
 	c.send(1, 0)
 	c.want(0, 0)
-	if s, ok := c.tracker.Session(c.now, one); !ok || !s.StartedAt.Equal(c.now) || len(s.MessageTimes) != 2 {
+	if s, ok := c.tracker.Session(c.now, sessionKey); !ok || !s.StartedAt.Equal(c.now) || len(s.MessageTimes) != 2 {
 		t.Errorf("the session is %+v, %v", s, ok)
 	}
 	c = talk(t, Config{})
@@ -122,8 +122,8 @@ func TestExample1HealthySpread(t *testing.T) {
 	c.wait(40 * time.Minute)
 	c.send(19, 10*time.Minute/18)
 	c.want(0, 0)
-	if c.sent != 38 {
-		t.Errorf("%d messages were sent", c.sent)
+	if c.sentCount != 38 {
+		t.Errorf("%d messages were sent", c.sentCount)
 	}
 }
 
@@ -136,8 +136,8 @@ func TestExample3ContinuousInteraction(t *testing.T) {
 	c.wait(2 * time.Minute)
 	c.send(1, 0)
 	c.want(1, 0, 16)
-	if c.at[0] != 30*time.Minute || !strings.Contains(c.text, "You've sent 15 messages in the last 30 minutes.") {
-		t.Errorf("at %v: %s", c.at, c.text)
+	if c.elapsed[0] != 30*time.Minute || !strings.Contains(c.text, "You've sent 15 messages in the last 30 minutes.") {
+		t.Errorf("at %v: %s", c.elapsed, c.text)
 	}
 }
 
@@ -147,19 +147,19 @@ func TestExample4SpreadOutMessages(t *testing.T) {
 	c := talk(t, Config{})
 	c.send(20, 6*time.Minute)
 	c.want(1, 0, 6)
-	if c.at[0] != 30*time.Minute {
-		t.Errorf("reminded after %v", c.at)
+	if c.elapsed[0] != 30*time.Minute {
+		t.Errorf("reminded after %v", c.elapsed)
 	}
 }
 
 // :256, :257: the reminder comes at 20 messages within the last 30 minutes; older messages do not count.
 // seeds/001:255-259.
 func TestSlidingWindow(t *testing.T) {
-	long := Config{ReminderAfter: 10 * time.Hour}
-	c := talk(t, long)
+	longReminderConfig := Config{ReminderAfter: 10 * time.Hour}
+	c := talk(t, longReminderConfig)
 	c.send(200, 30*time.Minute/19+time.Second) // never more than 19 in 30 minutes
 	c.want(0, 0)
-	c = talk(t, long)
+	c = talk(t, longReminderConfig)
 	c.send(10, 2*time.Minute)
 	c.wait(13 * time.Minute) // the first messages are 31 minutes old; 9 are within 30 minutes
 	c.send(10, time.Second)
@@ -223,16 +223,16 @@ func TestChannelTypes(t *testing.T) {
 		}
 	}
 	for _, c := range []struct {
-		channel, given string
-		tracked        bool
+		channel, givenType string
+		tracked            bool
 	}{
 		{"api_1", "", true}, {"api_1", "discord", false}, {"discord_1", "", false}, {"discord_1", "api", true},
 		{"cli_1", "", false}, {"whatever", "", false}, {"whatever", "api", true}, {"api_1", "unheard-of", false},
 	} {
 		tracker := New(Config{MaxMessages: 1})
-		text, err := tracker.Track(begin, SessionKey{User: "u", Channel: c.channel}, c.given)
-		if err != nil || (text != "") != c.tracked || (tracker.Counts(begin).Interactions == 1) != c.tracked {
-			t.Errorf("%q of type %q: %q, %v", c.channel, c.given, text, err)
+		text, err := tracker.Track(startTime, SessionKey{User: "u", Channel: c.channel}, c.givenType)
+		if err != nil || (text != "") != c.tracked || (tracker.Counts(startTime).Interactions == 1) != c.tracked {
+			t.Errorf("%q of type %q: %q, %v", c.channel, c.givenType, text, err)
 		}
 	}
 }
@@ -244,11 +244,11 @@ func TestCleanup(t *testing.T) {
 	c.send(5, time.Minute)
 	c.wait(time.Hour - time.Nanosecond)
 	c.tracker.RemoveIdleSessions(c.now)
-	if _, ok := c.tracker.Session(c.now, one); !ok {
+	if _, ok := c.tracker.Session(c.now, sessionKey); !ok {
 		t.Error("the session is gone before its hour")
 	}
 	c.wait(time.Nanosecond)
-	if _, ok := c.tracker.Session(c.now, one); ok {
+	if _, ok := c.tracker.Session(c.now, sessionKey); ok {
 		t.Error("the session is there after its hour")
 	}
 	c.tracker.RemoveIdleSessions(c.now)
@@ -262,22 +262,22 @@ func TestCleanup(t *testing.T) {
 func TestSessionInfoAndEnd(t *testing.T) {
 	c := talk(t, Config{})
 	c.send(3, time.Minute)
-	s, ok := c.tracker.Session(c.now, one)
-	if !ok || !s.StartedAt.Equal(begin) || !s.LastInteraction.Equal(begin.Add(2*time.Minute)) || s.IsReminded ||
-		len(s.MessageTimes) != 3 || !s.MessageTimes[0].Equal(begin) || !s.MessageTimes[2].Equal(begin.Add(2*time.Minute)) {
+	s, ok := c.tracker.Session(c.now, sessionKey)
+	if !ok || !s.StartedAt.Equal(startTime) || !s.LastInteraction.Equal(startTime.Add(2*time.Minute)) || s.IsReminded ||
+		len(s.MessageTimes) != 3 || !s.MessageTimes[0].Equal(startTime) || !s.MessageTimes[2].Equal(startTime.Add(2*time.Minute)) {
 		t.Errorf("the session is %+v, %v", s, ok)
 	}
-	if !c.tracker.EndSession(c.now, one) || c.tracker.EndSession(c.now, one) {
+	if !c.tracker.EndSession(c.now, sessionKey) || c.tracker.EndSession(c.now, sessionKey) {
 		t.Error("a session ends once")
 	}
-	if _, ok := c.tracker.Session(c.now, one); ok {
+	if _, ok := c.tracker.Session(c.now, sessionKey); ok {
 		t.Error("a session that was ended is there")
 	}
 	c.send(19, time.Second)
 	c.want(0, 0)
 	c.send(1, 0)
 	c.want(0, 1, 23)
-	if s, _ := c.tracker.Session(c.now, one); !s.IsReminded {
+	if s, _ := c.tracker.Session(c.now, sessionKey); !s.IsReminded {
 		t.Error("the session does not know that it was reminded")
 	}
 }
@@ -304,22 +304,22 @@ func TestCounts(t *testing.T) {
 func TestSessionsAreSeparate(t *testing.T) {
 	tracker := New(Config{})
 	keys := []SessionKey{
-		one, {Database: "app", User: "u1", Channel: "api_2"}, {Database: "app", User: "u2", Channel: "api_1"},
+		sessionKey, {Database: "app", User: "u1", Channel: "api_2"}, {Database: "app", User: "u2", Channel: "api_1"},
 		{Database: "other", User: "u1", Channel: "api_1"},
 		{Database: "app", RecordedBy: "assistant", User: "u1", Channel: "api_1"},
 		{Database: "ap", User: "pu1", Channel: "api_1"}, {Database: "app", User: "u1a", Channel: "pi_1"},
 	}
 	for range 19 {
 		for _, k := range keys {
-			if text, err := tracker.Track(begin, k, APIChannel); text != "" || err != nil {
+			if text, err := tracker.Track(startTime, k, APIChannel); text != "" || err != nil {
 				t.Fatalf("%+v: %q, %v", k, text, err)
 			}
 		}
 	}
-	if text, _ := tracker.Track(begin, keys[4], ""); text == "" {
+	if text, _ := tracker.Track(startTime, keys[4], ""); text == "" {
 		t.Error("an agent's own recording has no reminder")
 	}
-	if text, _ := tracker.ReminderOfSession(begin, one); text != "" {
+	if text, _ := tracker.ReminderOfSession(startTime, sessionKey); text != "" {
 		t.Error("the reminder of one session is another's")
 	}
 }
@@ -330,13 +330,13 @@ func TestIDs(t *testing.T) {
 		{Channel: "api_1"}, {User: "u"}, {User: "u\x00", Channel: "api_1"}, {User: "u\xff", Channel: "api_1"},
 		{User: "u", Channel: "api_" + strings.Repeat("x", MaxIDBytes)}, {User: "u\n", Channel: "api_1"},
 	} {
-		_, err := tracker.Track(begin, k, "")
+		_, err := tracker.Track(startTime, k, "")
 		var e *sqlstate.Error
 		if !errors.As(err, &e) || e.Code != sqlstate.ConsentValidation || strings.Contains(e.Error(), k.User+k.Channel) {
 			t.Errorf("%+v: %v", k, err)
 		}
 	}
-	if c := tracker.Counts(begin); c != (Counts{}) {
+	if c := tracker.Counts(startTime); c != (Counts{}) {
 		t.Errorf("counted %+v", c)
 	}
 }
@@ -347,7 +347,7 @@ func TestClockGoesBack(t *testing.T) {
 	c.send(2, 10*time.Minute)
 	c.wait(-time.Hour)
 	c.send(1, 0)
-	if s, _ := c.tracker.Session(c.now, one); len(s.MessageTimes) != 3 || !s.LastInteraction.Equal(begin.Add(10*time.Minute)) {
+	if s, _ := c.tracker.Session(c.now, sessionKey); len(s.MessageTimes) != 3 || !s.LastInteraction.Equal(startTime.Add(10*time.Minute)) {
 		t.Errorf("the session is %+v", s)
 	}
 }
@@ -358,11 +358,11 @@ func TestSessionsInMemoryAreBounded(t *testing.T) {
 	tracker := New(Config{MaxSessions: 3})
 	key := func(n int) SessionKey { return SessionKey{User: fmt.Sprint("u", n), Channel: "api_1"} }
 	for n := range 3 {
-		if _, err := tracker.Track(begin.Add(time.Duration(n)*time.Minute), key(n), ""); err != nil {
+		if _, err := tracker.Track(startTime.Add(time.Duration(n)*time.Minute), key(n), ""); err != nil {
 			t.Fatal(err)
 		}
 	}
-	now := begin.Add(30 * time.Minute) // the first session has been idle for exactly 30 minutes, so it is still active
+	now := startTime.Add(30 * time.Minute) // the first session has been idle for exactly 30 minutes, so it is still active
 	_, err := tracker.Track(now, key(3), "")
 	var e *sqlstate.Error
 	if !errors.As(err, &e) || e.Code != sqlstate.LimitExceeded {
@@ -393,20 +393,20 @@ func TestAgentShare(t *testing.T) {
 	tracker := New(Config{MaxSessions: 20})
 	refused := 0
 	for n := range 20 {
-		if _, err := tracker.Track(begin, SessionKey{RecordedBy: "a", User: fmt.Sprint(n), Channel: "api_1"}, ""); err != nil {
+		if _, err := tracker.Track(startTime, SessionKey{RecordedBy: "a", User: fmt.Sprint(n), Channel: "api_1"}, ""); err != nil {
 			refused++
 		}
 	}
 	if refused != 18 {
 		t.Errorf("%d of 20 were refused", refused)
 	}
-	if _, err := tracker.Track(begin, SessionKey{RecordedBy: "b", User: "1", Channel: "api_1"}, ""); err != nil {
+	if _, err := tracker.Track(startTime, SessionKey{RecordedBy: "b", User: "1", Channel: "api_1"}, ""); err != nil {
 		t.Error(err)
 	}
-	if !tracker.EndSession(begin, SessionKey{RecordedBy: "a", User: "0", Channel: "api_1"}) {
+	if !tracker.EndSession(startTime, SessionKey{RecordedBy: "a", User: "0", Channel: "api_1"}) {
 		t.Error("no session to end")
 	}
-	if _, err := tracker.Track(begin, SessionKey{RecordedBy: "a", User: "new", Channel: "api_1"}, ""); err != nil {
+	if _, err := tracker.Track(startTime, SessionKey{RecordedBy: "a", User: "new", Channel: "api_1"}, ""); err != nil {
 		t.Error(err)
 	}
 }
@@ -416,7 +416,7 @@ func TestUsersOwnSessionsAreBounded(t *testing.T) {
 	tracker := New(Config{MaxSessions: 100_000, MaxMessages: 1})
 	startedAt := func(user string, self bool) (n int) {
 		for i := range 2 * maxSessionsByUserToken {
-			if _, err := tracker.Track(begin, SessionKey{User: user, Channel: fmt.Sprint("api_", i), RecordedByUser: self}, ""); err == nil {
+			if _, err := tracker.Track(startTime, SessionKey{User: user, Channel: fmt.Sprint("api_", i), RecordedByUser: self}, ""); err == nil {
 				n++
 			}
 		}
@@ -434,16 +434,16 @@ func TestUsersOwnSessionsAreBounded(t *testing.T) {
 		t.Errorf("u3 has begun %d sessions", n)
 	}
 	// A user at the limit can continue a session. An ended session makes room for a new one.
-	if _, err := tracker.Track(begin, SessionKey{User: "u1", Channel: "api_0", RecordedByUser: true}, ""); err != nil {
+	if _, err := tracker.Track(startTime, SessionKey{User: "u1", Channel: "api_0", RecordedByUser: true}, ""); err != nil {
 		t.Error(err)
 	}
-	if !tracker.EndSession(begin, SessionKey{User: "u1", Channel: "api_0", RecordedByUser: true}) {
+	if !tracker.EndSession(startTime, SessionKey{User: "u1", Channel: "api_0", RecordedByUser: true}) {
 		t.Error("no session to end")
 	}
-	if _, err := tracker.Track(begin, SessionKey{User: "u1", Channel: "api_new", RecordedByUser: true}, ""); err != nil {
+	if _, err := tracker.Track(startTime, SessionKey{User: "u1", Channel: "api_new", RecordedByUser: true}, ""); err != nil {
 		t.Error(err)
 	}
-	tracker.RemoveIdleSessions(begin.Add(2 * time.Hour))
+	tracker.RemoveIdleSessions(startTime.Add(2 * time.Hour))
 	if n := startedAt("u1", true); n != maxSessionsByUserToken {
 		t.Errorf("two hours later u1 has begun %d sessions", n)
 	}
@@ -453,16 +453,16 @@ func TestUsersOwnSessionsAreBounded(t *testing.T) {
 func TestReminderOfSession(t *testing.T) {
 	c := talk(t, Config{})
 	c.send(19, time.Second)
-	if text, _ := c.tracker.ReminderOfSession(c.now, one); text != "" || c.tracker.RemindersGiven() != 0 {
+	if text, _ := c.tracker.ReminderOfSession(c.now, sessionKey); text != "" || c.tracker.RemindersGiven() != 0 {
 		t.Error("due before it was given")
 	}
 	c.send(1, 0)
 	c.send(3, time.Minute)
-	text, since := c.tracker.ReminderOfSession(c.now, one)
-	if text != c.text || !since.Equal(begin) || c.tracker.RemindersGiven() != 1 {
+	text, since := c.tracker.ReminderOfSession(c.now, sessionKey)
+	if text != c.text || !since.Equal(startTime) || c.tracker.RemindersGiven() != 1 {
 		t.Errorf("due: %q, %v", text, since)
 	}
-	if text, _ := c.tracker.ReminderOfSession(c.now.Add(31*time.Minute), one); text != "" {
+	if text, _ := c.tracker.ReminderOfSession(c.now.Add(31*time.Minute), sessionKey); text != "" {
 		t.Error("due after the session")
 	}
 }
@@ -470,9 +470,9 @@ func TestReminderOfSession(t *testing.T) {
 // Caller.SessionKey returns for whom a caller may record and read sessions; for others it is refused.
 func TestCaller(t *testing.T) {
 	for _, c := range []struct {
-		caller Caller
-		by     string
-		ok     bool
+		caller     Caller
+		recordedBy string
+		ok         bool
 	}{
 		{Caller{Role: "subject", Subject: "u1", Database: "d"}, "", true},
 		{Caller{Role: "subject", Subject: "u2", Database: "d"}, "", false},
@@ -485,7 +485,7 @@ func TestCaller(t *testing.T) {
 		{Caller{}, "", false},
 	} {
 		k, err := c.caller.SessionKey("u1", "api_1")
-		if (err == nil) != c.ok || c.ok && k != (SessionKey{Database: "d", RecordedBy: c.by, User: "u1", Channel: "api_1",
+		if (err == nil) != c.ok || c.ok && k != (SessionKey{Database: "d", RecordedBy: c.recordedBy, User: "u1", Channel: "api_1",
 			RecordedByUser: c.caller.Role == "subject"}) {
 			t.Errorf("%+v: %+v, %v", c.caller, k, err)
 		}
@@ -514,54 +514,56 @@ func TestTrackerAgreesWithModel(t *testing.T) {
 		}
 		c.KeepFor = max(c.SessionGap, time.Duration(rapid.IntRange(1, 120).Draw(r, "keep"))*time.Minute)
 		tracker, models := New(c), map[SessionKey]*model{}
-		tracker.RemoveIdleSessions(begin)
-		at, clock := time.Duration(0), time.Duration(0)
+		tracker.RemoveIdleSessions(startTime)
+		elapsed, clock := time.Duration(0), time.Duration(0)
 		if rapid.Bool().Draw(r, "late") { // times close to where the stored milliseconds overflow
-			at = 1<<32*time.Millisecond - time.Hour
-			clock = at
-			tracker.RemoveIdleSessions(begin.Add(clock))
+			elapsed = 1<<32*time.Millisecond - time.Hour
+			clock = elapsed
+			tracker.RemoveIdleSessions(startTime.Add(clock))
 		}
 		for range rapid.IntRange(1, 80).Draw(r, "n") {
 			clock += time.Duration(rapid.IntRange(0, 20).Draw(r, "pause")*rapid.SampledFrom([]int{1, 1, 1, 5}).Draw(r, "times")) * time.Minute
 			if rapid.IntRange(0, 9).Draw(r, "back") == 0 {
 				clock -= time.Duration(rapid.IntRange(1, 90).Draw(r, "by")) * time.Minute
 			}
-			at = max(at, clock) // the tracker's time waits until the clock has caught up
+			elapsed = max(elapsed, clock) // the tracker's time waits until the clock has caught up
 			k := SessionKey{User: rapid.SampledFrom([]string{"a", "b"}).Draw(r, "user"), Channel: "api_1"}
 			if rapid.IntRange(0, 20).Draw(r, "end") == 0 {
 				_, exists := models[k]
-				exists = exists && at-models[k].times[len(models[k].times)-1] < c.KeepFor
+				exists = exists && elapsed-models[k].times[len(models[k].times)-1] < c.KeepFor
 				if exists || c.KeepFor > c.SessionGap { // at Keep = Idle itself it still counts
-					if got := tracker.EndSession(begin.Add(clock), k); got != exists {
+					if got := tracker.EndSession(startTime.Add(clock), k); got != exists {
 						r.Fatalf("ended: %v, want %v", got, exists)
 					}
 					delete(models, k)
 				} else {
-					tracker.RemoveIdleSessions(begin.Add(clock))
+					tracker.RemoveIdleSessions(startTime.Add(clock))
 				}
 				continue
 			}
 			m := models[k]
-			if m == nil || at-m.times[len(m.times)-1] > c.SessionGap || c.KeepFor > c.SessionGap && at-m.times[len(m.times)-1] >= c.KeepFor {
+			if m == nil || elapsed-m.times[len(m.times)-1] > c.SessionGap || c.KeepFor > c.SessionGap &&
+				elapsed-m.times[len(m.times)-1] >= c.KeepFor {
 				m = &model{}
 				models[k] = m
 			}
-			m.times = append(m.times, at)
-			recent := 0
-			for _, then := range m.times {
-				if at-then < c.Window {
-					recent++
+			m.times = append(m.times, elapsed)
+			recentCount := 0
+			for _, messageTime := range m.times {
+				if elapsed-messageTime < c.Window {
+					recentCount++
 				}
 			}
-			due := !m.reminded && (at-m.times[0] >= c.ReminderAfter || recent >= c.MaxMessages)
-			m.reminded = m.reminded || due
-			text, err := tracker.Track(begin.Add(clock), k, "")
-			if err != nil || (text != "") != due {
-				r.Fatalf("at %v: %q, %v; want a reminder: %v", at, text, err, due)
+			isDue := !m.reminded && (elapsed-m.times[0] >= c.ReminderAfter || recentCount >= c.MaxMessages)
+			m.reminded = m.reminded || isDue
+			text, err := tracker.Track(startTime.Add(clock), k, "")
+			if err != nil || (text != "") != isDue {
+				r.Fatalf("at %v: %q, %v; want a reminder: %v", elapsed, text, err, isDue)
 			}
-			s, _ := tracker.Session(begin.Add(clock), k)
-			if want := min(recent, c.MaxMessages); len(s.MessageTimes) != want || s.IsReminded != m.reminded || s.LastInteraction.Sub(begin) != at {
-				r.Fatalf("at %v: %+v, want %d messages", at, s, want)
+			s, _ := tracker.Session(startTime.Add(clock), k)
+			if want := min(recentCount, c.MaxMessages); len(s.MessageTimes) != want || s.IsReminded != m.reminded ||
+				s.LastInteraction.Sub(startTime) != elapsed {
+				r.Fatalf("at %v: %+v, want %d messages", elapsed, s, want)
 			}
 		}
 	})
@@ -576,7 +578,7 @@ func TestMillionUsers(t *testing.T) {
 	}
 	before := heap()
 	tracker := New(Config{MaxSessions: users})
-	now := begin
+	now := startTime
 	for hour := range 2 {
 		for i := range users {
 			now = now.Add(100 * time.Microsecond)
@@ -585,9 +587,9 @@ func TestMillionUsers(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		held := float64(heap()-before) / float64(users)
-		if c := tracker.Counts(now); c.ActiveSessions != users || held > 220 {
-			t.Errorf("hour %d: %d sessions, %.0f bytes each", hour, c.ActiveSessions, held)
+		bytesPerUser := float64(heap()-before) / float64(users)
+		if c := tracker.Counts(now); c.ActiveSessions != users || bytesPerUser > 220 {
+			t.Errorf("hour %d: %d sessions, %.0f bytes each", hour, c.ActiveSessions, bytesPerUser)
 		}
 		if _, err := tracker.Track(now, SessionKey{Database: "app", User: "one more", Channel: "api_0"}, ""); err == nil {
 			t.Errorf("hour %d: there is room for one more", hour)
@@ -598,8 +600,8 @@ func TestMillionUsers(t *testing.T) {
 	if c := tracker.Counts(now); c.ActiveSessions != 0 {
 		t.Errorf("%d sessions are left", c.ActiveSessions)
 	}
-	if left := heap(); left > before+10<<20 {
-		t.Errorf("%d bytes are left", left-before)
+	if remainingBytes := heap(); remainingBytes > before+10<<20 {
+		t.Errorf("%d bytes are left", remainingBytes-before)
 	}
 	runtime.KeepAlive(tracker)
 }
@@ -610,7 +612,7 @@ func BenchmarkMillionUsers(b *testing.B) {
 	for b.Loop() {
 		before := heap()
 		tracker := New(Config{})
-		now := begin
+		now := startTime
 		for i := range 3 * users {
 			now = now.Add(100 * time.Microsecond)
 			k := SessionKey{Database: "app", User: fmt.Sprintf("user-%08d", i%users), Channel: "api_0"}
@@ -618,17 +620,17 @@ func BenchmarkMillionUsers(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		held := heap() - before
+		heldBytes := heap() - before
 		if c := tracker.Counts(now); c.ActiveSessions != users {
 			b.Fatalf("%d sessions", c.ActiveSessions)
 		}
-		b.ReportMetric(float64(held)/users, "bytes/user")
+		b.ReportMetric(float64(heldBytes)/users, "bytes/user")
 		now = now.Add(2 * time.Hour)
-		over := time.Now()
-		if _, err := tracker.Track(now, one, ""); err != nil {
+		removalStart := time.Now()
+		if _, err := tracker.Track(now, sessionKey, ""); err != nil {
 			b.Fatal(err)
 		}
-		b.ReportMetric(float64(time.Since(over).Milliseconds()), "ms/all-over")
+		b.ReportMetric(float64(time.Since(removalStart).Milliseconds()), "ms/all-over")
 	}
 }
 

@@ -20,8 +20,8 @@ func TestCirisK_Numbers(t *testing.T) {
 	s.ago(30)
 	s.temporary("gone") // expired 16 days ago
 	s.ago(20)
-	for _, who := range []string{"p1", "p2", "p3"} { // three partnerships are approved
-		s.partner(who)
+	for _, subjectID := range []string{"p1", "p2", "p3"} { // three partnerships are approved
+		s.partner(subjectID)
 	}
 	s.do(consent.Command{Action: consent.ActionUpgrade, Subject: "no"})
 	s.do(consent.Command{Action: consent.ActionDecide, Subject: "no", Decision: consent.DecisionReject, Caller: agent})
@@ -35,7 +35,7 @@ func TestCirisK_Numbers(t *testing.T) {
 	s.temporary("t1")
 	s.degrade("p3", consent.StreamAnonymous)
 	s.ago(0)
-	check := func(when string, expired int) {
+	check := func(description string, expired int) {
 		t.Helper()
 		got, err := s.Counts(t.Context())
 		if err != nil {
@@ -43,7 +43,7 @@ func TestCirisK_Numbers(t *testing.T) {
 		}
 		if got.Streams["TEMPORARY"] != 1 || got.Streams["PARTNERED"] != 2 || got.Streams["ANONYMOUS"] != 1 ||
 			got.Approved != 3 || got.Rejected != 1 || got.Expired != expired || math.Abs(got.AgeDays-(3*20+10)) > 0.1 {
-			t.Errorf("%s: %+v", when, got)
+			t.Errorf("%s: %+v", description, got)
 		}
 		reg := prometheus.NewRegistry()
 		metrics.New(reg).SetConsentCounts([]metrics.ConsentCounts{got})
@@ -53,7 +53,7 @@ func TestCirisK_Numbers(t *testing.T) {
 			"consent_partnership_success_rate": 0.75, "consent_average_age_days": 17.5, "consent_expiry_rate": float64(expired),
 		} {
 			if value := gathered(t, reg)[name]; math.Abs(value-want) > 0.05 {
-				t.Errorf("%s: %s is %v, want %v", when, name, value, want)
+				t.Errorf("%s: %s is %v, want %v", description, name, value, want)
 			}
 		}
 	}
@@ -97,14 +97,14 @@ func TestLag(t *testing.T) {
 	if n, err := s.Counts(t.Context()); err != nil || n.LagSeconds <= 0 || n.WaitingMessages != 1 {
 		t.Errorf("%+v %v", n, err)
 	}
-	if due, err := s.isDue(t.Context(), time.Hour); err != nil || !due {
+	if isDue, err := s.isDue(t.Context(), time.Hour); err != nil || !isDue {
 		t.Errorf("a withdrawal waits for an hour: %v", err)
 	}
 	s.sweep()
 	if n, err := s.Counts(t.Context()); err != nil || n.LagSeconds != 0 {
 		t.Errorf("%+v %v", n, err)
 	}
-	if due, err := s.isDue(t.Context(), time.Hour); err != nil || due {
-		t.Errorf("%v %v", due, err)
+	if isDue, err := s.isDue(t.Context(), time.Hour); err != nil || isDue {
+		t.Errorf("%v %v", isDue, err)
 	}
 }

@@ -42,9 +42,9 @@ func TestSweepUntilKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	left := steps
+	remainingSteps := steps
 	s := &Sweeper{Registry: r, BatchSize: 3, betweenTransactions: func() {
-		if left--; left == 0 {
+		if remainingSteps--; remainingSteps == 0 {
 			// Kill the process a little later, in the middle of the next transaction.
 			go func() {
 				time.Sleep(time.Duration(tier.Rand(uint64(steps)).IntN(4000)) * time.Microsecond)
@@ -61,10 +61,10 @@ func TestSweepUntilKilled(t *testing.T) {
 // fill adds subjects of every kind, with several rows each.
 func (s *site) fill() {
 	s.ago(120)
-	for _, who := range []string{"p1", "p2", "p3", "p4"} {
-		s.partner(who)
+	for _, subjectID := range []string{"p1", "p2", "p3", "p4"} {
+		s.partner(subjectID)
 		for i := range 5 {
-			s.row(who, 110+i)
+			s.row(subjectID, 110+i)
 		}
 	}
 	s.ago(100)
@@ -73,11 +73,11 @@ func (s *site) fill() {
 	s.degrade("p2", consent.StreamAnonymous)
 	s.degrade("p3", consent.StreamTemporary)
 	s.ago(20)
-	for _, who := range []string{"t1", "t2", "t3"} {
-		s.temporary(who)
-		s.exec("INSERT INTO people VALUES ($1, 'name')", who)
+	for _, subjectID := range []string{"t1", "t2", "t3"} {
+		s.temporary(subjectID)
+		s.exec("INSERT INTO people VALUES ($1, 'name')", subjectID)
 		for range 5 {
-			s.row(who, 19)
+			s.row(subjectID, 19)
 		}
 	}
 	s.ago(12)
@@ -91,11 +91,11 @@ func (s *site) fill() {
 // A sweep that is killed at any point is continued by the next one. The result is that of an undisturbed sweep.
 func TestKilledSweepIsResumed(t *testing.T) {
 	tier.All(t)
-	calm := build(t, consent.Settings{})
-	calm.fill()
-	calm.sweep()
-	want, wantMade := calm.rows(), calm.query(leftMade)
-	wantEvents := calm.query(events1)
+	undisturbed := build(t, consent.Settings{})
+	undisturbed.fill()
+	undisturbed.sweep()
+	want, wantMade := undisturbed.rows(), undisturbed.query(leftSummaries)
+	wantEvents := undisturbed.query(recordedEvents)
 	random := tier.Rand(1)
 	for round := range 4 {
 		s := build(t, consent.Settings{})
@@ -119,14 +119,14 @@ func TestKilledSweepIsResumed(t *testing.T) {
 		if got := s.rows(); got != want {
 			t.Errorf("round %d, %d kills:\n%s\nwant\n%s", round, kills, got, want)
 		}
-		if got := s.query(leftMade); got != wantMade {
+		if got := s.query(leftSummaries); got != wantMade {
 			t.Errorf("round %d, %d kills: summaries of\n%s\nwant\n%s", round, kills, got, wantMade)
 		}
-		if got := s.query(events1); got != wantEvents {
+		if got := s.query(recordedEvents); got != wantEvents {
 			t.Errorf("round %d, %d kills: records\n%s\nwant\n%s", round, kills, got, wantEvents)
 		}
-		if left := s.query("SELECT subject FROM pgconsent.sweep_note UNION ALL SELECT subject FROM pgconsent.sweep_erased"); left != "" {
-			t.Errorf("left behind: %s", left)
+		if leftNotes := s.query("SELECT subject FROM pgconsent.sweep_note UNION ALL SELECT subject FROM pgconsent.sweep_erased"); leftNotes != "" {
+			t.Errorf("left behind: %s", leftNotes)
 		}
 		s.verify()
 		if kills == 0 && round == 0 {
@@ -135,11 +135,11 @@ func TestKilledSweepIsResumed(t *testing.T) {
 	}
 }
 
-// leftMade returns the remaining summaries, and for each one whether its interaction still exists.
-const leftMade = `SELECT concat(s.body, ' ', i.id IS NOT NULL) FROM summaries AS s LEFT JOIN interactions AS i ON i.id = s.of ORDER BY 1`
+// leftSummaries queries the remaining summaries, and for each one whether its interaction still exists.
+const leftSummaries = `SELECT concat(s.body, ' ', i.id IS NOT NULL) FROM summaries AS s LEFT JOIN interactions AS i ON i.id = s.of ORDER BY 1`
 
-// events1 returns the recorded events, each one once per subject.
-const events1 = `SELECT DISTINCT s.subject || ' ' || r.event FROM pgconsent.consent_record r ` +
+// recordedEvents queries the recorded events, each one once per subject.
+const recordedEvents = `SELECT DISTINCT s.subject || ' ' || r.event FROM pgconsent.consent_record r ` +
 	`JOIN pgconsent.subject s ON s.ref = r.subject WHERE s.subject IS NOT NULL ORDER BY 1`
 
 // idle waits until the server has ended the killed sweeper's sessions.
@@ -171,30 +171,30 @@ func TestRenewalsDuringASweep(t *testing.T) {
 		})
 	}
 	var mu sync.Mutex
-	written := 0
+	writtenCount := 0
 	for u := range 4 {
 		conn := s.db.Connect(t, "postgres")
 		users.Go(func() {
-			who, random := fmt.Sprintf("u%d", u), tier.Rand(uint64(u))
+			subjectID, random := fmt.Sprintf("u%d", u), tier.Rand(uint64(u))
 			for range 25 {
 				if _, err := s.Registry.Execute(ctx,
-					consent.Command{Action: consent.ActionInteract, Subject: who, Caller: consent.Party{Role: consent.RoleApplication, ID: "app"}}); err != nil {
+					consent.Command{Action: consent.ActionInteract, Subject: subjectID, Caller: consent.Party{Role: consent.RoleApplication, ID: "app"}}); err != nil {
 					t.Error(err)
 					return
 				}
 				if _, err := conn.Exec(ctx,
 					"WITH i AS (INSERT INTO interactions (user_id, at) VALUES ($1, clock_timestamp()) RETURNING "+
-						"id) INSERT INTO summaries (of) SELECT id FROM i", who); err != nil {
+						"id) INSERT INTO summaries (of) SELECT id FROM i", subjectID); err != nil {
 					t.Error(err)
 					return
 				}
 				mu.Lock()
-				written++
+				writtenCount++
 				mu.Unlock()
 				time.Sleep(time.Duration(random.IntN(220)) * time.Millisecond) // around the end of the consent
 			}
-			s.partner(who) // this consent does not expire
-			if _, err := conn.Exec(ctx, "INSERT INTO interactions (user_id, at) VALUES ($1, clock_timestamp())", who); err != nil {
+			s.partner(subjectID) // this consent does not expire
+			if _, err := conn.Exec(ctx, "INSERT INTO interactions (user_id, at) VALUES ($1, clock_timestamp())", subjectID); err != nil {
 				t.Error(err)
 			}
 		})
@@ -207,11 +207,11 @@ func TestRenewalsDuringASweep(t *testing.T) {
 	stop()
 	sweepers.Wait()
 	s.idle()
-	lost := s.query(`SELECT l.user_id FROM log l JOIN pgconsent.consent_current c ON c.subject = l.user_id
+	lostRows := s.query(`SELECT l.user_id FROM log l JOIN pgconsent.consent_current c ON c.subject = l.user_id
 		WHERE NOT EXISTS (SELECT FROM interactions i WHERE i.id = l.id) AND l.at >= COALESCE(c.void_before, '-infinity')
 		AND l.at >= COALESCE(CASE WHEN c.expires_at <= now() THEN c.expires_at END, '-infinity')`)
-	if lost != "" {
-		t.Errorf("lost: %s", lost)
+	if lostRows != "" {
+		t.Errorf("lost: %s", lostRows)
 	}
 	s.sweep()
 	if got := s.query("SELECT i.user_id FROM interactions i JOIN pgconsent.consent_current c ON c.subject = " +
@@ -224,10 +224,10 @@ func TestRenewalsDuringASweep(t *testing.T) {
 	if got := s.query("SELECT count(*) - (SELECT count(*) FROM summaries) || '' FROM interactions"); got != "4" { // each user's last row has none
 		t.Errorf("%s rows are without their summary, want 4", got)
 	}
-	ended := s.query("SELECT count(*)::text FROM pgconsent.consent_record WHERE event = 'expired'")
-	kept := s.query("SELECT count(*)::text FROM interactions")
-	if ended == "0" || kept == "0" || strings.TrimSpace(kept) == fmt.Sprint(written) {
-		t.Errorf("%s expiries, %s of %d rows kept: nothing was tried", ended, kept, written)
+	expiryCount := s.query("SELECT count(*)::text FROM pgconsent.consent_record WHERE event = 'expired'")
+	keptCount := s.query("SELECT count(*)::text FROM interactions")
+	if expiryCount == "0" || keptCount == "0" || strings.TrimSpace(keptCount) == fmt.Sprint(writtenCount) {
+		t.Errorf("%s expiries, %s of %d rows kept: nothing was tried", expiryCount, keptCount, writtenCount)
 	}
 	s.verify()
 }
@@ -239,9 +239,9 @@ func TestOneAtATime(t *testing.T) {
 	s := build(t, consent.Settings{})
 	s.fill()
 	busy := 0
-	other := &Sweeper{Registry: s.Registry}
+	otherSweeper := &Sweeper{Registry: s.Registry}
 	s.betweenTransactions = func() {
-		if out, err := other.Run(context.Background(), false); err != nil || !out.SweepRunning || len(out.Tables) > 0 {
+		if out, err := otherSweeper.Run(context.Background(), false); err != nil || !out.SweepRunning || len(out.Tables) > 0 {
 			t.Errorf("%+v %v", out, err)
 		}
 		busy++

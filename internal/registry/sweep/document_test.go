@@ -15,9 +15,9 @@ func TestLifecycleDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	blocks := regexp.MustCompile("(?s)```(yaml|sql)\n(.*?)```").FindAllStringSubmatch(string(text), -1)
+	codeBlocks := regexp.MustCompile("(?s)```(yaml|sql)\n(.*?)```").FindAllStringSubmatch(string(text), -1)
 	schema, found := "", 0
-	for _, b := range blocks {
+	for _, b := range codeBlocks {
 		if b[1] == "sql" {
 			schema = b[2]
 			continue

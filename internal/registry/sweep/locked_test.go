@@ -15,21 +15,21 @@ import (
 func TestLockedRows(t *testing.T) {
 	tier.All(t)
 	s := build(t, consent.Settings{})
-	for _, who := range []string{"ada", "bob", "eve"} {
-		s.temporary(who)
-		s.row(who, 0)
+	for _, subjectID := range []string{"ada", "bob", "eve"} {
+		s.temporary(subjectID)
+		s.row(subjectID, 0)
 	}
-	holder := s.db.Connect(t, "postgres")
-	hold := func(sql string) {
+	lockingConn := s.db.Connect(t, "postgres")
+	lockRow := func(sql string) {
 		t.Helper()
-		if _, err := holder.Exec(t.Context(), sql); err != nil {
+		if _, err := lockingConn.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
 		}
 	}
-	hold("BEGIN")
-	hold("SELECT FROM interactions WHERE user_id = 'ada' FOR UPDATE")
-	for _, who := range []string{"ada", "bob"} {
-		s.do(consent.Command{Action: consent.ActionRevoke, Subject: who})
+	lockRow("BEGIN")
+	lockRow("SELECT FROM interactions WHERE user_id = 'ada' FOR UPDATE")
+	for _, subjectID := range []string{"ada", "bob"} {
+		s.do(consent.Command{Action: consent.ActionRevoke, Subject: subjectID})
 	}
 	type result struct {
 		out Report
@@ -61,7 +61,7 @@ func TestLockedRows(t *testing.T) {
 	if rows := s.query("SELECT user_id FROM interactions WHERE user_id = 'bob'"); rows != "" {
 		t.Error("what nobody holds is still there")
 	}
-	hold("COMMIT")
+	lockRow("COMMIT")
 	s.sweep()
 	s.want("")
 	s.verify()

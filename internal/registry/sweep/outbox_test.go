@@ -18,11 +18,11 @@ import (
 // receiver is an HTTP server that stores the messages it gets.
 type receiver struct {
 	*httptest.Server
-	mu     sync.Mutex
-	got    []Message
-	ids    []string
-	bad    []string // messages with a wrong signature
-	answer func(w http.ResponseWriter, r *http.Request)
+	mu            sync.Mutex
+	got           []Message
+	ids           []string
+	badMessages   []string // messages with a wrong signature
+	answerRequest func(w http.ResponseWriter, r *http.Request)
 }
 
 func receive(t *testing.T, secret []byte) *receiver {
@@ -36,12 +36,12 @@ func receive(t *testing.T, secret []byte) *receiver {
 		r.mu.Lock()
 		r.got, r.ids = append(r.got, m), append(r.ids, q.Header.Get(HeaderID))
 		if q.Header.Get(HeaderSignature) != Sign(secret, q.Header.Get(HeaderTimestamp), body) || q.Header.Get(HeaderID) != m.ID {
-			r.bad = append(r.bad, q.Header.Get(HeaderSignature))
+			r.badMessages = append(r.badMessages, q.Header.Get(HeaderSignature))
 		}
-		answer := r.answer
+		answerRequest := r.answerRequest
 		r.mu.Unlock()
-		if answer != nil {
-			answer(w, q)
+		if answerRequest != nil {
+			answerRequest(w, q)
 		}
 	}))
 	t.Cleanup(r.Close)
@@ -90,9 +90,9 @@ func TestWarningsAndDecisions(t *testing.T) {
 		t.Errorf("%+v", r.got)
 	}
 	agent := consent.Party{Role: consent.RoleAgent, ID: "chat"}
-	for who, decision := range map[string]consent.Decision{"yes": consent.DecisionApprove, "no": consent.DecisionReject, "later": consent.DecisionDefer} {
-		s.do(consent.Command{Action: consent.ActionUpgrade, Subject: who, Reason: "MARKER"})
-		s.do(consent.Command{Action: consent.ActionDecide, Subject: who, Decision: decision, Caller: agent, Reason: "MARKER"})
+	for subjectID, decision := range map[string]consent.Decision{"yes": consent.DecisionApprove, "no": consent.DecisionReject, "later": consent.DecisionDefer} {
+		s.do(consent.Command{Action: consent.ActionUpgrade, Subject: subjectID, Reason: "MARKER"})
+		s.do(consent.Command{Action: consent.ActionDecide, Subject: subjectID, Decision: decision, Caller: agent, Reason: "MARKER"})
 	}
 	s.deliver(o)
 	var events []string
@@ -108,24 +108,24 @@ func TestWarningsAndDecisions(t *testing.T) {
 	}
 	// After twelve days the renewed consent will soon end, and so will one that needed no warning before. The deferred
 	// request has lapsed.
-	heard, first := len(r.got), *r.got[0].ExpiresAt
+	receivedCount, firstExpiry := len(r.got), *r.got[0].ExpiresAt
 	s.ago(-12)
 	s.sweep()
 	s.sweep()
 	s.deliver(o)
 	events = nil
-	for _, m := range r.got[heard:] {
+	for _, m := range r.got[receivedCount:] {
 		events = append(events, m.Subject+" "+m.Event)
-		if m.Event == "warned" && (m.ExpiresAt == nil || !m.ExpiresAt.After(first)) {
-			t.Errorf("%s is warned of %v, after %v", m.Subject, m.ExpiresAt, first)
+		if m.Event == "warned" && (m.ExpiresAt == nil || !m.ExpiresAt.After(firstExpiry)) {
+			t.Errorf("%s is warned of %v, after %v", m.Subject, m.ExpiresAt, firstExpiry)
 		}
 	}
 	slices.Sort(events)
 	if got := strings.Join(events, ", "); got != "ada warned, later lapsed, new warned" {
 		t.Error(got)
 	}
-	if len(r.bad) > 0 {
-		t.Errorf("signatures: %v", r.bad)
+	if len(r.badMessages) > 0 {
+		t.Errorf("signatures: %v", r.badMessages)
 	}
 }
 
@@ -159,9 +159,9 @@ func TestFailingWebhook(t *testing.T) {
 	s.do(consent.Command{Action: consent.ActionRevoke, Subject: "ada", Caller: consent.Party{Role: consent.RoleController, ID: "us"}})
 	release := make(chan struct{})
 	defer close(release)
-	for i, one := range []struct {
-		reason string
-		answer func(w http.ResponseWriter, q *http.Request)
+	for i, failure := range []struct {
+		reason        string
+		answerRequest func(w http.ResponseWriter, q *http.Request)
 	}{
 		{"status 500", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }},
 		{"no answer in time", func(_ http.ResponseWriter, q *http.Request) {
@@ -181,17 +181,17 @@ func TestFailingWebhook(t *testing.T) {
 		}},
 	} {
 		r.mu.Lock()
-		r.answer = one.answer
+		r.answerRequest = failure.answerRequest
 		r.mu.Unlock()
-		if o.Timeout = tier.Patience; one.reason == "no answer in time" {
+		if o.Timeout = tier.Patience; failure.reason == "no answer in time" {
 			o.Timeout = 300 * time.Millisecond
 		}
 		before := s.query("SELECT clock_timestamp()::text")
 		if d := s.deliver(o); d.Failed != 1 || d.Sent != 0 {
-			t.Fatalf("%s: %+v", one.reason, d)
+			t.Fatalf("%s: %+v", failure.reason, d)
 		}
-		if got := s.query("SELECT error || ' ' || attempts FROM pgconsent.outbox"); !strings.HasPrefix(got, one.reason) {
-			t.Errorf("%q, want %q", got, one.reason)
+		if got := s.query("SELECT error || ' ' || attempts FROM pgconsent.outbox"); !strings.HasPrefix(got, failure.reason) {
+			t.Errorf("%q, want %q", got, failure.reason)
 		}
 		want := retryDelay(i + 1).Seconds()
 		if got := s.query("SELECT (extract(epoch FROM next_at - timestamptz '" + before + "') > " +
@@ -205,7 +205,7 @@ func TestFailingWebhook(t *testing.T) {
 		s.again()
 	}
 	r.mu.Lock()
-	r.answer = nil
+	r.answerRequest = nil
 	r.mu.Unlock()
 	o.Timeout = tier.Patience
 	if d := s.deliver(o); d.Sent != 1 {

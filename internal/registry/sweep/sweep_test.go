@@ -145,29 +145,29 @@ func (s *site) do(c consent.Command) {
 	}
 }
 
-func (s *site) temporary(who string) {
+func (s *site) temporary(subjectID string) {
 	s.t.Helper()
-	s.do(consent.Command{Action: consent.ActionInteract, Subject: who})
+	s.do(consent.Command{Action: consent.ActionInteract, Subject: subjectID})
 }
 
-func (s *site) partner(who string) {
+func (s *site) partner(subjectID string) {
 	s.t.Helper()
-	s.do(consent.Command{Action: consent.ActionUpgrade, Subject: who})
-	s.do(consent.Command{Action: consent.ActionDecide, Subject: who, Decision: consent.DecisionApprove,
+	s.do(consent.Command{Action: consent.ActionUpgrade, Subject: subjectID})
+	s.do(consent.Command{Action: consent.ActionDecide, Subject: subjectID, Decision: consent.DecisionApprove,
 		Caller: consent.Party{Role: consent.RoleAgent, ID: "chat"}})
 }
 
-func (s *site) degrade(who string, to consent.Stream) {
+func (s *site) degrade(subjectID string, stream consent.Stream) {
 	s.t.Helper()
-	s.do(consent.Command{Action: consent.ActionDegrade, Subject: who, Stream: to})
+	s.do(consent.Command{Action: consent.ActionDegrade, Subject: subjectID, Stream: stream})
 }
 
 // row inserts an interaction that is so many days old, and a summary of it.
-func (s *site) row(who string, days int) {
+func (s *site) row(subjectID string, days int) {
 	s.t.Helper()
 	s.exec(`WITH i AS (INSERT INTO interactions (user_id, at, channel, account, style, errors, messages)
 		VALUES ($1, now() - $2 * interval '24 hours', 'api', 'account', 'style', 'errors', 10) RETURNING id, user_id)
-		INSERT INTO summaries (of, body) SELECT id, user_id FROM i`, who, days)
+		INSERT INTO summaries (of, body) SELECT id, user_id FROM i`, subjectID, days)
 }
 
 // verify fails the test if the registry does not verify, apart from the test's own change of the clock.
@@ -225,10 +225,10 @@ func (s *site) want(want string) {
 func TestExpiry(t *testing.T) {
 	s := build(t, consent.Settings{})
 	s.ago(20)
-	for _, who := range []string{"old", "back", "renewed"} {
-		s.temporary(who)
-		s.exec("INSERT INTO people VALUES ($1, 'name')", who)
-		s.row(who, 19)
+	for _, subjectID := range []string{"old", "back", "renewed"} {
+		s.temporary(subjectID)
+		s.exec("INSERT INTO people VALUES ($1, 'name')", subjectID)
+		s.row(subjectID, 19)
 	}
 	s.ago(10)
 	s.temporary("renewed")
@@ -239,7 +239,7 @@ func TestExpiry(t *testing.T) {
 	s.temporary("new")
 	s.row("new", 0)
 	before, records := s.rows(), s.query("SELECT count(*)::text FROM pgconsent.consent_record")
-	dry, err := s.Run(t.Context(), true)
+	dryRun, err := s.Run(t.Context(), true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,11 +247,11 @@ func TestExpiry(t *testing.T) {
 		t.Error("a dry run has changed something")
 	}
 	if want := []Table{{"public.interactions", 2, 2, 0}, {"public.people", 1, 1, 0},
-		{"public.summaries", 2, 2, 0}}; !slices.Equal(dry.Tables, want) || dry.RecordedEvents["expired"] != 1 {
-		t.Errorf("a dry run says %+v", dry)
+		{"public.summaries", 2, 2, 0}}; !slices.Equal(dryRun.Tables, want) || dryRun.RecordedEvents["expired"] != 1 {
+		t.Errorf("a dry run says %+v", dryRun)
 	}
-	if out := s.sweep(); !slices.Equal(out.Tables, dry.Tables) || out.RecordedEvents["expired"] != 1 {
-		t.Errorf("done: %+v, and the dry run said %+v", out, dry)
+	if out := s.sweep(); !slices.Equal(out.Tables, dryRun.Tables) || out.RecordedEvents["expired"] != 1 {
+		t.Errorf("done: %+v, and the dry run said %+v", out, dryRun)
 	}
 	s.want("back:ase, new:ase, renewed:ase, renewed:ase")
 	if got := s.query("SELECT user_id FROM people ORDER BY 1"); got != "back, renewed" {
@@ -276,10 +276,10 @@ func TestExpiry(t *testing.T) {
 // seeds/001:116-119, 170-174, 201, 202.
 func TestWithdrawalAndErasure(t *testing.T) {
 	s := build(t, consent.Settings{})
-	for _, who := range []string{"withdrawn", "revoked", "erased", "again", "stays"} {
-		s.temporary(who)
-		s.exec("INSERT INTO people VALUES ($1, 'name')", who)
-		s.row(who, 0)
+	for _, subjectID := range []string{"withdrawn", "revoked", "erased", "again", "stays"} {
+		s.temporary(subjectID)
+		s.exec("INSERT INTO people VALUES ($1, 'name')", subjectID)
+		s.row(subjectID, 0)
 	}
 	s.row("unknown", 0)
 	s.do(consent.Command{Action: consent.ActionRevoke, Subject: "withdrawn"})

@@ -33,11 +33,11 @@ func TestVisibleRowsAreNotSwept(t *testing.T) {
 		return "NULL"
 	}
 	for i := range tier.Count(200, 400, 400) {
-		who := fmt.Sprintf("u%03d", i)
-		s.exec("INSERT INTO people VALUES ($1, $1)", who)
+		subjectID := fmt.Sprintf("u%03d", i)
+		s.exec("INSERT INTO people VALUES ($1, $1)", subjectID)
 		for range 3 {
 			s.exec("INSERT INTO interactions (user_id, at, channel, account, style, errors, messages) VALUES ($1, "+
-				maybe(95, days())+", $2, 'account', 'style', 'errors', 10)", who, pick("api", "cli"))
+				maybe(95, days())+", $2, 'account', 'style', 'errors', 10)", subjectID, pick("api", "cli"))
 		}
 		if r.IntN(10) == 0 {
 			continue // nothing is recorded about this person
@@ -52,14 +52,14 @@ func TestVisibleRowsAreNotSwept(t *testing.T) {
 		if stream == "ANONYMOUS" {
 			from = maybe(80, days())
 		}
-		kept := "NULL"
+		decayCategories := "NULL"
 		if from != "NULL" {
-			kept = "'{ESSENTIAL,BEHAVIORAL,IMPROVEMENT}'"
+			decayCategories = "'{ESSENTIAL,BEHAVIORAL,IMPROVEMENT}'"
 		}
 		state := pick("given", "given", "given", "given", "withdrawn", "revoked", "expired")
-		void := maybe(30, days())
+		voidBefore := maybe(30, days())
 		if state != "given" {
-			categories, from, kept, void = "{}", "NULL", "NULL", days()
+			categories, from, decayCategories, voidBefore = "{}", "NULL", "NULL", days()
 		}
 		before, after := maybe(30, days()), "NULL"
 		if before != "NULL" {
@@ -68,12 +68,12 @@ func TestVisibleRowsAreNotSwept(t *testing.T) {
 		s.exec(fmt.Sprintf(`INSERT INTO pgconsent.consent_current (subject, grantee, scope, number, state, stream, categories, purposes, given_at, expires_at,
 			decay_from, decay_categories, decayed_before, decayed_days, void_before)
 			VALUES ('%s', '*', '*', %d, '%s', '%s', '%s', '{}', now() - interval '200 days', %s, %s, %s, %s, %s, %s)`,
-			who, 10+i, state, stream, categories, expires, from, kept, before, after, void))
+			subjectID, 10+i, state, stream, categories, expires, from, decayCategories, before, after, voidBefore))
 		if r.IntN(8) == 0 { // also a consent to one grantee, older or newer
 			s.exec(fmt.Sprintf(
 				`INSERT INTO pgconsent.consent_current (subject, grantee, scope, number, state, categories, purposes, given_at) `+
 					`VALUES ('%s', 'vet', '*', %s, '%s', '{ESSENTIAL,BEHAVIORAL,IMPROVEMENT}', '{}', now())`,
-				who, pick("1", "9999"), pick("given", "given", "withdrawn")))
+				subjectID, pick("1", "9999"), pick("given", "given", "withdrawn")))
 		}
 	}
 	s.exec("INSERT INTO summaries (of, body) SELECT id, user_id FROM interactions WHERE id % 3 <> 0")
@@ -83,14 +83,14 @@ func TestVisibleRowsAreNotSwept(t *testing.T) {
 		"SELECT * FROM summaries ORDER BY 1",
 	}
 	// The rule counts rows that have become anonymous, so a sweep never lowers the count.
-	counted := func() (n int) {
+	countAsAgent := func() (n int) {
 		a := harness.Ask(proxy.Agent(t, "agent", "app"), "SELECT count(*) FROM interactions")
 		if _, err := fmt.Sscan(a.Results[0].Rows[0], &n); err != nil {
 			t.Fatal(a, err)
 		}
 		return n
 	}
-	ask := func() string {
+	answerAll := func() string {
 		var b strings.Builder
 		for _, agent := range []string{"agent", "vet"} {
 			c := proxy.Agent(t, agent, "app")
@@ -104,9 +104,9 @@ func TestVisibleRowsAreNotSwept(t *testing.T) {
 		}
 		return b.String()
 	}
-	counts := counted()
-	before, rows := ask(), s.query("SELECT count(*)::text FROM interactions")
-	dry, err := s.Run(t.Context(), true)
+	countBefore := countAsAgent()
+	before, rows := answerAll(), s.query("SELECT count(*)::text FROM interactions")
+	dryRun, err := s.Run(t.Context(), true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,10 +115,10 @@ func TestVisibleRowsAreNotSwept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if fmt.Sprint(out.Tables) != fmt.Sprint(dry.Tables) {
-		t.Errorf("done: %v, and the dry run said %v", out.Tables, dry.Tables)
+	if fmt.Sprint(out.Tables) != fmt.Sprint(dryRun.Tables) {
+		t.Errorf("done: %v, and the dry run said %v", out.Tables, dryRun.Tables)
 	}
-	if after := ask(); after != before {
+	if after := answerAll(); after != before {
 		a, b := strings.Split(after, "\n"), strings.Split(before, "\n")
 		for i := range min(len(a), len(b)) {
 			if a[i] != b[i] {
@@ -127,11 +127,11 @@ func TestVisibleRowsAreNotSwept(t *testing.T) {
 		}
 		t.Fatalf("%d lines, were %d", len(a), len(b))
 	}
-	if now := counted(); now < counts {
-		t.Errorf("%d rows count, %d did", now, counts)
+	if now := countAsAgent(); now < countBefore {
+		t.Errorf("%d rows count, %d did", now, countBefore)
 	}
-	if again, err := s.Run(t.Context(), true); err != nil || len(again.Tables) > 0 {
-		t.Errorf("left: %+v %v", again, err)
+	if secondRun, err := s.Run(t.Context(), true); err != nil || len(secondRun.Tables) > 0 {
+		t.Errorf("left: %+v %v", secondRun, err)
 	}
 	if got := s.query("SELECT s.id::text FROM summaries AS s LEFT JOIN interactions AS i ON i.id = s.of WHERE " +
 		"i.id IS NULL OR i.user_id IS DISTINCT FROM s.body"); got != "" {
@@ -141,8 +141,8 @@ func TestVisibleRowsAreNotSwept(t *testing.T) {
 		"EXISTS (SELECT FROM summaries WHERE of = i.id)"); got != "0" {
 		t.Errorf("%s rows have lost their summaries", got)
 	}
-	left := s.query("SELECT count(*)::text FROM interactions")
-	if anonymous := s.query("SELECT count(*)::text FROM interactions WHERE anonymous"); left == rows || anonymous == "0" {
-		t.Errorf("%s of %s rows left, %s anonymous: nothing was tried", left, rows, anonymous)
+	leftCount := s.query("SELECT count(*)::text FROM interactions")
+	if anonymous := s.query("SELECT count(*)::text FROM interactions WHERE anonymous"); leftCount == rows || anonymous == "0" {
+		t.Errorf("%s of %s rows left, %s anonymous: nothing was tried", leftCount, rows, anonymous)
 	}
 }

@@ -32,15 +32,15 @@ func TestVerifierIsPostgreSQLs(t *testing.T) {
 		if _, err := admin.Exec(ctx, "CREATE ROLE "+role+" LOGIN PASSWORD '"+password+"'"); err != nil {
 			t.Fatal(err)
 		}
-		var theirs string
-		if err := admin.QueryRow(ctx, "SELECT rolpassword FROM pg_authid WHERE rolname = $1", role).Scan(&theirs); err != nil {
+		var serverVerifier string
+		if err := admin.QueryRow(ctx, "SELECT rolpassword FROM pg_authid WHERE rolname = $1", role).Scan(&serverVerifier); err != nil {
 			t.Fatal(err)
 		}
-		c, err := ParseVerifier(theirs)
+		c, err := ParseVerifier(serverVerifier)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if ours, err := formatVerifier(password, []byte(c.Salt)); err != nil || ours != theirs {
+		if ownVerifier, err := formatVerifier(password, []byte(c.Salt)); err != nil || ownVerifier != serverVerifier {
 			t.Errorf("%q: another verifier than PostgreSQL's (%v)", password, err)
 		}
 		v, err := NewVerifier(password)
@@ -61,15 +61,17 @@ func TestVerifierIsPostgreSQLs(t *testing.T) {
 }
 
 func TestParseVerifierRefuses(t *testing.T) {
-	good, err := NewVerifier("x")
+	validVerifier, err := NewVerifier("x")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, s := range map[string]string{
 		"empty": "", "md5": "md5c4ca4238a0b923820dcc509a6f75849b", "plain": "secret",
-		"few iterations": strings.Replace(good, "$4096:", "$1:", 1), "huge": strings.Replace(good, "$4096:", "$99999999999:", 1),
-		"no server key": good[:strings.LastIndex(good, ":")], "short key": good[:len(good)-8], "trailing": good +
-			"x", "no salt": "SCRAM-SHA-256$4096:$" + strings.SplitN(good, "$", 3)[2],
+		"few iterations": strings.Replace(validVerifier, "$4096:", "$1:", 1), "huge": strings.Replace(validVerifier, "$4096:", "$99999999999:",
+			1),
+		"no server key": validVerifier[:strings.LastIndex(validVerifier,
+			":")], "short key": validVerifier[:len(validVerifier)-8], "trailing": validVerifier +
+			"x", "no salt": "SCRAM-SHA-256$4096:$" + strings.SplitN(validVerifier, "$", 3)[2],
 	} {
 		if _, err := ParseVerifier(s); err == nil {
 			t.Errorf("%s: accepted", name)
@@ -217,8 +219,8 @@ func TestCredentialsAreWrittenBesideEachOther(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if all, err := ReadCredentials(path); err != nil || len(all) != 20 {
-		t.Errorf("%d lines, %v", len(all), err)
+	if credentials, err := ReadCredentials(path); err != nil || len(credentials) != 20 {
+		t.Errorf("%d lines, %v", len(credentials), err)
 	}
 }
 
@@ -238,10 +240,10 @@ func TestWatchFollowsTheFile(t *testing.T) {
 	for _, password := range []string{"one", "two"} {
 		add(t, path, "a", password)
 		// A change may be reported more than once, so a report may be about the change before.
-		for late := time.After(tier.Patience); !login(t, c, "a", password); {
+		for timeout := time.After(tier.Patience); !login(t, c, "a", password); {
 			select {
 			case <-changed:
-			case <-late:
+			case <-timeout:
 				t.Fatalf("the password %s is not in force", password)
 			}
 		}

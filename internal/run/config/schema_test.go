@@ -16,22 +16,22 @@ import (
 // The JSON schema has every key of the configuration's structs, no other, and is the one in docs/schema.
 func TestSchema(t *testing.T) {
 	var paths []string
-	var walk func(path string, of reflect.Type)
-	walk = func(path string, of reflect.Type) {
-		if of.Kind() == reflect.Pointer {
-			of = of.Elem()
+	var walk func(path string, structType reflect.Type)
+	walk = func(path string, structType reflect.Type) {
+		if structType.Kind() == reflect.Pointer {
+			structType = structType.Elem()
 		}
 		paths = append(paths, path)
 		switch {
-		case of == attributesType:
-		case of.Kind() == reflect.Struct:
-			for i := range of.NumField() {
-				if key := of.Field(i).Tag.Get("yaml"); key != "-" {
-					walk(joinPath(path, key), of.Field(i).Type)
+		case structType == attributesType:
+		case structType.Kind() == reflect.Struct:
+			for i := range structType.NumField() {
+				if key := structType.Field(i).Tag.Get("yaml"); key != "-" {
+					walk(joinPath(path, key), structType.Field(i).Type)
 				}
 			}
-		case of.Kind() == reflect.Map:
-			walk(joinPath(path, "NAME"), of.Elem())
+		case structType.Kind() == reflect.Map:
+			walk(joinPath(path, "NAME"), structType.Elem())
 		}
 	}
 	walk("", reflect.TypeFor[Config]())
@@ -70,11 +70,11 @@ func TestSchemaAgrees(t *testing.T) {
 		if err := yaml.Unmarshal([]byte(text), &v); err != nil {
 			return err
 		}
-		plain, err := json.Marshal(v)
+		jsonText, err := json.Marshal(v)
 		if err != nil {
 			return err
 		}
-		instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(plain))
+		instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(jsonText))
 		if err != nil {
 			return err
 		}
@@ -84,24 +84,24 @@ func TestSchemaAgrees(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	right := []string{whole, least}
+	validTexts := []string{fullConfig, minimalConfig}
 	for _, block := range regexp.MustCompile("(?s)```yaml\n(version.*?)```").FindAllStringSubmatch(string(page), -1) {
-		right = append(right, block[1])
+		validTexts = append(validTexts, block[1])
 	}
-	if len(right) < 3 {
+	if len(validTexts) < 3 {
 		t.Error("no configuration on docs/reference/configuration.md")
 	}
-	for _, text := range right {
+	for _, text := range validTexts {
 		if err := valid(text); err != nil {
 			t.Errorf("%v\n%s", err, text)
 		}
 	}
 	for _, text := range []string{
-		"version: 2\ndatabases: { app: { policy: p.yaml, owners: [o] } }", "version: 1", least + "lisen: x\n", least + "audit: { mode: sometimes }\n",
+		"version: 2\ndatabases: { app: { policy: p.yaml, owners: [o] } }", "version: 1", minimalConfig + "lisen: x\n", minimalConfig + "audit: { mode: sometimes }\n",
 		"version: 1\ndatabases: { app: { policy: p.yaml } }",
-		"version: 1\ndatabases: { app: { policy: p.yaml, owners: o } }", least + "agents: { a: { attributes: {} } }\n",
-		least + "agents: { a: { database: app, attributes: { user: { a: b } } } }\n", least + "upstream: { port: five }\n",
-		least + "listen: { a: b }\n", least + "listen: []\n",
+		"version: 1\ndatabases: { app: { policy: p.yaml, owners: o } }", minimalConfig + "agents: { a: { attributes: {} } }\n",
+		minimalConfig + "agents: { a: { database: app, attributes: { user: { a: b } } } }\n", minimalConfig + "upstream: { port: five }\n",
+		minimalConfig + "listen: { a: b }\n", minimalConfig + "listen: []\n",
 	} {
 		if err := valid(text); err == nil {
 			t.Errorf("the schema takes\n%s", text)

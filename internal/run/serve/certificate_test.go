@@ -34,7 +34,7 @@ func TestNamesOfCertificates(t *testing.T) {
 		c.Subject.CommonName, c.EmailAddresses = "holder", []string{"chat@example.org"}
 	})
 	for _, c := range []struct {
-		what        string
+		description string
 		certificate *x509.Certificate
 		certName    string
 		want        bool
@@ -53,7 +53,7 @@ func TestNamesOfCertificates(t *testing.T) {
 		{"an address of email", email, "chat@example.org", false},
 	} {
 		if err := certificateCheck(wantedCertificateName("chat", c.certName))(c.certificate); (err == nil) != c.want {
-			t.Errorf("%s: %v", c.what, err)
+			t.Errorf("%s: %v", c.description, err)
 		}
 	}
 	if certificateCheck("") != nil {
@@ -77,34 +77,34 @@ func TestCallersOfHTTPShowNoCertificate(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.http.Close()
-	asked := func(l net.Listener) (asked bool) {
-		served := make(chan error, 1)
+	isCertificateRequested := func(l net.Listener) (isCertificateRequested bool) {
+		serveResult := make(chan error, 1)
 		go func() {
 			conn, err := l.Accept()
 			if err == nil {
 				defer conn.Close()
 				err = conn.(*tls.Conn).HandshakeContext(t.Context())
 			}
-			served <- err
+			serveResult <- err
 		}()
 		conn, err := tls.Dial("tcp", s.http.Addr().String(), &tls.Config{RootCAs: ca.Pool(), ServerName: "localhost",
 			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-				asked = true
+				isCertificateRequested = true
 				return &tls.Certificate{}, nil
 			}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		conn.Close()
-		if err := <-served; err != nil {
+		if err := <-serveResult; err != nil {
 			t.Fatal(err)
 		}
-		return asked
+		return isCertificateRequested
 	}
-	if asked(s.httpListener()) {
+	if isCertificateRequested(s.httpListener()) {
 		t.Error("a caller of HTTP is asked for a certificate")
 	}
-	if !asked(tls.NewListener(s.http, loaded)) {
+	if !isCertificateRequested(tls.NewListener(s.http, loaded)) {
 		t.Error("an agent is asked for none")
 	}
 }

@@ -26,27 +26,27 @@ func TestGCFollowsTheHeap(t *testing.T) {
 	defer debug.SetGCPercent(before)
 	stop := ReduceGC()
 	defer stop()
-	set := func() int {
+	currentPercent := func() int {
 		sample := []metrics.Sample{{Name: "/gc/gogc:percent"}}
 		metrics.Read(sample)
 		return int(sample[0].Value.Uint64())
 	}
-	follows := func(what string, ok func(int) bool) {
+	waitForPercent := func(description string, ok func(int) bool) {
 		t.Helper()
-		for end := time.Now().Add(tier.Patience); !ok(set()); time.Sleep(10 * time.Millisecond) {
+		for end := time.Now().Add(tier.Patience); !ok(currentPercent()); time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(end) {
-				t.Fatalf("with %s it is %d %%", what, set())
+				t.Fatalf("with %s it is %d %%", description, currentPercent())
 			}
 			runtime.GC()
 		}
 	}
-	follows("little in use", func(p int) bool { return p > defaultGCPercent })
-	much := make([]byte, 2*maxGarbageBytes)
-	follows("much in use", func(p int) bool { return p == defaultGCPercent })
-	runtime.KeepAlive(much)
-	follows("little in use again", func(p int) bool { return p > defaultGCPercent })
+	waitForPercent("little in use", func(p int) bool { return p > defaultGCPercent })
+	largeHeap := make([]byte, 2*maxGarbageBytes)
+	waitForPercent("much in use", func(p int) bool { return p == defaultGCPercent })
+	runtime.KeepAlive(largeHeap)
+	waitForPercent("little in use again", func(p int) bool { return p > defaultGCPercent })
 	stop()
-	follows("the tuner stopped", func(p int) bool { return p == defaultGCPercent })
+	waitForPercent("the tuner stopped", func(p int) bool { return p == defaultGCPercent })
 }
 
 func TestGCOfTheEnvironment(t *testing.T) {

@@ -10,10 +10,10 @@ import (
 func TestSignedPathIsClosedUntilItsProbePassed(t *testing.T) {
 	pooler := doctor.Finding{ID: "pooler", Severity: doctor.SeverityOK}
 	for _, c := range []struct {
-		name   string
-		passed map[string]bool
-		found  []doctor.Finding
-		closed bool
+		name         string
+		passedProbes map[string]bool
+		found        []doctor.Finding
+		closed       bool
 	}{
 		{"nothing was tried", nil, nil, true},
 		{"it passed", map[string]bool{doctor.SignedPathProbe: true}, []doctor.Finding{pooler}, false},
@@ -22,7 +22,7 @@ func TestSignedPathIsClosedUntilItsProbePassed(t *testing.T) {
 		{"it failed", map[string]bool{doctor.SignedPathProbe: true},
 			[]doctor.Finding{{ID: doctor.SignedPathProbe, Severity: doctor.SeverityNoSignedPath, Problem: "it answers"}, pooler}, true},
 	} {
-		if reason := closedReason(c.passed, c.found); (reason != "") != c.closed {
+		if reason := closedReason(c.passedProbes, c.found); (reason != "") != c.closed {
 			t.Errorf("%s: %q", c.name, reason)
 		}
 	}
@@ -32,10 +32,10 @@ func TestSignedPathIsClosedUntilItsProbePassed(t *testing.T) {
 func TestLastProbeResultCounts(t *testing.T) {
 	s := &signedPath{}
 	for i, c := range []struct {
-		hash   string
-		done   bool
-		found  []doctor.Finding
-		closed bool
+		hash       string
+		isFinished bool
+		found      []doctor.Finding
+		closed     bool
 	}{
 		{"a", false, nil, true},
 		{"a", true, nil, false},
@@ -46,8 +46,8 @@ func TestLastProbeResultCounts(t *testing.T) {
 		{"a", false, nil, true},
 		{"a", true, nil, false},
 	} {
-		done := map[string]bool{doctor.SignedPathProbe: c.done}
-		if s.update(c.hash, done, c.found); (s.closedReason != "") != c.closed {
+		isFinished := map[string]bool{doctor.SignedPathProbe: c.isFinished}
+		if s.update(c.hash, isFinished, c.found); (s.closedReason != "") != c.closed {
 			t.Errorf("%d: %q", i, s.closedReason)
 		}
 	}

@@ -9,9 +9,9 @@ import (
 
 var format = yamlfile.Format{
 	RefuseOther: "no aliases", SecondDocument: "a second document", SecondDocumentFix: "divide it",
-	CheckText: func(at yamlfile.Place, text string) *yamlfile.Error {
+	CheckText: func(place yamlfile.Place, text string) *yamlfile.Error {
 		if strings.Contains(text, "${") {
-			return at.Errorf("", "a variable")
+			return place.Errorf("", "a variable")
 		}
 		return nil
 	},
@@ -96,9 +96,9 @@ func TestEmptyFiles(t *testing.T) {
 
 func TestNearest(t *testing.T) {
 	words := []string{"columns", "rows", "write"}
-	for written, want := range map[string]string{"colums": "columns", "rwos": "rows", "wirte": "write", "lifecycle": ""} {
-		if got, ok := yamlfile.NearestWord(written, words); got != want || ok != (want != "") {
-			t.Errorf("%s: %q, %v, want %q", written, got, ok, want)
+	for misspelt, want := range map[string]string{"colums": "columns", "rwos": "rows", "wirte": "write", "lifecycle": ""} {
+		if got, ok := yamlfile.NearestWord(misspelt, words); got != want || ok != (want != "") {
+			t.Errorf("%s: %q, %v, want %q", misspelt, got, ok, want)
 		}
 	}
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/pgconsent/pgconsent/internal/services/operations"
 )
 
-// known accepts tokens that begin with the name of a role.
-type known struct{}
+// roleVerifier accepts tokens that begin with the name of a role.
+type roleVerifier struct{}
 
 // Verify implements identity.Verifier.
-func (known) Verify(_ context.Context, bearer string) (identity.Caller, error) {
+func (roleVerifier) Verify(_ context.Context, bearer string) (identity.Caller, error) {
 	role, _, ok := strings.Cut(bearer, "-")
 	if !ok {
 		return identity.Caller{}, identity.NewRefusal(errors.New("not known"))
@@ -30,7 +30,7 @@ func (known) Verify(_ context.Context, bearer string) (identity.Caller, error) {
 func limited(t *testing.T, c Config) *Server {
 	t.Helper()
 	c.Service, c.Verifier = &operations.Service{Databases: map[string]*operations.Database{},
-		Record: func(context.Context, audit.Call) error { return nil }}, known{}
+		Record: func(context.Context, audit.Call) error { return nil }}, roleVerifier{}
 	s, err := New(c)
 	if err != nil {
 		t.Fatal(err)
@@ -84,23 +84,23 @@ func TestRateOfACaller(t *testing.T) {
 func TestRateLimiterBurst(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	r := newRateLimiter(50, 200)
-	taken := func(who string, calls int) (n int) {
+	countAllowed := func(caller string, calls int) (n int) {
 		for range calls {
-			if r.allowCall(who, now) {
+			if r.allowCall(caller, now) {
 				n++
 			}
 		}
 		return n
 	}
-	if n := taken("a", 300); n != 200 {
+	if n := countAllowed("a", 300); n != 200 {
 		t.Errorf("%d at once", n)
 	}
 	now = now.Add(time.Second)
-	if n := taken("a", 300); n != 50 {
+	if n := countAllowed("a", 300); n != 50 {
 		t.Errorf("%d a second later", n)
 	}
 	now = now.Add(time.Hour)
-	if n := taken("a", 300); n != 200 {
+	if n := countAllowed("a", 300); n != 200 {
 		t.Errorf("%d an hour later", n)
 	}
 	for i := range 2 * maxCallers {

@@ -28,26 +28,26 @@ func TestInABrowser(t *testing.T) {
 	var withdraw bool
 	for i, first := 0, ""; ; i++ {
 		c.press("Tab")
-		var at struct {
+		var focusedElement struct {
 			Tag, ID, Text, Outline string
 			Width                  float64
 			Seen                   bool
 		}
 		c.eval(`(() => { const e = document.activeElement, s = getComputedStyle(e), r = e.getBoundingClientRect();
 				return {Tag: e.tagName, ID: e.id, Text: e.textContent.trim(),
-			Outline: s.outlineStyle, Width: parseFloat(s.outlineWidth), Seen: r.width > 0 && r.height > 0 && r.left >= 0}; })()`, &at)
-		if at.Tag == "BODY" || i > 40 {
+			Outline: s.outlineStyle, Width: parseFloat(s.outlineWidth), Seen: r.width > 0 && r.height > 0 && r.left >= 0}; })()`, &focusedElement)
+		if focusedElement.Tag == "BODY" || i > 40 {
 			break
 		}
 		if first == "" {
-			if first = at.Text; first != "To the content" {
+			if first = focusedElement.Text; first != "To the content" {
 				t.Errorf("the first stop is %q", first)
 			}
 		}
-		if at.Outline == "none" || at.Width < 2 || !at.Seen {
-			t.Errorf("nobody sees that %s %q has the focus: %+v", at.Tag, at.Text, at)
+		if focusedElement.Outline == "none" || focusedElement.Width < 2 || !focusedElement.Seen {
+			t.Errorf("nobody sees that %s %q has the focus: %+v", focusedElement.Tag, focusedElement.Text, focusedElement)
 		}
-		if at.ID == "withdraw" {
+		if focusedElement.ID == "withdraw" {
 			withdraw = true
 			break
 		}
@@ -57,15 +57,15 @@ func TestInABrowser(t *testing.T) {
 	}
 	c.loading(func() { c.press("Enter") })
 	c.shoot("withdrawn-light")
-	var told string
-	c.eval(`document.querySelector("[role=status]").textContent`, &told)
-	if !strings.Contains(told, "Your consent is withdrawn") || rows(t, "assistant", "user-10") != 0 {
-		t.Errorf("after Enter: %q", told)
+	var visibleText string
+	c.eval(`document.querySelector("[role=status]").textContent`, &visibleText)
+	if !strings.Contains(visibleText, "Your consent is withdrawn") || rows(t, "assistant", "user-10") != 0 {
+		t.Errorf("after Enter: %q", visibleText)
 	}
 	c.loading(func() { c.click("#give") })
-	c.eval(`document.querySelector("[role=status]").textContent`, &told)
-	if !strings.Contains(told, "You have given your consent") {
-		t.Errorf("after a click: %q", told)
+	c.eval(`document.querySelector("[role=status]").textContent`, &visibleText)
+	if !strings.Contains(visibleText, "You have given your consent") {
+		t.Errorf("after a click: %q", visibleText)
 	}
 	c.loading(func() { c.click("#guardians ~ ul a") })
 	c.sound(t, "a ward")
@@ -108,7 +108,7 @@ func TestInABrowser(t *testing.T) {
 	// messages.
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	asked := 0
+	requestCount := 0
 	for _, e := range c.events {
 		switch e.Method {
 		case "Network.requestWillBeSent":
@@ -116,7 +116,7 @@ func TestInABrowser(t *testing.T) {
 			if err := json.Unmarshal(e.Params, &p); err != nil {
 				t.Fatal(err)
 			}
-			asked++
+			requestCount++
 			if !strings.HasPrefix(p.Request.URL, r.Access.HTTP+"/console/") || strings.Contains(p.Request.URL, "?") {
 				t.Errorf("the browser asks for %s", p.Request.URL)
 			}
@@ -132,8 +132,8 @@ func TestInABrowser(t *testing.T) {
 			t.Errorf("a script ran: %s", e.Params)
 		}
 	}
-	if asked < 20 {
-		t.Errorf("the browser has asked for %d addresses only", asked)
+	if requestCount < 20 {
+		t.Errorf("the browser has asked for %d addresses only", requestCount)
 	}
 }
 
@@ -156,7 +156,7 @@ func (c *chromium) looks(t *testing.T, r *demo.RunningDemo, role string, list ..
 }
 
 // sound checks a page for what is a problem on a phone, with a keyboard, with a screen reader, or with weak eyesight.
-func (c *chromium) sound(t *testing.T, what string) {
+func (c *chromium) sound(t *testing.T, description string) {
 	t.Helper()
 	var found []string
 	c.eval(`(() => {
@@ -201,9 +201,9 @@ func (c *chromium) sound(t *testing.T, what string) {
 		return wrong;
 	})()`, &found)
 	for _, f := range found {
-		t.Errorf("%s: %s", what, f)
+		t.Errorf("%s: %s", description, f)
 	}
 	if t.Failed() {
-		c.shoot("failed-" + fmt.Sprint(len(what)))
+		c.shoot("failed-" + fmt.Sprint(len(description)))
 	}
 }

@@ -24,11 +24,11 @@ type chromium struct {
 	out     io.Writer
 	session string
 
-	mu     sync.Mutex
-	next   int
-	wait   map[int]chan json.RawMessage
-	events []event
-	wake   chan struct{}
+	mu       sync.Mutex
+	nextID   int
+	wait     map[int]chan json.RawMessage
+	events   []event
+	newEvent chan struct{}
 }
 
 type event struct {
@@ -69,7 +69,7 @@ func browser(t *testing.T) *chromium {
 	}
 	_ = toRead.Close()
 	_ = fromWrite.Close()
-	c := &chromium{t: t, out: toWrite, wait: map[int]chan json.RawMessage{}, wake: make(chan struct{}, 1)}
+	c := &chromium{t: t, out: toWrite, wait: map[int]chan json.RawMessage{}, newEvent: make(chan struct{}, 1)}
 	go c.read(fromRead)
 	t.Cleanup(func() {
 		c.session = ""
@@ -122,7 +122,7 @@ func (c *chromium) read(from io.Reader) {
 		}
 		c.mu.Unlock()
 		select {
-		case c.wake <- struct{}{}:
+		case c.newEvent <- struct{}{}:
 		default:
 		}
 	}
@@ -130,9 +130,9 @@ func (c *chromium) read(from io.Reader) {
 
 func (c *chromium) try(method string, params any) (json.RawMessage, error) {
 	c.mu.Lock()
-	c.next++
-	id, answer := c.next, make(chan json.RawMessage, 1)
-	c.wait[id] = answer
+	c.nextID++
+	id, response := c.nextID, make(chan json.RawMessage, 1)
+	c.wait[id] = response
 	m := map[string]any{"id": id, "method": method}
 	if params != nil {
 		m["params"] = params
@@ -149,7 +149,7 @@ func (c *chromium) try(method string, params any) (json.RawMessage, error) {
 		return nil, err
 	}
 	select {
-	case line := <-answer:
+	case line := <-response:
 		var a struct {
 			Result json.RawMessage
 			Error  *struct{ Message string }
@@ -211,13 +211,13 @@ func (c *chromium) seen(method string) (n int) {
 }
 
 // loading calls do, and waits until a page has loaded.
-func (c *chromium) loading(do func()) {
+func (c *chromium) loading(action func()) {
 	c.t.Helper()
 	before := c.seen("Page.loadEventFired")
-	do()
+	action()
 	for deadline := time.After(tier.Patience); c.seen("Page.loadEventFired") == before; {
 		select {
-		case <-c.wake:
+		case <-c.newEvent:
 		case <-deadline:
 			c.t.Fatal("no page was loaded")
 		}
@@ -260,12 +260,12 @@ func (c *chromium) write(text string) {
 // click clicks in the middle of an element.
 func (c *chromium) click(selector string) {
 	c.t.Helper()
-	var at struct{ X, Y float64 }
+	var center struct{ X, Y float64 }
 	c.eval(fmt.Sprintf(
 		`(() => { const e = document.querySelector(%q); e.scrollIntoView({block: "center"}); const r = e.getBoundingClientRect();
-				return {X: r.x + r.width/2, Y: r.y + r.height/2}; })()`, selector), &at)
+				return {X: r.x + r.width/2, Y: r.y + r.height/2}; })()`, selector), &center)
 	for _, kind := range []string{"mousePressed", "mouseReleased"} {
-		c.must("Input.dispatchMouseEvent", map[string]any{"type": kind, "x": at.X, "y": at.Y, "button": "left", "clickCount": 1}, nil)
+		c.must("Input.dispatchMouseEvent", map[string]any{"type": kind, "x": center.X, "y": center.Y, "button": "left", "clickCount": 1}, nil)
 	}
 }
 

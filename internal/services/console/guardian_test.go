@@ -9,10 +9,10 @@ import (
 )
 
 // appoint makes somebody a guardian, or dismisses them, as the controller.
-func appoint(t *testing.T, do consent.Action, guardian, of string) {
+func appoint(t *testing.T, action consent.Action, guardian, ward string) {
 	t.Helper()
 	if _, err := running(t).Registry().Execute(t.Context(),
-		consent.Command{Action: do, Subject: of, Guardian: guardian, Caller: consent.Party{Role: consent.RoleController, ID: "office"},
+		consent.Command{Action: action, Subject: ward, Guardian: guardian, Caller: consent.Party{Role: consent.RoleController, ID: "office"},
 			Interface: "cli"}); err != nil {
 		t.Fatal(err)
 	}
@@ -23,10 +23,10 @@ var wardEntry = regexp.MustCompile(`href="/console/(me/for/[^"]+)"`)
 // A guardian sees and withdraws the consents of a ward. The pages of both show it.
 func TestGuardian(t *testing.T) {
 	appoint(t, consent.ActionAppoint, "user-14", "user-13")
-	ward := as(t, "subject:user-13")
+	ward := signInAs(t, "subject:user-13")
 	ward.get("me").says(t, "Your guardians can give and withdraw consent for you: user-14")
 
-	guardian := as(t, "subject:user-14")
+	guardian := signInAs(t, "subject:user-14")
 	me := guardian.get("me")
 	me.says(t, "Only you decide about your consent", "You are the guardian of: user-13")
 	link := wardEntry.FindStringSubmatch(me.body)
@@ -58,7 +58,7 @@ func TestGuardian(t *testing.T) {
 	if ward != nil {
 		t.Error("a ward without a record has no page")
 	}
-	ward = as(t, "subject:user-13")
+	ward = signInAs(t, "subject:user-13")
 	appoint(t, consent.ActionDismiss, "user-14", "user-of-no-record")
 
 	// The ward's address works in this session only, and not after the guardian is dismissed.
@@ -79,7 +79,7 @@ func TestGuardian(t *testing.T) {
 
 // A subject consents to one party for selected kinds of data, and withdraws that consent with one click.
 func TestConsentToOneParty(t *testing.T) {
-	p := as(t, "subject:user-05")
+	p := signInAs(t, "subject:user-05")
 	give := p.get("me").button(t, "Give this consent")
 	give.fields.Set("to", "assistant")
 	for name := range give.fields {

@@ -24,9 +24,9 @@ func TestContrast(t *testing.T) {
 			colours[m[1]] = luminance(t, m[2])
 		}
 		for _, pair := range []struct {
-			on    string
-			least float64
-			what  []string
+			background  string
+			minContrast float64
+			selectors   []string
 		}{
 			{"paper", 4.5, []string{"ink", "quiet", "accent", "good", "bad", "note"}},
 			{"card", 4.5, []string{"ink", "quiet", "accent", "good", "bad", "note"}},
@@ -38,18 +38,18 @@ func TestContrast(t *testing.T) {
 			{"card", 3, []string{"edge", "focus"}},
 			{"paper", 3, []string{"edge", "focus"}},
 		} {
-			for _, name := range pair.what {
+			for _, name := range pair.selectors {
 				a, okA := colours[name]
-				b, okB := colours[pair.on]
-				if got := (math.Max(a, b) + .05) / (math.Min(a, b) + .05); !okA || !okB || got < pair.least {
-					t.Errorf("%s: %s on %s has %.2f, want %.1f", theme, name, pair.on, got, pair.least)
+				b, okB := colours[pair.background]
+				if got := (math.Max(a, b) + .05) / (math.Min(a, b) + .05); !okA || !okB || got < pair.minContrast {
+					t.Errorf("%s: %s on %s has %.2f, want %.1f", theme, name, pair.background, got, pair.minContrast)
 				}
 			}
 		}
 	}
 	// All colours are CSS variables, and the style sheet loads nothing from elsewhere.
-	rest := regexp.MustCompile(`(?s):root \{.*?\}`).ReplaceAllString(string(text), "")
-	if m := regexp.MustCompile(`#[0-9a-fA-F]{3,8}\b|rgb\(|url\(|@import`).FindString(rest); m != "" {
+	withoutRoots := regexp.MustCompile(`(?s):root \{.*?\}`).ReplaceAllString(string(text), "")
+	if m := regexp.MustCompile(`#[0-9a-fA-F]{3,8}\b|rgb\(|url\(|@import`).FindString(withoutRoots); m != "" {
 		t.Errorf("the style has %q", m)
 	}
 }
@@ -60,30 +60,30 @@ func luminance(t *testing.T, hex string) float64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	part := func(shift uint) float64 {
+	channel := func(shift uint) float64 {
 		c := float64(v>>shift&255) / 255
 		if c <= .03928 {
 			return c / 12.92
 		}
 		return math.Pow((c+.055)/1.055, 2.4)
 	}
-	return .2126*part(16) + .7152*part(8) + .0722*part(0)
+	return .2126*channel(16) + .7152*channel(8) + .0722*channel(0)
 }
 
 // No page contains a script, an inline style, or an address of another host.
 func TestPagesLoadNoOtherResources(t *testing.T) {
-	all, err := files.ReadDir("pages")
+	pageFiles, err := files.ReadDir("pages")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range all {
+	for _, f := range pageFiles {
 		text, err := files.ReadFile("pages/" + f.Name())
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, bad := range []string{"<script", "<style", "style=", "http://", "https://", "//", "method=\"get\"", " onclick"} {
-			if strings.Contains(string(text), bad) {
-				t.Errorf("%s has %q", f.Name(), bad)
+		for _, forbidden := range []string{"<script", "<style", "style=", "http://", "https://", "//", "method=\"get\"", " onclick"} {
+			if strings.Contains(string(text), forbidden) {
+				t.Errorf("%s has %q", f.Name(), forbidden)
 			}
 		}
 		if forms := strings.Count(string(text), "<form"); forms != strings.Count(string(text), `name="csrf"`) && f.Name() != "login.html" {

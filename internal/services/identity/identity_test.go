@@ -73,9 +73,9 @@ func TestTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused(alice, "revoked")
-	again := add(t, path, cfg, Token{Name: "alice", Role: Subject, Subject: "alice"}, false)
+	replacedToken := add(t, path, cfg, Token{Name: "alice", Role: Subject, Subject: "alice"}, false)
 	refused(alice, "replaced")
-	if _, err := v.Verify(context.Background(), again); err != nil {
+	if _, err := v.Verify(context.Background(), replacedToken); err != nil {
 		t.Error(err)
 	}
 	if err := AddToken(path, cfg, Token{Name: "alice", Role: Admin, SHA256: TokenHash("x")}, false); err == nil {
@@ -84,10 +84,10 @@ func TestTokens(t *testing.T) {
 	delete(cfg.Agents, "chat")
 	refused(chat, "an agent that the configuration no longer has")
 	cfg.Databases["other"] = &config.Database{}
-	refused(again, "no database among several")
+	refused(replacedToken, "no database among several")
 
 	text, err := os.ReadFile(path)
-	if err != nil || strings.Contains(string(text), again) {
+	if err != nil || strings.Contains(string(text), replacedToken) {
 		t.Errorf("the file has a token (%v)", err)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {

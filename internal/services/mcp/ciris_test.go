@@ -18,7 +18,7 @@ import (
 // seeds/001:69-78, 123-138, 303-328.
 func TestCiris(t *testing.T) {
 	tier.All(t)
-	f := runFace(t, "ciris")
+	f := serveWorld(t, "ciris")
 	owner := f.sql(t, f.demo.Access.OwnerDSN)
 	subject := func(stream string, n int) string {
 		var id string
@@ -39,7 +39,7 @@ func TestCiris(t *testing.T) {
 
 	t.Run("tools", func(t *testing.T) {
 		change := []string{"consent_grant", "consent_revoke", "degrade_relationship", "upgrade_relationship"}
-		for who, want := range map[string][]string{
+		for role, want := range map[string][]string{
 			"subject:" + subject("TEMPORARY", 0): append(slices.Clone(change[:2]), "consent_status",
 				"degrade_relationship", "interaction_end", "interaction_session", "track_interaction", "upgrade_relationship"),
 			"admin":    {"consent_status"},
@@ -48,8 +48,8 @@ func TestCiris(t *testing.T) {
 			"agent:companion": {"consent_status", "interaction_end", "interaction_session", "list_tables",
 				"partnership_decide", "partnership_pending", "query", "track_interaction"},
 		} {
-			if got := toolNames(t, f.as(t, who)); !slices.Equal(got, want) {
-				t.Errorf("%s: %q, want %q", who, got, want)
+			if got := toolNames(t, f.as(t, role)); !slices.Equal(got, want) {
+				t.Errorf("%s: %q, want %q", role, got, want)
 			}
 		}
 	})
@@ -63,9 +63,9 @@ func TestCiris(t *testing.T) {
 				fmt.Sprint(a.member["categories"]) != "[ESSENTIAL]" || a.member["state"] != "given" {
 				t.Errorf("%s", a.text)
 			}
-			for _, instant := range []string{"granted_at", "expires_at", "last_modified"} {
-				if _, err := time.Parse(time.RFC3339, fmt.Sprint(a.member[instant])); err != nil {
-					t.Errorf("%s: %v", instant, err)
+			for _, timeMember := range []string{"granted_at", "expires_at", "last_modified"} {
+				if _, err := time.Parse(time.RFC3339, fmt.Sprint(a.member[timeMember])); err != nil {
+					t.Errorf("%s: %v", timeMember, err)
 				}
 			}
 		}
@@ -73,9 +73,10 @@ func TestCiris(t *testing.T) {
 			nil); a.member["expires_at"] != nil || !strings.Contains(a.text, `"expires_at":null`) {
 			t.Errorf("what does not expire: %s", a.text)
 		}
-		other := ask(t, s, "consent_status", args{"user_id": subject("TEMPORARY", 2)})
-		if nobody := ask(t, s, "consent_status", args{"user_id": "nobody"}); nobody.text != other.text || !strings.HasPrefix(other.text, "ERROR 42501") {
-			t.Errorf("another user: %s; nobody: %s", other.text, nobody.text)
+		otherAnswer := ask(t, s, "consent_status", args{"user_id": subject("TEMPORARY", 2)})
+		if nobodyAnswer := ask(t, s, "consent_status", args{"user_id": "nobody"}); nobodyAnswer.text != otherAnswer.text ||
+			!strings.HasPrefix(otherAnswer.text, "ERROR 42501") {
+			t.Errorf("another user: %s; nobody: %s", otherAnswer.text, nobodyAnswer.text)
 		}
 		if a := ask(t, f.as(t, "subject:newcomer"), "consent_status", nil); !strings.HasPrefix(a.text, "ERROR PC404: ConsentNotFoundError: ") {
 			t.Errorf("nothing recorded: %s", a.text)
@@ -98,7 +99,7 @@ func TestCiris(t *testing.T) {
 		}
 		// No single credential can both request and decide.
 		for _, c := range []struct {
-			who  *sdk.ClientSession
+			role *sdk.ClientSession
 			tool string
 			in   args
 		}{
@@ -108,7 +109,7 @@ func TestCiris(t *testing.T) {
 			{f.as(t, "system"), "partnership_decide", args{"user_id": bea, "decision": "TASK_COMPLETE"}},
 			{f.as(t, "admin"), "partnership_decide", args{"user_id": bea, "decision": "TASK_COMPLETE"}},
 		} {
-			if r, err := c.who.CallTool(t.Context(), &sdk.CallToolParams{Name: c.tool, Arguments: c.in}); err == nil {
+			if r, err := c.role.CallTool(t.Context(), &sdk.CallToolParams{Name: c.tool, Arguments: c.in}); err == nil {
 				t.Errorf("%s: %v", c.tool, r.StructuredContent)
 			}
 		}
@@ -163,10 +164,10 @@ func TestCiris(t *testing.T) {
 			args{"user_id": cy, "target_stream": "TEMPORARY"}); !strings.HasPrefix(a.text, "ERROR PC422: ConsentValidationError: ") {
 			t.Errorf("back: %s", a.text)
 		}
-		other := ask(t, s, "degrade_relationship", args{"user_id": subject("PARTNERED", 2), "target_stream": "TEMPORARY"})
-		if nobody := ask(t, s, "degrade_relationship",
-			args{"user_id": "nobody", "target_stream": "TEMPORARY"}); nobody.text != other.text || !strings.HasPrefix(other.text, "ERROR 42501") {
-			t.Errorf("another user: %s; nobody: %s", other.text, nobody.text)
+		otherAnswer := ask(t, s, "degrade_relationship", args{"user_id": subject("PARTNERED", 2), "target_stream": "TEMPORARY"})
+		if nobodyAnswer := ask(t, s, "degrade_relationship",
+			args{"user_id": "nobody", "target_stream": "TEMPORARY"}); nobodyAnswer.text != otherAnswer.text || !strings.HasPrefix(otherAnswer.text, "ERROR 42501") {
+			t.Errorf("another user: %s; nobody: %s", otherAnswer.text, nobodyAnswer.text)
 		}
 	})
 
@@ -217,7 +218,7 @@ func TestCiris(t *testing.T) {
 		flo := subject("TEMPORARY", 7)
 		token := f.token(t, "subject:"+flo)
 		s := f.connect(t, token)
-		same := func(names ...string) {
+		checkSameMembers := func(names ...string) {
 			t.Helper()
 			r, err := (&http.Client{Transport: bearer(token)}).Get(strings.TrimSuffix(f.url, "/mcp") + "/v1/consent/status")
 			if err != nil {
@@ -235,18 +236,18 @@ func TestCiris(t *testing.T) {
 				}
 			}
 		}
-		same()
+		checkSameMembers()
 		if a := ask(t, s, "upgrade_relationship", args{"user_id": flo, "reason": "x"}); a.member["task"].(map[string]any)["due_at"] == nil {
 			t.Errorf("asked: %s", a.text)
 		}
-		same()
+		checkSameMembers()
 		if a := ask(t, agent, "partnership_pending", nil); !strings.Contains(a.text, `"due_at":`) || len(a.member["tasks"].([]any)) == 0 {
 			t.Errorf("pending: %s", a.text)
 		}
 		if a := ask(t, s, "consent_revoke", nil); !strings.Contains(a.text, `"expires_at":null`) {
 			t.Errorf("withdrawn: %s", a.text)
 		}
-		same()
+		checkSameMembers()
 		if a := ask(t, s, "consent_status", nil); a.member["state"] != "withdrawn" || !strings.Contains(a.text, `"expires_at":null`) {
 			t.Errorf("withdrawn: %s", a.text)
 		}
@@ -272,9 +273,10 @@ func TestCiris(t *testing.T) {
 			t.Errorf("%d reminders in 25 messages", reminded)
 		}
 		// The user whom a session belongs to can show and end it. An agent can do so for sessions that it reported.
-		shown := ask(t, s, "interaction_session", args{"channel_id": "api_2"})
-		if shown.failed || shown.member["user_id"] != ed || shown.member["reminder_sent"] != true || len(shown.member["message_timestamps"].([]any)) != 20 {
-			t.Errorf("shown: %s", shown.text)
+		shownSession := ask(t, s, "interaction_session", args{"channel_id": "api_2"})
+		if shownSession.failed || shownSession.member["user_id"] != ed || shownSession.member["reminder_sent"] != true ||
+			len(shownSession.member["message_timestamps"].([]any)) != 20 {
+			t.Errorf("shown: %s", shownSession.text)
 		}
 		if a := ask(t, agent, "interaction_session", args{"user_id": ed, "channel_id": "api_2"}); !strings.HasPrefix(a.text, "ERROR 42704") {
 			t.Errorf("to an agent that has not reported it: %s", a.text)

@@ -15,7 +15,7 @@ import (
 
 // Each message in docs/reference/mcp.md is sent, as the agent mcp of the world arcive, and gets the answer that the
 // page shows.
-func documented(t *testing.T, f *face) {
+func checkDocument(t *testing.T, f *servedWorld) {
 	text, err := os.ReadFile("../../../docs/reference/mcp.md")
 	if err != nil {
 		t.Fatal(err)

@@ -12,13 +12,13 @@ import (
 // seeds/004:21-25, 63.
 func TestMemberintel(t *testing.T) {
 	tier.All(t)
-	f := runFace(t, "memberintel")
+	f := serveWorld(t, "memberintel")
 	s := f.as(t, "agent:advisor")
-	all, err := s.ListTools(t.Context(), nil)
+	toolList, err := s.ListTools(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, tool := range all.Tools {
+	for _, tool := range toolList.Tools {
 		if tool.Name == "query" && (!tool.Annotations.ReadOnlyHint || !strings.Contains(tool.Description, "change nothing")) {
 			t.Errorf("nothing is written here, and query does not say so: %+v", tool)
 		}
@@ -66,13 +66,13 @@ func TestMemberintel(t *testing.T) {
 		}
 	}
 	// A missing id, another user's, and a malformed one get the same answer.
-	var others string
+	var otherAnswers string
 	if err := owner.QueryRow(t.Context(),
-		"SELECT id::text FROM brain_entries WHERE tenant_id NOT IN ('global', '11111111-1111-4111-8111-111111111111') LIMIT 1").Scan(&others); err != nil {
+		"SELECT id::text FROM brain_entries WHERE tenant_id NOT IN ('global', '11111111-1111-4111-8111-111111111111') LIMIT 1").Scan(&otherAnswers); err != nil {
 		t.Fatal(err)
 	}
 	sql := "SELECT title FROM brain_entries WHERE id = $1"
-	a := ask(t, s, "query", args{"sql": sql, "parameters": []any{others}})
+	a := ask(t, s, "query", args{"sql": sql, "parameters": []any{otherAnswers}})
 	if b := ask(t, s, "query", args{"sql": sql, "parameters": []any{"00000000-0000-4000-8000-000000000000"}}); a.text != b.text || a.failed {
 		t.Errorf("another user's: %s; nobody's: %s", a.text, b.text)
 	}

@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 }
 
 // independentClient runs the protocol authors' TypeScript client over HTTP, and over the bridge on stdio.
-func independentClient(t *testing.T, f *face) {
+func independentClient(t *testing.T, f *servedWorld) {
 	dir := nodeModules(t)
 	script, err := os.ReadFile("testdata/client.mjs")
 	if err != nil {
@@ -61,13 +61,13 @@ func independentClient(t *testing.T, f *face) {
 		t.Fatalf("node: %v\n%s", err, out)
 	}
 	var report struct {
-		HTTP, Stdio spoken
+		HTTP, Stdio clientReport
 		Raw         map[string]map[string]string
 	}
 	if err := json.Unmarshal(out, &report); err != nil {
 		t.Fatalf("%v in %s", err, out)
 	}
-	for way, r := range map[string]spoken{"http": report.HTTP, "stdio": report.Stdio} {
+	for way, r := range map[string]clientReport{"http": report.HTTP, "stdio": report.Stdio} {
 		if len(r.Tools) != 9 || r.Found != 4 || !r.Same || r.Refused != "42501" || r.Unknown != "-32602" || r.Strict != "22023" ||
 			r.Cancelled != "room" || r.Side != "answered" || r.Outlives != "answered" {
 			t.Errorf("%s: %+v", way, r)
@@ -77,30 +77,30 @@ func independentClient(t *testing.T, f *face) {
 		t.Errorf("a wrong token: %q", report.HTTP.WrongKey)
 	}
 	// The HTTP status exists only over HTTP. The code is that of docs/reference/mcp.md.
-	for what, want := range map[string][2]string{
+	for description, want := range map[string][2]string{
 		"list before initialize": {"400", "-32001 08P01"}, "no JSON": {"400", "-32700 08P01"}, "a name twice": {
 			"400", "-32700 08P01"}, "a batch": {"400", "-32600 08P01"},
 		"no version": {"400", "-32600 08P01"}, "begin": {"200", "answered"}, "list before initialized": {"400", "-32600 08P01"}, "initialized": {"202", ""},
 		"unknown method": {"200", "-32601 08P01"}, "no parameters": {"400", "-32602 08P01"}, "begin again": {
 			"400", "-32600 08P01"}, "cancels nothing": {"202", ""}, "list": {"200", "answered"},
 	} {
-		if got := report.Raw["http"][what]; got != strings.TrimSpace(want[0]+" "+want[1]) {
-			t.Errorf("over http %s: %s, want %v", what, got, want)
+		if got := report.Raw["http"][description]; got != strings.TrimSpace(want[0]+" "+want[1]) {
+			t.Errorf("over http %s: %s, want %v", description, got, want)
 		}
-		switch what { // the bridge begins a new session, which is not initialized
+		switch description { // the bridge begins a new session, which is not initialized
 		case "begin again":
 			want[1] = "answered"
 		case "list":
 			want[1] = "-32600 08P01"
 		}
-		if got := report.Raw["stdio"][what]; got != want[1] {
-			t.Errorf("over stdio %s: %s, want %v", what, got, want)
+		if got := report.Raw["stdio"][description]; got != want[1] {
+			t.Errorf("over stdio %s: %s, want %v", description, got, want)
 		}
 	}
 }
 
-// spoken is what the client reports about one transport.
-type spoken struct {
+// clientReport is what the client reports about one transport.
+type clientReport struct {
 	Tools     []string
 	Found     int
 	Same      bool // text content and structured content are equal

@@ -81,8 +81,8 @@ func compileRules(ctx context.Context, conn *pgx.Conn, rules string) (doctor.Tar
 	return doctor.Target{Policy: p, Snapshot: snap, Plan: rls.Generate(p, snap, rls.Options{})}, nil
 }
 
-// safe returns a database in the state after pgconsent migrate.
-func safe(t *testing.T) *pgtest.DB {
+// migratedDatabase returns a database in the state after pgconsent migrate.
+func migratedDatabase(t *testing.T) *pgtest.DB {
 	t.Helper()
 	db := pgtest.Template(t, "safe", func(ctx context.Context, conn *pgx.Conn) error {
 		if _, err := conn.Exec(ctx, schema); err != nil {
@@ -145,7 +145,7 @@ func has(found []doctor.Finding, id string, severity doctor.Severity) bool {
 // The probe finds a signed path that evaluates an expression before it checks the signature. Agents can still be served
 // without the signed path.
 func TestSignedPathProbe(t *testing.T) {
-	db := safe(t)
+	db := migratedDatabase(t)
 	s := subject(t, db)
 	s.Plan = rls.Generate(s.Policy, s.Snapshot, rls.Options{SignedViews: true})
 	conn := db.Connect(t, "postgres")
@@ -155,12 +155,12 @@ func TestSignedPathProbe(t *testing.T) {
 	if found := probe(t, db, s); !has(found, doctor.SignedPathProbe, doctor.SeverityOK) || !has(found, "row_security_path", doctor.SeverityOK) {
 		t.Errorf("%+v", found)
 	}
-	for name, where := range map[string]string{
+	for name, condition := range map[string]string{
 		"beside each row":    "WHERE pgconsent_signed.text_is_signed() IS NOT DISTINCT FROM (id > 0)",
 		"never":              "WHERE id = 1",
 		"false in its place": "WHERE (SELECT pgconsent_signed.sealed()) AND false",
 	} {
-		exec(t, conn, "CREATE OR REPLACE VIEW "+rls.CanarySignedView()+" AS SELECT id, consent, secret FROM pgconsent_signed.canary "+where)
+		exec(t, conn, "CREATE OR REPLACE VIEW "+rls.CanarySignedView()+" AS SELECT id, consent, secret FROM pgconsent_signed.canary "+condition)
 		found := probe(t, db, s)
 		if !has(found, doctor.SignedPathProbe, doctor.SeverityNoSignedPath) {
 			t.Errorf("%s: %+v", name, found)
@@ -174,7 +174,7 @@ func TestSignedPathProbe(t *testing.T) {
 }
 
 func TestSafeDatabase(t *testing.T) {
-	db := safe(t)
+	db := migratedDatabase(t)
 	s := subject(t, db)
 	for _, f := range append(examine(t, db, s), probe(t, db, s)...) {
 		switch f.Severity {
@@ -276,7 +276,7 @@ func TestUnsafeDatabases(t *testing.T) {
 			continue
 		}
 		t.Run(tc.want, func(t *testing.T) {
-			db := safe(t)
+			db := migratedDatabase(t)
 			s := subject(t, db)
 			dba := db.Connect(t, "postgres")
 			exec(t, dba, tc.sql)
@@ -324,7 +324,7 @@ func TestHarmlessChanges(t *testing.T) {
 		"a policy on an unlisted table": "CREATE TABLE public.other (id int); CREATE POLICY p ON public.other AS RESTRICTIVE USING (false)",
 	} {
 		t.Run(name, func(t *testing.T) {
-			db := safe(t)
+			db := migratedDatabase(t)
 			s := subject(t, db)
 			exec(t, db.Connect(t, "postgres"), sql)
 			t.Cleanup(func() { _, _ = pgtestExec(db, "DROP OWNED BY clerk; DROP ROLE clerk") })
@@ -342,7 +342,7 @@ func TestHarmlessChanges(t *testing.T) {
 }
 
 func TestEncoding(t *testing.T) {
-	db := safe(t)
+	db := migratedDatabase(t)
 	s := subject(t, db)
 	if _, err := pgtestExec(db, "CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0"); err != nil {
 		t.Fatal(err)
@@ -359,7 +359,7 @@ func TestEncoding(t *testing.T) {
 }
 
 func TestWarnings(t *testing.T) {
-	all := map[string]string{
+	changeByFinding := map[string]string{
 		// Agents' sessions set these two themselves, so a stored value is no reason to refuse them.
 		"standard_conforming_strings": "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET " +
 			"standard_conforming_strings = off', current_database()); EXECUTE format('ALTER DATABASE %I SET row_security = off', current_database()); END $$",
@@ -375,13 +375,13 @@ func TestWarnings(t *testing.T) {
 		"reachable_cast": "CREATE SCHEMA attic; CREATE FUNCTION attic.f(text) RETURNS point LANGUAGE " +
 			"sql AS 'SELECT NULL::point'; CREATE CAST (text AS point) WITH FUNCTION attic.f(text) AS IMPLICIT",
 	}
-	for i, want := range slices.Sorted(maps.Keys(all)) {
+	for i, want := range slices.Sorted(maps.Keys(changeByFinding)) {
 		if !tier.IsPicked(i, 2) {
 			continue
 		}
-		sql := all[want]
+		sql := changeByFinding[want]
 		t.Run(want, func(t *testing.T) {
-			db := safe(t)
+			db := migratedDatabase(t)
 			s := subject(t, db)
 			exec(t, db.Connect(t, "postgres"), sql)
 			if want == "control_members" { // a role's membership outlives the database
@@ -401,7 +401,7 @@ func TestWarnings(t *testing.T) {
 // A listed function that searches by distance is reported if an approximate index might serve its query. It is not if
 // the function searches exactly.
 func TestSearchingFunctions(t *testing.T) {
-	db := safe(t)
+	db := migratedDatabase(t)
 	s := subject(t, db)
 	conn := db.Connect(t, "postgres")
 	for _, step := range []struct {
@@ -439,9 +439,9 @@ func TestSearchingFunctions(t *testing.T) {
 
 // Settings in the server's configuration are reported like settings that are stored for a database.
 func TestTriggersOffByConfiguration(t *testing.T) {
-	db := safe(t)
+	db := migratedDatabase(t)
 	s := subject(t, db)
-	set := func(sql string, want bool) {
+	changeSetting := func(sql string, want bool) {
 		t.Helper()
 		for _, sql := range []string{sql, "SELECT pg_reload_conf()"} {
 			if _, err := pgtestExec(db, sql); err != nil {
@@ -454,8 +454,8 @@ func TestTriggersOffByConfiguration(t *testing.T) {
 			}
 		}
 	}
-	defer set("ALTER SYSTEM RESET session_replication_role", false)
-	set("ALTER SYSTEM SET session_replication_role = replica", true)
+	defer changeSetting("ALTER SYSTEM RESET session_replication_role", false)
+	changeSetting("ALTER SYSTEM SET session_replication_role = replica", true)
 }
 
 // A function that PostgreSQL calls by itself, with its owner's rights, bypasses the proxy's rules and row security.
@@ -478,7 +478,7 @@ func TestImplicitSecurityDefiners(t *testing.T) {
 			CREATE TYPE attic.s AS RANGE (SUBTYPE = time, SUBTYPE_DIFF = attic.f)`, "ALTER FUNCTION attic.f(time, time) SECURITY INVOKER"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			db := safe(t)
+			db := migratedDatabase(t)
 			s := subject(t, db)
 			exec(t, db.Connect(t, "postgres"), tc.sql)
 			found := examine(t, db, s)
@@ -497,7 +497,7 @@ func TestImplicitSecurityDefiners(t *testing.T) {
 }
 
 func TestHardening(t *testing.T) {
-	db := safe(t)
+	db := migratedDatabase(t)
 	s := subject(t, db)
 	if !has(examine(t, db, s), "pg_terminate_backend", doctor.SeverityHardening) {
 		t.Error("pg_terminate_backend is not reported")
@@ -525,7 +525,7 @@ func TestProbes(t *testing.T) {
 		{"no right to the verifier", "seal", "REVOKE EXECUTE ON FUNCTION pgconsent_signed.sealed() FROM pgconsent_agent"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			db := safe(t)
+			db := migratedDatabase(t)
 			s := subject(t, db)
 			exec(t, db.Connect(t, "postgres"), tc.sql)
 			found := probe(t, db, s)
@@ -559,7 +559,7 @@ func TestAlwaysEmptyViews(t *testing.T) {
 // A table whose probe takes too long counts neither as passed nor as failed. The other tables are still probed.
 func TestSlowProbe(t *testing.T) {
 	tier.All(t)
-	db := safe(t)
+	db := migratedDatabase(t)
 	s := subject(t, db)
 	s.ProbeTime = tier.Patience
 	if doctor.HasUnfinished(probe(t, db, s)) {
@@ -574,14 +574,14 @@ func TestSlowProbe(t *testing.T) {
 		t.Errorf("no warning probe_timeout in %v", found)
 	}
 	for _, table := range []string{"public.memories", "public.memory_participants"} {
-		given := 0
+		extraTime := 0
 		for _, f := range found {
 			if f.ID == "probe_timeout" && strings.Contains(f.Problem, "reading "+table+" took") {
-				given++
+				extraTime++
 			}
 		}
-		if given > 1 {
-			t.Errorf("%s was given up, and tried again %d times", table, given-1)
+		if extraTime > 1 {
+			t.Errorf("%s was given up, and tried again %d times", table, extraTime-1)
 		}
 	}
 	if !has(found, "leak", doctor.SeverityUnsafe) {
@@ -604,7 +604,7 @@ func TestSlowProbe(t *testing.T) {
 }
 
 func TestPooler(t *testing.T) {
-	db := safe(t)
+	db := migratedDatabase(t)
 	s := subject(t, db)
 	addr := pooler(t, filepath.Join(db.SocketDir, fmt.Sprintf(".s.PGSQL.%d", db.Port)))
 	found, err := doctor.RunProbes(t.Context(), db.Connect(t, "pgconsent_control"),
@@ -663,7 +663,7 @@ func pooler(t *testing.T, socket string) *net.TCPAddr {
 
 // If the connection to the server breaks, the result is an error, and not "no findings".
 func TestConnectionLost(t *testing.T) {
-	db := safe(t)
+	db := migratedDatabase(t)
 	s := subject(t, db)
 	conn := db.Connect(t, "pgconsent_control")
 	_ = conn.Close(t.Context())
@@ -694,7 +694,7 @@ func TestFindingsNameTheFix(t *testing.T) {
 // everything. Neither waits until PostgreSQL detects a deadlock.
 func TestExamineYieldsToMigrate(t *testing.T) {
 	tier.All(t)
-	db := safe(t)
+	db := migratedDatabase(t)
 	s := subject(t, db)
 	migrate := db.Connect(t, "postgres")
 	var view string

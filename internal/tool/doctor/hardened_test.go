@@ -11,7 +11,7 @@ import (
 // indexes.
 func TestTablesThatNeedHardenedPlans(t *testing.T) {
 	t.Parallel()
-	db := safe(t)
+	db := migratedDatabase(t)
 	if found := examine(t, db, subject(t, db)); !has(found, "hardened_plan", doctor.SeverityOK) {
 		t.Errorf("hardened_plan: %v", found)
 	}
@@ -38,9 +38,9 @@ func TestTablesThatNeedHardenedPlans(t *testing.T) {
 		if f.ID != "hardened_plan" {
 			continue
 		}
-		for table, by := range want {
+		for table, functions := range want {
 			if f.Severity == doctor.SeverityAdvice && strings.HasPrefix(f.Problem, "statements about "+table) &&
-				strings.HasSuffix(f.Problem, ": "+by) {
+				strings.HasSuffix(f.Problem, ": "+functions) {
 				delete(want, table)
 			}
 		}

@@ -29,7 +29,7 @@ func byTCP(db *pgtest.DB) doctor.Upstream {
 // The doctor tries logins without and with a wrong password. A password in the environment must not change the result.
 func TestLogins(t *testing.T) {
 	tier.All(t)
-	db := safe(t)
+	db := migratedDatabase(t)
 	s := subject(t, db)
 	dba := db.Connect(t, "postgres")
 	me, err := user.Current()
@@ -49,33 +49,33 @@ func TestLogins(t *testing.T) {
 	t.Setenv("PGPASSFILE", pass)
 	t.Setenv("PGPASSWORD", "known")
 
-	const asks = "local all postgres trust\nhost all all all scram-sha-256\nhost replication all all scram-sha-256\n"
+	const passwordRules = "local all postgres trust\nhost all all all scram-sha-256\nhost replication all all scram-sha-256\n"
 	for name, c := range map[string]struct {
-		hba   string
-		at    doctor.Upstream
-		owner string
-		want  string // the unsafe finding; "" if there is none
+		hba      string
+		upstream doctor.Upstream
+		owner    string
+		want     string // the unsafe finding; "" if there is none
 	}{
-		"scram by TCP":                   {asks, byTCP(db), "app", ""},
-		"scram by socket":                {asks + "local all all scram-sha-256\n", bySocket(db), "app", ""},
-		"a role that does not exist":     {asks, byTCP(db), "nobody", ""},
-		"rejected":                       {asks + "local all all reject\n", bySocket(db), "app", ""},
-		"no line":                        {asks, bySocket(db), "app", ""},
-		"trust by socket":                {asks + "local all all trust\n", bySocket(db), "app", "owner_login"},
-		"trust by TCP":                   {"host all app all trust\n" + asks, byTCP(db), "app", "owner_login"},
-		"trust, and then refused":        {asks + "local all all trust\n", bySocket(db), "nobody", "owner_login"},
-		"trust for another":              {"host all walled all trust\n" + asks, byTCP(db), "app", ""},
-		"peer of another user":           {asks + "local all all peer\n", bySocket(db), "app", ""},
-		"peer of ours":                   {asks + "local all all peer\n", bySocket(db), me.Username, "owner_login"},
-		"peer by a map":                  {asks + "local all all peer map=loose\n", bySocket(db), "app", "owner_login"},
-		"trust for replication":          {"host replication all all trust\n" + asks, byTCP(db), "mover", "owner_replication"},
-		"that and no right to replicate": {"host replication all all trust\n" + asks, byTCP(db), "app", ""},
-		"trust for replication by socket": {asks + "local all all scram-sha-256\nlocal replication all trust\n",
+		"scram by TCP":                   {passwordRules, byTCP(db), "app", ""},
+		"scram by socket":                {passwordRules + "local all all scram-sha-256\n", bySocket(db), "app", ""},
+		"a role that does not exist":     {passwordRules, byTCP(db), "nobody", ""},
+		"rejected":                       {passwordRules + "local all all reject\n", bySocket(db), "app", ""},
+		"no line":                        {passwordRules, bySocket(db), "app", ""},
+		"trust by socket":                {passwordRules + "local all all trust\n", bySocket(db), "app", "owner_login"},
+		"trust by TCP":                   {"host all app all trust\n" + passwordRules, byTCP(db), "app", "owner_login"},
+		"trust, and then refused":        {passwordRules + "local all all trust\n", bySocket(db), "nobody", "owner_login"},
+		"trust for another":              {"host all walled all trust\n" + passwordRules, byTCP(db), "app", ""},
+		"peer of another user":           {passwordRules + "local all all peer\n", bySocket(db), "app", ""},
+		"peer of ours":                   {passwordRules + "local all all peer\n", bySocket(db), me.Username, "owner_login"},
+		"peer by a map":                  {passwordRules + "local all all peer map=loose\n", bySocket(db), "app", "owner_login"},
+		"trust for replication":          {"host replication all all trust\n" + passwordRules, byTCP(db), "mover", "owner_replication"},
+		"that and no right to replicate": {"host replication all all trust\n" + passwordRules, byTCP(db), "app", ""},
+		"trust for replication by socket": {passwordRules + "local all all scram-sha-256\nlocal replication all trust\n",
 			bySocket(db), "mover", "owner_replication"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			configure(t, db, c.hba)
-			found, err := doctor.CheckLogins(t.Context(), c.at, []string{c.owner}, s)
+			found, err := doctor.CheckLogins(t.Context(), c.upstream, []string{c.owner}, s)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -94,7 +94,7 @@ func TestLogins(t *testing.T) {
 	}
 
 	t.Run("the agent and control roles", func(t *testing.T) {
-		configure(t, db, "host all pgconsent_agent,pgconsent_control all trust\n"+asks)
+		configure(t, db, "host all pgconsent_agent,pgconsent_control all trust\n"+passwordRules)
 		found, err := doctor.CheckLogins(t.Context(), byTCP(db), []string{"app"}, s)
 		if err != nil || doctor.UnsafeError(found) != nil || !has(found, "agent_login", doctor.SeverityWarning) || !has(found, "control_login",
 			doctor.SeverityWarning) {
@@ -102,7 +102,7 @@ func TestLogins(t *testing.T) {
 		}
 	})
 	t.Run("the fix", func(t *testing.T) {
-		configure(t, db, "local   \""+db.Name+"\"   \"app\"   scram-sha-256\n"+asks+"local all all trust\n")
+		configure(t, db, "local   \""+db.Name+"\"   \"app\"   scram-sha-256\n"+passwordRules+"local all all trust\n")
 		found, err := doctor.CheckLogins(t.Context(), bySocket(db), []string{"app"}, s)
 		if err != nil || doctor.UnsafeError(found) != nil {
 			t.Errorf("%v %v", found, err)
@@ -154,9 +154,9 @@ func configure(t *testing.T, db *pgtest.DB, hba string) {
 
 // A server that does not answer, or not yet, does not count as one that refuses a login.
 func TestLoginsCannotBeTried(t *testing.T) {
-	db := safe(t)
+	db := migratedDatabase(t)
 	s := subject(t, db)
-	for name, answer := range map[string]string{
+	for name, serverBytes := range map[string]string{
 		"a server that starts":      "E\x00\x00\x00\x19SFATAL\x00C57P03\x00Mlater\x00\x00",
 		"one that hangs up":         "",
 		"something else altogether": "HTTP/1.1 400 Bad Request\r\n\r\n",
@@ -175,7 +175,7 @@ func TestLoginsCannotBeTried(t *testing.T) {
 				}
 				defer c.Close()
 				_, _ = c.Read(make([]byte, 1024))
-				_, _ = c.Write([]byte(answer))
+				_, _ = c.Write([]byte(serverBytes))
 			}()
 			found, err := doctor.CheckLogins(t.Context(), doctor.Upstream{Network: "tcp", Address: l.Addr().String(), Database: db.Name}, []string{"app"}, s)
 			if err == nil {

@@ -29,7 +29,7 @@ func TestMaterialized(t *testing.T) {
 	}
 	run(`CREATE TABLE people (id int PRIMARY KEY, consent text); CREATE TABLE notes (id int PRIMARY KEY, person int);
 		INSERT INTO people VALUES (1, 'granted'), (2, 'refused'); INSERT INTO notes SELECT g, 1 + g % 3 FROM generate_series(1, 9) g`)
-	var served error
+	var serveError error
 	examined := func(rules string) (string, []migrations.Fill) {
 		t.Helper()
 		snap, err := pgcatalog.Load(ctx, super, []string{"public"})
@@ -52,7 +52,7 @@ func TestMaterialized(t *testing.T) {
 		}
 		control := db.Connect(t, migrations.DefaultControlRole)
 		subject := doctor.Target{Policy: p, Snapshot: snap, Plan: plan}
-		served = doctor.CheckServing(ctx, control, subject)
+		serveError = doctor.CheckServing(ctx, control, subject)
 		found, err := doctor.RunChecks(ctx, control, subject)
 		if err != nil {
 			t.Fatal(err)
@@ -65,12 +65,13 @@ func TestMaterialized(t *testing.T) {
 		}
 		return strings.Join(out, "\n"), plan.Fills()
 	}
-	plain, _ := examined("")
+	otherFindings, _ := examined("")
 	expectKept := func(want string) []migrations.Fill {
 		t.Helper()
 		got, fills := examined(", materialize: true")
-		if more := strings.TrimSpace(strings.ReplaceAll(got, plain, "")); want == "" && got != plain || !strings.Contains(more, want) {
-			t.Errorf("got %s\nwant %s\nbesides %s", got, want, plain)
+		if newFindings := strings.TrimSpace(strings.ReplaceAll(got, otherFindings, "")); want == "" && got != otherFindings ||
+			!strings.Contains(newFindings, want) {
+			t.Errorf("got %s\nwant %s\nbesides %s", got, want, otherFindings)
 		}
 		return fills
 	}
@@ -86,8 +87,8 @@ func TestMaterialized(t *testing.T) {
 	run("INSERT INTO pgconsent.materialized_change VALUES ('3', '" + fills[0].Name + "', 1, '[\"1\"]'), ('3', 'another', 1, '[\"1\"]')")
 	const unsettled = "the materialized rule of public.notes may be wrong: it depends on 1 changes that were never applied"
 	expectKept("unsafe materialized: " + unsettled)
-	if served == nil || !strings.Contains(served.Error(), unsettled) {
-		t.Errorf("who serves: %v", served)
+	if serveError == nil || !strings.Contains(serveError.Error(), unsettled) {
+		t.Errorf("who serves: %v", serveError)
 	}
 	fill()
 	expectKept("")
@@ -112,14 +113,14 @@ func TestMaterialized(t *testing.T) {
 	fill()
 	run("UPDATE pgconsent.materialized_" + fills[0].Name + " SET open_until = 'infinity'")
 	expectKept("unsafe materialized: the materialized rule of public.notes is wrong for")
-	if served == nil || !strings.Contains(served.Error(), "is wrong for") {
-		t.Errorf("who serves: %v", served)
+	if serveError == nil || !strings.Contains(serveError.Error(), "is wrong for") {
+		t.Errorf("who serves: %v", serveError)
 	}
 	// A running server checks every few seconds, so it does not compare large tables.
 	run("INSERT INTO notes SELECT g, 1 FROM generate_series(10, 60000) g")
 	expectKept("unsafe materialized: the materialized rule of public.notes is wrong for")
-	if served != nil && strings.Contains(served.Error(), "is wrong for") {
-		t.Errorf("who serves: %v", served)
+	if serveError != nil && strings.Contains(serveError.Error(), "is wrong for") {
+		t.Errorf("who serves: %v", serveError)
 	}
 }
 

@@ -71,7 +71,7 @@ agents may gain something by what is otherwise (~)
 	if _, got, _ := strings.Cut(b.String(), "\n"); got != want {
 		t.Errorf("the report is\n%s\nwant\n%s", got, want)
 	}
-	if same, _ := compile(t, super, boundsBefore); len(boundChanges(old, same)) != 0 {
-		t.Errorf("equal policies differ: %v", boundChanges(old, same))
+	if samePolicy, _ := compile(t, super, boundsBefore); len(boundChanges(old, samePolicy)) != 0 {
+		t.Errorf("equal policies differ: %v", boundChanges(old, samePolicy))
 	}
 }

@@ -21,11 +21,11 @@ func TestDocument(t *testing.T) {
 	example, _, _ = strings.Cut(example, "\n## The file\n")
 	dir := t.TempDir()
 	for i, name := range []string{"schema.sql", "policy.yaml", FileName} {
-		parts := strings.Split(example, "```")
-		if len(parts) != 7 {
-			t.Fatalf("the example has %d parts", len(parts))
+		codeBlocks := strings.Split(example, "```")
+		if len(codeBlocks) != 7 {
+			t.Fatalf("the example has %d parts", len(codeBlocks))
 		}
-		_, content, _ := strings.Cut(parts[2*i+1], "\n")
+		_, content, _ := strings.Cut(codeBlocks[2*i+1], "\n")
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}

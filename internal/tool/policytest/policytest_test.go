@@ -95,11 +95,11 @@ func TestReport(t *testing.T) {
 	if err := s.Close(context.Background()); err != nil {
 		t.Error(err)
 	}
-	var left int
+	var leftCount int
 	if err := admin.QueryRow(t.Context(),
 		"SELECT (SELECT count(*) FROM pg_database WHERE datname LIKE 'pgconsent_test%') + (SELECT count(*) FROM "+
-			"pg_roles WHERE rolname LIKE 'pgconsent_test%')").Scan(&left); err != nil || left != 0 {
-		t.Errorf("%d databases and roles are left: %v", left, err)
+			"pg_roles WHERE rolname LIKE 'pgconsent_test%')").Scan(&leftCount); err != nil || leftCount != 0 {
+		t.Errorf("%d databases and roles are left: %v", leftCount, err)
 	}
 	var b bytes.Buffer
 	p := Printer{Out: &b}
@@ -133,9 +133,10 @@ func TestReport(t *testing.T) {
 	if err := WriteJUnit(&x, []Report{r}); err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []string{`tests="5" failures="2" errors="1"`, `<failure message="the number of rows is another">`, `line="31"`} {
-		if !strings.Contains(x.String(), part) {
-			t.Errorf("the JUnit report has no %s:\n%s", part, x.String())
+	for _, wantedText := range []string{`tests="5" failures="2" errors="1"`, `<failure message="the number of rows is another">`,
+		`line="31"`} {
+		if !strings.Contains(x.String(), wantedText) {
+			t.Errorf("the JUnit report has no %s:\n%s", wantedText, x.String())
 		}
 	}
 }
@@ -248,7 +249,7 @@ func TestFilesThatDoNotFitTheSchema(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	read := func(name string) []byte {
+	readFile := func(name string) []byte {
 		text, err := os.ReadFile(filepath.Join("testdata", "small", name))
 		if err != nil {
 			t.Fatal(err)
@@ -270,11 +271,11 @@ func TestFilesThatDoNotFitTheSchema(t *testing.T) {
 		{"policy: none.yaml\ncallers: { c: { attributes: { tenant: 1 } } }" + test, "", `policy_test.yaml:2:9: there is no policy `},
 	} {
 		dir := t.TempDir()
-		schema := read("schema.sql")
+		schema := readFile("schema.sql")
 		if c.schema != "" {
 			schema = []byte(c.schema)
 		}
-		for name, text := range map[string][]byte{"schema.sql": schema, "policy.yaml": read("policy.yaml"), FileName: []byte("version: 1\n" + c.text)} {
+		for name, text := range map[string][]byte{"schema.sql": schema, "policy.yaml": readFile("policy.yaml"), FileName: []byte("version: 1\n" + c.text)} {
 			if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
 				t.Fatal(err)
 			}

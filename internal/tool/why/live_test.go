@@ -27,10 +27,10 @@ tables:
   notes: { rows: [ own: { column: stage, is: stage } ] }
 `)
 	for _, c := range []struct {
-		set     []Setting
-		key     string
-		visible bool
-		stage   string
+		settings  []Setting
+		key       string
+		isVisible bool
+		stage     string
 	}{
 		{nil, "2", false, ""},
 		{[]Setting{{"app.session", "1"}}, "2", true, "2"},
@@ -38,14 +38,14 @@ tables:
 		{[]Setting{{"app.session", "2"}}, "3", false, ""},
 	} {
 		q := i.question
-		q.Agent, q.Attributes, q.Settings, q.Table, q.Key = "chat", map[string]string{"user": "me"}, c.set, "notes", []string{c.key}
+		q.Agent, q.Attributes, q.Settings, q.Table, q.Key = "chat", map[string]string{"user": "me"}, c.settings, "notes", []string{c.key}
 		a, err := Explain(t.Context(), i.super, q)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if (a.VisibleRows() == 1) != c.visible || a.Attributes["stage"] != c.stage || !a.AgreesWithRowSecurity() ||
+		if (a.VisibleRows() == 1) != c.isVisible || a.Attributes["stage"] != c.stage || !a.AgreesWithRowSecurity() ||
 			a.RowSecurity == nil {
-			t.Errorf("%v %s: %s", c.set, c.key, fmt.Sprintf("%+v", a))
+			t.Errorf("%v %s: %s", c.settings, c.key, fmt.Sprintf("%+v", a))
 		}
 	}
 }

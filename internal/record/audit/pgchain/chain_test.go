@@ -25,13 +25,13 @@ import (
 
 func TestMain(m *testing.M) { pgtest.MainAlone(m) }
 
-// plan is a migration plan that installs only the base, with the rights of the control role.
-type plan struct{}
+// basePlan is a migration plan that installs only the base, with the rights of the control role.
+type basePlan struct{}
 
-func (plan) Hash() string          { return "none" }
-func (plan) PolicyVersion() string { return "none" }
+func (basePlan) Hash() string          { return "none" }
+func (basePlan) PolicyVersion() string { return "none" }
 
-func (plan) Objects(f migrations.Found) []migrations.Object {
+func (basePlan) Objects(f migrations.Found) []migrations.Object {
 	o := migrations.Object{Identity: "rights of the control role", MakeStatements: []migrations.Statement{
 		{SQL: "GRANT USAGE ON SCHEMA pgconsent TO pgconsent_control", Why: "test"},
 		{SQL: fmt.Sprintf(`REVOKE TEMPORARY, CREATE ON DATABASE %q FROM PUBLIC`, f.Database), Why: "test"},
@@ -46,39 +46,39 @@ func (plan) Objects(f migrations.Found) []migrations.Object {
 func database(t testing.TB) *pgtest.DB {
 	t.Helper()
 	return pgtest.Template(t, "pgchain", func(ctx context.Context, conn *pgx.Conn) error {
-		return migrations.Up(ctx, conn, migrations.Options{}, plan{})
+		return migrations.Up(ctx, conn, migrations.Options{}, basePlan{})
 	})
 }
 
 // wire is a network connection to the server that a test can interrupt.
 type wire struct {
-	conns map[*wired]bool
-	mute  atomic.Bool // answers do not arrive
-	lost  atomic.Bool // the connection breaks before the answer to the last message
+	conns   map[*wired]bool
+	isMuted atomic.Bool // answers do not arrive
+	isLost  atomic.Bool // the connection breaks before the answer to the last message
 }
 
 type wired struct {
 	net.Conn
-	w    *wire
-	held chan struct{}
-	once sync.Once
+	w          *wire
+	heldAnswer chan struct{}
+	holdOnce   sync.Once
 }
 
 func (c *wired) Close() error {
-	c.once.Do(func() { close(c.held) })
+	c.holdOnce.Do(func() { close(c.heldAnswer) })
 	return c.Conn.Close()
 }
 
 func (c *wired) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	for c.w.mute.Load() {
+	for c.w.isMuted.Load() {
 		select {
-		case <-c.held:
+		case <-c.heldAnswer:
 			return 0, net.ErrClosed
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
-	if c.w.lost.Load() && err == nil {
+	if c.w.isLost.Load() && err == nil {
 		c.Close()
 		return 0, net.ErrClosed
 	}
@@ -88,7 +88,7 @@ func (c *wired) Read(b []byte) (int, error) {
 // SetDeadline is what pgx calls when it gives up a connection.
 func (c *wired) SetDeadline(t time.Time) error {
 	if !t.IsZero() && time.Until(t) <= 0 {
-		c.once.Do(func() { close(c.held) })
+		c.holdOnce.Do(func() { close(c.heldAnswer) })
 	}
 	return c.Conn.SetDeadline(t)
 }
@@ -128,7 +128,7 @@ func (b *bench) store(chain string) *Store {
 		if err != nil {
 			return nil, err
 		}
-		return &wired{Conn: conn, w: &b.wire, held: make(chan struct{})}, nil
+		return &wired{Conn: conn, w: &b.wire, heldAnswer: make(chan struct{})}, nil
 	}
 	return New(config, "app", chain)
 }
@@ -204,8 +204,8 @@ func (b *bench) records() (audit.Report, map[string]int, map[string]bool) {
 	report, err := b.verify(func(r audit.Record) error {
 		kinds[r.Kind]++
 		if r.Kind == audit.KindDecision {
-			_, rest, _ := strings.Cut(string(r.Line), `"session":"`)
-			session, _, _ := strings.Cut(rest, `"`)
+			_, afterPrefix, _ := strings.Cut(string(r.Line), `"session":"`)
+			session, _, _ := strings.Cut(afterPrefix, `"`)
 			sessions[session] = true
 		}
 		return nil
@@ -225,13 +225,13 @@ func TestSynchronousCommitOfRecords(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := b.store("durable-" + stored)
-		for _, when := range []string{"at first", "connected again"} {
+		for _, situation := range []string{"at first", "connected again"} {
 			if err := s.LockChain(); err != nil {
 				t.Fatal(err)
 			}
 			var value string
 			if err := s.conn.QueryRow(t.Context(), "SHOW synchronous_commit").Scan(&value); err != nil || value != want {
-				t.Errorf("%s is stored, %s: records are written with %q, want %q (%v)", stored, when, value, want, err)
+				t.Errorf("%s is stored, %s: records are written with %q, want %q (%v)", stored, situation, value, want, err)
 			}
 			if err := s.conn.Close(t.Context()); err != nil {
 				t.Fatal(err)
@@ -302,8 +302,8 @@ func TestRecordsCannotBeChangedBySQL(t *testing.T) {
 		}
 	}
 	closed(t, log)
-	for _, who := range []string{"postgres", "pgconsent_control"} {
-		conn := b.db.Connect(t, who)
+	for _, role := range []string{"postgres", "pgconsent_control"} {
+		conn := b.db.Connect(t, role)
 		for _, sql := range []string{
 			"UPDATE pgconsent.audit_record SET line = line", "DELETE FROM pgconsent.audit_record",
 			"TRUNCATE pgconsent.audit_record", "DELETE FROM pgconsent.audit_retired",
@@ -316,7 +316,7 @@ func TestRecordsCannotBeChangedBySQL(t *testing.T) {
 			}
 			var pg *pgconn.PgError
 			if _, err := conn.Exec(t.Context(), sql); !errors.As(err, &pg) || pg.Code != "42501" {
-				t.Errorf("%s: %s: %v", who, sql, err)
+				t.Errorf("%s: %s: %v", role, sql, err)
 			}
 		}
 	}
@@ -363,9 +363,9 @@ func TestRecordsCannotBeChangedBySQL(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var broken *audit.ChainError
+			var chainError *audit.ChainError
 			if _, err := (audit.VerifyOptions{Key: b.key, Heads: []audit.RecordHead{head}}).
-				Read(NewReader(t.Context(), tx.Conn(), "app", "one"), nil); !errors.As(err, &broken) {
+				Read(NewReader(t.Context(), tx.Conn(), "app", "one"), nil); !errors.As(err, &chainError) {
 				t.Errorf("not found: %v", err)
 			}
 			if found, err := MissingGuards(t.Context(), tx.Conn()); err != nil || len(found) != 2 {
@@ -387,12 +387,12 @@ func TestRecordsCannotBeChangedBySQL(t *testing.T) {
 func TestOneWriter(t *testing.T) {
 	tier.All(t)
 	b := begin(t)
-	one := b.log(nil)
+	firstLog := b.log(nil)
 	if _, err := b.open(nil); err == nil || !strings.Contains(err.Error(), "in use by another pgconsent") {
 		t.Errorf("the same chain again: %v", err)
 	}
-	other := b.log(func(c *audit.Config) { c.Store, c.AnchorFile = b.store("two"), c.AnchorFile+"2" })
-	for _, log := range []*audit.Log{one, other} {
+	secondLog := b.log(func(c *audit.Config) { c.Store, c.AnchorFile = b.store("two"), c.AnchorFile+"2" })
+	for _, log := range []*audit.Log{firstLog, secondLog} {
 		if err := run(log, "a"); err != nil {
 			t.Error(err)
 		}
@@ -410,10 +410,10 @@ func TestOneWriter(t *testing.T) {
 	if _, err := b.dba.Exec(t.Context(), "SELECT pgconsent.audit_append('one', 3, '{a}')"); err != nil {
 		t.Fatal(err)
 	}
-	if err := run(one, "b"); err == nil || err.Code != sqlstate.IOError {
+	if err := run(firstLog, "b"); err == nil || err.Code != sqlstate.IOError {
 		t.Errorf("over another's record: %v", err)
 	}
-	if err := run(other, "b"); err != nil {
+	if err := run(secondLog, "b"); err != nil {
 		t.Error(err)
 	}
 }
@@ -421,8 +421,8 @@ func TestOneWriter(t *testing.T) {
 // Expired records are removed, a checkpoint replaces them, and the chain goes on.
 func TestRetention(t *testing.T) {
 	b := begin(t)
-	keeping := func(c *audit.Config) { c.Retention = 24 * time.Hour }
-	log := b.log(keeping)
+	withRetention := func(c *audit.Config) { c.Retention = 24 * time.Hour }
+	log := b.log(withRetention)
 	for i := range 30 {
 		if err := run(log, fmt.Sprint(i)); err != nil {
 			t.Fatal(err)
@@ -441,7 +441,7 @@ func TestRetention(t *testing.T) {
 	if report.FirstSeq != 62 || report.Checkpoints != 1 || !sessions["young"] || !sessions["new"] || kinds["decision"] != 2 {
 		t.Errorf("%+v %v %v", report, kinds, sessions)
 	}
-	log = b.log(keeping)
+	log = b.log(withRetention)
 	if err := run(log, "again"); err != nil {
 		t.Fatal(err)
 	}

@@ -23,10 +23,10 @@ import (
 // writing is the environment variable, with the DSN of the database, that makes a process write until it is killed.
 // writingSince is the time at which its clock began.
 const (
-	writing      = "PGCONSENT_PGCHAIN_WRITING"
-	writingSince = "PGCONSENT_PGCHAIN_SINCE"
-	writingRound = "PGCONSENT_PGCHAIN_ROUND"
-	writingDir   = "PGCONSENT_PGCHAIN_DIR"
+	writingVariable = "PGCONSENT_PGCHAIN_WRITING"
+	writingSince    = "PGCONSENT_PGCHAIN_SINCE"
+	writingRound    = "PGCONSENT_PGCHAIN_ROUND"
+	writingDir      = "PGCONSENT_PGCHAIN_DIR"
 )
 
 // A process is killed at any moment while it adds records and removes expired ones. The server ends its connections,
@@ -34,7 +34,7 @@ const (
 // chain verifies with key and anchor.
 func TestKillWhileRecordsAreRemoved(t *testing.T) {
 	tier.All(t)
-	if dsn := os.Getenv(writing); dsn != "" {
+	if dsn := os.Getenv(writingVariable); dsn != "" {
 		nano, err := strconv.ParseInt(os.Getenv(writingSince), 10, 64)
 		if err != nil {
 			t.Fatal(err)
@@ -43,7 +43,7 @@ func TestKillWhileRecordsAreRemoved(t *testing.T) {
 	}
 	db, dir, since := database(t), t.TempDir(), time.Now()
 	dba := db.Connect(t, "postgres")
-	against := func() audit.VerifyOptions {
+	verifyOptions := func() audit.VerifyOptions {
 		t.Helper()
 		head, err := audit.ReadAnchor(filepath.Join(dir, "anchor"), killKey())
 		if err != nil {
@@ -55,7 +55,7 @@ func TestKillWhileRecordsAreRemoved(t *testing.T) {
 	random := tier.Rand(1)
 	for round := range 6 {
 		cmd := process.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
-		cmd.Env = append(os.Environ(), writing+"="+db.DSN("pgconsent_control", ""), writingDir+"="+dir,
+		cmd.Env = append(os.Environ(), writingVariable+"="+db.DSN("pgconsent_control", ""), writingDir+"="+dir,
 			fmt.Sprintf("%s=%d", writingSince, since.UnixNano()), fmt.Sprintf("%s=%d", writingRound, round))
 		cmd.Stderr = os.Stderr
 		out, err := cmd.StdoutPipe()
@@ -65,9 +65,9 @@ func TestKillWhileRecordsAreRemoved(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		some, read := make(chan struct{}), make(chan struct{})
+		someReleased, outputRead := make(chan struct{}), make(chan struct{})
 		go func() {
-			defer close(read)
+			defer close(outputRead)
 			n := 0
 			for in := bufio.NewScanner(out); in.Scan(); {
 				var name string
@@ -77,19 +77,19 @@ func TestKillWhileRecordsAreRemoved(t *testing.T) {
 				}
 				released[name] = seq
 				if n++; n == 60 {
-					close(some)
+					close(someReleased)
 				}
 			}
 		}()
 		select {
-		case <-some:
-		case <-read:
+		case <-someReleased:
+		case <-outputRead:
 			t.Fatal("the process ended by itself")
 		}
 		killed := make(chan struct{})
-		var beside sync.WaitGroup
+		var background sync.WaitGroup
 		reader, ender := db.Connect(t, "pgconsent_control"), db.Connect(t, "postgres")
-		beside.Go(func() {
+		background.Go(func() {
 			for {
 				select {
 				case <-killed:
@@ -107,7 +107,7 @@ func TestKillWhileRecordsAreRemoved(t *testing.T) {
 			}
 		})
 		if round%2 == 1 {
-			beside.Go(func() {
+			background.Go(func() {
 				random := tier.Rand(uint64(100 + round))
 				for {
 					select {
@@ -128,14 +128,14 @@ func TestKillWhileRecordsAreRemoved(t *testing.T) {
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		<-read
+		<-outputRead
 		_ = cmd.Wait()
 		close(killed)
-		beside.Wait()
-		quietly(t, dba)
+		background.Wait()
+		awaitIdleServer(t, dba)
 
 		found := map[string]int{}
-		report, err := against().Read(NewReader(t.Context(), dba, "app", "here"), func(r audit.Record) error {
+		report, err := verifyOptions().Read(NewReader(t.Context(), dba, "app", "here"), func(r audit.Record) error {
 			if r.Kind == audit.KindDecision {
 				found[sessionOf(r)]++
 			}
@@ -158,8 +158,8 @@ func TestKillWhileRecordsAreRemoved(t *testing.T) {
 	}
 }
 
-// quietly waits until the server has finished the statements of the killed process.
-func quietly(t *testing.T, dba *pgx.Conn) {
+// awaitIdleServer waits until the server has finished the statements of the killed process.
+func awaitIdleServer(t *testing.T, dba *pgx.Conn) {
 	t.Helper()
 	for deadline := time.Now().Add(tier.Patience); ; time.Sleep(10 * time.Millisecond) {
 		var n int
@@ -177,8 +177,8 @@ func quietly(t *testing.T, dba *pgx.Conn) {
 }
 
 func sessionOf(r audit.Record) string {
-	_, rest, _ := bytes.Cut(r.Line, []byte(`"session":"`))
-	name, _, _ := bytes.Cut(rest, []byte(`"`))
+	_, afterPrefix, _ := bytes.Cut(r.Line, []byte(`"session":"`))
+	name, _, _ := bytes.Cut(afterPrefix, []byte(`"`))
 	return string(name)
 }
 
@@ -193,13 +193,13 @@ func killKey() audit.Key {
 // write adds records until it is killed, with a clock that advances an hour in 20 ms. It prints the name and number of
 // each released record.
 func write(dsn string, since time.Time) {
-	die := func(err error) {
+	exitAfter := func(err error) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	cfg, err := pgx.ParseConfig(dsn)
 	if err != nil {
-		die(err)
+		exitAfter(err)
 	}
 	l, err := audit.Open(audit.Config{
 		Store: New(cfg, "app", "here"), Key: killKey(), AnchorFile: filepath.Join(os.Getenv(writingDir),
@@ -207,7 +207,7 @@ func write(dsn string, since time.Time) {
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Clock: func() time.Time { now := time.Now(); return now.Add(now.Sub(since) * 180_000) },
 	})
 	if err != nil {
-		die(err)
+		exitAfter(err)
 	}
 	var mu sync.Mutex
 	for i := range 4 {

@@ -19,7 +19,7 @@ import (
 func expiredChain(t *testing.T) (b *bench, through uint64) {
 	t.Helper()
 	b = begin(t)
-	log := b.log(func(c *audit.Config) { c.Retention, c.Store = 24*time.Hour, unremoved{b.store("one")} })
+	log := b.log(func(c *audit.Config) { c.Retention, c.Store = 24*time.Hour, storeWithoutRemoval{b.store("one")} })
 	for i := range 30 {
 		if err := run(log, fmt.Sprint(i)); err != nil {
 			t.Fatal(err)
@@ -49,15 +49,15 @@ func expiredChain(t *testing.T) (b *bench, through uint64) {
 	return b, through
 }
 
-// unremoved is a store that removes no record, as if its process were killed just before.
-type unremoved struct{ *Store }
+// storeWithoutRemoval is a store that removes no record, as if its process were killed just before.
+type storeWithoutRemoval struct{ *Store }
 
-func (unremoved) Remove(uint64) error { return nil }
+func (storeWithoutRemoval) Remove(uint64) error { return nil }
 
 // retire removes up to n of the oldest records, the newest of them at most through.
-func (b *bench) retire(on *pgx.Conn, through uint64, n int) {
+func (b *bench) retire(conn *pgx.Conn, through uint64, n int) {
 	b.t.Helper()
-	if _, err := on.Exec(context.Background(), "SELECT pgconsent.audit_retire('one', $1, $2)", int64(through), n); err != nil {
+	if _, err := conn.Exec(context.Background(), "SELECT pgconsent.audit_retire('one', $1, $2)", int64(through), n); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -73,19 +73,19 @@ func TestRemovalInterrupted(t *testing.T) {
 	verify := func(conn *pgx.Conn) (audit.Report, error) {
 		return audit.VerifyOptions{Key: b.key, Heads: []audit.RecordHead{head}}.Read(NewReader(t.Context(), conn, "app", "one"), nil)
 	}
-	for gone := uint64(1); gone <= through+2; gone++ {
+	for removedCount := uint64(1); removedCount <= through+2; removedCount++ {
 		tx, err := b.dba.Begin(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		b.retire(tx.Conn(), max(through, gone), int(gone))
+		b.retire(tx.Conn(), max(through, removedCount), int(removedCount))
 		report, err := verify(tx.Conn())
-		var broken *audit.ChainError
+		var chainError *audit.ChainError
 		switch {
-		case gone <= through && (err != nil || report.FirstSeq != gone+1):
-			t.Errorf("%d of %d records are removed: %+v, %v", gone, through, report, err)
-		case gone > through && !errors.As(err, &broken):
-			t.Errorf("%d records are removed where %d might be: %+v, %v", gone, through, report, err)
+		case removedCount <= through && (err != nil || report.FirstSeq != removedCount+1):
+			t.Errorf("%d of %d records are removed: %+v, %v", removedCount, through, report, err)
+		case removedCount > through && !errors.As(err, &chainError):
+			t.Errorf("%d records are removed where %d might be: %+v, %v", removedCount, through, report, err)
 		}
 		if err := tx.Rollback(t.Context()); err != nil {
 			t.Fatal(err)

@@ -34,19 +34,19 @@ func TestEveryRowIsFound(t *testing.T) {
 			fmt.Fprintf(&want, "public.%s: %s\n", name, strings.Join(keys, " "))
 		}
 	}
-	asked := func(subjects string) string { return "rows: [ consent: { " + subjects + ", registry: {} } ]" }
+	consentRule := func(subjects string) string { return "rows: [ consent: { " + subjects + ", registry: {} } ]" }
 	lists := "(1, '{A}'), (2, '{B}'), (3, '{A,B}'), (4, NULL), (5, '{}'), (6, '{B,A,NULL}')"
 	json := `(1, '["A"]'), (2, '["B"]'), (3, '["B", "A"]'), (4, NULL), (5, '[]'), (6, '{"A": "A"}'), (7, '["A ", "a"]'), (8, '["A", 7, null]')`
-	named := strings.NewReplacer("A", ada, "B", bob)
-	table("arrays", "id int PRIMARY KEY, who text[]", named.Replace(lists), asked("subjects: who"), "1", "3", "6")
-	table("uuids", "id int PRIMARY KEY, who uuid[]", named.Replace(lists), asked("subjects: who"), "1", "3", "6")
-	table("documents", "id int PRIMARY KEY, who jsonb", named.Replace(json), asked("subjects: who"), "1", "3", "8")
-	table("texts", "id int PRIMARY KEY, who text", named.Replace(json)+", (9, 'no list'), (10, '"+ada+"')", asked("subjects: who"), "1", "3", "8")
+	withIDs := strings.NewReplacer("A", ada, "B", bob)
+	table("arrays", "id int PRIMARY KEY, who text[]", withIDs.Replace(lists), consentRule("subjects: who"), "1", "3", "6")
+	table("uuids", "id int PRIMARY KEY, who uuid[]", withIDs.Replace(lists), consentRule("subjects: who"), "1", "3", "6")
+	table("documents", "id int PRIMARY KEY, who jsonb", withIDs.Replace(json), consentRule("subjects: who"), "1", "3", "8")
+	table("texts", "id int PRIMARY KEY, who text", withIDs.Replace(json)+", (9, 'no list'), (10, '"+ada+"')", consentRule("subjects: who"), "1", "3", "8")
 
 	// Composite keys, of the rows and of the rows that they refer to.
 	table("rooms", "site text, room int, who uuid, PRIMARY KEY (site, room)",
 		fmt.Sprintf("('s', 1, '%s'), ('s', 2, '%s'), ('t', 1, '%[2]s'), ('it''s; \"x\"', 1, '%[1]s')",
-			ada, bob), asked("subject: who"), `it's; "x"|1`, "s|1")
+			ada, bob), consentRule("subject: who"), `it's; "x"|1`, "s|1")
 	table("beds", "site text, room int, bed int, PRIMARY KEY (site, room, bed)",
 		"('s', 1, 1), ('s', 1, 2), ('s', 2, 1), ('t', 1, 1), ('t', 2, 3)", "rows: [ visible: { rooms: { site: site, room: room } } ]", "s|1|1", "s|1|2")
 
@@ -58,7 +58,8 @@ func TestEveryRowIsFound(t *testing.T) {
 		"rows: open, consent: { subject: by, registry: {} }, columns: { id: allow, said: { category: ESSENTIAL, by_key: { key: [id] } } }", "1")
 
 	// Nine tables, each derived from the one before: by a column, a link table, or a list of keys in capitals.
-	table("made0", "id uuid PRIMARY KEY, who uuid", fmt.Sprintf("('%s', '%[1]s'), ('%s', '%[2]s')", ada, bob), asked("subject: who"), ada)
+	table("made0", "id uuid PRIMARY KEY, who uuid", fmt.Sprintf("('%s', '%[1]s'), ('%s', '%[2]s')", ada, bob), consentRule("subject: who"),
+		ada)
 	for i := 1; i < 10; i++ {
 		name, before := fmt.Sprintf("made%d", i), fmt.Sprintf("made%d", i-1)
 		switch i % 3 {
@@ -115,10 +116,10 @@ func TestEveryRowIsFound(t *testing.T) {
 		}
 		got = append(got, line)
 	}
-	all := strings.Split(strings.TrimSpace(want.String()), "\n")
-	slices.Sort(all)
+	wantLines := strings.Split(strings.TrimSpace(want.String()), "\n")
+	slices.Sort(wantLines)
 	slices.Sort(got)
-	if !slices.Equal(got, all) {
-		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(all, "\n"))
+	if !slices.Equal(got, wantLines) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(wantLines, "\n"))
 	}
 }
