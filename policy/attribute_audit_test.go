@@ -9,7 +9,7 @@ import (
 
 // For each policy, the audit settings of its attributes: how a record contains an attribute's value, and for whose key
 // it is sealed.
-func TestRecordings(t *testing.T) {
+func TestAuditSettingsOfAttributes(t *testing.T) {
 	ownTables := "tables: { memories: { rows: [ own: { column: user_id, is: user } ] } }"
 	for _, c := range []struct{ text, subject, purpose, wrong string }{
 		{"attributes: { user: { type: uuid, source: credential } }\n" + ownTables, "user", "", ""},

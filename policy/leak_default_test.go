@@ -7,7 +7,7 @@ import (
 )
 
 // hasUniqueDefault returns whether a default, as pg_get_expr writes it, gives each row a value of its own.
-func TestDrawn(t *testing.T) {
+func TestUniqueDefaults(t *testing.T) {
 	for _, c := range []struct {
 		typ, expression string
 		want            bool

@@ -360,7 +360,7 @@ func TestRecheckedExpressions(t *testing.T) {
 
 // The condition of a trigger may fail when a row is deleted. The error tells about columns that agents do not see, and
 // about rows that the delete cascades to.
-func TestConditionsAsRowsGo(t *testing.T) {
+func TestTriggerConditionsOnDelete(t *testing.T) {
 	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
 	compile := func(computed catalog.Computation, onDelete catalog.Action, tables string) (*policy.Policy, error) {
 		key := []catalog.Key{{Name: "key", Columns: []string{"id"}, EqualColumns: []string{"id"}}}
@@ -437,7 +437,7 @@ func TestConditionsAsRowsGo(t *testing.T) {
 }
 
 // A collision with a unique index that has a WHERE clause tells which rows meet that clause.
-func TestKeysOfSomeRows(t *testing.T) {
+func TestPartialUniqueIndexes(t *testing.T) {
 	public := func(name string) catalog.Name { return catalog.Name{Schema: "public", Name: name} }
 	compile := func(predicateText string, readColumns []string, table string) error {
 		snap := catalog.NewSnapshot(catalog.Spec{Database: "d", ServerVersion: 150000, SearchPath: []string{"public"}, Relations: []*catalog.Relation{{

@@ -7,7 +7,7 @@ import (
 
 // All limits that apply to a session are enforced, so the smallest timeout counts. A limit without a timeout does not
 // change it.
-func TestTheSmallestTimeoutCounts(t *testing.T) {
+func TestSmallestTimeoutCounts(t *testing.T) {
 	for _, c := range []struct {
 		limits      string
 		statement   time.Duration

@@ -11,7 +11,7 @@ import (
 // The advice to materialize a rule is given where it pays, and compiles as written. It is not given for small tables,
 // for rows that an index on the caller's own id finds, or for subjects with a large part of the rows. It is not given
 // either where materializing is impossible or done already.
-func TestWorthKeeping(t *testing.T) {
+func TestAdviceToMaterialize(t *testing.T) {
 	snap := derivedSnapshot(t)
 	size := func(memories, people float64, owners float64) catalog.Sizes {
 		s := catalog.Sizes{

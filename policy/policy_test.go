@@ -474,7 +474,7 @@ func FuzzParse(f *testing.F) {
 }
 
 // Policy.UsesRegistry is also true if only a column that exists by key depends on the registry.
-func TestAsksTheRegistry(t *testing.T) {
+func TestUsesRegistry(t *testing.T) {
 	for column, want := range map[string]bool{"body: allow": false, "body: { by_key: {} }": false,
 		"body: { category: ESSENTIAL }": true, "body: { by_key: {}, category: ESSENTIAL }": true} {
 		consent := ""

@@ -167,10 +167,10 @@ func newAnswers(s *session, buf *[]byte, answer []byte) *answers {
 	return &answers{session: s, relay: relay{buf: buf, unreadEnd: copy(*buf, answer)}}
 }
 
-// TestAsidesOfTheServer: PostgreSQL may send settings and notices at any time. The client gets the settings that
-// PostgreSQL reports by default, and notices about its own commands. It gets no notice that answers a message of the
-// proxy, and no message type that a newer server or an extension adds.
-func TestAsidesOfTheServer(t *testing.T) {
+// TestMessagesThatAnswerNoRequest: PostgreSQL may send settings and notices at any time. The client gets the settings
+// that PostgreSQL reports by default, and notices about its own commands. It gets no notice that answers a message of
+// the proxy, and no message type that a newer server or an extension adds.
+func TestMessagesThatAnswerNoRequest(t *testing.T) {
 	encode := func(m pgx3.BackendMessage) []byte {
 		b, err := m.Encode(nil)
 		if err != nil {

@@ -53,7 +53,7 @@ func TestDescriptions(t *testing.T) {
 }
 
 // A malformed RowDescription ends the session.
-func TestDescriptionsThatAreNone(t *testing.T) {
+func TestMalformedDescriptions(t *testing.T) {
 	wellFormed := append(append([]byte{'T', 0, 0, 0, 6 + 20, 0, 1, 'a', 0}, make([]byte, 18)...), 'D')
 	if _, failure := relayInSteps(t, wellFormed[:len(wellFormed)-1], 1); failure != nil {
 		t.Fatal(failure)

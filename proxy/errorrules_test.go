@@ -89,7 +89,7 @@ func TestErrorsAreDocumented(t *testing.T) {
 }
 
 // The table is well formed: every rule can match, has a reason, and lets no detail pass without its message.
-func TestPassages(t *testing.T) {
+func TestErrorRulesAreWellFormed(t *testing.T) {
 	code := regexp.MustCompile(`^([0-9A-Z]{2}|[0-9A-Z]{5})$`)
 	lastRuleByCode := map[string]int{}
 	for i, p := range errorRules {
@@ -173,7 +173,7 @@ func TestContextsOfOthers(t *testing.T) {
 
 // However an ErrorResponse is composed, a field is relayed only as the table says. Nothing is relayed of an error that
 // was raised in a function, or that is cut off.
-func TestNothingElsePasses(t *testing.T) {
+func TestErrorFieldsPassOnlyByRule(t *testing.T) {
 	var codes []string
 	for _, p := range errorRules {
 		codes = append(codes, strings.Fields(p.codes)...)

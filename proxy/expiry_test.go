@@ -157,7 +157,7 @@ func (d *dueSeals) Seal(ctx context.Context, b verdict.Backend) (verdict.Seal, e
 
 // Drivers end a transaction and begin the next statement in one message, before they reuse a connection. A seal that is
 // due for renewal does not make this fail, since it is still valid for some time.
-func TestEndsAndGoesOnUnderASealThatIsDue(t *testing.T) {
+func TestTransactionEndsUnderADueSeal(t *testing.T) {
 	p := startProxy(t)
 	p.editRoute = func(r *Route) {
 		openDecider := r.Open

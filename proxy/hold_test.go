@@ -28,9 +28,9 @@ type heldTicket struct {
 
 func (h *heldTicket) Release() *sqlstate.Error { return <-h.release }
 
-// TestHold: no message of an execution, and none after it in its batch, reaches the server before the decision is
-// durable.
-func TestHold(t *testing.T) {
+// TestNothingIsSentBeforeItsRecord: no message of an execution, and none after it in its batch, reaches the server
+// before the decision is durable.
+func TestNothingIsSentBeforeItsRecord(t *testing.T) {
 	p := startProxy(t)
 	release := make(chan *sqlstate.Error)
 	p.editRoute = func(r *Route) {

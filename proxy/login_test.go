@@ -289,8 +289,8 @@ func TestResumption(t *testing.T) {
 	}
 }
 
-// TestChannelBindingOfAnother: a SCRAM proof that is bound to another certificate is refused.
-func TestChannelBindingOfAnother(t *testing.T) {
+// TestChannelBindingToAnotherCertificate: a SCRAM proof that is bound to another certificate is refused.
+func TestChannelBindingToAnotherCertificate(t *testing.T) {
 	p := startProxy(t, withTLS(t, "rsa", "list"))
 	otherProxy := startProxy(t, withTLS(t, "rsa", "list"))
 	// A man in the middle speaks TLS to the client with the other certificate and TLS to the proxy, and passes bytes
@@ -415,8 +415,8 @@ func TestNegotiation(t *testing.T) {
 	}
 }
 
-// TestPlainFromAfar: without TLS, only clients on the same machine are served.
-func TestPlainFromAfar(t *testing.T) {
+// TestRemoteClientsNeedTLS: without TLS, only clients on the same machine are served.
+func TestRemoteClientsNeedTLS(t *testing.T) {
 	p := startProxy(t)
 	for _, user := range []string{agentName, "nobody"} {
 		clientEnd, serverEnd := net.Pipe() // a pipe's address is neither loopback nor a unix socket

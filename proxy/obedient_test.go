@@ -122,7 +122,7 @@ func TestAForeignServerIsAskedInOneStatement(t *testing.T) {
 
 // Rows may expire at a time, which must be compared with the start of each statement, not of the whole message. The
 // proxy sends such statements separately. Where it cannot, they are refused.
-func TestStatementsThatBeginApart(t *testing.T) {
+func TestStatementsAreSentSeparately(t *testing.T) {
 	p := startCommentProxy(t)
 	const text = "SELECT set_config('x.y', statement_timestamp()::text, false) IS NULL; SELECT pg_sleep(0.02) IS " +
 		"NULL; SELECT statement_timestamp()::text = current_setting('x.y')"

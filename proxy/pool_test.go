@@ -220,9 +220,9 @@ func TestPoolWaits(t *testing.T) {
 	}
 }
 
-// TestPoolKeeps: a session with state that cannot be moved to another connection keeps its connection, which ends with
-// the session.
-func TestPoolKeeps(t *testing.T) {
+// TestPoolKeepsSessionsWithState: a session with state that cannot be moved to another connection keeps its connection,
+// which ends with the session.
+func TestPoolKeepsSessionsWithState(t *testing.T) {
 	for name, texts := range map[string][]string{
 		"PREPARE":              {"PREPARE x AS SELECT 1"},
 		"cursor WITH HOLD":     {"DECLARE k CURSOR WITH HOLD FOR SELECT 1"},

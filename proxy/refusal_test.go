@@ -126,8 +126,9 @@ func TestSeveralStatements(t *testing.T) {
 	}
 }
 
-// TestUnrecorded: an execution that cannot be recorded is refused, in either protocol. The messages around it are not.
-func TestUnrecorded(t *testing.T) {
+// TestUnrecordedExecutionsAreRefused: an execution that cannot be recorded is refused, in either protocol. The messages
+// around it are not.
+func TestUnrecordedExecutionsAreRefused(t *testing.T) {
 	p := startProxy(t)
 	const failed = "E ERROR 58030 the decision could not be recorded  @0"
 	for name, c := range map[string]struct {

@@ -238,9 +238,9 @@ func TestDeallocateFrees(t *testing.T) {
 	}
 }
 
-// TestForgottenInUse: prepared statements are forgotten as answers arrive, while the client still binds them. It is for
-// the race detector.
-func TestForgottenInUse(t *testing.T) {
+// TestStatementsForgottenWhileInUse: prepared statements are forgotten as answers arrive, while the client still binds
+// them. It is for the race detector.
+func TestStatementsForgottenWhileInUse(t *testing.T) {
 	p := startProxy(t)
 	c := p.connectRaw(t)
 	for range 200 {

@@ -11,9 +11,9 @@ import (
 	"github.com/pgconsent/pgconsent/test/tier"
 )
 
-// TestPlaces: the number of sessions is limited for each agent, and for all agents together. One more session is
-// refused with that reason, until another one ends. Owners are not counted.
-func TestPlaces(t *testing.T) {
+// TestSessionCountsAreLimited: the number of sessions is limited for each agent, and for all agents together. One more
+// session is refused with that reason, until another one ends. Owners are not counted.
+func TestSessionCountsAreLimited(t *testing.T) {
 	for name, c := range map[string]struct {
 		sessionsPerAgent, maximum int
 		message                   string

@@ -159,7 +159,7 @@ func TestUnknownChanges(t *testing.T) {
 }
 
 // For messages that use no old snapshot, the proxy does not ask the decider for changes.
-func TestQuestionsAreFew(t *testing.T) {
+func TestSnapshotChecksAreFew(t *testing.T) {
 	p := startProxy(t)
 	conn := p.connectRaw(t)
 	conn.play(t, []round{
@@ -417,10 +417,10 @@ func (u *untrackedDecider) Decide(ctx context.Context, text string, p verdict.Pr
 	return v
 }
 
-// TestNobodyTells: a statement that reads such an untracked relation is answered if it has its own snapshot. It is
-// refused in a transaction that keeps a snapshot, in a cursor, and in a suspended portal. The statement's name, and
+// TestUntrackedRelations: a statement that reads such an untracked relation is answered if it has its own snapshot. It
+// is refused in a transaction that keeps a snapshot, in a cursor, and in a suspended portal. The statement's name, and
 // other statements in the message, do not matter. Nothing else is refused.
-func TestNobodyTells(t *testing.T) {
+func TestUntrackedRelations(t *testing.T) {
 	for name, size := range readSizes {
 		t.Run(name, func(t *testing.T) { checkUntracked(t, startProxy(t, splitReads(size))) })
 	}

@@ -28,7 +28,7 @@ var fieldsWithoutColumns = setOf(`A_Const.boolval A_Const.bsval A_Const.fval A_C
 
 // The rewriter reports a column as read wherever an expression names it. Each statement names title once. The last
 // check fails for a field of the grammar in which no statement put the column.
-func TestColumnsAreReadWhereverTheyStand(t *testing.T) {
+func TestColumnsAreReadInEveryPosition(t *testing.T) {
 	r := underContract(t)
 	fieldsWithTitle := map[string]bool{} // the fields, as Message.field, that held the column title
 	fields := map[string]bool{}          // the fields that could have held it

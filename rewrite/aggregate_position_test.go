@@ -67,7 +67,7 @@ func countedUnder(t *testing.T, mode Mode, change, rules string) *Rewriter {
 
 // Comparing values of a type with another role's operator class runs that role's function. A grouped read on the signed
 // path is refused then.
-func TestGroupsAreNotComparedByOthers(t *testing.T) {
+func TestGroupingRunsNoCodeOfOtherRoles(t *testing.T) {
 	const grade = "CREATE TYPE grade AS ENUM ('a', 'b'); ALTER TABLE events ALTER kind TYPE grade USING kind::grade;"
 	for change, refused := range map[string]bool{
 		grade: false,
@@ -199,7 +199,7 @@ func checkLargeGroupsOnly(t *testing.T, sql, text string) {
 
 // A statement that groups such a table, however it is written, is answered from cells or refused. A statement that does
 // not group reads the visible rows.
-func TestGroupsAreOfCells(t *testing.T) {
+func TestGroupedReadsUseCells(t *testing.T) {
 	r, unsigned := countedRewriter(t, InjectedMode), countedRewriter(t, RowSecurityMode)
 	for _, sql := range []string{
 		"SELECT count(*) FROM events",
@@ -321,7 +321,7 @@ func TestGroupsAreOfCells(t *testing.T) {
 
 // An extension's or a listed aggregate with the name of a PostgreSQL aggregate is refused, since it takes other types
 // than measures have.
-func TestOverloadsOfOtherTypes(t *testing.T) {
+func TestAggregatesOfOtherTypesAreRefused(t *testing.T) {
 	r := countedUnder(t, InjectedMode, "CREATE EXTENSION citext; CREATE AGGREGATE sum (text) (SFUNC = textcat, STYPE = text)",
 		strings.Replace(countedPolicy, "functions: {", "functions: { public.sum: { reads: nothing },", 1))
 	for sql, want := range map[string]string{
@@ -348,7 +348,7 @@ func TestOverloadsOfOtherTypes(t *testing.T) {
 
 // An aggregate over a sub-query, WITH query, view or join would count the visible rows as if they were all rows. It is
 // refused, and the hint names the alias that asks for visible rows.
-func TestAggregatesOfRowsThatShowAreSaid(t *testing.T) {
+func TestAggregatesOverVisibleRowsAreRefused(t *testing.T) {
 	r := countedUnder(t, InjectedMode, "CREATE VIEW event_list AS SELECT kind, amount FROM events",
 		countedPolicy+"views: { event_list: {} }\n")
 	for _, sql := range []string{
@@ -376,7 +376,7 @@ func TestAggregatesOfRowsThatShowAreSaid(t *testing.T) {
 
 // Only count, sum and avg may be computed from cells. PostgreSQL's other aggregates tell about single rows, so they are
 // refused with every argument.
-func TestNoOtherAggregateIsOfCells(t *testing.T) {
+func TestOnlyCountSumAndAvgUseCells(t *testing.T) {
 	r := countedRewriter(t, InjectedMode)
 	rows, err := pgtest.Database(t).Connect(t, "postgres").Query(t.Context(),
 		"SELECT DISTINCT proname::text FROM pg_proc WHERE prokind = 'a' AND pronamespace = 'pg_catalog'::regnamespace AND pronargs = 1")

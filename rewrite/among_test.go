@@ -12,7 +12,7 @@ import (
 )
 
 // A statement that is refused alone is also refused before, after and between other statements of the same message.
-func TestRefusedAmongOthers(t *testing.T) {
+func TestRefusedAmongOtherStatements(t *testing.T) {
 	tryCount := 0
 	for _, g := range goldens(t) {
 		mode := g.mode(t)
@@ -45,7 +45,7 @@ func TestRefusedAmongOthers(t *testing.T) {
 
 // With ANY and ALL over an array with unknown values, only equality and inequality of texts take the signed path. Any
 // other operator may fail for some element.
-func TestAnyIsOfEquality(t *testing.T) {
+func TestAnyOfUnknownArraysTakesEqualityOnly(t *testing.T) {
 	r := rewriter(t, AlwaysSignedMode)
 	rows, err := pgtest.Database(t).Connect(t, "postgres").Query(t.Context(),
 		"SELECT DISTINCT oprname::text FROM pg_operator WHERE oprleft = 'text'::regtype AND oprright = 'text'::regtype AND oprresult = 'bool'::regtype")

@@ -53,7 +53,7 @@ func TestViewsReadNothingByKey(t *testing.T) {
 
 // Such a column is available only where the statement's conditions hold for rows of the named key alone. Elsewhere it
 // is refused, so that a fetch returns what reading the table itself would.
-func TestKeysAreFixed(t *testing.T) {
+func TestByKeyColumnsNeedTheirKey(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	for sql, want := range map[string]string{
 		"SELECT body FROM letters WHERE code = 'c1'":                                         "'c1'",

@@ -9,7 +9,7 @@ import (
 
 // WITH RECURSIVE queries may refer only to themselves or to each other. PostgreSQL refuses most of these. The rewriter
 // must terminate in each case.
-func TestQueriesMadeOfThemselves(t *testing.T) {
+func TestRecursiveQueriesTerminate(t *testing.T) {
 	r := rewriter(t, AutoMode)
 	for _, sql := range []string{
 		"WITH RECURSIVE x (n) AS (SELECT n FROM x) SELECT * FROM x",

@@ -27,7 +27,7 @@ func collatedRewriter(t *testing.T) (*Rewriter, *pgx.Conn) {
 }
 
 // A statement may read columns of several collations as long as it compares none with another.
-func TestCollationsApart(t *testing.T) {
+func TestSeparateCollationsAreAllowed(t *testing.T) {
 	r, _ := collatedRewriter(t)
 	const from = " FROM memories m JOIN memory_participants l ON l.memory_id = m.id JOIN people p ON p.id = l.person_id "
 	for sql, meet := range map[string]bool{
@@ -221,7 +221,7 @@ func TestCollationsApart(t *testing.T) {
 }
 
 // PostgreSQL has the last word: what is answered never has it compare two collations.
-func TestCollationsNeverMeet(t *testing.T) {
+func TestNoTwoCollationsAreCompared(t *testing.T) {
 	tier.All(t)
 	r, conn := collatedRewriter(t)
 	ctx := context.Background()

@@ -487,7 +487,7 @@ func TestTheSignedPathNeedsNoHardening(t *testing.T) {
 
 // Planner settings can only be changed by SET, after which the settings of a hardened plan are sent again. A function
 // call is refused if it would change them before the next statement is planned.
-func TestPlansAreNotSetOnTheWay(t *testing.T) {
+func TestPlannerSettingsAreSetOnlyBySet(t *testing.T) {
 	r := rewriter(t, RowSecurityMode)
 	for _, sql := range []string{
 		"EXECUTE p (length(set_config('plan_cache_mode', 'force_generic_plan', false)))", "EXECUTE p (set_config('TimeZone', 'UTC', false))",

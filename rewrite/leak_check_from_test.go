@@ -46,7 +46,7 @@ func TestSearchesInFrom(t *testing.T) {
 
 // JOIN USING converts two columns of different types into one. Some dates have no timestamp, and some numbers no
 // floating-point value, so such a join does not take the signed path.
-func TestUsingIsOfOneType(t *testing.T) {
+func TestJoinUsingOfTwoTypesIsNotLeakSafe(t *testing.T) {
 	r, _ := altered(t, AlwaysSignedMode,
 		"ALTER TABLE memories ADD at date, ADD on_day date, ADD n integer, ADD size numeric; ALTER TABLE people "+
 			"ADD at timestamp, ADD on_day date, ADD n bigint, ADD size float8")

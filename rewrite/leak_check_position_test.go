@@ -161,7 +161,7 @@ var outputPlaces = []string{
 
 // An expression that is not leak-safe keeps a text off the signed path at each position, except in the results of the
 // outermost SELECT. A leak-safe one never does. The last check fails for a field of the grammar that was not tried.
-func TestNotLeakSafeWhereverItStands(t *testing.T) {
+func TestNotLeakSafeInEveryPosition(t *testing.T) {
 	r, conn := altered(t, AlwaysSignedMode, `ALTER TABLE memories ADD icu text COLLATE "en-x-icu", ADD score double precision, ADD fee numeric, ADD level integer;
 		CREATE INDEX ON memories USING gin (to_tsvector('english', title)); CREATE DOMAIN uuid AS text CHECK (VALUE > 'b');
 		CREATE FUNCTION octet_length(text) RETURNS integer LANGUAGE sql AS 'SELECT 1 / pg_catalog.length($1)'`)

@@ -9,7 +9,7 @@ import (
 
 // In a statement with a search in one table, the other conditions, groups and sort keys may be anything. They are
 // evaluated only for rows that the search has found.
-func TestFoundFirst(t *testing.T) {
+func TestConditionsRunAfterTheSearch(t *testing.T) {
 	r, _ := altered(t, AlwaysSignedMode, "ALTER TABLE memories ADD n integer, ADD price numeric, ADD found tsvector")
 	const search = "found @@ plainto_tsquery('english', 'lake')"
 	const fromFoundRows = " FROM (SELECT * FROM pgconsent_signed.visible_public_memories AS memories WHERE " + search +
@@ -87,7 +87,7 @@ func TestFoundFirst(t *testing.T) {
 
 // A parameter may be compared with the result of such an expression if the client does not declare the parameter's
 // type.
-func TestFoundFirstWithParameters(t *testing.T) {
+func TestConditionsAfterTheSearchWithParameters(t *testing.T) {
 	r, _ := altered(t, AlwaysSignedMode, "ALTER TABLE memories ADD n integer, ADD found tsvector")
 	result, refusal := r.Rewrite("SELECT id FROM memories WHERE found @@ plainto_tsquery('english', $2) AND n / 2 > $1", true)
 	if refusal != nil || result.AboveFenceReason == "" {
@@ -105,7 +105,7 @@ func TestFoundFirstWithParameters(t *testing.T) {
 }
 
 // The position in a server error refers to the client's own text.
-func TestFoundFirstKeepsPositions(t *testing.T) {
+func TestConditionsAfterTheSearchKeepPositions(t *testing.T) {
 	r, _ := altered(t, AlwaysSignedMode, "ALTER TABLE memories ADD n integer, ADD found tsvector")
 	sql := "SELECT 'ä', date_trunc('nö', occurred_at) /* 1 */ FROM memories WHERE (title ~ 'b(' AND found @@ 'x'::tsquery) AND n/2 > 1 GROUP BY n % 5"
 	result, refusal := r.Rewrite(sql, false)

@@ -74,7 +74,7 @@ func TestSizesChangeNamesOnly(t *testing.T) {
 
 // PostgreSQL infers a parameter's type from the first operand beside it. Where the rewriter moves the conditions of a
 // search to the front, the parameter must be beside operands of one type only.
-func TestFoundFirstKeepsTypesOfParameters(t *testing.T) {
+func TestConditionsAfterTheSearchKeepParameterTypes(t *testing.T) {
 	r, _ := altered(t, AutoMode, "ALTER TABLE memories ADD n integer, ADD i8 bigint, ADD f float8, ADD f4 float4, ADD found tsvector")
 	for sql, found := range map[string]bool{
 		"SELECT id FROM memories WHERE n > $1 AND n % 2 = 1 AND ":              true,

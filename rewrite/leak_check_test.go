@@ -323,7 +323,7 @@ func TestSignedPathTakesPlainTexts(t *testing.T) {
 
 // Every date and time type has the fields that EXTRACT may name, and can be truncated to the units. Otherwise the
 // expression would fail on a hidden row.
-func TestEveryTimeHasTheseParts(t *testing.T) {
+func TestEveryTimeTypeHasTheseFields(t *testing.T) {
 	_, conn := altered(t, AlwaysSignedMode, "SELECT 1")
 	evaluateAll := func(format, field string, times ...string) {
 		for _, timeValue := range times {

@@ -25,7 +25,7 @@ var lockPlaces = []string{
 // Agents may lock rows of tables that they may update. They may not where the policy decides by agent which rows may be
 // changed, and rules of other tables read these rows. Otherwise an agent could lock a consent and so prevent that it is
 // withdrawn.
-func TestRowsThatNobodyMayHold(t *testing.T) {
+func TestRowsThatAgentsMayNotLock(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	drafts, _ := r.pol.Table(catalog.Name{Schema: "public", Name: "drafts"})
 	defer func() { drafts.Write.AffectsOtherRules = false }()

@@ -32,7 +32,7 @@ var operand = regexp.MustCompile(`\b[AB]\b`)
 
 // If another role has made an operator with the name of a PostgreSQL operator, statements are refused wherever they use
 // that operator, written out or implied.
-func TestOperatorsOfOthersStandNowhere(t *testing.T) {
+func TestOperatorsOfOtherRolesAreRefused(t *testing.T) {
 	rewriterBefore := rewriter(t, InjectedMode)
 	createOperators := ""
 	for name := range operatorPlaces {

@@ -8,7 +8,7 @@ import (
 
 // A table may have a new column for which pgconsent migrate has not run yet. A statement that could read it gets the
 // other columns by name, or is refused. Other statements are unchanged.
-func TestColumnsThatWait(t *testing.T) {
+func TestColumnsThatWaitForMigrate(t *testing.T) {
 	rewriter(t, RowSecurityMode)
 	table, _ := fixture.snap.ResolveRelation("", "people")
 	people, _ := fixture.snap.Relation(table)
