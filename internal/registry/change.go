@@ -92,7 +92,7 @@ func (r *Registry) Execute(ctx context.Context, command consent.Command) (Result
 	return out, err
 }
 
-// recordWriter carries out one command, in one or several attempts.
+// recordWriter executes one command, in one or several attempts.
 type recordWriter struct {
 	registry      *Registry
 	command       consent.Command
@@ -219,7 +219,7 @@ func (w *recordWriter) lockAndCheck(ctx context.Context, tx pgx.Tx, a *lockedAnc
 // clockSlack is how far a clock may be set back when it is corrected.
 const clockSlack = time.Minute
 
-// checkTail makes the cheap checks: of the last record's code, and that the anchored record exists.
+// checkTail checks the last record's code, and that the anchored record exists. Both checks are cheap.
 func (w *recordWriter) checkTail(ctx context.Context, tx pgx.Tx, a *lockedAnchor, last recordEntry) error {
 	if w.lastHead.Number > 0 {
 		if reason := last.findProblem(w.registry.Keys, w.id); reason != "" {

@@ -51,15 +51,15 @@ type chainLink struct {
 	Hash           []byte
 	MAC            []byte
 	MACKey         int32  // the number of the key with which Mac was made
-	CodeKey        *int32 // the number of the key of the code that replaces Mac; nil: there is none
+	CodeKey        *int32 // the number of the key of the code that replaces MAC; nil: there is none
 	ReplacementMAC []byte
 }
 
 // fromRecords is a FROM clause of consent_record with the codes that were added later.
 const fromRecords = "pgconsent.consent_record LEFT JOIN pgconsent.consent_code USING (number)"
 
-// recordColumns are the columns of fromRecords in the order of entry.fields. Those come first that can be read even if
-// a later one cannot.
+// recordColumns are the columns of fromRecords, in the order in which scan reads them. The first ones can be read even
+// if a later one has an invalid value.
 const recordColumns = "number, hash, recorded_at, subject, event, state, stream, categories, purposes, asked, grantee, " +
 	"scope, given_at, expires_at, due_at, " +
 	"decay_from, decayed_before, decayed_days, void_before, warned_at, controller, request, sealed, prev, mac, " +
@@ -81,8 +81,8 @@ func (e *recordEntry) scan(row pgx.Row) error {
 	return err
 }
 
-// computeHash returns the hash of all fields but hash and mac. Each field is hashed with its length, so that no two
-// entries give the same bytes.
+// computeHash returns the hash of all fields except hash and MAC. Each field is hashed with its length, so that no two
+// different entries are hashed alike.
 func (e *recordEntry) computeHash() [sha256.Size]byte {
 	h := sha256.New()
 	h.Write([]byte("pgconsent consent record 1\n"))

@@ -22,9 +22,9 @@ const forceSeqScans = `SELECT set_config('enable_' || s, 'off', true)
 // lookUpBatch is the number of rows that one statement looks up.
 const lookUpBatch = 10_000
 
-// indexFindings looks up every row of the registry through the indexes that policies and commands use. An index that
-// contradicts its table (a collation that changed with the machine's libraries, a restored file, an index that was
-// invalid during a write) can hide a withdrawal from readers. Reading the table alone would not show that.
+// checkIndexes looks up every row of the registry through the indexes that policies and commands use. An index may
+// contradict its table: after a change of a library's collation, a restored file, or a write while it was invalid. It
+// can then hide a withdrawal from readers, which reading only the table would not show.
 func indexFindings(ctx context.Context, tx pgx.Tx, x *Export) ([]Finding, error) {
 	out, err := checkIndexes(ctx, tx, x)
 	var pg *pgconn.PgError

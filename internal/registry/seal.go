@@ -73,8 +73,8 @@ type recordDetails struct {
 	Names map[string]nameProof `json:"names,omitempty"`
 }
 
-// nameProof is a MAC of a person's name under the person's own key: with the key it proves the name, and without it it
-// reveals nothing.
+// nameProof is a MAC of a person's name under the person's own key. Together with the key it proves the name; without
+// the key it reveals nothing.
 type nameProof string
 
 func (p party) proveName() nameProof {

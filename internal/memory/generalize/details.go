@@ -15,7 +15,7 @@ func normalizedWords(text string) []string {
 
 var numberPattern = regexp.MustCompile(`\d+(?:[.,]\d+)*\s?(?:%|€|\$|£|kg|lb|cm|mm|km|mg|ml|bpm|°)?`)
 
-// isRare reports whether hardly any text but the source has a word.
+// isRare returns whether a word occurs in the source and in hardly any other text.
 func (in Input) isRare(w string) bool {
 	if in.TextsWithWord == nil || in.CorpusSize < 2 {
 		return true
@@ -23,7 +23,7 @@ func (in Input) isRare(w string) bool {
 	return in.TextsWithWord(w) <= max(1, int(math.Ceil(float64(in.CorpusSize)*0.005)))
 }
 
-// findDetails finds words and numbers that the source has and hardly any other text.
+// findDetails finds words and numbers that occur in the source and in hardly any other text.
 func (in Input) findDetails(text string) []Finding {
 	var out []Finding
 	source := map[string]bool{}

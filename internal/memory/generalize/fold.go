@@ -76,7 +76,7 @@ func isInvisible(r rune) bool {
 	return unicode.IsControl(r) && r != '\n' && r != '\t' && r != '\r'
 }
 
-// emblemLetter returns the letter of an emblem, for which Unicode has no decomposition.
+// emblemLetter returns the letter in an emblem such as a circled letter, for which Unicode has no decomposition.
 func emblemLetter(r rune) (rune, bool) {
 	for _, base := range []rune{0x1F1E6, 0x1F150, 0x1F170, 0x1F130} {
 		if r >= base && r < base+26 {

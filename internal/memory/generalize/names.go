@@ -221,7 +221,7 @@ func hasUnusualGap(between string) bool {
 		!(strings.ContainsAny(between, "-‐‑–") && strings.Contains(between, "\n"))
 }
 
-// shortWords are words of a few letters that occur side by side in any text.
+// shortWords are short words that often follow each other in any text.
 var shortWords = wordSet(
 	`a i o e y u an am as at be by do go he if in is it me my no of on or so to up us we and the for are but not you all any can had her ` +
 		`was one our out day get has him his how man new now old see two way who its did yes let put say she too use ad al au ce de du en es ` +

@@ -91,7 +91,7 @@ const erasedIDText = "(forgotten)"
 // maxRows is how many memories one report has.
 const maxRows = 200
 
-// memoryRow is a memory as the database returns it to the control role.
+// memoryRow is a memory as the control role reads it from the database.
 type memoryRow struct {
 	kind, key, store, owner            string
 	source                             *string
@@ -352,7 +352,7 @@ func (a auditor) loadStore(ctx context.Context, store string) (*storeConsents, e
 }
 
 // possibleViewers returns the agents of the configuration, the other ids to which a memory is granted, the participants
-// of contexts to which it is granted, and anybody.
+// of contexts to which it is granted, and an unknown entity.
 func (a auditor) possibleViewers(logins map[string]map[string]string, rows []memoryRow) []*possibleViewer {
 	var out []*possibleViewer
 	named := map[string]bool{}

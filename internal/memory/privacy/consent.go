@@ -209,7 +209,7 @@ func scanConsent(row pgx.CollectableRow) (RecordedConsent, error) {
 	return c, err
 }
 
-// findConsents finds a record of the caller's consent that counts.
+// findConsents finds an active consent record of the caller with this grantee and scope.
 func (s *callerSession) findConsents(ctx context.Context, store, grantee, scope string) ([]RecordedConsent, error) {
 	x := s.section.Consents
 	where, values := []string{catalog.QuoteIdent(x.Store) + "::pg_catalog.text = $1",

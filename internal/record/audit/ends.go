@@ -20,8 +20,8 @@ type ChainEnds struct {
 }
 
 // ReadEnds reads the first record of a chain and its last segment. It checks the newest record by its hash, the key,
-// and a head that is known to have been written. The records between are for [VerifyOptions]. A missing folder counts
-// as a chain without records.
+// and a head that was certainly written. [VerifyOptions] checks the records in between. A missing folder counts as a
+// chain without records.
 func ReadEnds(from Source, key Key, anchored RecordHead) (ChainEnds, error) {
 	var e ChainEnds
 	segments, err := from.Segments()

@@ -151,9 +151,9 @@ func (k Key) headCode(seq, hash string) string {
 	return hex.EncodeToString(k.derive("head", seq, hash))
 }
 
-// Commit returns a commitment, which the log has in place of a row's key: with the audit key and the row's key one can
-// tell that they belong together, among the records of this session. table is the name as in the records; the parts of
-// the key are as PostgreSQL prints them, in the order of the primary key.
+// Commit returns a commitment, which the log stores in place of a row's key. With the audit key and the row's key one
+// can check that they match, among the records of one session. table is the name as in the records; the parts of the
+// key are as PostgreSQL prints them, in the order of the primary key.
 func (k Key) Commit(session, table string, key ...string) string {
 	if k.secret == nil {
 		return ""

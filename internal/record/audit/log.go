@@ -74,7 +74,8 @@ const (
 	ticketWritten
 )
 
-// Open locks the directory, sets aside an incomplete last record of a crash, and starts the writing goroutine.
+// Open locks the directory, moves an incomplete last record of a crash to a file of its own, and starts the writing
+// goroutine.
 func Open(cfg Config) (*Log, error) {
 	if cfg.Mode == "" {
 		cfg.Mode = ModeStrict
@@ -487,7 +488,7 @@ func (l *Log) writeQueued(last bool) <-chan time.Time {
 }
 
 // writeGroup makes a group durable and wakes its waiters. After an error either nothing was written, or the sink keeps
-// the group and writes it once it works again (kept is true).
+// the group and writes it once it works again (isHeld is true).
 func (l *Log) writeGroup(batch []*Ticket, mustReopen bool, lostRecords uint64, last bool) (isHeld bool, _ error) {
 	if mustReopen {
 		if err := l.recordSink.reopen(); err != nil {

@@ -21,9 +21,9 @@ type Cursor struct {
 	offset     int64
 }
 
-// ReadNewest calls fn with the newest records, oldest first: with at least n that want accepts, if there are as many.
-// It reads whole segments from the last one back, and returns a cursor behind the newest record. Only the hash of each
-// line is checked.
+// ReadNewest calls fn with the newest records, oldest first. They include at least n records that isWanted accepts, if
+// there are as many. It reads whole segments from the last one back, and returns a cursor behind the newest record.
+// Only the hash of each line is checked.
 func ReadNewest(from Source, n int, isWanted func(Record) bool, fn func(Record) error) (*Cursor, error) {
 	segments, err := from.Segments()
 	if err != nil {

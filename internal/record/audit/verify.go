@@ -136,7 +136,7 @@ func (a VerifyOptions) Read(from Source, fn func(Record) error) (Report, error) 
 	return r, c.checkEnd()
 }
 
-// checkSegment reads one segment. first is set for the segment with which the walk begins, and for the one after
+// checkSegment reads one segment. first is true for the segment with which the walk begins, and for the one after
 // removed segments.
 func (c *chainWalk) checkSegment(n int, first bool) ([]byte, error) {
 	c.position.size = 0 // nothing of this segment is read yet

@@ -23,13 +23,12 @@ type SubjectLink struct {
 	List   predicate.List // a list that contains the subject's id
 }
 
-// LinkStep leads to rows of the table of its Step by columns. Without columns, it leads to the rows from which a row
-// was made.
+// LinkStep leads to rows of Relation by columns. Without columns, it leads to the rows from which a row was made.
 type LinkStep struct {
 	predicate.Step
 	MadeFrom []predicate.Origin // how the row was made
-	// the hop also leads to all rows of the same table from which the row was made, directly or indirectly, and to the row
-	// itself
+	// the step also leads to all rows of the same table from which the row was made, directly or indirectly, and to the
+	// row itself
 	Recursive bool
 }
 
@@ -212,8 +211,8 @@ func linkSteps(steps []predicate.Step) []LinkStep {
 	return out
 }
 
-// addLinksThrough adds the links of another table that a hop reaches: its own links, and those of the rule that applies
-// to it here. A table that the policy does not list has no links of its own.
+// addLinksThrough adds the links of another table that a step reaches: its own links, and those of the rule that
+// applies to it here. A table that the policy does not list has no links of its own.
 func (b *linkCollector) addLinksThrough(relation *catalog.Relation, step LinkStep, rule predicate.Node) {
 	to := step.Relation
 	next, listed := b.policy.Table(to.Name)

@@ -125,7 +125,7 @@ func (l auditLine) timestamp() time.Time {
 	return t
 }
 
-// decision has what a report needs of a decision record.
+// decision is the part of a decision record that a report needs.
 type decision struct {
 	seq        uint64
 	decidedAt  time.Time
@@ -150,7 +150,7 @@ type decisionRecord struct {
 	} `json:"tables"`
 }
 
-// outcome has what a report needs of an outcome record.
+// outcome is the part of an outcome record that a report needs.
 type outcome struct {
 	decision uint64
 	rows     int64

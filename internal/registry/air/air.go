@@ -28,7 +28,7 @@ type Config struct {
 	MaxMessages   int           // the number of messages within Window after which it gets the reminder
 	Window        time.Duration
 	SessionGap    time.Duration // a pause longer than this begins a new session
-	KeepFor       time.Duration // how long a session without interactions is remembered; at least Idle
+	KeepFor       time.Duration // how long a session without interactions is remembered; at least SessionGap
 	MaxSessions   int           // the largest number of sessions in memory
 	Reminder      string        // the text, with {messages} and {minutes} in place of the figures
 }
@@ -86,7 +86,7 @@ func (c Config) withDefaults() Config {
 const (
 	MaxMessages = 1000
 	MaxSessions = 10_000_000
-	MaxTimes    = 200_000_000 // the largest product of Messages and Sessions; each takes 4 bytes
+	MaxTimes    = 200_000_000 // the largest product of MaxMessages and MaxSessions; each message takes 4 bytes
 	MaxWindow   = 24 * time.Hour
 	MaxKeep     = 7 * 24 * time.Hour
 )

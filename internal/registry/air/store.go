@@ -7,7 +7,7 @@ type slot int32
 
 const noSlot slot = -1
 
-// session is a session in a store.
+// session is a session in a sessionStore.
 type session struct {
 	key                         keyDigest
 	started, lastInteraction    time.Duration
@@ -57,7 +57,7 @@ func (s *sessionStore) takeSlot() slot {
 	return slot(s.usedSlots - 1)
 }
 
-// freeSlot frees a slot and clears its contents.
+// freeSlot makes a slot available again and clears its contents.
 func (s *sessionStore) freeSlot(id slot) {
 	*s.sessionAt(id) = session{}
 	clear(s.ring(id))

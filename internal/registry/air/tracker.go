@@ -40,8 +40,8 @@ type keyDigest [16]byte
 // as many channels; a user who invents channels only takes room from the few users with the same counter.
 const maxSessionsByUserToken = 1000
 
-// agentShareDivisor says that the sessions of one agent may take one part in agentShareDivisor of the room, so that
-// agents cannot crowd out the application.
+// agentShareDivisor limits the sessions of one agent to 1/agentShareDivisor of MaxSessions, so that no agent can fill
+// the memory that the application needs.
 const agentShareDivisor = 10
 
 // New makes an empty tracker.

@@ -41,7 +41,7 @@ const (
 	HeaderSignature = "Pgconsent-Signature"
 )
 
-// Message is the body of a message. It says what has changed, and nothing about anybody's data.
+// Message is the body of a message. It says what has changed, and contains none of a person's data.
 type Message struct {
 	ID      string    `json:"id"`     // the id of the message, which stays the same if it is sent again
 	Record  int64     `json:"record"` // the number of the record in the registry

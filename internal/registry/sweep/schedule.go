@@ -7,7 +7,7 @@ import (
 )
 
 // RunEvery sweeps and delivers messages until ctx ends: once each period, and soon after a withdrawal. Several proxies
-// may do so on one database, of which one sweeps at a time. The function told is called after each sweep and each
+// may call it for one database; one of them sweeps at a time. The function report is called after each sweep and each
 // delivery, one call at a time. A slow receiver of messages does not delay the sweeper.
 func (s *Sweeper) RunEvery(ctx context.Context, period time.Duration, o *Outbox, report func(Report, DeliveryCounts,
 	error)) {

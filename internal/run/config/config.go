@@ -232,7 +232,7 @@ func Load(path string) (*Config, error) {
 	return parseConfig(abs, path, text, os.Getenv)
 }
 
-// parseConfig is [Load] for a text that was read already; shown is the path as the user knows it.
+// parseConfig is [Load] for a text that was read already; displayPath is the path as the user knows it.
 func parseConfig(absolutePath, displayPath string, text []byte, getenv func(string) string) (*Config, error) {
 	cfg := &Config{Path: absolutePath}
 	d := newDecoder(displayPath)

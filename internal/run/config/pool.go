@@ -43,7 +43,7 @@ func (c *Config) PoolOf(agent string) Pool {
 	return p
 }
 
-// fillFrom takes each value that the other pool has.
+// fillFrom sets each value that is missing to the other pool's.
 func (p *Pool) fillFrom(other Pool) {
 	if other.Mode != "" {
 		p.Mode = other.Mode

@@ -15,7 +15,7 @@ import (
 // (sd_listen_fds(3)). While one process ends and the next begins, clients wait in the queue of such a socket.
 type passedSockets struct{ listeners []net.Listener }
 
-// findPassedSockets takes them over; later calls in the same process find none.
+// findPassedSockets takes over the passed sockets; later calls in the same process find none.
 func findPassedSockets() (*passedSockets, error) {
 	listeners, err := activation.Listeners()
 	if err != nil {
@@ -63,7 +63,7 @@ func isAddress(listened net.Addr, address string) bool {
 	return want.IP.Equal(bound.IP) || (want.IP == nil || want.IP.IsUnspecified()) && bound.IP.IsUnspecified()
 }
 
-// close closes what nobody has taken.
+// close closes the passed sockets that are not used.
 func (p *passedSockets) close() {
 	for _, l := range p.listeners {
 		_ = l.Close()

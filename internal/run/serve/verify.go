@@ -77,7 +77,7 @@ func newVerifiers(c *config.Config, log *slog.Logger) databaseVerifiers {
 	return all
 }
 
-// verify is the function by which package enforce has a database verified.
+// verify is the function that package enforce calls to verify a database.
 func (all databaseVerifiers) verify(ctx context.Context, conn *pgx.Conn, t enforce.Target) error {
 	v, ok := all[t.Database.Name]
 	if !ok {

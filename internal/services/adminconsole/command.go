@@ -23,8 +23,8 @@ type token struct {
 	position int // in characters, from 1
 }
 
-// parseCommands divides a text into its commands. A text without any has no commands. An error names the place in the
-// text.
+// parseCommands divides a text into its commands. A text without any has no commands. An error contains the position in
+// the text.
 func parseCommands(text string) ([]command, *sqlstate.Error) {
 	if !utf8.ValidString(text) {
 		return nil, sqlstate.New(sqlstate.CharacterNotInRepertoire, sqlstate.ReasonNone, "the text is not UTF-8")

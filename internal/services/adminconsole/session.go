@@ -45,7 +45,7 @@ type portal struct {
 	sentRows int // how many rows the client has
 }
 
-// errClientGone ends a session without a word: the client has left.
+// errClientGone ends a session without a message, because the client has disconnected.
 var errClientGone = errors.New("the session is over")
 
 // Serve serves an operator whom the login has verified, from AuthenticationOk on. It returns nil when the client has

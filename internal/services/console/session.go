@@ -109,7 +109,7 @@ func (o *sessionStore) begin(token string) (*session, string, error) {
 	return s, base64.RawURLEncoding.EncodeToString(secret), nil
 }
 
-// makeRoom ends sessions for which meant returns true until there is room for one more.
+// makeRoom ends sessions for which mayEnd returns true until one more session is allowed.
 func (o *sessionStore) makeRoom(mayEnd func(*session) bool, limit int) {
 	for {
 		n := 0

@@ -26,8 +26,8 @@ type callError struct {
 	cause error // the cause, for the log only
 }
 
-// newCallError makes a fault of an error. The proxy has filtered the server's errors; of other errors only a
-// *sqlstate.Error has a text that may be shown.
+// newCallError makes a callError. The proxy has filtered the server's errors; of other errors only a *sqlstate.Error
+// has a text that may be shown.
 func newCallError(err error) callError {
 	var serverError *pgconn.PgError
 	if errors.As(err, &serverError) {

@@ -36,7 +36,7 @@ type queryInput struct {
 	ReadOnly   bool   `json:"read_only,omitempty" jsonschema:"true: refuse the statement (25006) if it would change anything"`
 }
 
-// queryResult are the result of a statement. Each row is an array, since two columns may have one name.
+// queryResult is the result of a statement. Each row is an array, since two columns may have one name.
 type queryResult struct {
 	Columns   []column `json:"columns"`
 	Rows      [][]any  `json:"rows" jsonschema:"one array for each row, its values in the order of columns. json and jsonb are JSON values; numbers that JSON parsers would round, and all other types, are texts."`

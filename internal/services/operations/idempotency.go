@@ -95,7 +95,7 @@ func NewKeyReusedError() error {
 }
 
 // BeginCall reserves a key for a call, or returns the earlier answer. While another call with the key is in progress,
-// it waits. End releases the key.
+// it waits. EndCall releases the key.
 func (a *AnswerStore) BeginCall(ctx context.Context, c identity.Caller, key string, sum [sha256.Size]byte,
 	now time.Time) (mine, known *IdempotentAnswer, err error) {
 	caller := callerKey(c)

@@ -1,9 +1,9 @@
-// Package operations has what callers of HTTP, MCP and the console can ask for, one operation each, and decides which
-// roles may ask. Those packages translate requests and answers; they have no rules.
+// Package operations has the operations that callers of HTTP, MCP and the console can request, and decides which roles
+// may request them. Those packages translate requests and answers; they have no rules.
 //
 // Guarantee: an operation checks the caller before it looks anything up, so that a refusal is the same whether the
-// object exists or not. Package consent decides about changes of consents, by the party that the caller is; rows are
-// read and written over connections through the proxy.
+// object exists or not. Package consent decides about changes of consents, by the caller's party; rows are read and
+// written over connections through the proxy.
 package operations
 
 import (

@@ -139,10 +139,10 @@ func quantile(sorted []time.Duration, q float64) time.Duration {
 // errNoTransactions is the error of a round in which no transaction was finished.
 var errNoTransactions = errors.New("no transaction was finished in time: give it more --time, or a shorter query")
 
-// warmUp is how much longer a round lasts because what comes first is not counted: servers make plans, and caches fill.
+// warmUp is the first part of a round, whose transactions are not counted: servers make plans, and caches fill.
 func (p Plan) warmUp() time.Duration { return min(p.RoundTime/4, time.Second) }
 
-// RoundDuration returns how long a turn lasts without logins.
+// RoundDuration returns how long a round lasts for one target, without logins.
 func (p Plan) RoundDuration() time.Duration { return p.warmUp() + p.RoundTime }
 
 // runRound lets a target run as fast as it can. Logins and preparations come before the time is taken.

@@ -57,7 +57,7 @@ func (c *benchClient) close() {
 	_ = c.conn.Close(ctx)
 }
 
-// run sends the statement until then, and counts what ends after this moment.
+// run sends the statement until a time, and counts transactions that end after countFrom.
 func (c *benchClient) run(ctx context.Context, countFrom, until time.Time) error {
 	for now := time.Now(); now.Before(until); {
 		if err := c.runOnce(ctx); err != nil {

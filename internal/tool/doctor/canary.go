@@ -14,8 +14,8 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// canaryShapes are statements with an expression that fails on the canary's hidden row, or because of it, at every
-// place where the planner might evaluate it too early; %s is the canary.
+// canaryShapes are statements with an expression that fails on the canary table's hidden row, or because of it. The
+// expression is in each position where the planner might evaluate it too early; %s is the canary table.
 var canaryShapes = []string{
 	"SELECT id FROM %s WHERE secret::pg_catalog.int4 OPERATOR(pg_catalog.=) 7",
 	"SELECT a.id FROM %s AS a JOIN %s AS b ON a.secret::pg_catalog.int4 OPERATOR(pg_catalog.=) (b.id " +
@@ -42,8 +42,8 @@ var canaryShapes = []string{
 		"OPERATOR(pg_catalog.=) 1",
 }
 
-// signedCanaryShapes are statements of this kind for the signed path: an expression that would fail on the hidden row
-// is computed only on rows that were found.
+// signedCanaryShapes are such statements for the signed path: an expression that would fail on the hidden row is
+// computed only for rows that passed the rule.
 var signedCanaryShapes = []string{
 	"SELECT a.id FROM %s AS a JOIN %s AS b ON a.id OPERATOR(pg_catalog.=) b.id WHERE b.secret OPERATOR(pg_catalog.<>) ''",
 	"SELECT c.id FROM (SELECT * FROM %s AS c WHERE c.secret OPERATOR(pg_catalog.<>) '' OFFSET 0) AS c WHERE " +

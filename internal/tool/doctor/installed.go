@@ -41,7 +41,7 @@ func checkDrift(ctx context.Context, x *examination) ([]Finding, error) {
 	// A table's row security, its owner and the rights of pgconsent's roles have checks of their own. Other differences of
 	// a table are grants to other roles.
 	var alterations, tables []string
-	single, among := true, []uint32{} // whether each alteration is about a single table, and these tables
+	single, among := true, []uint32{} // whether each alteration is about a single table, and the OIDs of these tables
 	var missingViews []string
 	for _, c := range changed {
 		isMissingView := func(read *catalog.Relation) bool {

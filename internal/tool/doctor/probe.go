@@ -21,11 +21,11 @@ import (
 // RunProbes logs in as the agent role and tries what must not work. control is a connection that may read the keys;
 // agent is a connection string of the agent role. The error is that of a connection that fails.
 //
-// The probes for rows read tables until a row shows, a table without visible rows to its end. Each statement has
-// s.ProbeTime, all of them together as long as ctx lasts. An unfinished probe is a warning, probe_timeout: it found no
-// row that must not show, but has not read everything. That is acceptable since the probes are the second check:
+// The probes for rows read tables until a row is visible, and a table without visible rows to its end. Each statement
+// is limited by s.ProbeTime, and all of them together by ctx. An unfinished probe is a warning, probe_timeout: it found
+// no row that must be hidden, but has not read everything. That is acceptable since the probes are the second check:
 // [RunChecks], which must run before, has compared the definitions of policies, views and functions with those that
-// migrate made. Without it, a Probe that only warns proves nothing.
+// migrate made. Without it, probes that only warn prove nothing.
 func RunProbes(ctx context.Context, control *pgx.Conn, agent string, s Target) ([]Finding, error) {
 	if s.ProbeTime == 0 {
 		s.ProbeTime = 30 * time.Second

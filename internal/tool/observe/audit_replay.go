@@ -26,7 +26,8 @@ const (
 	OutcomeUnknown        = "cannot be told"
 )
 
-// StatementClass is what a policy says of the recorded statements of one class: of one agent, shape, and answer.
+// StatementClass is the result of a policy for the recorded statements of one class: those with the same agent, shape,
+// and answer.
 type StatementClass struct {
 	Agent           string   `json:"agent"`
 	Tag             string   `json:"tag"`

@@ -16,7 +16,7 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// LogClass is what a policy says of the statements of one shape.
+// LogClass is the result of a policy for the statements of one shape.
 type LogClass struct {
 	Fingerprint string   `json:"fingerprint"`
 	Tag         string   `json:"tag"`
@@ -33,7 +33,7 @@ type LogClass struct {
 	SQL    string   `json:"sql,omitempty"` // one of the statements, where texts are wanted
 }
 
-// LogReplay is what a policy says of the statements of a log.
+// LogReplay is the result of a policy for the statements of a log.
 type LogReplay struct {
 	Statements int64       `json:"statements"`
 	Allowed    int64       `json:"allowed"`

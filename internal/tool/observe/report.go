@@ -1,7 +1,8 @@
-// Package observe tells what a policy would do before it does it: from the records of tables that are observed only,
-// and from the statements of a server's log.
+// Package observe tells what a policy would do before it is enforced: from the records of tables that are observed
+// only, and from the statements of a server's log.
 //
-// Nothing here runs a statement. The output has no literal and no row, and a text only where it is requested.
+// Nothing here runs a statement. The output has no literal and no row, and a statement's text only where it is
+// requested.
 package observe
 
 import (

@@ -13,7 +13,7 @@ type Report struct {
 	Functions  Change  `json:"functions"`
 	Operators  Change  `json:"operators"` // extensions whose operators agents may use
 	Views      Change  `json:"views"`
-	// bounds on statements that the new policy changes: contracts, limits, aggregates …, by name
+	// limits on statements that the new policy changes: contracts, limits, aggregates …, by name
 	Restrictions []string `json:"shape"`
 	Notes        []string `json:"notes"`
 }

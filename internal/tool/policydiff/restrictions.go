@@ -172,8 +172,8 @@ func compareViews(before, after *policy.Policy) Change {
 	return compareByName(describe(before), describe(after))
 }
 
-// boundChanges lists, part by part, the bounds on statements that differ between both policies. It does not tell
-// whether a bound became narrower or wider, nor how many statements it affects.
+// boundChanges lists, part by part, the limits on statements that differ between both policies. It does not tell
+// whether a limit became narrower or wider, nor how many statements it affects.
 func boundChanges(before, after *policy.Policy) []string {
 	oldBounds, newBounds := before.Restrictions(), after.Restrictions()
 	out := []string{}

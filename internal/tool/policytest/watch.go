@@ -8,7 +8,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// quietTime is for how long no file may have changed before tests run again: editors write in several steps.
+// quietTime is how long all files must be unchanged before tests run again, since editors write in several steps.
 const quietTime = 200 * time.Millisecond
 
 // WaitForChange returns when one of the files, or a file of one of the folders, has changed, or when ctx ends. Files

@@ -108,7 +108,7 @@ func (s *schemaSurvey) addVisibleLinks() {
 	}
 }
 
-// dependsOn reports whether the rule of one table reads another table.
+// dependsOn returns whether the rule of one table reads another table, directly or through other tables.
 func (s *schemaSurvey) dependsOn(from, to *catalog.Relation, seen map[*catalog.Relation]bool) bool {
 	if seen[from] {
 		return false

@@ -83,7 +83,7 @@ type schemaSurvey struct {
 	policyHints      map[*catalog.Relation]*policyHints
 	rejectionReasons map[string]string
 	tables           []*catalog.Relation                // tables that could be listed, sorted by name
-	relationsByName  map[catalog.Name]*catalog.Relation // relations as [survey.relation] returns them
+	relationsByName  map[catalog.Name]*catalog.Relation // relations as [schemaSurvey.findRelation] returns them
 
 	userTables, tenantTables []*catalog.Relation // tables of accounts, and of tenants
 	columnRoles              map[*catalog.Relation]*tableColumnRoles

@@ -6,13 +6,14 @@ import (
 	"strings"
 )
 
-// onlyOneColumnNote is a note that a rule reads one of the columns that say to whom a row belongs, and not the others.
+// onlyOneColumnNote is a note that several columns say to whom a row belongs, and that the rule reads only one of them.
 // The reason follows.
 const onlyOneColumnNote = "%s and %s say whose a row is, and only %s is asked: "
 
 // addOwnership adds the blocks that say whose a row is: a tenant's or a user's. Where columns say both, one of them
-// decides and the other stands beside it as a comment: both together would hide what a tenant's users share. The user's
-// decides, since a user's rows are fewer than a tenant's. In the table of tenants, the row of a tenant is its own.
+// decides and the other is written beside it as a comment: both together would hide what a tenant's users share. The
+// user's decides, since a user's rows are fewer than a tenant's. In the table of tenants, the row of a tenant is its
+// own.
 func (s *schemaSurvey) addOwnership(t *Table, roles *tableColumnRoles, add func(string, string, ...any),
 	note func(string, ...any)) {
 	relation := t.Relation

@@ -10,8 +10,8 @@ import (
 	"github.com/pgconsent/pgconsent/rls"
 )
 
-// explainGroup finds the group of a row, and how many subjects it has for this agent; nil where it depends on more than
-// the rows.
+// explainGroup finds the group of a row, and how many subjects it has for this agent; nil if the group depends on other
+// things than rows.
 func (e *explainer) explainGroup(ctx context.Context, table *policy.Table, at explainedRow) (*Group, error) {
 	a := table.Aggregate
 	g := &Group{GroupKey: []Value{}, Subject: a.Subject, Minimum: a.MinSubjects, Share: a.MaxSharePercent}

@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	// statementTimeout limits a query. At most two queries are made before a waiting statement is refused.
+	// statementTimeout limits a query. At most two queries run before a waiting statement is refused.
 	statementTimeout = 2 * time.Second
-	// lockTimeout is how long the first Take waits until an earlier owner of the chain is gone.
+	// lockTimeout is how long the first LockChain waits for an earlier owner of the chain to disappear.
 	lockTimeout = 3 * time.Second
 	// removeTimeout limits the removal of removeBatch records.
 	removeTimeout = 5 * time.Second
 	removeBatch   = 5000
-	// segmentSize is the number of records in a segment. Segments are only a way to name places in the chain.
+	// segmentSize is the number of records in a segment. Segments only give positions in the chain a name.
 	segmentSize = 1 << 16
 	// lockClass is the first key of the advisory lock on a chain.
 	lockClass = 1885825891

@@ -1,8 +1,8 @@
-// Package access makes the report to a data subject, for the command line and every API. It collects what the registry,
-// the audit and the tables have, records the request, and assembles the report.
+// Package access makes the report to a data subject, for the command line and every API. It collects the data of the
+// registry, the audit and the tables, records the request, and assembles the report.
 //
-// Guarantee: nothing is returned before the records of the request are durable. The caller must check who may ask: the
-// package reads rows that row security hides.
+// Guarantee: nothing is returned before the records of the request are durable. The caller must check who may ask for
+// it: the package reads rows that row security hides.
 package access
 
 import (
