@@ -28,14 +28,14 @@ func (e *AnchorError) Unwrap() error { return e.err }
 // Name implements consent.Named.
 func (*AnchorError) Name() string { return "ConsentAnchorError" }
 
-func newAnchorError(inForce bool, err error) *AnchorError {
+func newAnchorError(isRecorded bool, err error) *AnchorError {
 	message, hint := "the consent anchor cannot be used: nothing was changed",
 		"consent.anchor of the configuration names a file; its folder must be writable and have room."
-	if inForce {
+	if isRecorded {
 		message = "the change is recorded and active, but the consent anchor could not be written"
 	}
 	return &AnchorError{sqlstate.New(sqlstate.IOError, sqlstate.ReasonConsent, "%s", message).WithHint("%s",
-		hint).WithCause(err), inForce}
+		hint).WithCause(err), isRecorded}
 }
 
 // recordHead identifies the last record of a registry.

@@ -126,8 +126,8 @@ func (w *recordWriter) writeCommand(ctx context.Context, conn *pgx.Conn) (out Re
 		return Result{}, databaseError("begin a change of consent", err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	// An acknowledged change must survive a crash of the server, whatever its settings are. The stronger remote_apply is
-	// kept.
+	// An acknowledged change must survive a crash of the server, whatever its settings are. The stronger remote_apply
+	// is kept.
 	if _, err := tx.Exec(ctx, `SELECT pg_catalog.set_config('synchronous_commit', 'on', true)
 		WHERE pg_catalog.current_setting('synchronous_commit') NOT IN ('on', 'remote_apply')`); err != nil {
 		return Result{}, databaseError("begin a change of consent", err)
@@ -274,14 +274,14 @@ type newRecord struct {
 func (w *recordWriter) decideRecords(ctx context.Context, tx pgx.Tx) (Result, []newRecord, error) {
 	command := w.command
 	key := command.Key()
-	subject, known, err := w.findPartyByName(ctx, tx, key.Subject)
+	subject, isKnown, err := w.findPartyByName(ctx, tx, key.Subject)
 	if err != nil {
 		return Result{}, nil, err
 	}
-	if !known && w.erasedSubject != nil {
+	if !isKnown && w.erasedSubject != nil {
 		return w.findErasure(ctx, tx)
 	}
-	if !known {
+	if !isKnown {
 		// a new reference without records: the same queries run, so that a refusal takes as long as for a known subject
 		subject = newParty(key.Subject)
 	}
@@ -289,7 +289,7 @@ func (w *recordWriter) decideRecords(ctx context.Context, tx pgx.Tx) (Result, []
 		return before, nil, err
 	}
 	if command.Action == consent.ActionErase {
-		return w.eraseSubject(ctx, tx, subject, known)
+		return w.eraseSubject(ctx, tx, subject, isKnown)
 	}
 	situation, err := w.readSituation(ctx, tx, key, subject)
 	if err != nil {
@@ -306,7 +306,7 @@ func (w *recordWriter) decideRecords(ctx context.Context, tx pgx.Tx) (Result, []
 	if len(steps) == 0 {
 		return out, nil, nil
 	}
-	if !known {
+	if !isKnown {
 		if err := w.insertParty(ctx, tx, subject); err != nil {
 			return Result{}, nil, err
 		}
@@ -315,9 +315,9 @@ func (w *recordWriter) decideRecords(ctx context.Context, tx pgx.Tx) (Result, []
 	if err != nil {
 		return Result{}, nil, err
 	}
-	last := steps[len(steps)-1]
-	if last.Event != consent.EventAppointed && last.Event != consent.EventDismissed {
-		out.Consent = last.Consent
+	lastStep := steps[len(steps)-1]
+	if lastStep.Event != consent.EventAppointed && lastStep.Event != consent.EventDismissed {
+		out.Consent = lastStep.Consent
 	}
 	out.RecordNumber = entries[len(entries)-1].entry.Number
 	return out, entries, nil

@@ -198,15 +198,15 @@ func (e *recordEntry) findProblem(k Keys, registry uuid) string {
 	if !bytes.Equal(sum[:], e.Hash) {
 		return "the record was changed: its hash does not fit"
 	}
-	again := false
+	isReplacementValid := false
 	if e.CodeKey != nil {
 		code := k.replacementMAC(*e.CodeKey, registry, e.Hash)
-		if again = code != nil && hmac.Equal(code, e.ReplacementMAC); !again {
+		if isReplacementValid = code != nil && hmac.Equal(code, e.ReplacementMAC); !isReplacementValid {
 			return "the code that the record was given with another key does not fit"
 		}
 	}
 	switch code := k.recordMAC(e.MACKey, registry, e.Hash); {
-	case code == nil && again: // the key of the entry's own code was retired
+	case code == nil && isReplacementValid: // the key of the entry's own code was retired
 	case code == nil:
 		return "the record is signed with a key that is not in the key file"
 	case !hmac.Equal(code, e.MAC):

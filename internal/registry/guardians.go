@@ -34,13 +34,13 @@ func (r *Registry) readGuardianTable(ctx context.Context, resultColumn, conditio
 		if err != nil {
 			return databaseError("look guardians up", err)
 		}
-		var one string
+		var foundName string
 		var e recordEntry
-		if _, err = pgx.ForEachRow(rows, append([]any{&one}, e.fields()...), func() error {
+		if _, err = pgx.ForEachRow(rows, append([]any{&foundName}, e.fields()...), func() error {
 			if reason := e.findProblem(r.Keys, id); reason != "" {
 				return newTamperedError(reason)
 			}
-			out = append(out, one)
+			out = append(out, foundName)
 			return nil
 		}); err != nil && !errors.As(err, new(*TamperedError)) {
 			return databaseError("look guardians up", err)

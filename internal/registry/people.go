@@ -43,9 +43,9 @@ func (r *Registry) People(ctx context.Context, f PeopleFilter) (out []Person, mo
 		}
 		var c consent.Consent
 		var state, stream string
-		var givenAt, expires, due, decay *time.Time
+		var givenAt, expires, dueAt, decay *time.Time
 		_, err = pgx.ForEachRow(rows, []any{&c.Subject, &c.Grantee, &c.Scope, &state, &stream, &c.Categories,
-			&c.Purposes, &c.RequestedCategories, &givenAt, &expires, &due, &decay}, func() error {
+			&c.Purposes, &c.RequestedCategories, &givenAt, &expires, &dueAt, &decay}, func() error {
 			if len(out) == 0 || out[len(out)-1].Subject != c.Subject {
 				if len(out) == f.PageSize {
 					more = true
@@ -53,12 +53,12 @@ func (r *Registry) People(ctx context.Context, f PeopleFilter) (out []Person, mo
 				}
 				out = append(out, Person{Subject: c.Subject})
 			}
-			one := c
-			one.State, one.Stream = consent.State(state), consent.Stream(stream)
-			one.GivenAt, one.ExpiresAt = timeOrZero(givenAt), timeOrZero(expires)
-			one.DueAt, one.DecayFrom = timeOrZero(due), timeOrZero(decay)
-			last := &out[len(out)-1]
-			last.Consents = append(last.Consents, one)
+			newest := c
+			newest.State, newest.Stream = consent.State(state), consent.Stream(stream)
+			newest.GivenAt, newest.ExpiresAt = timeOrZero(givenAt), timeOrZero(expires)
+			newest.DueAt, newest.DecayFrom = timeOrZero(dueAt), timeOrZero(decay)
+			lastPerson := &out[len(out)-1]
+			lastPerson.Consents = append(lastPerson.Consents, newest)
 			c.Categories, c.Purposes, c.RequestedCategories = nil, nil, nil
 			return nil
 		})

@@ -116,7 +116,7 @@ func (r *Registry) tryWithConnection(callContext context.Context, isLong bool, u
 	if isLong {
 		attemptContext = callContext
 	}
-	var last error
+	var lastError error
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		conn, err := r.connect(ctx)
 		if err == nil {
@@ -126,16 +126,16 @@ func (r *Registry) tryWithConnection(callContext context.Context, isLong bool, u
 		if err == nil || !isTransient(err) {
 			return err
 		}
-		if last == nil || ctx.Err() == nil {
-			last = err
+		if lastError == nil || ctx.Err() == nil {
+			lastError = err
 		}
 		select {
 		case <-ctx.Done():
 			// a server that has no room for a connection has begun nothing
-			if full := sqlstate.LoginFailedError(r.Connect.User, last); full.Code == sqlstate.TooManyConnections {
+			if full := sqlstate.LoginFailedError(r.Connect.User, lastError); full.Code == sqlstate.TooManyConnections {
 				return full
 			}
-			return unavailableError(last)
+			return unavailableError(lastError)
 		case <-time.After(wait):
 		}
 	}
@@ -154,8 +154,8 @@ func isTransient(err error) bool {
 		return false
 	}
 	var ours *sqlstate.Error
-	var named consent.Named
-	if errors.As(err, &ours) || errors.As(err, &named) {
+	var namedError consent.Named
+	if errors.As(err, &ours) || errors.As(err, &namedError) {
 		return false
 	}
 	var connect *pgconn.ConnectError

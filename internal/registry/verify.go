@@ -57,8 +57,8 @@ func (r *Registry) Verify(ctx context.Context) (Report, error) {
 		}
 		out.Records = len(x.entries)
 		if out.Records > 0 {
-			last := x.entries[out.Records-1]
-			out.LastRecord, out.LastHash = last.Number, hex.EncodeToString(last.Hash)
+			lastEntry := x.entries[out.Records-1]
+			out.LastRecord, out.LastHash = lastEntry.Number, hex.EncodeToString(lastEntry.Hash)
 		}
 		now, err := readStructure(ctx, tx, r.Connect.User)
 		if err != nil {
@@ -72,13 +72,13 @@ func (r *Registry) Verify(ctx context.Context) (Report, error) {
 			out.Findings = append(out.Findings, Finding{0, name + " is not PostgreSQL's own, and would be taken for it"})
 		}
 		out.Findings = append(append(out.Findings, compareStructure(now)...), Check(x, r.Keys, anchored)...)
-		more, err := checkSideTables(ctx, tx, r.Keys, id)
-		out.Findings = append(out.Findings, more...)
+		sideFindings, err := checkSideTables(ctx, tx, r.Keys, id)
+		out.Findings = append(out.Findings, sideFindings...)
 		if err != nil {
 			return err
 		}
-		more, err = indexFindings(ctx, tx, x)
-		out.Findings = append(out.Findings, more...)
+		sideFindings, err = indexFindings(ctx, tx, x)
+		out.Findings = append(out.Findings, sideFindings...)
 		return err
 	})
 	return out, err

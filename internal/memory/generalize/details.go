@@ -30,28 +30,28 @@ func (in Input) findDetails(text string) []Finding {
 	for _, w := range normalizedWords(in.Source) {
 		source[w] = true
 	}
-	seen := map[string]bool{}
+	reportedWords := map[string]bool{}
 	for _, p := range splitParts(text) {
 		w := p.plainForm
 		n := utf8.RuneCountInString(w)
-		if seen[w] || !source[w] || p.script == digitRun || p.script == unspacedScript || n < 4 || commonWords[w] {
+		if reportedWords[w] || !source[w] || p.script == digitRun || p.script == unspacedScript || n < 4 || commonWords[w] {
 			continue
 		}
-		seen[w] = true
+		reportedWords[w] = true
 		if in.isRare(w) {
 			out = append(out, Finding{Check: CheckSpecificity, Level: LevelWarn, Kind: "detail", Text: text[p.start:p.end],
 				start:   p.start,
 				Message: "the source has this word and hardly any other text has: consider whether it tells the source"})
 		}
 	}
-	known := map[string]bool{}
+	sourceNumbers := map[string]bool{}
 	for _, n := range numberPattern.FindAllString(in.Source, -1) {
-		known[strings.TrimSpace(n)] = true
+		sourceNumbers[strings.TrimSpace(n)] = true
 	}
-	for _, at := range numberPattern.FindAllStringIndex(text, -1) {
-		if n := strings.TrimSpace(text[at[0]:at[1]]); known[n] {
+	for _, bounds := range numberPattern.FindAllStringIndex(text, -1) {
+		if n := strings.TrimSpace(text[bounds[0]:bounds[1]]); sourceNumbers[n] {
 			out = append(out, Finding{Check: CheckSpecificity, Level: LevelWarn, Kind: "number",
-				Text: n, Message: "the source has this number: consider whether it tells the source", start: at[0]})
+				Text: n, Message: "the source has this number: consider whether it tells the source", start: bounds[0]})
 		}
 	}
 	return out
@@ -80,12 +80,12 @@ func textOverlap(source, text string) (float64, int) {
 	for _, w := range a {
 		sourceRuns[w] = true
 	}
-	shared, counted := 0, 0
+	shared, wordCount := 0, 0
 	for _, w := range b {
 		if utf8.RuneCountInString(w) < 3 || commonWords[w] || shortWords[w] {
 			continue
 		}
-		counted++
+		wordCount++
 		if sourceRuns[w] {
 			shared++
 		}
@@ -103,10 +103,10 @@ func textOverlap(source, text string) (float64, int) {
 			diagonal = above
 		}
 	}
-	if counted == 0 {
+	if wordCount == 0 {
 		return 0, longest
 	}
-	return math.Round(100*float64(shared)/float64(counted)) / 100, longest
+	return math.Round(100*float64(shared)/float64(wordCount)) / 100, longest
 }
 
 // overlapFinding returns advice about how similar the text is to its source.

@@ -58,8 +58,8 @@ func (in Input) subjectPatterns() []namePattern {
 func spellings(name string) []string {
 	name = norm.NFC.String(name)
 	out := []string{name}
-	if wide := umlautExpander.Replace(name); wide != name {
-		out = append(out, wide)
+	if expandedName := umlautExpander.Replace(name); expandedName != name {
+		out = append(out, expandedName)
 	}
 	if narrow := strings.NewReplacer("ae", "a", "oe", "o", "ue", "u").Replace(name); narrow != name && len(narrow) > 3 {
 		out = append(out, narrow)
@@ -114,10 +114,10 @@ func patternsOf(kind, name string, id bool) []namePattern {
 		}
 		// Of Anne-Marie and O'Neil the longer parts are names as well.
 		if len(g) > 1 && g[0].script != unspacedScript {
-			for _, one := range g {
-				if utf8.RuneCountInString(one.plainForm) >= 3 && one.script != digitRun && !nameParticles[one.plainForm] &&
-					!(id && roleWords[one.plainForm]) && !one.followsDirectly && !g[len(g)-1].followsDirectly {
-					out = append(out, namePattern{wordPart: one, kind: kind, wordCount: 1, partCount: 1})
+			for _, part := range g {
+				if utf8.RuneCountInString(part.plainForm) >= 3 && part.script != digitRun && !nameParticles[part.plainForm] &&
+					!(id && roleWords[part.plainForm]) && !part.followsDirectly && !g[len(g)-1].followsDirectly {
+					out = append(out, namePattern{wordPart: part, kind: kind, wordCount: 1, partCount: 1})
 				}
 			}
 		}
@@ -167,9 +167,9 @@ const maxJoinedParts = 48
 func findNames(text string, names []namePattern) []Finding {
 	parts := splitParts(text)
 	var out []Finding
-	most := 0
+	maxParts := 0
 	for _, n := range names {
-		most = max(most, len(n.latinForm), len(n.plainForm), len(n.lookalike))
+		maxParts = max(maxParts, len(n.latinForm), len(n.plainForm), len(n.lookalike))
 	}
 	for i := range parts {
 		w := parts[i]
@@ -182,7 +182,7 @@ func findNames(text string, names []namePattern) []Finding {
 			}
 			letters = letters && p.end-p.start <= 4 && utf8.RuneCountInString(p.plainForm) == 1
 			strange = strange || p.script != digitRun && !shortWords[p.plainForm]
-			if j > i && len(w.latinForm) > most+8 && len(w.plainForm) > most+8 {
+			if j > i && len(w.latinForm) > maxParts+8 && len(w.plainForm) > maxParts+8 {
 				break
 			}
 			w.noDoubles, w.phonetic = dropDoubles(w.plainForm), phoneticForm(w.latinForm)
@@ -274,15 +274,16 @@ func matchInflected(w wordPart, p namePattern, length int, gap bool) Level {
 		}
 		return ""
 	case alphabeticScript:
-		same := commonPrefixLength(w.plainForm, p.plainForm)
-		rest, lost := utf8.RuneCountInString(w.plainForm)-same, length-same
+		prefixLength := commonPrefixLength(w.plainForm, p.plainForm)
+		addedLetters, lostLetters := utf8.RuneCountInString(w.plainForm)-prefixLength, length-prefixLength
 		switch {
-		case length >= 3 && lost == 0 && rest <= 3, length >= 4 && lost == 1 && rest <= 3, length >= 5 && lost == 2 &&
-			rest <= 2 && rest > 0, length >= 6 && lost == 2 && rest == 3:
+		case length >= 3 && lostLetters == 0 && addedLetters <= 3, length >= 4 && lostLetters == 1 &&
+			addedLetters <= 3, length >= 5 && lostLetters == 2 &&
+			addedLetters <= 2 && addedLetters > 0, length >= 6 && lostLetters == 2 && addedLetters == 3:
 			return LevelBlock
-		// In a script without case, such as Devanagari, vowels are marks, so that a name may have two letters. Postpositions
-		// follow it without a space. So this may be the name.
-		case length == 2 && lost == 0 && rest <= 3 && w.isIndic:
+		// In a script without case, such as Devanagari, vowels are marks, so that a name may have two letters.
+		// Postpositions follow it without a space. So this may be the name.
+		case length == 2 && lostLetters == 0 && addedLetters <= 3 && w.isIndic:
 			return LevelWarn
 		case !gap && hasChangedStem(w.plainForm, p):
 			return LevelBlock
@@ -304,7 +305,7 @@ func matchInflected(w wordPart, p namePattern, length int, gap bool) Level {
 	if stem := p.plainForm[:len(p.plainForm)-1]; length >= 4 && strings.Contains("aeiouy",
 		p.plainForm[len(p.plainForm)-1:]) &&
 		len(p.plainForm) == length && !gap {
-		if rest, ok := strings.CutPrefix(w.plainForm, stem); ok && caseEndings[rest] {
+		if addedLetters, ok := strings.CutPrefix(w.plainForm, stem); ok && caseEndings[addedLetters] {
 			return doubtful
 		}
 	}
@@ -361,7 +362,8 @@ func matchOtherScript(w wordPart, p namePattern, n int) Level {
 		return LevelBlock
 	}
 	if stem := strings.TrimRight(p.phonetic, "aeiou"); len(stem) >= 3 && w.script == alphabeticScript {
-		if rest, ok := strings.CutPrefix(w.phonetic, stem); ok && len(rest) <= 4 && strings.Trim(rest, "aeioumvks") == "" {
+		if ending, ok := strings.CutPrefix(w.phonetic, stem); ok && len(ending) <= 4 &&
+			strings.Trim(ending, "aeioumvks") == "" {
 			return LevelBlock
 		}
 	}
@@ -425,19 +427,19 @@ func commonPrefixLength(a, b string) int {
 // are written together with it.
 func withoutPrefixes(w string) []string {
 	out := []string{w}
-	rest := []rune(w)
+	letters := []rune(w)
 	for range 3 {
-		if len(rest) < 3 || !strings.ContainsRune("وفبلكسوبלהמשכ"+"ו", rest[0]) && rest[0] != 'ا' {
+		if len(letters) < 3 || !strings.ContainsRune("وفبلكسوبלהמשכ"+"ו", letters[0]) && letters[0] != 'ا' {
 			break
 		}
-		if rest[0] == 'ا' {
-			if rest[1] != 'ل' {
+		if letters[0] == 'ا' {
+			if letters[1] != 'ل' {
 				break
 			}
-			rest = rest[1:]
+			letters = letters[1:]
 		}
-		rest = rest[1:]
-		out = append(out, string(rest))
+		letters = letters[1:]
+		out = append(out, string(letters))
 	}
 	return out
 }

@@ -15,7 +15,7 @@ func (m *anchorSync) attach(end chainPosition) (*Recovery, error) {
 	if m.cfg.AnchorFile == "" {
 		return nil, nil
 	}
-	a, missing, err := openAnchor(m.cfg.AnchorFile, m.cfg.Key)
+	a, isMissing, err := openAnchor(m.cfg.AnchorFile, m.cfg.Key)
 	if err != nil {
 		return nil, err
 	}
@@ -24,7 +24,7 @@ func (m *anchorSync) attach(end chainPosition) (*Recovery, error) {
 		return nil, fmt.Errorf("%w; keep the records as evidence and start with a new chain", err)
 	}
 	m.anchor = a
-	if missing && end.seq > 0 {
+	if isMissing && end.seq > 0 {
 		return &Recovery{Cause: "anchor"}, nil
 	}
 	return nil, nil

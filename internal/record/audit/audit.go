@@ -133,7 +133,8 @@ type Session struct {
 
 // Recovery records that the log continued after a crash or a failed write.
 type Recovery struct {
-	// the cause: torn: a crash cut off part of the last record; disk, database: writing had failed; anchor: it was missing
+	// the cause: torn: a crash cut off part of the last record; disk, database: writing had failed; anchor: it was
+	// missing
 	Cause   string `json:"cause"`
 	Bytes   int64  `json:"bytes,omitempty"`  // for torn: the number of bytes that were cut off
 	SHA256  string `json:"sha256,omitempty"` // for torn: the hash of those bytes

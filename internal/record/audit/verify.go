@@ -151,13 +151,13 @@ func (c *chainWalk) checkSegment(n int, first bool) ([]byte, error) {
 
 // remainingSegments returns the segments that still exist if the given one is gone. Retention removes the oldest first:
 // if an older segment still exists, somebody else has removed this one.
-func (c *chainWalk) remainingSegments(missing int) ([]int, error) {
+func (c *chainWalk) remainingSegments(missingSegment int) ([]int, error) {
 	segments, err := c.source.Segments()
 	if err != nil {
 		return nil, err
 	}
-	if len(segments) == 0 || segments[0] <= missing {
-		return nil, &ChainError{Segment: segmentName(missing), Reason: "the segment is missing"}
+	if len(segments) == 0 || segments[0] <= missingSegment {
+		return nil, &ChainError{Segment: segmentName(missingSegment), Reason: "the segment is missing"}
 	}
 	c.hasCheckpoint = false // a later checkpoint must name the removed segments
 	return segments, nil
@@ -306,15 +306,15 @@ func listSegments(dir string) ([]int, error) {
 
 // readTail finds the end of the chain in the last segment, or in the one before if that is still empty.
 func readTail(from Source, segments []int) (chainPosition, []byte, error) {
-	last := segments[len(segments)-1]
-	first, err := firstRecord(from, last)
+	lastSegment := segments[len(segments)-1]
+	first, err := firstRecord(from, lastSegment)
 	if err != nil {
 		return chainPosition{}, nil, err
 	}
-	at := chainPosition{segment: last, previousHash: genesisHash}
+	position := chainPosition{segment: lastSegment, previousHash: genesisHash}
 	switch {
 	case first != nil:
-		at.seq, at.previousHash = first.Seq-1, first.PreviousHash
+		position.seq, position.previousHash = first.Seq-1, first.PreviousHash
 	case len(segments) > 1:
 		before, tail, err := readTail(from, segments[:len(segments)-1])
 		if err != nil {
@@ -324,10 +324,10 @@ func readTail(from Source, segments []int) (chainPosition, []byte, error) {
 			return chainPosition{}, nil, &ChainError{Segment: segmentName(before.segment),
 				Reason: "the segment ends within a record"}
 		}
-		at.seq, at.previousHash = before.seq, before.previousHash
+		position.seq, position.previousHash = before.seq, before.previousHash
 	}
-	tail, err := walkSegment(from, &at, nil)
-	return at, tail, err
+	tail, err := walkSegment(from, &position, nil)
+	return position, tail, err
 }
 
 // firstRecordOf returns the first record of the last segment.
@@ -364,9 +364,9 @@ func readFirst(f io.Reader, segment string) (*Record, error) {
 }
 
 // walkSegment checks one segment from at, which it moves, and returns the bytes after the last complete record.
-func walkSegment(from Source, at *chainPosition, fn func(Record) error) ([]byte, error) {
-	name := segmentName(at.segment)
-	f, err := from.Open(at.segment, 0, 0)
+func walkSegment(from Source, position *chainPosition, fn func(Record) error) ([]byte, error) {
+	name := segmentName(position.segment)
+	f, err := from.Open(position.segment, 0, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -386,9 +386,9 @@ func walkSegment(from Source, at *chainPosition, fn func(Record) error) ([]byte,
 		rec, reason := parseLine(line)
 		switch {
 		case reason != "":
-		case rec.Seq != at.seq+1:
-			reason = fmt.Sprintf("record %d follows record %d", rec.Seq, at.seq)
-		case rec.PreviousHash != at.previousHash:
+		case rec.Seq != position.seq+1:
+			reason = fmt.Sprintf("record %d follows record %d", rec.Seq, position.seq)
+		case rec.PreviousHash != position.previousHash:
 			reason = "the record before it is not the one it names"
 		}
 		if reason != "" {
@@ -396,14 +396,14 @@ func walkSegment(from Source, at *chainPosition, fn func(Record) error) ([]byte,
 		}
 		if fn != nil {
 			if err := fn(rec); err != nil {
-				var broken *ChainError
-				if errors.As(err, &broken) && broken.Line == 0 {
-					broken.Line = n
+				var chainError *ChainError
+				if errors.As(err, &chainError) && chainError.Line == 0 {
+					chainError.Line = n
 				}
 				return nil, err
 			}
 		}
-		at.seq, at.previousHash, at.size = rec.Seq, rec.Hash, at.size+int64(len(line))
+		position.seq, position.previousHash, position.size = rec.Seq, rec.Hash, position.size+int64(len(line))
 	}
 }
 
@@ -443,11 +443,11 @@ func parseLine(line []byte) (Record, string) {
 		}
 	}
 	start := end - 2*sha256.Size
-	cut := start - len(hashMember)
-	if cut < 0 || !bytes.HasSuffix(line, []byte("\"}\n")) || string(line[cut:start]) != hashMember {
+	hashStart := start - len(hashMember)
+	if hashStart < 0 || !bytes.HasSuffix(line, []byte("\"}\n")) || string(line[hashStart:start]) != hashMember {
 		return rec, "not a record"
 	}
-	sum := sha256.Sum256(line[:cut])
+	sum := sha256.Sum256(line[:hashStart])
 	if hex.EncodeToString(sum[:]) != string(line[start:end]) {
 		return rec, "the record was changed: its hash does not fit"
 	}

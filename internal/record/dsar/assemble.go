@@ -127,16 +127,16 @@ func (m ReportInput) fillConsents(r *Report) {
 	default:
 		r.ConsentState = "No consent is active: " + strings.Join(activeTexts, "; ") + "."
 	}
-	used := map[string]uint64{}
+	purposeUses := map[string]uint64{}
 	if m.Retrievals != nil {
-		used = m.Retrievals.purposes
+		purposeUses = m.Retrievals.purposes
 	}
-	for p := range used {
+	for p := range purposeUses {
 		purposes[p] = purposes[p] || false
 	}
 	r.Purposes, r.Categories = []Purpose{}, []Category{}
 	for _, name := range slices.Sorted(maps.Keys(purposes)) {
-		r.Purposes = append(r.Purposes, Purpose{name, purposes[name], used[name]})
+		r.Purposes = append(r.Purposes, Purpose{name, purposes[name], purposeUses[name]})
 	}
 	for _, name := range slices.Sorted(maps.Keys(categories)) {
 		r.Categories = append(r.Categories, Category{name, CategoryText(name), categories[name]})

@@ -62,16 +62,16 @@ func splitDecision(l auditLine) (r decisionRecord, tables []string, ok bool) {
 
 // takeString consumes a member whose value has no escapes, and returns the value.
 func takeString(b *[]byte, member string) (string, bool) {
-	rest := *b
-	if !takeText(&rest, member) {
+	remaining := *b
+	if !takeText(&remaining, member) {
 		return "", false
 	}
-	end := bytes.IndexByte(rest, '"')
-	if end < 0 || bytes.IndexByte(rest[:end], '\\') >= 0 {
+	end := bytes.IndexByte(remaining, '"')
+	if end < 0 || bytes.IndexByte(remaining[:end], '\\') >= 0 {
 		return "", false
 	}
-	*b = rest[end+1:]
-	return string(rest[:end]), true
+	*b = remaining[end+1:]
+	return string(remaining[:end]), true
 }
 
 // skipValue consumes an object or a list.

@@ -171,30 +171,30 @@ func (c *Collector) countRetrieval(r Retrieval, purposes []string) {
 	if c.recipients == nil {
 		c.recipients, c.purposes = map[string]*recipient{}, map[string]uint64{}
 	}
-	to, ok := c.recipients[r.Agent]
+	receiver, ok := c.recipients[r.Agent]
 	if !ok {
-		to = &recipient{Recipient: Recipient{Agent: r.Agent}, purposes: map[string]bool{}, tables: map[string]bool{},
+		receiver = &recipient{Recipient: Recipient{Agent: r.Agent}, purposes: map[string]bool{}, tables: map[string]bool{},
 			days: map[string]*Day{}}
-		c.recipients[r.Agent] = to
+		c.recipients[r.Agent] = receiver
 	}
 	for _, word := range purposes {
-		to.purposes[word] = true
+		receiver.purposes[word] = true
 		c.purposes[word]++
 	}
 	for _, t := range r.Tables {
-		to.tables[t.Table] = true
+		receiver.tables[t.Table] = true
 	}
 	name := r.At.UTC().Format(time.DateOnly)
-	day, ok := to.days[name]
+	day, ok := receiver.days[name]
 	if !ok {
 		day = &Day{Day: name}
-		to.days[name] = day
+		receiver.days[name] = day
 	}
 	if r.Certainty == CertaintyExact {
-		to.Exact.add(r.At)
+		receiver.Exact.add(r.At)
 		day.Exact++
 	} else {
-		to.Possible.add(r.At)
+		receiver.Possible.add(r.At)
 		day.Possible++
 	}
 }
@@ -230,19 +230,20 @@ func (c *Count) add(at time.Time) {
 // fillReport adds the collected retrievals to a report.
 func (c *Collector) fillReport(r *Report) {
 	for _, agent := range slices.Sorted(maps.Keys(c.recipients)) {
-		to := c.recipients[agent]
-		out := to.Recipient
-		out.Purposes, out.Tables = nonNil(slices.Sorted(maps.Keys(to.purposes))), nonNil(slices.Sorted(maps.Keys(to.tables)))
-		for _, day := range slices.Sorted(maps.Keys(to.days)) {
-			out.Days = append(out.Days, *to.days[day])
+		recipient := c.recipients[agent]
+		out := recipient.Recipient
+		out.Purposes = nonNil(slices.Sorted(maps.Keys(recipient.purposes)))
+		out.Tables = nonNil(slices.Sorted(maps.Keys(recipient.tables)))
+		for _, day := range slices.Sorted(maps.Keys(recipient.days)) {
+			out.Days = append(out.Days, *recipient.days[day])
 		}
 		r.Recipients = append(r.Recipients, out)
 	}
 	c.trimPossible()
-	all := append(slices.Clone(c.exact), c.possible...)
-	slices.SortStableFunc(all, func(a, b Retrieval) int { return a.At.Compare(b.At) })
+	retrievals := append(slices.Clone(c.exact), c.possible...)
+	slices.SortStableFunc(retrievals, func(a, b Retrieval) int { return a.At.Compare(b.At) })
 	c.trimCalls()
 	r.Calls = Calls{Number: c.callCount, Left: c.callCount - uint64(len(c.calls)), List: slices.Clone(c.calls)}
 	r.Retrievals = Retrievals{Exact: uint64(len(c.exact)), Possible: c.possibleCount,
-		Left: c.possibleCount - uint64(len(c.possible)), List: all}
+		Left: c.possibleCount - uint64(len(c.possible)), List: retrievals}
 }

@@ -120,8 +120,8 @@ func (t *Tracker) addInteraction(id slot, at time.Duration) string {
 func (t *Tracker) beginSession(d keyDigest, k SessionKey, at time.Duration) (slot, bool) {
 	shareIndex, user := t.shareIndex(k), uint16(0)
 	if k.RecordedByUser {
-		place := t.digestOf(SessionKey{Database: k.Database, User: k.User})
-		user = binary.BigEndian.Uint16(place[:])
+		userDigest := t.digestOf(SessionKey{Database: k.Database, User: k.User})
+		user = binary.BigEndian.Uint16(userDigest[:])
 	}
 	share := max(1, t.config.MaxSessions/agentShareDivisor)
 	room := func() bool {

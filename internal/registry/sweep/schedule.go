@@ -13,10 +13,10 @@ func (s *Sweeper) RunEvery(ctx context.Context, period time.Duration, o *Outbox,
 	error)) {
 	const look, patience = 10 * time.Second, 5 * time.Minute
 	pause := min(look, max(period/4, time.Second))
-	var one sync.Mutex
-	tell := func(r Report, d DeliveryCounts, err error) {
-		one.Lock()
-		defer one.Unlock()
+	var reportLock sync.Mutex
+	reportOnce := func(r Report, d DeliveryCounts, err error) {
+		reportLock.Lock()
+		defer reportLock.Unlock()
 		if report != nil && ctx.Err() == nil {
 			report(r, d, err)
 		}
@@ -28,7 +28,7 @@ func (s *Sweeper) RunEvery(ctx context.Context, period time.Duration, o *Outbox,
 		wait.Go(func() {
 			for ctx.Err() == nil {
 				delivered, err := o.Deliver(ctx)
-				tell(Report{}, delivered, err)
+				reportOnce(Report{}, delivered, err)
 				select {
 				case <-ctx.Done():
 				case <-swept:
@@ -40,8 +40,8 @@ func (s *Sweeper) RunEvery(ctx context.Context, period time.Duration, o *Outbox,
 	var pausedUntil time.Time // no sweep before this time, after a failure
 	for ctx.Err() == nil {
 		var report Report
-		due, err := s.isDue(ctx, period)
-		if err == nil && due && time.Now().After(pausedUntil) {
+		isDue, err := s.isDue(ctx, period)
+		if err == nil && isDue && time.Now().After(pausedUntil) {
 			report, err = s.Run(ctx, false)
 			if err != nil || len(report.Failures) > 0 {
 				pausedUntil = time.Now().Add(patience)
@@ -51,7 +51,7 @@ func (s *Sweeper) RunEvery(ctx context.Context, period time.Duration, o *Outbox,
 			default:
 			}
 		}
-		tell(report, DeliveryCounts{}, err)
+		reportOnce(report, DeliveryCounts{}, err)
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):
@@ -78,6 +78,6 @@ func (s *Sweeper) isDue(ctx context.Context, period time.Duration) (bool, error)
 	if isOver {
 		return true, nil
 	}
-	waiting, err := removalLag(ctx, conn, now)
-	return waiting > 0, err
+	lag, err := removalLag(ctx, conn, now)
+	return lag > 0, err
 }

@@ -170,7 +170,7 @@ func (s *Sweeper) recordExpiries(ctx context.Context, out *Report) {
 			s.addFailure(out, "read what is due", err)
 			return
 		}
-		moved := false
+		hasChanged := false
 		for _, command := range list {
 			if stuck[command.Key()] {
 				continue
@@ -184,7 +184,7 @@ func (s *Sweeper) recordExpiries(ctx context.Context, out *Report) {
 				stuck[command.Key()] = true
 				s.addFailure(out, "record that a consent "+eventNames[command.Action], err)
 			default:
-				moved = true
+				hasChanged = true
 				out.RecordedEvents[eventNames[command.Action]]++
 			}
 			recorded++
@@ -193,7 +193,7 @@ func (s *Sweeper) recordExpiries(ctx context.Context, out *Report) {
 				return
 			}
 		}
-		if !moved {
+		if !hasChanged {
 			return
 		}
 	}
@@ -231,8 +231,8 @@ func (s *Sweeper) recordNotes(ctx context.Context, conn *pgx.Conn, out *Report) 
 			command.Action = consent.ActionNoteAnonymised
 		}
 		// an erased subject has no records to which the note could be added
-		var missing *consent.NotFoundError
-		if _, err := s.Registry.Execute(ctx, command); err != nil && !errors.As(err, &missing) {
+		var notFound *consent.NotFoundError
+		if _, err := s.Registry.Execute(ctx, command); err != nil && !errors.As(err, &notFound) {
 			s.addFailure(out, "record that data were "+n.what, err)
 			continue
 		}
@@ -325,14 +325,14 @@ func (s *Sweeper) sweepSubject(ctx context.Context, conn *pgx.Conn, d dueRows, c
 		if err != nil {
 			return err
 		}
-		before, others := sweptRows, int64(0)
+		before, derivedRows := sweptRows, int64(0)
 		var relation, operation string
 		var number int64
 		if _, err := pgx.ForEachRow(rows, []any{&relation, &operation, &number}, func() error {
 			if relation == d.relation {
 				sweptRows += number
 			} else {
-				others += number
+				derivedRows += number
 			}
 			t.addRows(relation, d.subject, operation, number)
 			return nil
@@ -341,7 +341,7 @@ func (s *Sweeper) sweepSubject(ctx context.Context, conn *pgx.Conn, d dueRows, c
 		}
 		if sweptRows > before {
 			idle = 0
-		} else if idle++; others == 0 || idle > maxDerivedOnly {
+		} else if idle++; derivedRows == 0 || idle > maxDerivedOnly {
 			return nil
 		}
 		if s.betweenTransactions != nil {

@@ -2,8 +2,8 @@ package config
 
 import "time"
 
-// AIR are the thresholds and the text of the artificial interaction reminder. Settings that are left out have the defaults of
-// package air.
+// AIR are the thresholds and the text of the artificial interaction reminder. Settings that are left out have the
+// defaults of package air.
 type AIR struct {
 	TimeThreshold    string `yaml:"time_threshold"`
 	MessageThreshold int    `yaml:"message_threshold"`

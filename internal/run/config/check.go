@@ -95,13 +95,13 @@ func (c *Config) checkDatabase(d *decoder, path string, db *Database) {
 		}
 	}
 	db.Pool.check(d, path+".pool")
-	used := map[string]string{}
+	usedRoles := map[string]string{}
 	for _, r := range []struct{ key, role string }{
 		{"agent", db.Roles.Agent}, {"control", db.Roles.Control}, {"reader", db.Roles.Reader}, {"rows", db.Roles.Rows}} {
-		if other, twice := used[r.role]; twice {
-			d.addProblem(path+".roles."+r.key, "", "%s.roles: %s and %s are the same role %q", path, other, r.key, r.role)
+		if otherUse, isRepeated := usedRoles[r.role]; isRepeated {
+			d.addProblem(path+".roles."+r.key, "", "%s.roles: %s and %s are the same role %q", path, otherUse, r.key, r.role)
 		}
-		used[r.role] = r.key
+		usedRoles[r.role] = r.key
 		if slices.Contains(db.Owners, r.role) {
 			d.addProblem(path+".roles."+r.key, "The agent role must own nothing and be member of nothing.",
 				"%s.roles.%s: %q is an owner", path, r.key, r.role)

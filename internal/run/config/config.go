@@ -107,7 +107,8 @@ type Upstream struct {
 	Port int    `yaml:"port"`
 	TLS  string `yaml:"tls"` // how connections to the server use TLS: disable, require or verify-full
 	CA   string `yaml:"ca"`
-	// how much memory the server's process of an agent's session keeps, as "4 MiB"; "0": as little as it would; "": 4 MiB
+	// how much memory the server's process of an agent's session keeps, as "4 MiB"; "0": as little as it would; "": 4
+	// MiB
 	KeepHeap string `yaml:"keep_heap"`
 	// how many statements of a session are kept prepared; "": as package proxy does by default
 	StatementCache string `yaml:"statement_cache"`

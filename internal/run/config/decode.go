@@ -63,16 +63,16 @@ func (d *decoder) addProblem(path, hint, format string, args ...any) {
 			"secret") {
 		p.Message += shortQuote(environmentValue)
 	}
-	for at := path; ; {
-		if pos, ok := d.places[at]; ok {
+	for ancestor := path; ; {
+		if pos, ok := d.places[ancestor]; ok {
 			p.Line, p.Column = pos.Line, pos.Column
 			break
 		}
-		i := strings.LastIndexAny(at, ".[")
+		i := strings.LastIndexAny(ancestor, ".[")
 		if i < 0 {
 			break
 		}
-		at = at[:i]
+		ancestor = ancestor[:i]
 	}
 	d.problems = append(d.problems, p)
 }

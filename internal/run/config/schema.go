@@ -200,12 +200,12 @@ func schemaOf(path string, t reflect.Type) map[string]any {
 	case t.Kind() == reflect.Pointer:
 		return schemaOf(path, t.Elem())
 	case t == attributesType:
-		one := map[string]any{"type": value}
+		itemSchema := map[string]any{"type": value}
 		out["type"], out["additionalProperties"] = "object", map[string]any{
-			"anyOf": []any{one, map[string]any{"type": "array", "items": one}}}
+			"anyOf": []any{itemSchema, map[string]any{"type": "array", "items": itemSchema}}}
 	case t == addressesType:
-		one := map[string]any{"type": value}
-		out["anyOf"] = []any{one, map[string]any{"type": "array", "items": one, "minItems": 1}}
+		itemSchema := map[string]any{"type": value}
+		out["anyOf"] = []any{itemSchema, map[string]any{"type": "array", "items": itemSchema, "minItems": 1}}
 	case t.Kind() == reflect.Struct:
 		properties := map[string]any{}
 		for i := range t.NumField() {

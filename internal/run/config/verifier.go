@@ -69,11 +69,11 @@ func storedCredentials(password string, salt []byte, iterations int) (c scram.St
 func ParseVerifier(s string) (scram.StoredCredentials, error) {
 	var c scram.StoredCredentials
 	invalidError := errors.New("not a verifier of the form SCRAM-SHA-256$iterations:salt$StoredKey:ServerKey")
-	rest, ok := strings.CutPrefix(s, scramScheme)
+	afterScheme, ok := strings.CutPrefix(s, scramScheme)
 	if !ok {
 		return c, invalidError
 	}
-	factors, proofs, ok1 := strings.Cut(rest, "$")
+	factors, proofs, ok1 := strings.Cut(afterScheme, "$")
 	iters, salt, ok2 := strings.Cut(factors, ":")
 	stored, server, ok3 := strings.Cut(proofs, ":")
 	if !ok1 || !ok2 || !ok3 {

@@ -76,14 +76,14 @@ func (m *consentMetrics) register(reg prometheus.Registerer) {
 }
 
 // SetConsentCounts publishes the numbers of all registries together.
-func (m *Metrics) SetConsentCounts(all []ConsentCounts) {
-	if m == nil || len(all) == 0 {
+func (m *Metrics) SetConsentCounts(registries []ConsentCounts) {
+	if m == nil || len(registries) == 0 {
 		return
 	}
 	var sum ConsentCounts
 	active, byStream := 0, map[string]int{}
-	sum.SweptAt = all[0].SweptAt
-	for _, c := range all {
+	sum.SweptAt = registries[0].SweptAt
+	for _, c := range registries {
 		for s, n := range c.Streams {
 			byStream[s] += n
 			active += n
@@ -110,11 +110,11 @@ func (m *Metrics) SetConsentCounts(all []ConsentCounts) {
 	m.consent.outboxAge.Set(sum.WaitingSeconds)
 }
 
-func ratioOrZero(part float64, total int) float64 {
+func ratioOrZero(count float64, total int) float64 {
 	if total == 0 {
 		return 0
 	}
-	return part / float64(total)
+	return count / float64(total)
 }
 
 // CountSweep counts a sweep.

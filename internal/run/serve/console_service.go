@@ -27,9 +27,9 @@ func (s consoleService) Sessions() []adminconsole.Session {
 	}
 	var out []adminconsole.Session
 	for _, c := range s.proxy.Sessions() {
-		a, decided := agents[c.ID]
+		a, isAgent := agents[c.ID]
 		out = append(out, adminconsole.Session{ID: c.ID, Kind: routeKindNames[c.Kind], User: c.User, Database: c.Database,
-			Client: c.Remote, State: string(c.State), StartedAt: c.Since, LastStatementAt: a.Last, CountsStatements: decided,
+			Client: c.Remote, State: string(c.State), StartedAt: c.Since, LastStatementAt: a.Last, CountsStatements: isAgent,
 			Statements: a.Executed, Refused: a.Denied})
 	}
 	return out

@@ -14,17 +14,17 @@ func (s *Service) Reload() error {
 	s.reloadMu.Lock()
 	defer s.reloadMu.Unlock()
 	previous := s.config.Load()
-	next, err := config.Load(previous.Path)
+	newConfig, err := config.Load(previous.Path)
 	if err != nil {
 		s.log.Error("the configuration was not reloaded; the old one stays active", "error", err)
 		return err
 	}
 	var failed []error
-	if settingsNeedingRestart(previous) != settingsNeedingRestart(next) {
+	if settingsNeedingRestart(previous) != settingsNeedingRestart(newConfig) {
 		s.log.Warn(
 			"changes of listen, proxy_protocol, http, upstream, databases, credentials, enforcement, audit and air apply at the next start")
 	}
-	if certificate, err := loadCertificate(next.TLS); err != nil {
+	if certificate, err := loadCertificate(newConfig.TLS); err != nil {
 		failed = append(failed, err)
 	} else if (certificate == nil) == (s.certificate.Load() == nil) {
 		s.certificate.Store(certificate)
@@ -36,7 +36,7 @@ func (s *Service) Reload() error {
 		failed = append(failed, err)
 	}
 	running := *previous
-	running.Agents, running.Admin.Users = next.Agents, next.Admin.Users
+	running.Agents, running.Admin.Users = newConfig.Agents, newConfig.Admin.Users
 	s.config.Store(&running)
 	s.enforcer.SetAgents(s.enforcedAgents(&running))
 	if err := s.enforcer.Reload(); err != nil {

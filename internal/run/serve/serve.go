@@ -137,24 +137,24 @@ func (s *Service) poolNumbers() (out []metrics.Pool) {
 
 // openListeners opens the ports, and reads the certificate and the credentials that they need.
 func (s *Service) openListeners(cfg *config.Config) (err error) {
-	passed, err := findPassedSockets()
+	sockets, err := findPassedSockets()
 	if err != nil {
 		return err
 	}
-	defer passed.close()
+	defer sockets.close()
 	for _, address := range cfg.Listen {
-		l, err := passed.listen(address)
+		l, err := sockets.listen(address)
 		if err != nil {
 			return err
 		}
 		s.clientListeners = append(s.clientListeners, l)
 	}
 	if cfg.HTTP.Listen != "off" {
-		if s.http, err = passed.listen(cfg.HTTP.Listen); err != nil {
+		if s.http, err = sockets.listen(cfg.HTTP.Listen); err != nil {
 			return err
 		}
 	}
-	if err := passed.checkAllUsed(); err != nil {
+	if err := sockets.checkAllUsed(); err != nil {
 		return err
 	}
 	certificate, err := loadCertificate(cfg.TLS)
@@ -273,8 +273,8 @@ func (s *Service) Run(ctx context.Context) error {
 			}
 		})
 	}
-	background, stop := context.WithCancel(ctx)
-	defer stop()
+	background, cancel := context.WithCancel(ctx)
+	defer cancel()
 	s.startBackground(background, &wait)
 	cfg := s.config.Load()
 	s.log.Info("serving", "listen", s.addresses(), "agents", len(cfg.Agents), "databases", len(cfg.Databases))
@@ -287,7 +287,7 @@ func (s *Service) Run(ctx context.Context) error {
 		s.log.Error("stopping", "error", err)
 	}
 	s.draining.Store(true)
-	stop()
+	cancel()
 	if e := s.shutdown(context.WithoutCancel(ctx), web); e != nil {
 		err = errors.Join(err, e)
 	}

@@ -70,11 +70,11 @@ type signedPath struct {
 type databaseVerifiers map[string]*databaseVerifier
 
 func newVerifiers(c *config.Config, log *slog.Logger) databaseVerifiers {
-	all := databaseVerifiers{}
+	verifiers := databaseVerifiers{}
 	for name := range c.Databases {
-		all[name] = &databaseVerifier{config: c, log: log.With("database", name)}
+		verifiers[name] = &databaseVerifier{config: c, log: log.With("database", name)}
 	}
-	return all
+	return verifiers
 }
 
 // verify is the function that package enforce calls to verify a database.
@@ -189,13 +189,13 @@ func (v *databaseVerifier) runProbes(ctx context.Context, conn *pgx.Conn, db *co
 // closedReason returns the reason why statements may not take the signed path; "" if its probe has passed, now or
 // before. Unlike row security, the signed path is used only once it was probed: without it statements are read under
 // row security, and only take longer.
-func closedReason(passed map[string]bool, found []doctor.Finding) string {
+func closedReason(passedProbes map[string]bool, found []doctor.Finding) string {
 	for _, f := range found {
 		if f.Severity == doctor.SeverityNoSignedPath {
 			return f.Problem
 		}
 	}
-	if passed[doctor.SignedPathProbe] {
+	if passedProbes[doctor.SignedPathProbe] {
 		return ""
 	}
 	return "its probe was not finished"
@@ -203,8 +203,8 @@ func closedReason(passed map[string]bool, found []doctor.Finding) string {
 
 // update says whether statements may take the signed path under the plan with a hash. The last result for a plan
 // counts until there is another, however long that takes.
-func (s *signedPath) update(hash string, passed map[string]bool, found []doctor.Finding) {
-	s.closedReason = closedReason(passed, found)
+func (s *signedPath) update(hash string, passedProbes map[string]bool, found []doctor.Finding) {
+	s.closedReason = closedReason(passedProbes, found)
 	switch {
 	case s.closedReason == "":
 		s.passedPlan = hash

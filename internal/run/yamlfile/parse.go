@@ -161,13 +161,13 @@ func (r *yamlReader) readMapping(place Place, values []*ast.MappingValueNode) *N
 }
 
 func (r *yamlReader) readKey(place Place, key ast.MapKeyNode) (string, bool) {
-	plain, ok := key.(ast.Node)
+	keyNode, ok := key.(ast.Node)
 	if !ok {
 		r.fail(place, "", "a key must be a plain word")
 		return "", false
 	}
 	failed := len(r.errs)
-	n := r.readNode(plain)
+	n := r.readNode(keyNode)
 	switch {
 	case len(r.errs) > failed:
 		return "", false

@@ -76,11 +76,11 @@ func killSession(c *Console, id string) (string, string, error) {
 
 // databases returns the databases that a command is about: the one of this name, or all for "".
 func (c *Console) databases(name string) ([]string, error) {
-	all := c.Service.Databases()
+	names := c.Service.Databases()
 	if name == "" {
-		return all, nil
+		return names, nil
 	}
-	if !slices.Contains(all, name) {
+	if !slices.Contains(names, name) {
 		return nil, sqlstate.New(sqlstate.InvalidCatalogName, sqlstate.ReasonNone, "database \"%s\" is not configured", name).
 			WithHint("SHOW POLICY lists the databases, by the names in databases: of the configuration.")
 	}

@@ -361,13 +361,13 @@ func aboutIDs(c *Call, requested string) []string {
 // listGrants answers with the consents of a user.
 func (s *Server) listGrants(ctx context.Context, c *Call, in *UserQuery) (*grantsAnswer, error) {
 	c.auditSubjects = aboutIDs(c, in.UserID)
-	all, err := s.Service.Consents(ctx, c.Caller, in.UserID)
+	consents, err := s.Service.Consents(ctx, c.Caller, in.UserID)
 	if err != nil {
 		return nil, err
 	}
 	out := &grantsAnswer{}
-	out.Body.Consents = make([]ConsentGrant, len(all))
-	for i, st := range all {
+	out.Body.Consents = make([]ConsentGrant, len(consents))
+	for i, st := range consents {
 		out.Body.UserID = st.Subject
 		out.Body.Consents[i] = ConsentGrant{consentStatus(st.Consent, st.Now, st.At, st.OpenTask()), st.Grantee, st.Scope}
 	}

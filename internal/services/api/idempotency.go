@@ -33,19 +33,19 @@ const replayedHeader = "Idempotent-Replayed"
 func (s *Server) runOnce(ctx context.Context, call *Call, r *idempotentRequest, run func()) {
 	sum, err := operations.RequestDigest(r.method+" "+r.path, call.body)
 	if err != nil || r.key == "" || len(r.key) > operations.MaxKeyBytes {
-		run() // do refuses a request whose key is not valid.
+		run() // run refuses a request whose key is not valid.
 		return
 	}
-	answer, known, err := s.Service.Answers.BeginCall(ctx, call.Caller, r.key, sum, time.Now())
+	answer, stored, err := s.Service.Answers.BeginCall(ctx, call.Caller, r.key, sum, time.Now())
 	var e *sqlstate.Error
 	switch {
 	case errors.As(err, &e) && e.Code == sqlstate.ConsentConflict:
 		keyReusedProblem().write(r.answer)
 	case err != nil:
 		problemOf(err).write(r.answer)
-	case known != nil:
-		call.AddAuditSubjects(known.Subjects...)
-		replayAnswer(r.answer, known.Response)
+	case stored != nil:
+		call.AddAuditSubjects(stored.Subjects...)
+		replayAnswer(r.answer, stored.Response)
 	default:
 		var response *operations.Response
 		defer func() { s.Service.Answers.EndCall(call.Caller, answer, response) }() // The key is released also after a panic.

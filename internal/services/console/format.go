@@ -146,11 +146,11 @@ func numberText(n any) string {
 }
 
 // pluralText prints a number with its noun.
-func pluralText(n any, one, more string) string {
+func pluralText(n any, singular, plural string) string {
 	if fmt.Sprint(n) == "1" {
-		return "1 " + one
+		return "1 " + singular
 	}
-	return numberText(n) + " " + more
+	return numberText(n) + " " + plural
 }
 
 func bytesWord(n int64) string {

@@ -64,9 +64,9 @@ func newSessions(now func() time.Time) *sessionStore {
 }
 
 // deriveKey derives a key or an id from the secret of a cookie. No derived value can be computed from another one.
-func deriveKey(secret []byte, use string) []byte {
+func deriveKey(secret []byte, purpose string) []byte {
 	m := hmac.New(sha256.New, secret)
-	m.Write([]byte("pgconsent console " + use))
+	m.Write([]byte("pgconsent console " + purpose))
 	return m.Sum(nil)
 }
 

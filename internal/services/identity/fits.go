@@ -23,21 +23,21 @@ func checkKey(key jwk.Key, algorithm jwa.SignatureAlgorithm) error {
 	if _, unknown := key.(jwk.UnsupportedKey); unknown {
 		return errors.New("its key cannot be read")
 	}
-	if use, ok := key.KeyUsage(); ok && use != "sig" {
+	if keyUse, ok := key.KeyUsage(); ok && keyUse != "sig" {
 		return errors.New("its key is not for signatures")
 	}
-	if all, ok := key.KeyOps(); ok && !slices.Contains(all, jwk.KeyOpVerify) {
+	if operations, ok := key.KeyOps(); ok && !slices.Contains(operations, jwk.KeyOpVerify) {
 		return errors.New("its key is not to verify by")
 	}
 	if alg, ok := key.Algorithm(); ok && alg.String() != algorithm.String() {
 		return errors.New("its key is for another algorithm")
 	}
-	var raw any
-	if err := jwk.Export(key, &raw); err != nil {
+	var publicKey any
+	if err := jwk.Export(key, &publicKey); err != nil {
 		return errors.New("its key cannot be read")
 	}
 	kind := algorithm.String()[:2]
-	switch public := raw.(type) {
+	switch public := publicKey.(type) {
 	case *rsa.PublicKey:
 		if kind != "RS" && kind != "PS" {
 			break

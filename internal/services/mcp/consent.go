@@ -166,8 +166,8 @@ func (c *Call) consentsOf(ctx context.Context, user string) (string, []operation
 			return "", nil, err
 		}
 		c.AddAuditSubjects(subject)
-		all, err := c.server.Service.Consents(ctx, c.Caller, subject)
-		return subject, all, err
+		consents, err := c.server.Service.Consents(ctx, c.Caller, subject)
+		return subject, consents, err
 	}
 	sessionUser := c.agentUser()
 	if sessionUser == "" || user != "" && user != sessionUser {
@@ -178,11 +178,11 @@ func (c *Call) consentsOf(ctx context.Context, user string) (string, []operation
 	}
 	c.AddAuditSubjects(sessionUser)
 	records, now, err := c.Database.Registry.CurrentOfSubject(ctx, sessionUser)
-	var all []operations.ConsentStatus
+	var consents []operations.ConsentStatus
 	for _, r := range records {
-		all = append(all, operations.ConsentStatus{Record: r, Now: now})
+		consents = append(consents, operations.ConsentStatus{Record: r, Now: now})
 	}
-	return sessionUser, all, err
+	return sessionUser, consents, err
 }
 
 // agentUser returns the user for whom the caller's agent acts, as its credential says.
@@ -203,12 +203,12 @@ func (c *Call) agentUser() string {
 }
 
 func consentStatus(ctx context.Context, c *Call, in userInput) (relationship, error) {
-	user, all, err := c.consentsOf(ctx, in.UserID)
+	user, consents, err := c.consentsOf(ctx, in.UserID)
 	if err != nil {
 		return relationship{}, err
 	}
 	out := relationship{UserID: user, State: "none", Categories: []string{}}
-	for _, r := range all {
+	for _, r := range consents {
 		if r.Grantee != consent.AnyGrantee || r.Scope != consent.AnyScope {
 			out.Grants = append(out.Grants, scopedConsent{
 				Grantee: r.Grantee, Scope: r.Scope, State: string(r.StateAt(r.Now)), Categories: activeCategories(r.Consent,

@@ -42,9 +42,9 @@ func newCallError(err error) callError {
 	e := sqlstate.AsError(err)
 	f := callError{SQLSTATE: string(e.Code), Message: e.Message, Detail: e.Detail, Hint: e.Hint,
 		Position: int32(e.Position), cause: e.Cause}
-	var named consent.Named
-	if errors.As(err, &named) {
-		f.Name = named.Name()
+	var namedError consent.Named
+	if errors.As(err, &namedError) {
+		f.Name = namedError.Name()
 	}
 	return f
 }

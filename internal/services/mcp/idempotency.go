@@ -27,13 +27,13 @@ func callOnce[Out any](ctx context.Context, c *Call, operation, key string, argu
 		return out, false, err
 	}
 	answers := &c.server.Service.Answers
-	answer, known, err := answers.BeginCall(ctx, c.Caller, key, sum, time.Now())
+	answer, stored, err := answers.BeginCall(ctx, c.Caller, key, sum, time.Now())
 	if err != nil {
 		return out, false, err
 	}
-	if known != nil {
-		c.AddAuditSubjects(known.Subjects...)
-		return out, true, json.Unmarshal(known.Body, &out)
+	if stored != nil {
+		c.AddAuditSubjects(stored.Subjects...)
+		return out, true, json.Unmarshal(stored.Body, &out)
 	}
 	var response *operations.Response
 	// The key is released also after a panic: what was done is not known.

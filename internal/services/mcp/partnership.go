@@ -44,8 +44,8 @@ func partnershipTools() []Tool {
 func partnershipPending(ctx context.Context, c *Call, _ struct{}) (pendingTasks, error) {
 	c.SetAboutEverybody()
 	out := pendingTasks{Tasks: []partnershipTask{}}
-	all, err := c.server.Service.PendingPartnerships(ctx, c.Caller)
-	for _, q := range all {
+	tasks, err := c.server.Service.PendingPartnerships(ctx, c.Caller)
+	for _, q := range tasks {
 		out.Tasks = append(out.Tasks, *newTask(&q))
 	}
 	return out, err

@@ -255,14 +255,15 @@ func privacyTools() []Tool {
 }
 
 func enterContext(ctx context.Context, c *Call, in enterInput) (out enterOutput, err error) {
-	entered, err := c.privacyService().EnterContext(ctx, c.Caller,
+	enteredContext, err := c.privacyService().EnterContext(ctx, c.Caller,
 		privacy.ContextRequest{Context: in.Context, Store: in.Store, Participants: in.Participants, Role: in.Role, Reason: in.Reason})
 	if err != nil {
 		return out, err
 	}
-	c.SetAttribute(privacySection(c.Database).ContextSetting, entered.Setting)
-	return enterOutput{contextInfoOf(entered.Context), entered.Created, entered.Added, entered.Role,
-		entered.CredentialHasRole}, nil
+	c.SetAttribute(privacySection(c.Database).ContextSetting, enteredContext.Setting)
+	return enterOutput{contextInfoOf(enteredContext.Context), enteredContext.Created, enteredContext.Added,
+		enteredContext.Role,
+		enteredContext.CredentialHasRole}, nil
 }
 
 func leaveContext(_ context.Context, c *Call, _ noInput) (leaveOutput, error) {
@@ -273,8 +274,8 @@ func leaveContext(_ context.Context, c *Call, _ noInput) (leaveOutput, error) {
 func listContexts(ctx context.Context, c *Call, _ noInput) (out contextList, err error) {
 	list, err := c.privacyService().Contexts(ctx, c.Caller)
 	out.Contexts = []contextInfo{}
-	for _, one := range list {
-		out.Contexts = append(out.Contexts, contextInfoOf(one))
+	for _, item := range list {
+		out.Contexts = append(out.Contexts, contextInfoOf(item))
 	}
 	return out, err
 }
@@ -325,8 +326,8 @@ func withdrawConsent(ctx context.Context, c *Call, in withdrawInput) (out withdr
 	list, err := c.privacyService().WithdrawConsent(ctx, c.Caller,
 		privacy.ConsentRequest{ID: in.ID, Grantor: in.Grantor, Grantee: in.Grantee, Scope: in.Scope, Store: in.Store, Reason: in.Reason})
 	out.Consents = []consentRecord{}
-	for _, one := range list {
-		out.Consents = append(out.Consents, consentRecordOf(one))
+	for _, consent := range list {
+		out.Consents = append(out.Consents, consentRecordOf(consent))
 	}
 	return out, err
 }

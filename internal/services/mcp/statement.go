@@ -150,8 +150,8 @@ func (c *Call) runStatement(ctx context.Context, sql string, parameters [][]byte
 		}
 	}
 	out, err := readResult(ctx, conn, sql, parameters, limit)
-	var long *pgproto3.ExceededMaxBodyLenErr
-	if errors.As(err, &long) {
+	var tooLong *pgproto3.ExceededMaxBodyLenErr
+	if errors.As(err, &tooLong) {
 		return queryResult{}, sqlstate.New(sqlstate.ProgramLimitExceeded, sqlstate.ReasonBounds,
 			"a row of the result is longer than %d bytes", maxRowBytes).
 			WithHint("Select fewer columns, or part of a value: substr(column, 1, 1000).")

@@ -94,9 +94,9 @@ func RequireRole(c identity.Caller, roles ...identity.Role) error {
 }
 
 // RoleList lists roles in a text.
-func RoleList(all []identity.Role) string {
-	words := make([]string, len(all))
-	for i, r := range all {
+func RoleList(roles []identity.Role) string {
+	words := make([]string, len(roles))
+	for i, r := range roles {
 		words[i] = string(r)
 	}
 	return strings.Join(words, ", ")

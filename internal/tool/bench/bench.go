@@ -179,13 +179,13 @@ func (p Plan) runRound(ctx context.Context, w Target, protocol Protocol) (RoundR
 	if err != nil {
 		return RoundResult{}, err
 	}
-	var all []time.Duration
+	var latencies []time.Duration
 	for _, c := range clients {
-		all = append(all, c.durations...)
+		latencies = append(latencies, c.durations...)
 	}
-	if len(all) == 0 {
+	if len(latencies) == 0 {
 		return RoundResult{}, errNoTransactions
 	}
-	slices.Sort(all)
-	return RoundResult{float64(len(all)) / took.Seconds(), quantile(all, 0.5), quantile(all, 0.99)}, nil
+	slices.Sort(latencies)
+	return RoundResult{float64(len(latencies)) / took.Seconds(), quantile(latencies, 0.5), quantile(latencies, 0.99)}, nil
 }

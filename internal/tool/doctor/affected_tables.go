@@ -35,9 +35,9 @@ func (x *examination) findingsWithTable(ctx context.Context, f Finding, sql stri
 		oid   uint32
 	)
 	_, err = pgx.ForEachRow(rows, []any{&name, &oid}, func() error {
-		one := Finding{f.ID, f.Severity, strings.ReplaceAll(f.Problem, "%s", name), strings.ReplaceAll(f.Fix, "%s", name)}
-		x.findingTables[one] = append(x.findingTables[one], oid)
-		found = append(found, one)
+		finding := Finding{f.ID, f.Severity, strings.ReplaceAll(f.Problem, "%s", name), strings.ReplaceAll(f.Fix, "%s", name)}
+		x.findingTables[finding] = append(x.findingTables[finding], oid)
+		found = append(found, finding)
 		return nil
 	})
 	return found, err

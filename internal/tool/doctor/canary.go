@@ -33,8 +33,8 @@ var canaryShapes = []string{
 	"SELECT c.id FROM %s AS c, LATERAL (SELECT c.secret::pg_catalog.int4 AS n) AS x WHERE x.n OPERATOR(pg_catalog.=) 7",
 	"SELECT (SELECT c.id FROM %s AS c WHERE c.secret::pg_catalog.int4 OPERATOR(pg_catalog.=) 7)",
 	"SELECT DISTINCT ON (secret::pg_catalog.int4) id FROM %s",
-	// Both comparisons are leak-proof. The second operand of the last one fails when a row reaches it: only the hidden row
-	// passes the first comparison. No index has these columns.
+	// Both comparisons are leak-proof. The second operand of the last one fails when a row reaches it: only the hidden
+	// row passes the first comparison. No index has these columns.
 	"SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM %s WHERE secret OPERATOR(pg_catalog.=) 'a hidden row' AND consent " +
 		"OPERATOR(pg_catalog.=) (SELECT (1 OPERATOR(pg_catalog./) (g OPERATOR(pg_catalog.-) g))::pg_catalog.text " +
 		"FROM pg_catalog.generate_series(1, 1) AS g))",

@@ -38,14 +38,14 @@ func checkDrift(ctx context.Context, x *examination) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A table's row security, its owner and the rights of pgconsent's roles have checks of their own. Other differences of
-	// a table are grants to other roles.
+	// A table's row security, its owner and the rights of pgconsent's roles have checks of their own. Other differences
+	// of a table are grants to other roles.
 	var alterations, tables []string
 	single, among := true, []uint32{} // whether each alteration is about a single table, and the OIDs of these tables
 	var missingViews []string
 	for _, c := range changed {
-		isMissingView := func(read *catalog.Relation) bool {
-			return c == "relation "+predicate.SignedView(read.Name).String()+" is gone"
+		isMissingView := func(relation *catalog.Relation) bool {
+			return c == "relation "+predicate.SignedView(relation.Name).String()+" is gone"
 		}
 		if slices.ContainsFunc(x.Policy.Tables(), func(table *policy.Table) bool { return isMissingView(table.Relation) }) ||
 			slices.ContainsFunc(x.Policy.Views(), func(v *policy.View) bool { return isMissingView(v.Relation) }) {
@@ -65,12 +65,12 @@ func checkDrift(ctx context.Context, x *examination) ([]Finding, error) {
 	}
 	var found []Finding
 	if len(alterations) > 0 {
-		one := Finding{"drift", SeverityUnsafe, "what pgconsent migrate installed was altered: " + nameList(alterations),
+		finding := Finding{"drift", SeverityUnsafe, "what pgconsent migrate installed was altered: " + nameList(alterations),
 			"Run pgconsent migrate, which puts back what is its own. What others have added stays: look at it first."}
 		if single {
-			x.findingTables[one] = among
+			x.findingTables[finding] = among
 		}
-		found = append(found, one)
+		found = append(found, finding)
 	}
 	if len(missingViews) > 0 {
 		found = append(found, Finding{"drift_signed_view", SeverityWarning,
@@ -109,11 +109,11 @@ func checkKeys(ctx context.Context, x *examination) ([]Finding, error) {
 	if !x.rolesExist() {
 		return append(found, rolesMissing...), nil
 	}
-	more, err := x.findingsOfQuery(ctx, Finding{"key_readable", SeverityUnsafe,
+	moreFindings, err := x.findingsOfQuery(ctx, Finding{"key_readable", SeverityUnsafe,
 		"the role " + x.AgentRole + " may read keys through %s, by itself or through PUBLIC",
 		"REVOKE ALL ON %s FROM PUBLIC, " + quoteIdent(x.AgentRole)},
 		`SELECT 'TABLE pgconsent.keys' WHERE pg_catalog.has_any_column_privilege($1, 'pgconsent.keys', 'SELECT, INSERT, UPDATE')
 		 UNION ALL SELECT 'FUNCTION pgconsent.seal_key()'
 		   WHERE pg_catalog.has_function_privilege($1, 'pgconsent.seal_key()', 'EXECUTE')`, x.AgentRole)
-	return append(found, more...), err
+	return append(found, moreFindings...), err
 }

@@ -149,18 +149,18 @@ func (p *probe) findRowsWithoutSeal(ctx context.Context) ([]Finding, error) {
 func (p *probe) tryForgedSeals(ctx context.Context) ([]Finding, error) {
 	claims := p.emptyClaims(ctx)
 	forger := seal.Key{ID: p.keys.NewestKey().ID, Secret: make([]byte, 32)}
-	foreign := claims
-	foreign.PID++
+	foreignClaims := claims
+	foreignClaims.PID++
 	expired := claims
 	expired.Expires = time.Now().Add(-24 * time.Hour)
-	far := claims
-	far.Expires = time.Now().Add(24 * time.Hour)
+	futureClaims := claims
+	futureClaims.Expires = time.Now().Add(24 * time.Hour)
 	var found []Finding
 	for forgery, value := range map[string]string{
 		"with a seal of another key":        forger.Seal(claims),
-		"with a seal of another process":    p.keys.NewestKey().Seal(foreign),
+		"with a seal of another process":    p.keys.NewestKey().Seal(foreignClaims),
 		"with a seal that has expired":      p.keys.NewestKey().Seal(expired),
-		"with a seal that never expires":    p.keys.NewestKey().Seal(far),
+		"with a seal that never expires":    p.keys.NewestKey().Seal(futureClaims),
 		"with a seal of nothing but digits": "v1|1|1|1|1|1#" + strings.Repeat("0", 64),
 	} {
 		sealed, err := p.isSealAccepted(ctx, value)
@@ -207,9 +207,9 @@ func (p *probe) isSealAccepted(ctx context.Context, value string) (bool, error) 
 // emptyClaims returns the claims of a seal without attributes.
 func (p *probe) emptyClaims(ctx context.Context) seal.Claims {
 	now := time.Now()
-	var theirs time.Time
-	if err := p.conn.QueryRow(ctx, "SELECT pg_catalog.clock_timestamp()").Scan(&theirs); err == nil {
-		now = theirs
+	var serverTime time.Time
+	if err := p.conn.QueryRow(ctx, "SELECT pg_catalog.clock_timestamp()").Scan(&serverTime); err == nil {
+		now = serverTime
 	}
 	return seal.Claims{Nonce: 1, PID: p.conn.PgConn().PID(), Expires: now.Add(seal.SealLifetime), Profile: "doctor"}
 }
@@ -265,8 +265,8 @@ func (p *probe) tryUnsignedReads(ctx context.Context) ([]Finding, error) {
 		_, err := p.conn.Exec(ctx, sql)
 		var pg *pgconn.PgError
 		if err == nil {
-			// A query whose result is empty whatever it reads need not raise the error: the planner removes the check with the
-			// rest.
+			// A query whose result is empty whatever it reads need not raise the error: the planner removes the check
+			// with the rest.
 			empty, err := p.isPlannedEmpty(ctx, sql)
 			switch {
 			case errors.As(err, &pg) && pg.Code == queryCanceled:

@@ -65,7 +65,7 @@ func checkRoles(ctx context.Context, x *examination) ([]Finding, error) {
 			" has more rights than it needs",
 			"ALTER ROLE " + quoteIdent(c.Name) + " NOSUPERUSER NOBYPASSRLS NOCREATEROLE"})
 	}
-	more, err := collectFindings(
+	moreFindings, err := collectFindings(
 		func() ([]Finding, error) { return x.findMemberships(ctx, "agent", x.AgentRole) },
 		func() ([]Finding, error) { return x.findMemberships(ctx, "reader", x.ReaderRole) },
 		func() ([]Finding, error) { return x.findMemberships(ctx, "rows", x.RowsRole) },
@@ -124,7 +124,7 @@ func checkRoles(ctx context.Context, x *examination) ([]Finding, error) {
 					WHERE s.name = 'session_replication_role' AND s.source = 'configuration file' AND s.reset_val <> 'origin'`)
 		},
 	)
-	return append(found, more...), err
+	return append(found, moreFindings...), err
 }
 
 // roleNames returns the names of pgconsent's roles.

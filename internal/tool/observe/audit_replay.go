@@ -144,8 +144,8 @@ func (r *AuditReplay) newOutcome(decision audit.Decision) (now, reason string) {
 			return OutcomeUnknown, "rows of " + t.Name + " show in groups only: whether it asks for groups is not recorded"
 		}
 	}
-	if lost := r.missingColumns(decision); lost != "" {
-		return OutcomeLosesColumns, lost
+	if lostColumns := r.missingColumns(decision); lostColumns != "" {
+		return OutcomeLosesColumns, lostColumns
 	}
 	if allowed {
 		return OutcomeStaysAllowed, ""
@@ -165,20 +165,20 @@ func (r *AuditReplay) alwaysRefusedReason(decision audit.Decision) string {
 		if !exists {
 			return t.Name + " does not exist any more"
 		}
-		table, listed := r.policy.Table(name)
+		table, isListed := r.policy.Table(name)
 		_, view := r.policy.View(name)
-		if !listed && !view && !slices.ContainsFunc(r.policy.Children(),
+		if !isListed && !view && !slices.ContainsFunc(r.policy.Children(),
 			func(c *policy.Child) bool { return c.Relation.Name == name && c.ReadableByName }) {
 			return "the policy does not list " + t.Name
 		}
-		if t.IsWritten && listed && table.Write == nil {
+		if t.IsWritten && isListed && table.Write == nil {
 			return "agents may not write " + t.Name
 		}
 		for _, column := range t.Columns {
 			switch {
 			case relation.Column(column) == nil:
 				return t.Name + "." + column + " does not exist any more"
-			case listed && !t.ByKey && table.Columns != nil && table.Columns.ByKey.Has(column):
+			case isListed && !t.ByKey && table.Columns != nil && table.Columns.ByKey.Has(column):
 				return t.Name + "." + column + " exists by key only"
 			}
 		}
@@ -188,7 +188,7 @@ func (r *AuditReplay) alwaysRefusedReason(decision audit.Decision) string {
 		if !ok || name.Schema == "pg_catalog" {
 			continue
 		}
-		if _, listed := r.policy.Function(name); !listed {
+		if _, isListed := r.policy.Function(name); !isListed {
 			return "the policy does not list the function " + f
 		}
 	}
@@ -215,12 +215,12 @@ func (r *AuditReplay) evaluateContracts(decision audit.Decision) (refused, undec
 			values[name] = value
 		}
 	}
-	var missing []string
+	var missingAttributes []string
 	for _, c := range decision.Contracts {
 		switch {
 		case c.Attribute == "":
 		case c.Value == "":
-			missing = append(missing, c.Attribute)
+			missingAttributes = append(missingAttributes, c.Attribute)
 			delete(values, c.Attribute)
 		case !strings.Contains(c.Value, "ref:"):
 			values[c.Attribute] = c.Value
@@ -238,7 +238,7 @@ func (r *AuditReplay) evaluateContracts(decision audit.Decision) (refused, undec
 		}
 		s.Accesses = append(s.Accesses, a)
 	}
-	err, undecided := r.policy.JudgeRecorded(s, values, missing)
+	err, undecided := r.policy.JudgeRecorded(s, values, missingAttributes)
 	if err != nil {
 		return err.Message, ""
 	}

@@ -59,21 +59,21 @@ func (r *Report) IsEmpty() bool {
 // Gains reports whether an agent certainly gains something, such as a row, a column or a right; and whether it may gain
 // something, by another change.
 func (r *Report) Gains() (certain, possible bool) {
-	take := func(c Change) {
+	addChange := func(c Change) {
 		certain = certain || len(c.Gained) > 0
 		possible = possible || len(c.Altered) > 0
 	}
 	for _, t := range r.Tables {
-		take(t.Columns)
-		take(t.Write)
+		addChange(t.Columns)
+		addChange(t.Write)
 		certain = certain || t.IsListed && !t.WasListed
 		for _, rows := range append(slices.Clone(t.Rows), t.Groups...) {
 			certain = certain || rows.Appear > 0
 		}
 	}
-	take(r.Functions)
-	take(r.Operators)
-	take(r.Views)
+	addChange(r.Functions)
+	addChange(r.Operators)
+	addChange(r.Views)
 	return certain, possible || certain || len(r.Restrictions) > 0
 }
 

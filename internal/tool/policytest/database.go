@@ -314,9 +314,9 @@ func (b *templateDatabase) openCopy(ctx context.Context, login credential, log *
 		}
 		return nil, err
 	}
-	to := proxy.Upstream{Database: d.name, User: agent, Password: b.server.password, TLS: b.server.admin.TLSConfig}
-	to.Network, to.Address = pgconn.NetworkAddress(b.server.admin.Host, b.server.admin.Port)
-	if d.proxy, err = proxy.New(proxy.Config{Router: proxyRouter{d.enforcer, to}, Log: log}); err != nil {
+	upstream := proxy.Upstream{Database: d.name, User: agent, Password: b.server.password, TLS: b.server.admin.TLSConfig}
+	upstream.Network, upstream.Address = pgconn.NetworkAddress(b.server.admin.Host, b.server.admin.Port)
+	if d.proxy, err = proxy.New(proxy.Config{Router: proxyRouter{d.enforcer, upstream}, Log: log}); err != nil {
 		return nil, err
 	}
 	if d.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
@@ -368,9 +368,10 @@ func (r proxyRouter) Route(user, database string) proxy.Route {
 		return proxy.Route{Kind: proxy.Refused,
 			Credential: &scram.StoredCredentials{KeyFactors: scram.KeyFactors{Salt: "0123456789abcdef", Iters: 4096}}}
 	}
-	to := r.upstream
-	to.Params = access.Params
-	return proxy.Route{Kind: proxy.Agent, Upstream: to, Credential: access.Credential, CheckSetting: access.CheckSetting,
+	upstream := r.upstream
+	upstream.Params = access.Params
+	return proxy.Route{Kind: proxy.Agent, Upstream: upstream, Credential: access.Credential,
+		CheckSetting: access.CheckSetting,
 		Open: func(ctx context.Context, info proxy.SessionInfo) (verdict.Decider, error) {
 			return access.OpenSession(ctx, enforce.SessionInfo(info))
 		}}
@@ -389,8 +390,8 @@ func (d *testDatabase) callerSession(ctx context.Context, name string, login cre
 	address := d.listener.Addr().(*net.TCPAddr)
 	c.Host, c.Port, c.User, c.Password, c.Database, c.Fallbacks = "127.0.0.1", uint16(address.Port),
 		name, login.password, d.name, nil
-	for _, set := range caller.Settings {
-		c.RuntimeParams[set.Name] = set.Value
+	for _, setting := range caller.Settings {
+		c.RuntimeParams[setting.Name] = setting.Value
 	}
 	c.OnNotice = func(*pgconn.PgConn, *pgconn.Notice) {}
 	conn, err := pgconn.ConnectConfig(ctx, c)

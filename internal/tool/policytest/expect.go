@@ -88,21 +88,21 @@ func (a statementAnswer) errorText() string {
 
 // checkExpectation checks an expectation; an error is of type policy.Errors if it is an error in the file.
 func (d *testDatabase) checkExpectation(ctx context.Context, e Expectation, login credential) ([]Failure, error) {
-	for _, set := range e.Settings {
-		a, err := d.runAs(ctx, e.Caller, "SET "+quoteSetting(set.Name)+" = "+catalog.QuoteLiteral(set.Value), login)
+	for _, setting := range e.Settings {
+		a, err := d.runAs(ctx, e.Caller, "SET "+quoteSetting(setting.Name)+" = "+catalog.QuoteLiteral(setting.Value), login)
 		if err != nil {
 			return nil, err
 		}
 		if a.serverError != nil {
-			return []Failure{{Place: e.Place, As: e.Caller, What: "SET " + set.Name, Problem: "it is refused",
+			return []Failure{{Place: e.Place, As: e.Caller, What: "SET " + setting.Name, Problem: "it is refused",
 				Got: []string{a.errorText()}}}, nil
 		}
 	}
 	var failures []Failure
 	for _, group := range []struct {
-		what string
-		rows []RowExpectation
-		f    func(context.Context, Expectation, RowExpectation, credential) (*Failure, error)
+		label string
+		rows  []RowExpectation
+		f     func(context.Context, Expectation, RowExpectation, credential) (*Failure, error)
 	}{{"sees", e.ExactRows, d.checkExactRows}, {"shows", e.VisibleRows, d.checkVisibleRows}, {"hides", e.HiddenRows,
 		d.checkHiddenRows},
 		{"columns", e.Columns, d.checkColumns}} {
@@ -112,7 +112,7 @@ func (d *testDatabase) checkExpectation(ctx context.Context, e Expectation, logi
 				return nil, err
 			}
 			if failure != nil {
-				failure.Place, failure.As, failure.What = rows.Place, e.Caller, group.what+" "+rows.Table
+				failure.Place, failure.As, failure.What = rows.Place, e.Caller, group.label+" "+rows.Table
 				failures = append(failures, *failure)
 			}
 		}
@@ -416,11 +416,11 @@ func compareRowTexts(got, want []string) *Failure {
 	}
 }
 
-func countText(n int, one, many string) string {
+func countText(n int, singular, plural string) string {
 	if n == 1 {
-		return "1 " + one
+		return "1 " + singular
 	}
-	return fmt.Sprintf("%d %s", n, many)
+	return fmt.Sprintf("%d %s", n, plural)
 }
 
 func rowsNotIn(a, b []string) []string {
@@ -438,11 +438,11 @@ func rowsNotIn(a, b []string) []string {
 
 func (d *testDatabase) checkVisibleRows(ctx context.Context, e Expectation, rows RowExpectation,
 	login credential) (*Failure, error) {
-	got, named, failure, err := d.visibleAndNamedRows(ctx, e, rows, login)
+	got, namedRows, failure, err := d.visibleAndNamedRows(ctx, e, rows, login)
 	if err != nil || failure != nil {
 		return failure, err
 	}
-	return compareRowTexts(nil, rowsNotIn(named, got)), nil
+	return compareRowTexts(nil, rowsNotIn(namedRows, got)), nil
 }
 
 func (d *testDatabase) checkHiddenRows(ctx context.Context, e Expectation, rows RowExpectation,

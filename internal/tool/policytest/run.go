@@ -62,12 +62,12 @@ func Run(ctx context.Context, s *Server, path string, o Options) (report Report,
 	report = Report{File: path, Problems: policy.Errors{}, Results: []Result{}}
 	defer func() {
 		report.Duration = time.Since(started)
-		var one *policy.Error
+		var policyError *policy.Error
 		switch {
 		case errors.As(err, &report.Problems):
 			err = nil
-		case errors.As(err, &one):
-			report.Problems, err = policy.Errors{one}, nil
+		case errors.As(err, &policyError):
+			report.Problems, err = policy.Errors{policyError}, nil
 		}
 	}()
 	if o.Log == nil {

@@ -111,10 +111,10 @@ func NewServerOn(ctx context.Context, dsn string) (*Server, error) {
 // firstLogin logs in as the administrator, and keeps which host, and whether TLS, the server has accepted: sslmode
 // prefer and allow leave it open.
 func (s *Server) firstLogin(ctx context.Context) (*pgx.Conn, error) {
-	all := append([]*pgconn.FallbackConfig{{Host: s.admin.Host, Port: s.admin.Port, TLSConfig: s.admin.TLSConfig}}, s.admin.Fallbacks...)
+	attempts := append([]*pgconn.FallbackConfig{{Host: s.admin.Host, Port: s.admin.Port, TLSConfig: s.admin.TLSConfig}}, s.admin.Fallbacks...)
 	s.admin.Fallbacks = nil
 	var failed []string
-	for _, way := range all {
+	for _, way := range attempts {
 		s.admin.Host, s.admin.Port, s.admin.TLSConfig = way.Host, way.Port, way.TLSConfig
 		conn, err := pgx.ConnectConfig(ctx, s.config("", ""))
 		if err == nil {

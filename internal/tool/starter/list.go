@@ -109,13 +109,13 @@ func (s *schemaSurvey) addVisibleLinks() {
 }
 
 // dependsOn returns whether the rule of one table reads another table, directly or through other tables.
-func (s *schemaSurvey) dependsOn(from, to *catalog.Relation, seen map[*catalog.Relation]bool) bool {
-	if seen[from] {
+func (s *schemaSurvey) dependsOn(table, target *catalog.Relation, visited map[*catalog.Relation]bool) bool {
+	if visited[table] {
 		return false
 	}
-	seen[from] = true
-	return slices.ContainsFunc(s.parentLinks[from],
-		func(p parentLink) bool { return p.target == to || s.dependsOn(p.target, to, seen) })
+	visited[table] = true
+	return slices.ContainsFunc(s.parentLinks[table],
+		func(p parentLink) bool { return p.target == target || s.dependsOn(p.target, target, visited) })
 }
 
 // isConsentRegister reports whether a table looks like a register of consents.

@@ -259,7 +259,7 @@ func (p *policyReader) memberHintOf(l *sqltext.SubLink) (memberHint, bool) {
 		alias = from.Alias.Aliasname
 	}
 	// membersColumn returns the column of the members' table that an expression is.
-	theirs := func(node *sqltext.Node) string {
+	membersColumn := func(node *sqltext.Node) string {
 		names := columnNames(withoutCasts(node))
 		if len(names) == 0 || len(names) > 1 && names[len(names)-2] != alias || hint.table.Column(names[len(names)-1]) == nil {
 			return ""
@@ -270,7 +270,7 @@ func (p *policyReader) memberHintOf(l *sqltext.SubLink) (memberHint, bool) {
 		if len(l.OperName) > 0 && l.OperName[len(l.OperName)-1].GetString_().GetSval() != "=" || len(inner.TargetList) != 1 {
 			return hint, false
 		}
-		hint.rowColumn, hint.column = p.columnOf(l.Testexpr), theirs(inner.TargetList[0].GetResTarget().GetVal())
+		hint.rowColumn, hint.column = p.columnOf(l.Testexpr), membersColumn(inner.TargetList[0].GetResTarget().GetVal())
 	}
 	conditions := []*sqltext.Node{inner.WhereClause}
 	if b := inner.WhereClause.GetBoolExpr(); b != nil && b.Boolop != sqltext.OR_EXPR && b.Boolop != sqltext.NOT_EXPR {
@@ -283,12 +283,13 @@ func (p *policyReader) memberHintOf(l *sqltext.SubLink) (memberHint, bool) {
 		}
 		hasMember := false
 		for range 2 {
-			column := theirs(a)
+			column := membersColumn(a)
 			switch {
 			case hasMember || column == "":
 			case claimOfCall(b) == "user" && hint.memberColumn == "":
 				hint.memberColumn, hasMember = column, true
-			case hint.rowColumn == "" && p.columnOf(b) != "" && (len(columnNames(withoutCasts(b))) > 1 || theirs(b) == ""):
+			case hint.rowColumn == "" && p.columnOf(b) != "" && (len(columnNames(withoutCasts(b))) > 1 ||
+				membersColumn(b) == ""):
 				hint.column, hint.rowColumn, hasMember = column, p.columnOf(b), true
 			}
 			a, b = b, a
@@ -401,7 +402,7 @@ func (s *schemaSurvey) canLink(r *catalog.Relation, hint memberHint) bool {
 func (s *schemaSurvey) askAboutPolicies(relation *catalog.Relation, question string) string {
 	h := s.hintsOf(relation)
 	var out strings.Builder
-	write := func(policy, evidence, rows string) {
+	addQuestion := func(policy, evidence, rows string) {
 		fmt.Fprintf(&out, "; the row policy %q %s: if that is right, write %s: { rows: %s }", policy, evidence,
 			yamlFlow(s.policyName(relation.Name)), rows)
 	}
@@ -418,12 +419,12 @@ func (s *schemaSurvey) askAboutPolicies(relation *catalog.Relation, question str
 		default:
 			attribute = s.userAttribute.Name
 		}
-		write(hint.policy, evidence, fmt.Sprintf("[ own: { column: %s, is: %s } ]", yamlFlow(column.Name), attribute))
+		addQuestion(hint.policy, evidence, fmt.Sprintf("[ own: { column: %s, is: %s } ]", yamlFlow(column.Name), attribute))
 	}
 	for _, hint := range h.tenants {
 		if column := relation.Column(hint.column); typeFamily(column.Type) != "" && !column.Virtual &&
 			attributeName.MatchString(hint.claim) {
-			write(hint.policy, "compares "+column.Name+" with an attribute "+hint.claim,
+			addQuestion(hint.policy, "compares "+column.Name+" with an attribute "+hint.claim,
 				fmt.Sprintf("[ own: { column: %s, is: %s } ]", yamlFlow(column.Name), hint.claim))
 		}
 	}
@@ -435,11 +436,11 @@ func (s *schemaSurvey) askAboutPolicies(relation *catalog.Relation, question str
 				fmt.Fprintf(&out, "; the row policy %q says so", hint.policy)
 				continue
 			}
-			write(hint.policy, "looks for the user in "+s.policyName(hint.table.Name), rows)
+			addQuestion(hint.policy, "looks for the user in "+s.policyName(hint.table.Name), rows)
 		}
 	}
 	for _, p := range h.openPolicies {
-		write(p.Name, "shows every row to "+strings.Join(p.Roles, ", "), "open")
+		addQuestion(p.Name, "shows every row to "+strings.Join(p.Roles, ", "), "open")
 	}
 	if len(h.unclearPolicies) > 0 {
 		fmt.Fprintf(&out, "; row policies with conditions that are not used here: %s",
@@ -457,10 +458,10 @@ func yamlTexts(blocks []Block) []string {
 }
 
 // addEvidence adds to the evidence of a block that is written as a comment, and reports whether there is such a block.
-func addEvidence(blocks []Block, yaml, more string) bool {
+func addEvidence(blocks []Block, yaml, newEvidence string) bool {
 	for _, b := range blocks {
 		if i := slices.Index(yamlTexts(b.Alternatives), yaml); i >= 0 {
-			b.Alternatives[i].Evidence += more
+			b.Alternatives[i].Evidence += newEvidence
 			return true
 		}
 	}

@@ -299,22 +299,22 @@ const minSharedTables = 3
 // look like rows of several tenants.
 func (s *schemaSurvey) askAboutSharedColumn(relation *catalog.Relation) string {
 	for _, k := range relation.ForeignKeys {
-		to, ok := s.findRelation(k.Target)
-		if !ok || len(k.Columns) != 1 || to == relation || slices.Contains(s.userTables, to) ||
+		target, ok := s.findRelation(k.Target)
+		if !ok || len(k.Columns) != 1 || target == relation || slices.Contains(s.userTables, target) ||
 			typeFamily(relation.Column(k.Columns[0]).Type) == "" && !strings.HasPrefix(relation.Column(k.Columns[0]).Type,
 				"character(") {
 			continue
 		}
 		name, n := k.Columns[0], 0
 		for _, other := range s.tables {
-			if s.referencedTable(other, name) == to {
+			if s.referencedTable(other, name) == target {
 				n++
 			}
 		}
 		if attribute := snakeCase(name); n >= minSharedTables && attributeName.MatchString(attribute) {
 			return fmt.Sprintf(
 				"; %d tables refer to %s by %s: if that is a tenant, declare an attribute %s and say own: { "+
-					"column: %s, is: %s }", n, s.policyName(to.Name), name, attribute, name, attribute)
+					"column: %s, is: %s }", n, s.policyName(target.Name), name, attribute, name, attribute)
 		}
 	}
 	return ""

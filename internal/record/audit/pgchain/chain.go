@@ -97,8 +97,8 @@ func (s *Store) LockChain() error {
 			s.chain).Scan(&free); err != nil {
 			return s.closeAfter(err)
 		}
-		// The lock may be held by an older connection of this process whose end the server has not noticed; Append finds out
-		// whether another process has written.
+		// The lock may be held by an older connection of this process whose end the server has not noticed; Append
+		// finds out whether another process has written.
 		if free || s.isLocked {
 			s.isLocked = true
 			return nil

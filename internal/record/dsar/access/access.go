@@ -195,11 +195,11 @@ func (from ReportSources) readLogs(ctx context.Context, q ReportRequest, tables 
 		if from.Progress != nil {
 			scan.Progress = from.Progress(log.Name)
 		}
-		read, err := scan.Run(ctx)
+		scanned, err := scan.Run(ctx)
 		if err != nil {
 			return err
 		}
-		out := read.ReportEntry(log.Name)
+		out := scanned.ReportEntry(log.Name)
 		out.Unproved = unproved
 		m.Logs = append(m.Logs, out)
 		return nil
@@ -228,7 +228,8 @@ func (log AuditLog) setVerification(key audit.Key, scan *dsar.LogScan) (unproved
 }
 
 // recordRequest records the request for a report, and returns once the record is durable.
-func (from ReportSources) recordRequest(key audit.Key, report audit.SubjectReport, where *dsar.AuditRecord) error {
+func (from ReportSources) recordRequest(key audit.Key, report audit.SubjectReport,
+	auditRecord *dsar.AuditRecord) error {
 	if from.OpenReportLog == nil {
 		return nil
 	}
@@ -246,8 +247,8 @@ func (from ReportSources) recordRequest(key audit.Key, report audit.SubjectRepor
 	}
 	ticket := log.SubjectReport(report)
 	refused := ticket.Release()
-	if where != nil && refused == nil {
-		*where = dsar.AuditRecord{Log: name, Seq: ticket.Seq()}
+	if auditRecord != nil && refused == nil {
+		*auditRecord = dsar.AuditRecord{Log: name, Seq: ticket.Seq()}
 	}
 	if err := log.Close(context.Background()); err != nil && refused == nil {
 		return fmt.Errorf("record that the report was made: %w", err)
