@@ -11,7 +11,7 @@ import (
 // it is sealed.
 func TestAuditSettingsOfAttributes(t *testing.T) {
 	ownTables := "tables: { memories: { rows: [ own: { column: user_id, is: user } ] } }"
-	for _, c := range []struct{ text, subject, purpose, wrong string }{
+	for _, c := range []struct{ text, subject, purpose, wantError string }{
 		{"attributes: { user: { type: uuid, source: credential } }\n" + ownTables, "user", "", ""},
 		{"attributes: { user: { type: uuid, source: credential, audit: true } }\n" + ownTables, "user", "", ""},
 		{"attributes: { user: { type: uuid, source: credential, audit: false } }\n" + ownTables, "user", "", ""},
@@ -37,9 +37,9 @@ func TestAuditSettingsOfAttributes(t *testing.T) {
 		if err == nil {
 			p, err = policy.Compile(doc, snapshot())
 		}
-		if c.wrong != "" {
-			if err == nil || !strings.Contains(err.Error(), c.wrong) {
-				t.Errorf("%s: %v, want %q", c.text, err, c.wrong)
+		if c.wantError != "" {
+			if err == nil || !strings.Contains(err.Error(), c.wantError) {
+				t.Errorf("%s: %v, want %q", c.text, err, c.wantError)
 			}
 			continue
 		}

@@ -71,14 +71,14 @@ func TestDerivedRowsAskTheTargetRow(t *testing.T) {
 			if p == nil {
 				t.Fatal(got)
 			}
-			compiled, _ := p.Table(public(table))
+			compiledTable, _ := p.Table(public(table))
 			var shownConditions []string
 			for _, s := range world.Tables[public("summaries")] {
 				row := s
 				if table == "digests" {
 					row = predicate.Row{"id": s["id"], "summary_id": s["id"]}
 				}
-				if predicate.Eval(compiled.Rows, row, w) {
+				if predicate.Eval(compiledTable.Rows, row, w) {
 					shownConditions = append(shownConditions, s["id"])
 				}
 			}

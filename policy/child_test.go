@@ -30,7 +30,7 @@ func TestPartsAreUnderAllOfTheirTables(t *testing.T) {
 	}
 	extraTables := []string{"more_of_a", "more_of_both", "below_more"}
 	for i := range 4 {
-		narrow := map[string]bool{"a": i&1 != 0, "b": i&2 != 0}
+		hidesColumn := map[string]bool{"a": i&1 != 0, "b": i&2 != 0}
 		spec := catalog.Spec{ServerVersion: 150000, SearchPath: []string{"public"}}
 		oid := uint32(20000)
 		add := func(n string, r catalog.Relation) {
@@ -54,7 +54,7 @@ func TestPartsAreUnderAllOfTheirTables(t *testing.T) {
 		text := "version: 1\nattributes: { user: { type: integer, source: credential } }\ntables:\n"
 		for n, rule := range map[string]string{"a": "id > 1", "b": "id < 9"} {
 			visibleTables := ""
-			if narrow[n] {
+			if hidesColumn[n] {
 				visibleTables = ", columns: { id: allow }"
 			}
 			text += fmt.Sprintf("  %s: { rows: [ sql: %q ]%s }\n", n, rule, visibleTables)
@@ -74,13 +74,13 @@ func TestPartsAreUnderAllOfTheirTables(t *testing.T) {
 			for _, ancestor := range ancestors[n] {
 				count++
 				table, _ := p.Table(name(ancestor))
-				isReadable = isReadable && !narrow[ancestor]
+				isReadable = isReadable && !hidesColumn[ancestor]
 				if !predicate.Implies(child.Rows, table.Rows) {
 					t.Errorf("%s is not under the rule of %s", n, ancestor)
 				}
 			}
 			if child.ReadableByName != isReadable {
-				t.Errorf("%s, of %q (with hidden columns: %v): named %t", n, ancestors[n], narrow, child.ReadableByName)
+				t.Errorf("%s, of %q (with hidden columns: %v): named %t", n, ancestors[n], hidesColumn, child.ReadableByName)
 			}
 		}
 		if count != 14 {

@@ -66,7 +66,7 @@ tables:
 	}
 	r := rand.New(rand.NewPCG(7, 1))
 	pick := func(choices ...string) string { return choices[r.IntN(len(choices))] }
-	allowed := map[string]int{}
+	allowedCounts := map[string]int{}
 	for range 40_000 {
 		s := policy.Statement{Tag: "SELECT", PlainSelect: r.IntN(4) > 0, Limit: []int64{-1, 0, 3, 5, 6}[r.IntN(5)]}
 		for range 1 + r.IntN(3) {
@@ -97,14 +97,14 @@ tables:
 		if (refusal != nil) != (reason != "") {
 			t.Fatalf("%+v with %v: %v, and the model says %q", s, values, refusal, reason)
 		}
-		if allowed[reason]++; refusal == nil {
-			allowed[values["stage"]]++
+		if allowedCounts[reason]++; refusal == nil {
+			allowedCounts[values["stage"]]++
 		}
 	}
 	for _, label := range []string{"columns", "everything", "except", "requires", "planned", "few", "joined",
 		"apart", "its source", "a column", "all columns", "not planned", "a requirement", "too many", "through"} {
-		if allowed[label] < 20 {
-			t.Errorf("%s: %d statements only", label, allowed[label])
+		if allowedCounts[label] < 20 {
+			t.Errorf("%s: %d statements only", label, allowedCounts[label])
 		}
 	}
 }
@@ -153,9 +153,9 @@ contracts:
 			}
 		}
 	}
-	const above = "the object event can be read through public.all"
+	const viewProblem = "the object event can be read through public.all"
 	if _, err := compile(strings.Replace(text, "tables:\n", "tables:\n  all: { rows: open }\n", 1)); err == nil ||
-		!strings.Contains(err.Error(), above) {
+		!strings.Contains(err.Error(), viewProblem) {
 		t.Errorf("an object whose parent is listed: %v", err)
 	}
 	if _, err := compile(strings.NewReplacer("tables:\n", "tables:\n  all: { rows: open }\n", "objects:\n",

@@ -249,9 +249,9 @@ func TestCascadesOverHiddenRowsAreWarnedOf(t *testing.T) {
 			continue
 		}
 		errorOrWarnings := errorOrWarnings(p, nil)
-		if deletes := p.Tables()[0].Write.Allows("DELETE"); deletes != (c.want == "") || (errorOrWarnings == nil) != deletes ||
+		if mayDelete := p.Tables()[0].Write.Allows("DELETE"); mayDelete != (c.want == "") || (errorOrWarnings == nil) != mayDelete ||
 			errorOrWarnings != nil && !strings.Contains(errorOrWarnings.Error(), c.want) {
-			t.Errorf("%s: deletes %t: %v", c.name, deletes, errorOrWarnings)
+			t.Errorf("%s: deletes %t: %v", c.name, mayDelete, errorOrWarnings)
 		}
 	}
 }

@@ -336,13 +336,13 @@ func TestRecheckedExpressions(t *testing.T) {
 		}, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			check := func(label, want, tables, accepted string) {
+			check := func(label, want, tables, acceptedTables string) {
 				r := base()
 				c.change(r)
 				if err := compile(r, tables); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 					t.Errorf("%s:\n got %v\nwant %s", label, err, want)
 				}
-				if err := compile(r, accepted); err != nil {
+				if err := compile(r, acceptedTables); err != nil {
 					t.Errorf("%s, accepted: %v", label, err)
 				}
 			}
@@ -426,12 +426,12 @@ func TestTriggerConditionsOnDelete(t *testing.T) {
 			t.Errorf("%s: %v", c.label, err)
 			continue
 		}
-		deletes := false
+		mayDelete := false
 		for _, table := range p.Tables() {
-			deletes = deletes || table.Relation.Name.Name == c.table && table.Write != nil && table.Write.Delete
+			mayDelete = mayDelete || table.Relation.Name.Name == c.table && table.Write != nil && table.Write.Delete
 		}
-		if messages := fmt.Sprint(errorOrWarnings(p, nil)); deletes != (c.want == "") || !strings.Contains(messages, c.want) {
-			t.Errorf("%s: deletes %t: %s", c.label, deletes, messages)
+		if messages := fmt.Sprint(errorOrWarnings(p, nil)); mayDelete != (c.want == "") || !strings.Contains(messages, c.want) {
+			t.Errorf("%s: deletes %t: %s", c.label, mayDelete, messages)
 		}
 	}
 }
@@ -505,11 +505,11 @@ func TestPartialUniqueIndexes(t *testing.T) {
 				c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "accept: [values]")) {
 				t.Errorf("\n got %v\nwant %s", err, c.want)
 			}
-			accepted := strings.TrimSuffix(c.table, " }")
-			if withoutAccept, ok := strings.CutSuffix(accepted, ", accept: [conflicts]"); ok {
-				accepted = withoutAccept
+			acceptedTable := strings.TrimSuffix(c.table, " }")
+			if withoutAccept, ok := strings.CutSuffix(acceptedTable, ", accept: [conflicts]"); ok {
+				acceptedTable = withoutAccept
 			}
-			if err := compile(c.predicateText, c.readColumns, accepted+", accept: [conflicts, values] }"); err != nil {
+			if err := compile(c.predicateText, c.readColumns, acceptedTable+", accept: [conflicts, values] }"); err != nil {
 				t.Errorf("accepted: %v", err)
 			}
 		})

@@ -49,13 +49,13 @@ func cyclicSnapshot() *catalog.Snapshot {
 	pairs := notes("pairs")
 	pairs.PrimaryKey, pairs.BTrees, pairs.UniqueKeys = []string{"id", "kind"}, []catalog.BTree{
 		{Columns: []string{"id", "kind"}, IsUnique: true}}, []catalog.Key{key("id", "kind")}
-	bare := notes("bare")
-	bare.PrimaryKey, bare.BTrees, bare.UniqueKeys = nil, nil, nil
+	bareTable := notes("bare")
+	bareTable.PrimaryKey, bareTable.BTrees, bareTable.UniqueKeys = nil, nil, nil
 	return catalog.NewSnapshot(catalog.Spec{
 		Database: "d", ServerVersion: 150000, SearchPath: []string{"public"},
 		Types: []*catalog.Type{{OID: 20001, Name: public("mood"), Kind: 'e', Labels: []string{"sad", "glad"}}},
 		Relations: []*catalog.Relation{
-			notes("notes"), deferred, pairs, bare,
+			notes("notes"), deferred, pairs, bareTable,
 			{Name: public("people"), Kind: catalog.Table, PrimaryKey: []string{"id"}, BTrees: id,
 				UniqueKeys: []catalog.Key{key("id")}, Columns: columns("id uuid, owner uuid, mail text")},
 			{Name: public("kinds"), Kind: catalog.Table, PrimaryKey: []string{"name"},

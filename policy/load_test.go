@@ -52,7 +52,7 @@ func TestInclude(t *testing.T) {
 
 // An error in an included file has a position in that file. Files outside the policy's folder are not read.
 func TestIncludeRefuses(t *testing.T) {
-	outside := writeFiles(t, map[string]string{"secret.yaml": bare + "tables: { people: { rows: open } }\n"})
+	outsideDir := writeFiles(t, map[string]string{"secret.yaml": bare + "tables: { people: { rows: open } }\n"})
 	for name, c := range map[string]struct {
 		files map[string]string
 		link  string // a symbolic link to a file outside the folder
@@ -62,7 +62,7 @@ func TestIncludeRefuses(t *testing.T) {
 			"a.yaml": bare + "tabels: {}\n"}, "", `a.yaml:2:1: unknown key "tabels" in the policy`},
 		"no such file": {map[string]string{"main.yaml": bare + "include: [a.yaml]\n"}, "", `main.yaml:2:11: "a.yaml" names no file of a policy`},
 		"no match":     {map[string]string{"main.yaml": bare + "include: ['t/*.yaml']\n"}, "", `main.yaml:2:11: "t/*.yaml" names no file of a policy`},
-		"absolute":     {map[string]string{"main.yaml": bare + "include: [" + outside + "/secret.yaml]\n"}, "", "leads out of the policy's folder"},
+		"absolute":     {map[string]string{"main.yaml": bare + "include: [" + outsideDir + "/secret.yaml]\n"}, "", "leads out of the policy's folder"},
 		"above":        {map[string]string{"main.yaml": bare + "include: ['../*/secret.yaml']\n"}, "", "leads out of the policy's folder"},
 		"link": {map[string]string{"main.yaml": bare + "include: [a.yaml]\n"}, "a.yaml",
 			`"a.yaml" leads out of the policy's folder by a symbolic link`},
@@ -83,7 +83,7 @@ func TestIncludeRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := writeFiles(t, c.files)
 			if c.link != "" {
-				if err := os.Symlink(filepath.Join(outside, "secret.yaml"), filepath.Join(dir, c.link)); err != nil {
+				if err := os.Symlink(filepath.Join(outsideDir, "secret.yaml"), filepath.Join(dir, c.link)); err != nil {
 					t.Fatal(err)
 				}
 			}

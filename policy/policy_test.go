@@ -432,7 +432,7 @@ func TestOwnColumns(t *testing.T) {
 
 // A link by all columns of a composite key refers to a single row, which must exist. A link by some of them does not.
 func TestKeysOfSeveralColumns(t *testing.T) {
-	for link, required := range map[string]bool{"n: n, owner: user_id": true, "owner: user_id, n: n": true,
+	for link, isRequired := range map[string]bool{"n: n, owner: user_id": true, "owner: user_id, n: n": true,
 		"owner: user_id": false, "owner: user_id, n: n, state: body": false} {
 		p, err := compile(head +
 			"tables:\n  parts: { rows: open }\n  memories: { rows: [ { consent: { every: [ parts: { " + link +
@@ -442,11 +442,11 @@ func TestKeysOfSeveralColumns(t *testing.T) {
 			continue
 		}
 		memories, _ := p.Table(catalog.Name{Schema: "public", Name: "memories"})
-		if c := memories.Rows.(predicate.All)[0].(predicate.Consent); c.FirstRequired != required ||
+		if c := memories.Rows.(predicate.All)[0].(predicate.Consent); c.FirstRequired != isRequired ||
 			len(c.Steps[0].MorePairs) != strings.Count(link, ",") {
 			t.Errorf("%s: %+v", link, c)
 		}
-		if (len(p.Warnings()) == 0) != required {
+		if (len(p.Warnings()) == 0) != isRequired {
 			t.Errorf("%s: warnings %v", link, p.Warnings())
 		}
 	}

@@ -18,35 +18,35 @@ import (
 )
 
 func TestSchemaIsCommitted(t *testing.T) {
-	committed, err := os.ReadFile("../docs/schema/policy.json")
+	committedSchema, err := os.ReadFile("../docs/schema/policy.json")
 	if *update {
 		if err := os.WriteFile("../docs/schema/policy.json", policy.Schema(), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
-	if err != nil || !bytes.Equal(committed, policy.Schema()) {
+	if err != nil || !bytes.Equal(committedSchema, policy.Schema()) {
 		t.Errorf("docs/schema/policy.json is not what pgconsent policy schema prints: go test ./policy -run TestSchemaIsCommitted -update (%v)", err)
 	}
 }
 
 // validator returns a function that validates a policy with the JSON schema. Text that is not YAML gives an error of
 // its own.
-func validator(t *testing.T) func(text string) (notYAML, invalid error) {
+func validator(t *testing.T) func(text string) (notYAML, schemaError error) {
 	t.Helper()
-	parsed, err := jsonschema.UnmarshalJSON(bytes.NewReader(policy.Schema()))
+	parsedSchema, err := jsonschema.UnmarshalJSON(bytes.NewReader(policy.Schema()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := jsonschema.NewCompiler()
-	if err := c.AddResource("schema.json", parsed); err != nil {
+	if err := c.AddResource("schema.json", parsedSchema); err != nil {
 		t.Fatal(err)
 	}
 	schema, err := c.Compile("schema.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return func(text string) (notYAML, invalid error) {
+	return func(text string) (notYAML, schemaError error) {
 		var v any
 		if err := yaml.Unmarshal([]byte(text), &v); err != nil {
 			return err, nil
@@ -65,12 +65,12 @@ func validator(t *testing.T) func(text string) (notYAML, invalid error) {
 
 // Every policy of the test worlds and of the docs is valid.
 func TestSchemaAcceptsRightPolicies(t *testing.T) {
-	valid := validator(t)
+	validate := validator(t)
 	kinds := map[string]int{}
 	check := func(kind, sourceColumn, text string) {
 		kinds[kind]++
-		if notYAML, invalid := valid(text); notYAML != nil || invalid != nil {
-			t.Errorf("%s: %v%v\n%s", sourceColumn, notYAML, invalid, text)
+		if notYAML, schemaError := validate(text); notYAML != nil || schemaError != nil {
+			t.Errorf("%s: %v%v\n%s", sourceColumn, notYAML, schemaError, text)
 		}
 	}
 	for _, root := range []string{"../examples/worlds", "../docs", "../cmd/pgconsent/testdata/init", "../test"} {
@@ -109,7 +109,7 @@ func TestSchemaAcceptsRightPolicies(t *testing.T) {
 
 // The schema refuses a wrong policy exactly if the decoder does, which uses no database either.
 func TestSchemaRefusesWrongPolicies(t *testing.T) {
-	valid := validator(t)
+	validate := validator(t)
 	paths, err := filepath.Glob("testdata/wrong/*.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -135,14 +135,14 @@ func TestSchemaRefusesWrongPolicies(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, loadError := policy.Parse("policy.yaml", policyText)
-		notYAML, invalid := valid(string(policyText))
+		notYAML, schemaError := validate(string(policyText))
 		switch {
 		case notYAML != nil:
-		case loadError != nil && invalid == nil:
+		case loadError != nil && schemaError == nil:
 			t.Errorf("%s: the schema takes what the decoder refuses: %v", name, loadError)
-		case loadError == nil && invalid != nil:
-			t.Errorf("%s: the schema refuses what the decoder takes: %v", name, invalid)
-		case invalid != nil:
+		case loadError == nil && schemaError != nil:
+			t.Errorf("%s: the schema refuses what the decoder takes: %v", name, schemaError)
+		case schemaError != nil:
 			refused++
 		}
 	}

@@ -60,7 +60,7 @@ func TestVersionsTellPoliciesApart(t *testing.T) {
 				t.Fatal(err)
 			}
 			snap := schemaBeside(t, file)
-			compiled := func(text []byte) *policy.Policy {
+			compilePolicy := func(text []byte) *policy.Policy {
 				doc, err := policy.Parse("p.yaml", text)
 				if err != nil {
 					return nil
@@ -79,7 +79,7 @@ func TestVersionsTellPoliciesApart(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p := compiled(documentYAML)
+			p := compilePolicy(documentYAML)
 			if p == nil {
 				t.Fatalf("%s does not compile\n%s", file, documentYAML)
 			}
@@ -90,7 +90,7 @@ func TestVersionsTellPoliciesApart(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				o := compiled(changedYAML)
+				o := compilePolicy(changedYAML)
 				if o == nil {
 					continue
 				}
@@ -158,7 +158,7 @@ func changes(tree any, r *rand.Rand, maxChanges int) []change {
 	var out []change
 	var walk func(n any, path, lastKey string, replace func(any) any)
 	walk = func(n any, path, lastKey string, replace func(any) any) {
-		with := func(label string, v any) {
+		addChange := func(label string, v any) {
 			kind := lastKey
 			if strings.HasPrefix(label, "without ") {
 				kind = label
@@ -169,7 +169,7 @@ func changes(tree any, r *rand.Rand, maxChanges int) []change {
 		case yaml.MapSlice:
 			for i, item := range n {
 				name := fmt.Sprint(item.Key)
-				with("without "+name, slices.Delete(slices.Clone(n), i, i+1))
+				addChange("without "+name, slices.Delete(slices.Clone(n), i, i+1))
 				walk(item.Value, path+"."+name, name, func(v any) any {
 					c := slices.Clone(n)
 					c[i].Value = v
@@ -178,7 +178,7 @@ func changes(tree any, r *rand.Rand, maxChanges int) []change {
 			}
 		case []any:
 			for i, item := range n {
-				with(fmt.Sprintf("without entry %d", i+1), slices.Delete(slices.Clone(n), i, i+1))
+				addChange(fmt.Sprintf("without entry %d", i+1), slices.Delete(slices.Clone(n), i, i+1))
 				walk(item, fmt.Sprintf("%s[%d]", path, i+1), lastKey, func(v any) any {
 					c := slices.Clone(n)
 					c[i] = v
@@ -186,15 +186,15 @@ func changes(tree any, r *rand.Rand, maxChanges int) []change {
 				})
 			}
 		case bool:
-			with("turned over", !n)
+			addChange("turned over", !n)
 		case uint64:
-			with("one more", n+1)
+			addChange("one more", n+1)
 		case string:
 			for range 2 {
 				w := words[r.IntN(len(words))]
-				with(n+" is "+w, w)
+				addChange(n+" is "+w, w)
 			}
-			with(n+" with a 1", n+"1")
+			addChange(n+" with a 1", n+"1")
 		}
 	}
 	walk(tree, "policy", "", func(v any) any { return v })
@@ -207,9 +207,9 @@ func changes(tree any, r *rand.Rand, maxChanges int) []change {
 		countByKind[out[i].kind]++
 	}
 	slices.SortStableFunc(order, func(a, b *change) int { return numberInKind[a] - numberInKind[b] })
-	var chosen []change
+	var chosenChanges []change
 	for _, c := range order[:min(maxChanges, len(order))] {
-		chosen = append(chosen, *c)
+		chosenChanges = append(chosenChanges, *c)
 	}
-	return chosen
+	return chosenChanges
 }

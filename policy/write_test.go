@@ -104,7 +104,7 @@ func TestWrite(t *testing.T) {
 	ownRule := "rows: [ { own: { column: owner, is: user } } ]"
 	for _, c := range []struct {
 		name, tables, insertable, updatable string
-		unseen                              bool
+		isUnseen                            bool
 	}{
 		{"defaults", "  topics: { " + ownRule + " }\n  notes: { " + ownRule + ", write: { commands: [insert, update, delete] } }",
 			"owner slug state title topic made", "slug state title topic made", false},
@@ -171,7 +171,7 @@ func TestWrite(t *testing.T) {
 			for _, table := range p.Tables() {
 				if w := table.Write; w != nil {
 					got := []string{strings.Join(w.Insertable, " "), strings.Join(w.Updatable, " ")}
-					if diff := cmp.Diff([]string{c.insertable, c.updatable}, got); diff != "" || w.InsertsAreHidden != c.unseen {
+					if diff := cmp.Diff([]string{c.insertable, c.updatable}, got); diff != "" || w.InsertsAreHidden != c.isUnseen {
 						t.Errorf("unseen %v\n%s", w.InsertsAreHidden, diff)
 					}
 				}

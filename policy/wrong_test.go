@@ -97,7 +97,7 @@ func exists(path string) bool { _, err := os.Stat(path); return err == nil }
 
 // checkOutput returns the output of "pgconsent policy check" for a policy, without the folder's name, and whether the
 // policy loads.
-func checkOutput(path string, snap *catalog.Snapshot, context policy.LintContext) (report string, loads bool) {
+func checkOutput(path string, snap *catalog.Snapshot, context policy.LintContext) (report string, isLoaded bool) {
 	var out []string
 	doc, err := policy.LoadReadable(path)
 	isRead := err == nil
@@ -176,8 +176,8 @@ func TestWrongPolicies(t *testing.T) {
 			if strings.Contains(c.files[0][1], "contexts:") {
 				context.Agents = map[string]map[string]string{"chat": {"user": "6f1e0000-0000-4000-8000-000000000001", "tenant": "north", "contexts": `{"work"}`}}
 			}
-			got, loads := checkOutput(c.write(t), snap, context)
-			if !loads {
+			got, isLoaded := checkOutput(c.write(t), snap, context)
+			if !isLoaded {
 				caseCount++
 			}
 			if got == c.message {

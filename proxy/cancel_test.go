@@ -42,13 +42,13 @@ func TestCancelKeys(t *testing.T) {
 		}
 		wrongSecret := slices.Clone(key.secret)
 		wrongSecret[len(wrongSecret)-1]++
-		for _, wrong := range []cancelKey{
+		for _, wrongKey := range []cancelKey{
 			{key.pid, wrongSecret}, {key.pid, nil}, {key.pid, key.secret[:len(key.secret)-1]}, {key.pid, append(slices.Clone(key.secret), 0)},
 			{key.pid, make([]byte, len(key.secret))}, {key.pid, keys[(i+2)%n].secret}, {0, key.secret},
 			{binary.BigEndian.Uint32(key.secret), binary.BigEndian.AppendUint32(nil, key.pid)},
 		} {
-			if c.find(wrong) != nil {
-				t.Fatalf("a part of the key %v finds a session: %v", key, wrong)
+			if c.find(wrongKey) != nil {
+				t.Fatalf("a part of the key %v finds a session: %v", key, wrongKey)
 			}
 		}
 	}

@@ -120,13 +120,13 @@ func TestCertificates(t *testing.T) {
 	// The TLS handshake fails with a certificate that another authority issued, that has expired, or that is not for
 	// clients.
 	server := func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} }
-	past := func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }
-	future := func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Hour) }
+	setExpired := func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }
+	setNotYetValid := func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Hour) }
 	for name, certificate := range map[string]*tls.Certificate{
 		"of another authority": authority.New(t, "agents", nil, time.Now().Add(time.Hour)).Issue(t, agentName),
 		"for servers":          ca.Issue(t, agentName, server),
-		"expired":              ca.Issue(t, agentName, past),
-		"not valid yet":        ca.Issue(t, agentName, future),
+		"expired":              ca.Issue(t, agentName, setExpired),
+		"not valid yet":        ca.Issue(t, agentName, setNotYetValid),
 		"signed by an agent":   (&authority.Authority{Certificate: agentCertificate.Leaf, Key: agentCertificate.PrivateKey.(*ecdsa.PrivateKey)}).Issue(t, agentName),
 	} {
 		for _, user := range []string{agentName, "nobody"} {

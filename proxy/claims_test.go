@@ -78,7 +78,7 @@ func TestClaimsAreTheServers(t *testing.T) {
 // TestStatementsThatChangeClaims: a verdict says if a statement changes a mapped setting while later statements of the
 // same text follow. Until that statement is answered, nothing is decided by the old value.
 func TestStatementsThatChangeClaims(t *testing.T) {
-	changed := map[verdict.EffectKind]bool{}
+	changedKinds := map[verdict.EffectKind]bool{}
 	for kind := verdict.EffectNone; kind <= verdict.EffectDiscard; kind++ {
 		for _, name := range []string{"", "app.a", "app.b", "s", "u", "missing"} {
 			for _, claim := range []*verdict.Claim{nil, {Value: "9"}, {Value: "9", IsLocal: true}, {IsReset: true}} {
@@ -100,7 +100,7 @@ func TestStatementsThatChangeClaims(t *testing.T) {
 					if c.apply(e); maps.Equal(claimsBefore, c.current) && unknownBefore == c.unknown {
 						continue
 					}
-					changed[kind] = true
+					changedKinds[kind] = true
 					for i, text := range [][]verdict.Effect{{e, {}}, {{}, e, {}}, {e, {}, {}}, {{}, {}, e, {Kind: verdict.EffectExecute}}} {
 						if !verdict.ClaimsChangeWithin(text) && kind != verdict.EffectRelease { // RELEASE of a missing savepoint fails
 							t.Errorf("%v behind %d others: what is claimed changes, and nobody is told", e, i)
@@ -113,8 +113,8 @@ func TestStatementsThatChangeClaims(t *testing.T) {
 			}
 		}
 	}
-	if len(changed) < 6 {
-		t.Errorf("what changes: %v", changed)
+	if len(changedKinds) < 6 {
+		t.Errorf("what changes: %v", changedKinds)
 	}
 }
 
@@ -145,7 +145,7 @@ func TestClaimsAfterAFailedGroup(t *testing.T) {
 		"RESET":                {{append(run("RESET app.a"), fl), 'C', 1}},
 		"LOCAL":                {upToReady(1, q("BEGIN")), {append(append(run("COMMIT"), run("SET LOCAL app.a = '3'")...), fl), 'C', 2}},
 	} {
-		for description, failing := range map[string][]pgx3.FrontendMessage{
+		for description, failingMessages := range map[string][]pgx3.FrontendMessage{
 			"a refused Query": {q("SELECT forbidden")}, "a misspelt Query": {q("misspelt")}, "a Query": {
 				q("SELECT 1/0")}, "a Query that ends": {q("SELECT 1")}, "a Query of nothing": {q("")},
 			"a refused Parse": {pa("", "SELECT forbidden"), sy}, "an Execute": append(run("SELECT 1/0"),
@@ -153,28 +153,28 @@ func TestClaimsAfterAFailedGroup(t *testing.T) {
 			"a refused Parse, and no Sync": {pa("", "SELECT forbidden")}, "a refused one of two": {
 				q("SELECT forbidden"), q("SELECT forbidden")}, "nothing": {sy},
 		} {
-			for _, extended := range []bool{false, true} {
+			for _, isExtended := range []bool{false, true} {
 				n++
-				following := []pgx3.FrontendMessage{q(probeQuery(n))}
-				if extended {
-					following = append(run(probeQuery(n)), sy)
+				followingMessages := []pgx3.FrontendMessage{q(probeQuery(n))}
+				if isExtended {
+					followingMessages = append(run(probeQuery(n)), sy)
 				}
 				c := connectPeer(t, p.agentDSN()+" sslmode=disable options='-c app.a=zero'")
 				c.play(t, prefix)
-				c.send(t, append(append(slices.Clone(failing), following...), sy, q("ROLLBACK"), q("the end"))...)
-				for finished := false; !finished; {
+				c.send(t, append(append(slices.Clone(failingMessages), followingMessages...), sy, q("ROLLBACK"), q("the end"))...)
+				for isFinished := false; !isFinished; {
 					m, err := c.frontend.Receive()
 					if err != nil {
 						t.Fatal(err)
 					}
 					line, _ := transcribe(m)
-					finished = strings.Contains(line, `at or near "the"`)
+					isFinished = strings.Contains(line, `at or near "the"`)
 					value, ok := strings.CutPrefix(line, fmt.Sprintf(`D ["probe%d" "`, n))
 					w.mu.Lock()
 					judgedValue, isKnown := w.values[n]
 					w.mu.Unlock()
 					if value = strings.TrimSuffix(value, `"]`); ok && isKnown && judgedValue != value {
-						t.Errorf("%s, then %s, extended %t: a statement ran under %q, and was judged under %q", situation, description, extended, value, judgedValue)
+						t.Errorf("%s, then %s, extended %t: a statement ran under %q, and was judged under %q", situation, description, isExtended, value, judgedValue)
 					}
 				}
 				c.Close()
@@ -196,7 +196,7 @@ func TestHeldCursorsKeepTheirClaims(t *testing.T) {
 		}
 	}
 	const claimColumn = "current_setting('app.a', true) AS a"
-	heldRows, changed := 0, 0
+	heldRows, changedCount := 0, 0
 	for name, openMessages := range map[string][]pgx3.FrontendMessage{
 		"one":            {q("DECLARE k CURSOR WITH HOLD FOR SELECT " + claimColumn)},
 		"behind another": {q("DECLARE j CURSOR FOR SELECT 1; DECLARE k CURSOR WITH HOLD FOR SELECT " + claimColumn)},
@@ -232,15 +232,15 @@ func TestHeldCursorsKeepTheirClaims(t *testing.T) {
 				}
 				for _, line := range c.play(t, []round{upToReady(1, q("SELECT "+claimColumn))}) {
 					if strings.HasPrefix(line, "D ") && line != `D ["1"]` {
-						changed++
+						changedCount++
 					}
 				}
 				c.Close()
 			}
 		}
 	}
-	if changed == 0 {
-		t.Errorf("%d cursors, %d changes", heldRows, changed)
+	if changedCount == 0 {
+		t.Errorf("%d cursors, %d changes", heldRows, changedCount)
 	}
 }
 

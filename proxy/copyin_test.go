@@ -99,13 +99,13 @@ const copyTables = "CREATE TEMP TABLE c (n int); CREATE TEMP TABLE big (t text)"
 func TestCopyScripts(t *testing.T) {
 	p := startProxy(t, withDecider(func(j *fakeDecider) { j.prefix = "/* p */ " }))
 	for name, script := range copyScripts {
-		for _, slow := range []bool{false, true} {
-			if slow && name == "large" {
+		for _, isSlow := range []bool{false, true} {
+			if isSlow && name == "large" {
 				continue
 			}
-			t.Run(fmt.Sprint(name, ", slow: ", slow), func(t *testing.T) {
+			t.Run(fmt.Sprint(name, ", slow: ", isSlow), func(t *testing.T) {
 				toServer, viaProxy := p.connectDirect(t), p.connectRaw(t)
-				if slow {
+				if isSlow {
 					viaProxy.frontend = pgx3.NewFrontend(viaProxy.Conn, byteWriter{viaProxy.Conn})
 				}
 				toServer.play(t, []round{upToReady(1, q(copyTables))})
@@ -134,10 +134,10 @@ func TestCopyEnds(t *testing.T) {
 		"breaks a frame": func(c *peer) { _, _ = c.Conn.Write([]byte{'d', 0, 0, 0, 1}) },
 		"stops inside":   func(c *peer) { _, _ = c.Conn.Write([]byte("d\x00\x00\x00\x099")); _ = c.Conn.Close() },
 	} {
-		for _, extended := range []bool{false, true} {
-			t.Run(fmt.Sprint(name, ", extended: ", extended), func(t *testing.T) {
+		for _, isExtended := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", extended: ", isExtended), func(t *testing.T) {
 				c := p.connectRaw(t)
-				if extended {
+				if isExtended {
 					c.send(t, pa("", "COPY kept FROM STDIN"), bi("", ""), ex("", 0), copyData("1\n"))
 				} else {
 					c.send(t, q("COPY kept FROM STDIN"), copyData("1\n"))
@@ -174,10 +174,11 @@ func TestCopyIsRecorded(t *testing.T) {
 	if !strings.Contains(outcomes, "COPY c FROM STDIN: 00000 2") {
 		t.Errorf("no outcome of the COPY: %s", outcomes)
 	}
-	const failed, sql = "E ERROR 58030 the decision could not be recorded  @0", "COPY c FROM STDIN /* unrecordable */"
+	const recordingError, sql = "E ERROR 58030 the decision could not be recorded  @0", "COPY c FROM STDIN /* unrecordable */"
 	got := c.play(t, []round{upToReady(1, q("TRUNCATE c")), upToReady(1, q(sql), copyData("1\n"), copyDone),
 		upToReady(1, pa("", sql), bi("", ""), ex("", 0), copyData("1\n"), copyDone, sy), upToReady(1, q("SELECT count(*) FROM c"))})
-	want := []string{"C TRUNCATE TABLE", "Z I", failed, "Z I", "1", "2", failed, "Z I", "T count:20:0", `D ["0"]`, "C SELECT 1", "Z I"}
+	want := []string{"C TRUNCATE TABLE", "Z I", recordingError, "Z I", "1", "2", recordingError, "Z I", "T count:20:0", `D ["0"]`,
+		"C SELECT 1", "Z I"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

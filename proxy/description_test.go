@@ -76,10 +76,10 @@ func TestMalformedDescriptions(t *testing.T) {
 
 // rowDescription returns a RowDescription and a row after it, as the server sends them, or mapped as the client must
 // get them.
-func rowDescription(t *testing.T, fields []pgx3.FieldDescription, mapped bool) []byte {
+func rowDescription(t *testing.T, fields []pgx3.FieldDescription, isMapped bool) []byte {
 	out := make([]pgx3.FieldDescription, len(fields))
 	for i, f := range fields {
-		if out[i] = f; mapped && f.TableOID == 50000 {
+		if out[i] = f; isMapped && f.TableOID == 50000 {
 			out[i].TableOID, out[i].TableAttributeNumber = 40000, f.TableAttributeNumber+10
 		}
 	}

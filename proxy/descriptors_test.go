@@ -41,12 +41,12 @@ func countDescriptors(t *testing.T) int {
 // starvingListener is a listener whose Accept fails, as without file descriptors, while none are left.
 type starvingListener struct {
 	net.Listener
-	none *atomic.Bool
+	hasNoDescriptors *atomic.Bool
 }
 
 func (s starvingListener) Accept() (net.Conn, error) {
 	conn, err := s.Listener.Accept()
-	if err == nil && s.none.Load() {
+	if err == nil && s.hasNoDescriptors.Load() {
 		conn.Close()
 		return nil, noDescriptorError("accept")
 	}
@@ -60,16 +60,16 @@ func noDescriptorError(description string) error {
 // refuseConnections makes connections to the server fail, as without file descriptors, while the result is true.
 func refuseConnections(t *testing.T) *atomic.Bool {
 	t.Helper()
-	var none atomic.Bool
-	real := dialServer
+	var hasNoDescriptors atomic.Bool
+	realDial := dialServer
 	dialServer = func(ctx context.Context, network, address string) (net.Conn, error) {
-		if none.Load() {
+		if hasNoDescriptors.Load() {
 			return nil, noDescriptorError("socket")
 		}
-		return real(ctx, network, address)
+		return realDial(ctx, network, address)
 	}
-	t.Cleanup(func() { dialServer = real })
-	return &none
+	t.Cleanup(func() { dialServer = realDial })
+	return &hasNoDescriptors
 }
 
 // TestNoDescriptors: while no file descriptor is left, for clients or for connections to the server, existing sessions
@@ -77,9 +77,9 @@ func refuseConnections(t *testing.T) *atomic.Bool {
 func TestNoDescriptors(t *testing.T) {
 	noConnections := refuseConnections(t)
 	var noClients atomic.Bool
-	for mode, pooled := range faultModes {
+	for mode, isPooled := range faultModes {
 		t.Run(mode, func(t *testing.T) {
-			f := startFaultyProxy(t, pooled, func(p *testProxy, _ *Config) {
+			f := startFaultyProxy(t, isPooled, func(p *testProxy, _ *Config) {
 				p.listen = func(l net.Listener) net.Listener { return starvingListener{l, &noClients} }
 			})
 			f.learnAnswers(t, false)

@@ -68,10 +68,10 @@ func TestEnforcementIsToldEverything(t *testing.T) {
 		Agent: agentName, Database: p.db.Name, Remote: "token of a test", Claims: map[string]string{
 			"user": "u"}, Until: time.Now().Add(time.Hour).Round(0), Lists: true,
 	}
-	filled := reflect.ValueOf(id)
-	for i := range filled.NumField() {
-		if filled.Field(i).IsZero() {
-			t.Errorf("%s: give it a value", filled.Type().Field(i).Name)
+	identityFields := reflect.ValueOf(id)
+	for i := range identityFields.NumField() {
+		if identityFields.Field(i).IsZero() {
+			t.Errorf("%s: give it a value", identityFields.Type().Field(i).Name)
 		}
 	}
 	conn, err := p.dialInside(t.Context(), id, agentName, p.db.Name+" application_name=told")
@@ -154,10 +154,10 @@ func TestDialEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.Background())
-	busy := make(chan error, 1)
+	busyResult := make(chan error, 1)
 	go func() {
 		_, err := conn.Exec(context.Background(), "SELECT pg_sleep(1)")
-		busy <- err
+		busyResult <- err
 	}()
 	p.awaitRunning(t, "pg_sleep(1)")
 	ctx, cancel := context.WithTimeout(t.Context(), tier.Patience)
@@ -165,7 +165,7 @@ func TestDialEnds(t *testing.T) {
 	if err := p.server.Shutdown(ctx); err != nil {
 		t.Errorf("draining: %v", err)
 	}
-	if err := <-busy; err != nil {
+	if err := <-busyResult; err != nil {
 		t.Errorf("a busy session was cut off: %v", err)
 	}
 	if _, err := p.server.Dial(t.Context(), id); sqlstate.AsError(err).Code != sqlstate.AdminShutdown {

@@ -331,12 +331,12 @@ func TestNothingRunsWithoutASeal(t *testing.T) {
 	}
 	rows, refused := 0, 0
 	for i := range 4 {
-		reset, isPartlySent := []string{"RESET ALL", "DISCARD ALL"}[i%2], i > 1 // inside a transaction
-		for separator, gap := range map[string][]pgx3.FrontendMessage{"": nil, "Flush": {fl}, "Sync": {sy}, "Syncs": {sy, sy}} {
-			for _, extended := range []bool{false, true} {
-				resetMessages := []pgx3.FrontendMessage{q(reset)}
-				if extended {
-					resetMessages = executions(reset)
+		resetSQL, isPartlySent := []string{"RESET ALL", "DISCARD ALL"}[i%2], i > 1 // inside a transaction
+		for separator, gapMessages := range map[string][]pgx3.FrontendMessage{"": nil, "Flush": {fl}, "Sync": {sy}, "Syncs": {sy, sy}} {
+			for _, isExtended := range []bool{false, true} {
+				resetMessages := []pgx3.FrontendMessage{q(resetSQL)}
+				if isExtended {
+					resetMessages = executions(resetSQL)
 				}
 				for name, after := range map[string][]pgx3.FrontendMessage{
 					"a group": executions(sealedTableQuery), "two": executions("SELECT 1 AS n", sealedTableQuery), "a Query": {
@@ -344,7 +344,7 @@ func TestNothingRunsWithoutASeal(t *testing.T) {
 					"what is prepared, described": {
 						de('S', "w"), bi("", "w"), de('P', ""), ex("", 0)},
 					"in a transaction": executions("BEGIN", sealedTableQuery, "COMMIT"), "a Query in a transaction": {
-						q("BEGIN; " + sealedTableQuery + "; COMMIT")}, "again": append(executions(reset), executions(sealedTableQuery)...),
+						q("BEGIN; " + sealedTableQuery + "; COMMIT")}, "again": append(executions(resetSQL), executions(sealedTableQuery)...),
 				} {
 					client := p.connectRaw(t)
 					client.play(t, []round{upToReady(1, pa("w", sealedTableQuery), sy)})
@@ -353,30 +353,30 @@ func TestNothingRunsWithoutASeal(t *testing.T) {
 						client.play(t, []round{upToReady(1, q("BEGIN"))})
 						end = []pgx3.FrontendMessage{sy, q("ROLLBACK"), q(sealedTableQuery), q("the end")}
 					}
-					client.send(t, slices.Concat(resetMessages, gap, after, end)...)
+					client.send(t, slices.Concat(resetMessages, gapMessages, after, end)...)
 					lastLine := ""
-					for finished := false; !finished; {
+					for isFinished := false; !isFinished; {
 						m, err := client.frontend.Receive()
 						if err != nil {
 							t.Fatal(err)
 						}
 						line, _ := transcribe(m)
-						switch finished = strings.Contains(line, `at or near "the"`); {
+						switch isFinished = strings.Contains(line, `at or near "the"`); {
 						case strings.HasPrefix(line, "D "):
 							rows++
 							if lastLine = line; line != `D ["1"]` {
-								t.Errorf("%s (extended %t), %s, %s: %s", reset, extended, separator, name, line)
+								t.Errorf("%s (extended %t), %s, %s: %s", resetSQL, isExtended, separator, name, line)
 							}
 						case strings.HasPrefix(line,
 							"E ERROR 0A000 no transaction can begin here"), strings.HasPrefix(line, "E ERROR 25001"),
 							strings.HasPrefix(line, "E ERROR 25P02"), strings.HasPrefix(line, "E ERROR 26000"), strings.HasPrefix(line, "E ERROR 34000"):
 							refused++
-						case strings.HasPrefix(line, "E ") && !finished:
-							t.Errorf("%s (extended %t), %s, %s: %s", reset, extended, separator, name, line)
+						case strings.HasPrefix(line, "E ") && !isFinished:
+							t.Errorf("%s (extended %t), %s, %s: %s", resetSQL, isExtended, separator, name, line)
 						}
 					}
 					if lastLine != `D ["1"]` {
-						t.Errorf("%s (extended %t), %s, %s: nothing at the end", reset, extended, separator, name)
+						t.Errorf("%s (extended %t), %s, %s: nothing at the end", resetSQL, isExtended, separator, name)
 					}
 					client.Close()
 				}

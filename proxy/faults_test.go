@@ -40,16 +40,16 @@ var faultModes = map[string]bool{"session": false, "transaction": true}
 // ownersSession is the mode for an owner's session, whose bytes the proxy relays unchanged.
 const ownersSession = "owner"
 
-func startFaultyProxy(t *testing.T, pooled bool, options ...func(*testProxy, *Config)) *faultyProxy {
+func startFaultyProxy(t *testing.T, isPooled bool, options ...func(*testProxy, *Config)) *faultyProxy {
 	t.Helper()
 	checkDescriptors(t)
-	f := &faultyProxy{pooled: pooled, user: agentName, acknowledged: map[string]bool{}}
+	f := &faultyProxy{pooled: isPooled, user: agentName, acknowledged: map[string]bool{}}
 	f.serverNetwork = network.New(t, "unix", fmt.Sprintf("%s/.s.PGSQL.%d", pgtest.SocketDir(), pgtest.Port()))
 	f.testProxy = startProxy(t, append(options, func(p *testProxy, c *Config) {
 		c.DialTimeout = time.Second
 		p.editRoute = func(r *Route) {
 			r.Upstream.Network, r.Upstream.Address = "tcp", f.serverNetwork.Address()
-			if pooled && r.Kind == Agent {
+			if isPooled && r.Kind == Agent {
 				r.Pool = &PoolSettings{Size: 1, Wait: tier.Patience}
 			}
 		}
@@ -92,20 +92,20 @@ func faultScript(mark string) [][]pgx3.FrontendMessage {
 
 // committed maps positions in the answers of a complete session to the rows whose commit is acknowledged there.
 func (f *faultyProxy) committed(mark string) map[int][]string {
-	committed := map[int][]string{}
-	var inserted []string
+	committedRows := map[int][]string{}
+	var insertedRows []string
 	step := 0
 	steps := []int{1, 2, 2, 3, 3, 4, 5}
 	for i, line := range f.want {
 		switch {
 		case strings.HasPrefix(line, "C INSERT"), strings.HasPrefix(line, "C COPY"):
-			inserted = append(inserted, fmt.Sprintf("%s %d", mark, steps[step]))
+			insertedRows = append(insertedRows, fmt.Sprintf("%s %d", mark, steps[step]))
 			step++
 		case line == "Z I":
-			committed[i], inserted = inserted, nil
+			committedRows[i], insertedRows = insertedRows, nil
 		}
 	}
-	return committed
+	return committedRows
 }
 
 // play runs the script of a session that gets a fault, and checks its answers. They must be a prefix of an undisturbed
@@ -268,7 +268,7 @@ func (f *faultyProxy) playWithFault(t *testing.T, description string, arm func()
 	f.clientNetwork.Plan(nil)
 	f.serverNetwork.Plan(nil)
 	f.serverNetwork.SetFaultOfOpen(network.Fault{})
-	committed := f.committed(mark)
+	committedRows := f.committed(mark)
 	for i, line := range answers {
 		if isEnd(answers[i:]) {
 			break
@@ -276,7 +276,7 @@ func (f *faultyProxy) playWithFault(t *testing.T, description string, arm func()
 		if want := strings.ReplaceAll(f.want[min(i, len(f.want)-1)], markOf(0), mark); line != want {
 			t.Fatalf("%s: %s was told %q, want %q behind %q", description, mark, line, want, answers[:i])
 		}
-		for _, row := range committed[i] {
+		for _, row := range committedRows[i] {
 			f.acknowledged[row] = true
 		}
 	}
@@ -384,9 +384,9 @@ func (f *faultyProxy) armBack(t *testing.T, fault network.Fault) {
 // TestSlowNetworks: a session whose bytes arrive slowly and in pieces, in both directions and on both sides, gets all
 // its answers. Other sessions do not wait for it.
 func TestSlowNetworks(t *testing.T) {
-	for mode, pooled := range faultModes {
+	for mode, isPooled := range faultModes {
 		t.Run(mode, func(t *testing.T) {
-			f := startFaultyProxy(t, pooled)
+			f := startFaultyProxy(t, isPooled)
 			for _, atOnce := range []bool{false, true} {
 				f.learnAnswers(t, atOnce)
 				for _, fault := range []network.Fault{{MaxBytesAtOnce: 1}, {MaxBytesAtOnce: 17, Pause: 100 * time.Microsecond}} {
@@ -405,9 +405,9 @@ func TestSlowNetworks(t *testing.T) {
 // of the session is left.
 func TestSilentNetworks(t *testing.T) {
 	tier.All(t)
-	for mode, pooled := range faultModes {
+	for mode, isPooled := range faultModes {
 		t.Run(mode, func(t *testing.T) {
-			f := startFaultyProxy(t, pooled)
+			f := startFaultyProxy(t, isPooled)
 			clientBytes, serverBytes := f.learnAnswers(t, false)
 			random := tier.Rand(10)
 			for range tier.Count(1, 2, 40) {
@@ -435,9 +435,9 @@ func TestSilentNetworks(t *testing.T) {
 
 // TestManyEndAtOnce: many sessions of a busy pool end at once, and its connections serve the other sessions.
 func TestManyEndAtOnce(t *testing.T) {
-	for mode, pooled := range faultModes {
+	for mode, isPooled := range faultModes {
 		t.Run(mode, func(t *testing.T) {
-			f := startFaultyProxy(t, pooled)
+			f := startFaultyProxy(t, isPooled)
 			f.learnAnswers(t, false)
 			for round := range tier.Count(3, 12, 100) {
 				var peers []*peer
@@ -447,7 +447,7 @@ func TestManyEndAtOnce(t *testing.T) {
 				for i, c := range peers {
 					c.send(t, q(fmt.Sprintf("BEGIN; INSERT INTO marks VALUES ('round %d', 1); SELECT %d, pg_sleep(0.0%d)", round, i, i)))
 				}
-				if pooled {
+				if isPooled {
 					eventually(t, "sessions wait", func() bool { return f.server.Pools()[0].Waiting > 0 })
 				}
 				f.clientNetwork.Break(network.CloseMode(1 + round%2))

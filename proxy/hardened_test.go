@@ -77,10 +77,10 @@ func TestHardeningHolds(t *testing.T) {
 		c := p.connectRaw(t)
 		parse := []pgx3.FrontendMessage{pa("s", settingsQuery), sy}
 		c.play(t, []round{upToReady(1, parse...)})
-		extended := []pgx3.FrontendMessage{bi("", "s"), ex("", 0)}
+		extendedMessages := []pgx3.FrontendMessage{bi("", "s"), ex("", 0)}
 		for name, script := range map[string][]round{
 			"alone":                      {upToReady(1, q(settingsQuery))},
-			"extended":                   {upToReady(1, append(extended, sy)...)},
+			"extended":                   {upToReady(1, append(extendedMessages, sy)...)},
 			"behind another":             {upToReady(1, q("SELECT 1; "+settingsQuery))},
 			"behind a transaction":       {upToReady(1, q("BEGIN; SELECT 1; COMMIT; "+settingsQuery))},
 			"behind what was undone":     {upToReady(1, q("BEGIN; SAVEPOINT a; SELECT 1; ROLLBACK TO a; "+settingsQuery+"; COMMIT"))},
@@ -91,7 +91,7 @@ func TestHardeningHolds(t *testing.T) {
 			"behind ROLLBACK TO": {upToReady(1, q("BEGIN; SAVEPOINT a")), upToReady(1, q(settingsQuery)),
 				upToReady(1, q("ROLLBACK TO a")), upToReady(1, q(settingsQuery)), upToReady(1, q("COMMIT"))},
 			"extended behind ROLLBACK TO": {upToReady(1, q("BEGIN; SAVEPOINT a")), upToReady(1, q("ROLLBACK TO a")),
-				upToReady(1, append(extended, sy)...), upToReady(1, q("COMMIT"))},
+				upToReady(1, append(extendedMessages, sy)...), upToReady(1, q("COMMIT"))},
 			"executed by name": {upToReady(1, q("PREPARE x AS "+settingsQuery)), upToReady(1, q("EXECUTE x")), upToReady(1, q("DEALLOCATE x"))},
 			"executed, extended": {upToReady(1, q("PREPARE x AS "+settingsQuery)),
 				upToReady(1, pa("", "EXECUTE x"), bi("", ""), ex("", 0), sy), upToReady(1, q("DEALLOCATE x"))},
@@ -167,18 +167,18 @@ func TestErrorsOfHardening(t *testing.T) {
 // Messages that depend on the transaction's state do not wait for it, and the client notices nothing.
 func TestNothingWaitsForHardening(t *testing.T) {
 	p := startProxy(t, withDecider(hardened))
-	bound := []pgx3.FrontendMessage{pa("a", "SELECT 1"), bi("p", "a")}
-	for _, following := range [][]pgx3.FrontendMessage{
+	boundMessages := []pgx3.FrontendMessage{pa("a", "SELECT 1"), bi("p", "a")}
+	for _, followingMessages := range [][]pgx3.FrontendMessage{
 		{pa("", "DISCARD ALL"), bi("", ""), ex("", 0), sy}, {pa("", "RESET ALL"), bi("", ""), ex("", 0), sy}, {
 			q("DISCARD ALL"), sy}, {q("RESET ALL"), sy}, {q("DECLARE k CURSOR FOR SELECT 1"), sy},
 	} {
-		readies := 1
-		if _, query := following[0].(*pgx3.Query); query {
-			readies = 2
+		readyCount := 1
+		if _, query := followingMessages[0].(*pgx3.Query); query {
+			readyCount = 2
 		}
-		script := []round{upToReady(readies, append(slices.Clone(bound), following...)...)}
+		script := []round{upToReady(readyCount, append(slices.Clone(boundMessages), followingMessages...)...)}
 		if diff := cmp.Diff(p.connectDirect(t).play(t, script), p.connectRaw(t).play(t, script)); diff != "" {
-			t.Errorf("%v: direct (-) and through the proxy (+):\n%s", following[0], diff)
+			t.Errorf("%v: direct (-) and through the proxy (+):\n%s", followingMessages[0], diff)
 		}
 	}
 	if got := p.connectRaw(t).play(t, []round{upToReady(1, pa("", "DISCARD ALL"), bi("", ""), ex("", 0),
@@ -191,13 +191,13 @@ func TestNothingWaitsForHardening(t *testing.T) {
 func TestLongNamesAreRefused(t *testing.T) {
 	p := startProxy(t)
 	c := p.connectRaw(t)
-	longText, longer := strings.Repeat("n", maxName), strings.Repeat("n", maxName+1)
+	longText, tooLongText := strings.Repeat("n", maxName), strings.Repeat("n", maxName+1)
 	for _, namedCase := range []struct {
 		messages  []pgx3.FrontendMessage
 		isRefused bool
 	}{
 		{[]pgx3.FrontendMessage{pa(longText, "SELECT 1"), bi(longText, longText), ex(longText, 0), sy}, false},
-		{[]pgx3.FrontendMessage{pa(longer, "SELECT 1"), sy}, true}, {[]pgx3.FrontendMessage{bi(longer, longText), sy}, true},
+		{[]pgx3.FrontendMessage{pa(tooLongText, "SELECT 1"), sy}, true}, {[]pgx3.FrontendMessage{bi(tooLongText, longText), sy}, true},
 	} {
 		got := strings.Join(c.play(t, []round{upToReady(1, namedCase.messages...)}), "\n")
 		if strings.Contains(got, "54000") != namedCase.isRefused {

@@ -81,7 +81,7 @@ func largeResultConversation(r *rand.Rand) (script [][]pgx3.FrontendMessage) {
 		rowsSoFar += n
 		return fmt.Sprintf("generate_series(%d, %d) AS i", rowsSoFar-n+1, rowsSoFar)
 	}
-	single := func() string {
+	singleRow := func() string {
 		switch r.IntN(8) {
 		case 0, 1:
 			return "SELECT r(i) FROM " + rows()
@@ -107,15 +107,15 @@ func largeResultConversation(r *rand.Rand) (script [][]pgx3.FrontendMessage) {
 	}
 	text := func() string {
 		rowsSoFar, isFirst = 0, true
-		t := single()
+		t := singleRow()
 		for isFirst = false; rowsSoFar != uncounted && r.IntN(3) == 0; {
-			t += "; " + single()
+			t += "; " + singleRow()
 		}
 		return t
 	}
 	randomStatement := func() string {
 		rowsSoFar, isFirst = 0, true
-		return single()
+		return singleRow()
 	}
 	for range 2 + r.IntN(4) {
 		var m []pgx3.FrontendMessage
@@ -244,14 +244,14 @@ func TestNoResultIsLongerThanItsBound(t *testing.T) {
 	}
 	fill := func(list []pgx3.FrontendMessage, rows, size int) (out []pgx3.FrontendMessage) {
 		for _, m := range list {
-			with := func(text string) string {
+			withResultSize := func(text string) string {
 				return strings.Replace(text, "%s", fmt.Sprintf("repeat('x', %d) FROM generate_series(1, %d)", size, rows), 1)
 			}
 			switch message := m.(type) {
 			case *pgx3.Query:
-				m = &pgx3.Query{String: with(message.String)}
+				m = &pgx3.Query{String: withResultSize(message.String)}
 			case *pgx3.Parse:
-				m = &pgx3.Parse{Name: message.Name, Query: with(message.Query)}
+				m = &pgx3.Parse{Name: message.Name, Query: withResultSize(message.Query)}
 			}
 			out = append(out, m)
 		}

@@ -295,14 +295,14 @@ func TestChannelBindingToAnotherCertificate(t *testing.T) {
 	otherProxy := startProxy(t, withTLS(t, "rsa", "list"))
 	// A man in the middle speaks TLS to the client with the other certificate and TLS to the proxy, and passes bytes
 	// on.
-	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	innerListener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer inner.Close()
+	defer innerListener.Close()
 	cert, pool := makeCertificate(t, "rsa")
 	go func() {
-		nc, err := inner.Accept()
+		nc, err := innerListener.Accept()
 		if err != nil {
 			return
 		}
@@ -321,8 +321,8 @@ func TestChannelBindingToAnotherCertificate(t *testing.T) {
 		go func() { _, _ = io.Copy(server, client); upstream.Close() }()
 		_, _ = io.Copy(client, server)
 	}()
-	middle := &testProxy{addr: inner.Addr().String(), db: p.db, tlsConf: &tls.Config{RootCAs: pool, ServerName: "localhost"}}
-	_, err = middle.tlsConnect(t, "")
+	middleProxy := &testProxy{addr: innerListener.Addr().String(), db: p.db, tlsConf: &tls.Config{RootCAs: pool, ServerName: "localhost"}}
+	_, err = middleProxy.tlsConnect(t, "")
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) || pg.Code != "28000" || !strings.Contains(pg.Message, "channel binding") {
 		t.Errorf("got %v", err)
@@ -499,13 +499,13 @@ func TestLoginTimeout(t *testing.T) {
 	p := startProxy(t, func(_ *testProxy, c *Config) { c.LoginTimeout = 8 * time.Second }) // long enough for a login on a slow machine
 	conn := p.connect(t)
 	in := time.Now()
-	silent, nc := p.dial(t), p.dial(t)
+	silentConn, nc := p.dial(t), p.dial(t)
 	b, _ := (&pgx3.StartupMessage{ProtocolVersion: protocol30, Parameters: map[string]string{"user": agentName}}).Encode(nil)
 	_, _ = nc.Write(b)
 	if e := readLastError(t, nc); e == nil || !strings.Contains(e.Message, "timeout") {
 		t.Errorf("got %+v", e)
 	}
-	if n, _ := io.Copy(io.Discard, silent); n != 0 {
+	if n, _ := io.Copy(io.Discard, silentConn); n != 0 {
 		t.Errorf("%d bytes for a silent client", n)
 	}
 	time.Sleep(time.Until(in.Add(8100 * time.Millisecond)))
@@ -521,15 +521,15 @@ func TestMaxLogins(t *testing.T) {
 		p.connect(t, "sslmode=disable")
 		p.connectOwner(t, "sslmode=disable")
 	}
-	var silent []net.Conn
+	var silentConns []net.Conn
 	for range 3 {
-		silent = append(silent, p.dial(t))
+		silentConns = append(silentConns, p.dial(t))
 	}
 	eventually(t, "accepted", func() bool { p.server.mu.Lock(); defer p.server.mu.Unlock(); return p.server.logins == 3 })
 	if e := connectError(t, p.agentDSN()+" sslmode=disable"); e.Code != "53300" || e.Severity != "FATAL" {
 		t.Errorf("got %+v", e)
 	}
-	silent[0].Close()
+	silentConns[0].Close()
 	eventually(t, "room", func() bool { p.server.mu.Lock(); defer p.server.mu.Unlock(); return p.server.logins == 2 })
 	p.connect(t, "sslmode=disable")
 }

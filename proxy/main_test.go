@@ -440,7 +440,7 @@ func startProxy(t testing.TB, options ...func(*testProxy, *Config)) *testProxy {
 	}
 	p := &testProxy{t: t, db: pgtest.Database(t), log: &lockedBuffer{}}
 	p.createHardenFunction()
-	existing := goleak.IgnoreCurrent()
+	existingGoroutines := goleak.IgnoreCurrent()
 	cfg := Config{Router: p, Log: slog.New(slog.NewTextHandler(p.log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	for _, o := range options {
 		o(p, &cfg)
@@ -466,7 +466,7 @@ func startProxy(t testing.TB, options ...func(*testProxy, *Config)) *testProxy {
 		if err := <-serveResult; err != ErrClosed {
 			t.Errorf("Serve: %v", err)
 		}
-		if err := goleak.Find(existing, goleak.IgnoreAnyFunction("github.com/jackc/pgx/v5/internal/ctxwatch.(*ContextWatcher).Watch.func1")); err != nil {
+		if err := goleak.Find(existingGoroutines, goleak.IgnoreAnyFunction("github.com/jackc/pgx/v5/internal/ctxwatch.(*ContextWatcher).Watch.func1")); err != nil {
 			t.Error(err)
 		}
 		if strings.Contains(p.log.String(), agentPassword) || strings.Contains(p.log.String(), "seal 1") {

@@ -142,13 +142,13 @@ func TestOwnerTools(t *testing.T) {
 		}
 		return out
 	}
-	direct := fmt.Sprintf("host=%s port=%d user=wire_owner dbname=%s", p.db.SocketDir, p.db.Port, p.db.Name)
-	want, got := run(direct), run(p.dsn("wire_owner", ""))
+	directDSN := fmt.Sprintf("host=%s port=%d user=wire_owner dbname=%s", p.db.SocketDir, p.db.Port, p.db.Name)
+	want, got := run(directDSN), run(p.dsn("wire_owner", ""))
 	if len(want) < 1<<20 || !bytes.Equal(want, got) {
 		t.Errorf("pg_dump: %d bytes directly, %d through the proxy", len(want), len(got))
 	}
 	dir := t.TempDir()
-	for i, dsn := range []string{direct, p.dsn("wire_owner", "")} {
+	for i, dsn := range []string{directDSN, p.dsn("wire_owner", "")} {
 		runPsql(t, dsn, fmt.Sprintf("\\copy big TO '%s/%d'\nCREATE TABLE in%d (LIKE big);\n\\copy in%d FROM '%s/%d'\n", dir, i, i, i, dir, i))
 	}
 	a, _ := os.ReadFile(filepath.Join(dir, "0"))

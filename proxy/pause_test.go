@@ -21,27 +21,27 @@ import (
 
 // pauseSwitch pauses and resumes the agents of a test.
 type pauseSwitch struct {
-	mu      sync.Mutex
-	resumed chan struct{}
+	mu           sync.Mutex
+	resumeSignal chan struct{}
 }
 
 func (g *pauseSwitch) paused() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.resumed
+	return g.resumeSignal
 }
 
 func (g *pauseSwitch) pause() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.resumed = make(chan struct{})
+	g.resumeSignal = make(chan struct{})
 }
 
 func (g *pauseSwitch) resume() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	close(g.resumed)
-	g.resumed = nil
+	close(g.resumeSignal)
+	g.resumeSignal = nil
 }
 
 func (g *pauseSwitch) option(p *testProxy, _ *Config) {
@@ -86,23 +86,24 @@ func TestPause(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var g pauseSwitch
 			p := startProxy(t, withTLS(t, "ecdsa", "list"), g.option)
-			single, tx, extended, bulky, leavingPeer := p.loginPeer(t, tls), p.loginPeer(t, tls), p.loginPeer(t, tls), p.loginPeer(t, tls), p.loginPeer(t, tls)
-			tx.play(t, []round{upToReady(1, q("BEGIN"))})
+			simplePeer, txPeer, extendedPeer := p.loginPeer(t, tls), p.loginPeer(t, tls), p.loginPeer(t, tls)
+			largeResultPeer, leavingPeer := p.loginPeer(t, tls), p.loginPeer(t, tls)
+			txPeer.play(t, []round{upToReady(1, q("BEGIN"))})
 			g.pause()
-			single.send(t, q("SELECT 1 AS a"))
-			extended.send(t, pa("", "SELECT 2 AS a"), bi("", ""), ex("", 0), sy)
+			simplePeer.send(t, q("SELECT 1 AS a"))
+			extendedPeer.send(t, pa("", "SELECT 2 AS a"), bi("", ""), ex("", 0), sy)
 			manyMessages := make([]pgx3.FrontendMessage, 200)
 			for i := range manyMessages {
 				manyMessages[i] = q("SELECT 3 AS a --" + strings.Repeat("x", 1000))
 			}
-			bulky.send(t, manyMessages...)
+			largeResultPeer.send(t, manyMessages...)
 			leavingPeer.send(t, q("SELECT 4 AS a"))
 			p.awaitStates(t, Waiting, InTransaction, Waiting, Waiting, Waiting)
 
-			if got := tx.play(t, []round{upToReady(1, q("SELECT 5 AS a")), upToReady(1, q("COMMIT"))}); got[len(got)-1] != "Z I" {
+			if got := txPeer.play(t, []round{upToReady(1, q("SELECT 5 AS a")), upToReady(1, q("COMMIT"))}); got[len(got)-1] != "Z I" {
 				t.Errorf("in the transaction: %q", got)
 			}
-			tx.send(t, q("SELECT 6 AS a"))
+			txPeer.send(t, q("SELECT 6 AS a"))
 			leavingPeer.Close()
 			p.awaitStates(t, Waiting, Waiting, Waiting, Waiting)
 			for i, want := range [][]string{nil, {"BEGIN", "SELECT 5 AS a", "COMMIT"}, nil, nil, nil} {
@@ -116,14 +117,15 @@ func TestPause(t *testing.T) {
 				client     *peer
 				readyCount int
 				tag        string
-			}{{single, 1, "C SELECT 1"}, {tx, 1, "C SELECT 1"}, {extended, 1, "C SELECT 1"}, {bulky, len(manyMessages), "C SELECT 1"}} {
+			}{{simplePeer, 1, "C SELECT 1"}, {txPeer, 1, "C SELECT 1"}, {extendedPeer, 1, "C SELECT 1"}, {largeResultPeer, len(manyMessages),
+				"C SELECT 1"}} {
 				got := w.client.play(t, []round{{nil, 'Z', w.readyCount}})
 				if n := len(slices.DeleteFunc(got, func(s string) bool { return s != w.tag })); n != w.readyCount {
 					t.Errorf("client %d got %d answers of %d after the pause", i, n, w.readyCount)
 				}
 			}
 			// A session that has waited works as before.
-			for _, client := range []*peer{single, extended, bulky} {
+			for _, client := range []*peer{simplePeer, extendedPeer, largeResultPeer} {
 				if got := client.play(t, []round{upToReady(1, q("SELECT 7 AS a"))}); got[len(got)-1] != "Z I" {
 					t.Errorf("after the pause: %q", got)
 				}

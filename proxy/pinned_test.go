@@ -12,7 +12,7 @@ import (
 
 // The proxy reads pinned settings from the server once, however a client spells the names of its own settings.
 func TestPinnedSettingsAreAskedForAlone(t *testing.T) {
-	pinned := map[string]string{"search_path": "pinned", "row_security": "pinned", "DateStyle": "pinned"}
+	pinnedSettings := map[string]string{"search_path": "pinned", "row_security": "pinned", "DateStyle": "pinned"}
 	for _, spelling := range []func(string) string{
 		strings.ToLower, strings.ToUpper, func(name string) string {
 			return strings.ToUpper(name[:1]) + name[1:]
@@ -45,10 +45,10 @@ func TestPinnedSettingsAreAskedForAlone(t *testing.T) {
 			got <- requestedSettings
 		}()
 		settings := map[string]string{spelling("timezone"): "own"}
-		for name := range pinned {
+		for name := range pinnedSettings {
 			settings[spelling(name)] = "own"
 		}
-		_, _ = Upstream{Network: "tcp", Address: listener.Addr().String(), User: "agent", Params: pinned}.dial(t.Context(), "app", settings, false)
+		_, _ = Upstream{Network: "tcp", Address: listener.Addr().String(), User: "agent", Params: pinnedSettings}.dial(t.Context(), "app", settings, false)
 		_ = listener.Close()
 		if requestedSettings, want := fmt.Sprint(<-got),
 			"[= database=app datestyle=pinned row_security=pinned search_path=pinned timezone=own user=agent]"; requestedSettings != want {

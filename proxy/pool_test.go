@@ -207,12 +207,12 @@ func TestPoolWaits(t *testing.T) {
 	p.mu.Lock()
 	p.editRoute = func(r *Route) { r.Pool = &PoolSettings{Size: 1, Wait: time.Millisecond} }
 	p.mu.Unlock()
-	third := p.connect(t)
+	thirdConn := p.connect(t)
 	if _, err := first.Exec(t.Context(), "BEGIN"); err != nil {
 		t.Fatal(err)
 	}
 	var refused *pgconn.PgError
-	if _, err := third.Exec(t.Context(), "SELECT 1"); !errors.As(err, &refused) || refused.Code != "53300" || refused.Hint == "" {
+	if _, err := thirdConn.Exec(t.Context(), "SELECT 1"); !errors.As(err, &refused) || refused.Code != "53300" || refused.Hint == "" {
 		t.Errorf("no connection: %v", err)
 	}
 	if s := p.server.Pools()[0]; s.TimedOut != 1 || s.Waiting != 0 {
@@ -309,8 +309,8 @@ func TestPoolAfterLosses(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	idle := p.connect(t)
-	if _, err := idle.Exec(t.Context(), "SELECT 1"); err != nil {
+	idleConn := p.connect(t)
+	if _, err := idleConn.Exec(t.Context(), "SELECT 1"); err != nil {
 		t.Fatal(err)
 	}
 	admin := p.db.Connect(t, "postgres")
@@ -319,20 +319,20 @@ func TestPoolAfterLosses(t *testing.T) {
 		"AND datname = current_database()"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := idle.Exec(t.Context(), "SELECT 1"); err != nil {
+	if _, err := idleConn.Exec(t.Context(), "SELECT 1"); err != nil {
 		t.Errorf("behind the end of the server process: %v", err)
 	}
 	for i := range 20 {
 		ctx, cancel := context.WithCancel(t.Context())
-		running, result := p.connect(t), make(chan error, 1)
+		runningConn, result := p.connect(t), make(chan error, 1)
 		go func() {
-			_, err := running.Exec(ctx, "SELECT pg_sleep(0.005)")
+			_, err := runningConn.Exec(ctx, "SELECT pg_sleep(0.005)")
 			result <- err
 		}()
 		time.Sleep(time.Duration(i%8) * time.Millisecond)
 		cancel()
 		<-result
-		if _, err := idle.Exec(t.Context(), "SELECT 1"); err != nil {
+		if _, err := idleConn.Exec(t.Context(), "SELECT 1"); err != nil {
 			t.Errorf("behind a session whose statement was canceled: %v", err)
 		}
 	}

@@ -134,43 +134,44 @@ func TestPlainBehindABalancer(t *testing.T) {
 func TestForgedHeaders(t *testing.T) {
 	line := []byte("PROXY TCP4 203.0.113.7 192.0.2.1 4711 7432\r\n")
 	hello, _ := (&pgx3.StartupMessage{ProtocolVersion: protocol30, Parameters: map[string]string{"user": agentName}}).Encode(nil)
-	const none, length = "a connection from this network must begin with a PROXY header", "invalid length of startup packet"
-	outside := startProxy(t, withBalancers("10.0.0.0/8", "::1/128"))
-	inside := startProxy(t, withBalancers("10.0.0.0/8", "127.0.0.0/8"))
+	const missingHeaderError, length = "a connection from this network must begin with a PROXY header", "invalid length of startup packet"
+	proxyForOtherNetworks := startProxy(t, withBalancers("10.0.0.0/8", "::1/128"))
+	proxyForThisNetwork := startProxy(t, withBalancers("10.0.0.0/8", "127.0.0.0/8"))
 	withoutBalancer := startProxy(t)
 	for name, c := range map[string]struct {
 		p     *testProxy
 		input []byte
 		want  string
 	}{
-		"from outside":               {outside, line, length},
-		"from outside, version 2":    {outside, headerV2(0x21, 0x11, tcp4...), length},
+		"from outside":               {proxyForOtherNetworks, line, length},
+		"from outside, version 2":    {proxyForOtherNetworks, headerV2(0x21, 0x11, tcp4...), length},
 		"without the protocol":       {withoutBalancer, line, length},
 		"without it, version 2":      {withoutBalancer, headerV2(0x21, 0x11, tcp4...), length},
-		"none":                       {inside, hello, none},
-		"none, and TLS":              {inside, []byte{0, 0, 0, 8, 4, 210, 22, 47}, none},
-		"none, and direct TLS":       {inside, []byte{0x16, 3, 1, 0, 0}, none},
-		"none, and a cancel request": {inside, []byte{0, 0, 0, 16, 4, 210, 22, 46, 1, 2, 3, 4, 5, 6, 7, 8}, none},
-		"two":                        {inside, concatBytes(line, line), length},
-		"two, version 2":             {inside, concatBytes(headerV2(0x20, 0), headerV2(0x21, 0x11, tcp4...)), length},
-		"another protocol":           {inside, []byte("GET / HTTP/1.1\r\n\r\n"), none},
-		"another word":               {inside, []byte("PROXX TCP4 203.0.113.7 192.0.2.1 4711 7432\r\n"), none},
-		"no family":                  {inside, []byte("PROXY \r\n"), none},
-		"another family":             {inside, []byte("PROXY UDP4 203.0.113.7 192.0.2.1 4711 7432\r\n"), none},
-		"a name":                     {inside, []byte("PROXY TCP4 localhost 192.0.2.1 4711 7432\r\n"), none},
-		"IPv6 as IPv4":               {inside, []byte("PROXY TCP4 2001:db8::7 192.0.2.1 4711 7432\r\n"), none},
-		"a port too large":           {inside, []byte("PROXY TCP4 203.0.113.7 192.0.2.1 65536 7432\r\n"), none},
-		"no carriage return":         {inside, []byte("PROXY TCP4 203.0.113.7 192.0.2.1 4711 7432\n"), none},
-		"a line too long":            {inside, append([]byte("PROXY UNKNOWN "), bytes.Repeat([]byte("f"), 200)...), none},
-		"another signature":          {inside, []byte("\r\n\r\n\x00\r\nEXIT\n\x21\x11\x00\x00"), none},
-		"another version":            {inside, headerV2(0x31, 0x11, tcp4...), none},
-		"another command":            {inside, headerV2(0x22, 0x11, tcp4...), none},
-		"another family, version 2":  {inside, headerV2(0x21, 0x41, tcp4...), none},
-		"another transport":          {inside, headerV2(0x21, 0x13, tcp4...), none},
-		"datagrams":                  {inside, headerV2(0x21, 0x12, tcp4...), none},
-		"datagrams, unix":            {inside, headerV2(0x21, 0x32, make([]byte, 216)...), none},
-		"addresses too short":        {inside, headerV2(0x21, 0x11, tcp4[:11]...), none},
-		"a rest too long":            {inside, append(headerV2(0x21, 0x11)[:14], 0xff, 0xff), none},
+		"none":                       {proxyForThisNetwork, hello, missingHeaderError},
+		"none, and TLS":              {proxyForThisNetwork, []byte{0, 0, 0, 8, 4, 210, 22, 47}, missingHeaderError},
+		"none, and direct TLS":       {proxyForThisNetwork, []byte{0x16, 3, 1, 0, 0}, missingHeaderError},
+		"none, and a cancel request": {proxyForThisNetwork, []byte{0, 0, 0, 16, 4, 210, 22, 46, 1, 2, 3, 4, 5, 6, 7, 8}, missingHeaderError},
+		"two":                        {proxyForThisNetwork, concatBytes(line, line), length},
+		"two, version 2":             {proxyForThisNetwork, concatBytes(headerV2(0x20, 0), headerV2(0x21, 0x11, tcp4...)), length},
+		"another protocol":           {proxyForThisNetwork, []byte("GET / HTTP/1.1\r\n\r\n"), missingHeaderError},
+		"another word":               {proxyForThisNetwork, []byte("PROXX TCP4 203.0.113.7 192.0.2.1 4711 7432\r\n"), missingHeaderError},
+		"no family":                  {proxyForThisNetwork, []byte("PROXY \r\n"), missingHeaderError},
+		"another family":             {proxyForThisNetwork, []byte("PROXY UDP4 203.0.113.7 192.0.2.1 4711 7432\r\n"), missingHeaderError},
+		"a name":                     {proxyForThisNetwork, []byte("PROXY TCP4 localhost 192.0.2.1 4711 7432\r\n"), missingHeaderError},
+		"IPv6 as IPv4":               {proxyForThisNetwork, []byte("PROXY TCP4 2001:db8::7 192.0.2.1 4711 7432\r\n"), missingHeaderError},
+		"a port too large":           {proxyForThisNetwork, []byte("PROXY TCP4 203.0.113.7 192.0.2.1 65536 7432\r\n"), missingHeaderError},
+		"no carriage return":         {proxyForThisNetwork, []byte("PROXY TCP4 203.0.113.7 192.0.2.1 4711 7432\n"), missingHeaderError},
+		"a line too long": {proxyForThisNetwork, append([]byte("PROXY UNKNOWN "), bytes.Repeat([]byte("f"), 200)...),
+			missingHeaderError},
+		"another signature":         {proxyForThisNetwork, []byte("\r\n\r\n\x00\r\nEXIT\n\x21\x11\x00\x00"), missingHeaderError},
+		"another version":           {proxyForThisNetwork, headerV2(0x31, 0x11, tcp4...), missingHeaderError},
+		"another command":           {proxyForThisNetwork, headerV2(0x22, 0x11, tcp4...), missingHeaderError},
+		"another family, version 2": {proxyForThisNetwork, headerV2(0x21, 0x41, tcp4...), missingHeaderError},
+		"another transport":         {proxyForThisNetwork, headerV2(0x21, 0x13, tcp4...), missingHeaderError},
+		"datagrams":                 {proxyForThisNetwork, headerV2(0x21, 0x12, tcp4...), missingHeaderError},
+		"datagrams, unix":           {proxyForThisNetwork, headerV2(0x21, 0x32, make([]byte, 216)...), missingHeaderError},
+		"addresses too short":       {proxyForThisNetwork, headerV2(0x21, 0x11, tcp4[:11]...), missingHeaderError},
+		"a rest too long":           {proxyForThisNetwork, append(headerV2(0x21, 0x11)[:14], 0xff, 0xff), missingHeaderError},
 	} {
 		nc := c.p.dial(t)
 		if _, err := nc.Write(c.input); err != nil {
@@ -184,10 +185,10 @@ func TestForgedHeaders(t *testing.T) {
 		}
 	}
 	// A client outside of the networks logs in without a header.
-	if err := outside.connect(t, "sslmode=disable").Ping(t.Context()); err != nil {
+	if err := proxyForOtherNetworks.connect(t, "sslmode=disable").Ping(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if got := outside.lastDecider().info.RemoteAddr; !strings.HasPrefix(got, "127.0.0.1:") {
+	if got := proxyForOtherNetworks.lastDecider().info.RemoteAddr; !strings.HasPrefix(got, "127.0.0.1:") {
 		t.Errorf("the client is %s", got)
 	}
 }
@@ -196,28 +197,28 @@ func TestForgedHeaders(t *testing.T) {
 func TestSlowHeaders(t *testing.T) {
 	p := startProxy(t, withBalancers("127.0.0.0/8"), func(_ *testProxy, c *Config) { c.LoginTimeout = 8 * time.Second }) // enough for a slow machine
 	line := "PROXY TCP4 127.0.0.9 127.0.0.1 4711 7432\r\n"
-	var slow []net.Conn
+	var slowConns []net.Conn
 	for n := range 8 {
 		nc := p.dial(t)
 		if _, err := nc.Write([]byte(line)[:6*n]); err != nil {
 			t.Fatal(err)
 		}
-		slow = append(slow, nc)
+		slowConns = append(slowConns, nc)
 	}
-	eventually(t, "accepted", func() bool { p.server.mu.Lock(); defer p.server.mu.Unlock(); return p.server.logins == len(slow) })
+	eventually(t, "accepted", func() bool { p.server.mu.Lock(); defer p.server.mu.Unlock(); return p.server.logins == len(slowConns) })
 	if _, err := p.viaBalancer(t, []byte(line), "sslmode=disable"); err != nil {
 		t.Errorf("a login beside slow headers: %v", err)
 	}
 	// A header that arrives byte by byte is accepted in the end.
-	lastConn := slow[len(slow)-1]
-	remainingBytes := iotest.OneByteReader(strings.NewReader(line[6*(len(slow)-1):]))
+	lastConn := slowConns[len(slowConns)-1]
+	remainingBytes := iotest.OneByteReader(strings.NewReader(line[6*(len(slowConns)-1):]))
 	if _, err := io.Copy(lastConn, remainingBytes); err != nil {
 		t.Fatal(err)
 	}
 	if conn := p.loginOver(t, lastConn); conn == nil || p.lastDecider().info.RemoteAddr != "127.0.0.9:4711" {
 		t.Error("a header in parts is not read")
 	}
-	for n, nc := range slow[:len(slow)-1] {
+	for n, nc := range slowConns[:len(slowConns)-1] {
 		_ = nc.SetReadDeadline(time.Now().Add(tier.Patience))
 		if e := readLastError(t, nc); n > 0 && (e == nil || e.Message != "canceling authentication due to timeout") {
 			t.Errorf("%d bytes of a header: %+v", 6*n, e)

@@ -35,10 +35,10 @@ func randomConversation(r *rand.Rand) (script [][]pgx3.FrontendMessage) {
 	query := func() pgx3.FrontendMessage {
 		return pa(pick("x", "y"), pick("SELECT 5", "SELECT $1::int", "SELECT 1/0", "SELECT nope"))
 	}
-	prepared := func() string { return pick("x", "y") }
+	pickStatementName := func() string { return pick("x", "y") }
 	portal := func() string { return pick("", "", "", "p", "a") }
 	cursor := func() string { return "k" }
-	bound := func() *pgx3.Bind {
+	newBind := func() *pgx3.Bind {
 		b := &pgx3.Bind{DestinationPortal: portal(), PreparedStatement: name()}
 		for range r.IntN(3) {
 			b.Parameters = append(b.Parameters, [][]byte{[]byte("7"), []byte("x"), nil, {0, 0, 0, 7}, {}}[r.IntN(5)])
@@ -60,7 +60,7 @@ func randomConversation(r *rand.Rand) (script [][]pgx3.FrontendMessage) {
 			case 2, 3:
 				m = append(m, pa(name(), text()))
 			case 4, 5:
-				m = append(m, bound())
+				m = append(m, newBind())
 			case 6, 7:
 				m = append(m, ex(portal(), uint32(r.IntN(3))))
 			case 8:
@@ -78,11 +78,11 @@ func randomConversation(r *rand.Rand) (script [][]pgx3.FrontendMessage) {
 			case 14:
 				m = append(m, sy)
 			case 15:
-				m = append(m, query(), cl('S', prepared()), query())
+				m = append(m, query(), cl('S', pickStatementName()), query())
 			case 16:
-				m = append(m, bi(portal(), prepared(), "4"), de('S', prepared()))
+				m = append(m, bi(portal(), pickStatementName(), "4"), de('S', pickStatementName()))
 				if r.IntN(2) == 0 {
-					m = append(m, ex(cursor(), uint32(r.IntN(3))), bi(cursor(), prepared(), "4"))
+					m = append(m, ex(cursor(), uint32(r.IntN(3))), bi(cursor(), pickStatementName(), "4"))
 				}
 			case 17:
 				n, p := name(), portal()
@@ -226,7 +226,7 @@ func playConversation(t *testing.T, c *peer, script [][]pgx3.FrontendMessage) (o
 			continue
 		}
 		c.send(t, append(m, sy, q(fmt.Sprint("end", i)))...)
-		for finished := false; ; {
+		for isFinished := false; ; {
 			m, err := c.frontend.Receive()
 			if err != nil {
 				return append(out, "the connection ends")
@@ -240,7 +240,7 @@ func playConversation(t *testing.T, c *peer, script [][]pgx3.FrontendMessage) (o
 				line = "E ERROR 25P02 current transaction is aborted, commands ignored until end of transaction block  @0"
 			}
 			out = append(out, line)
-			if finished = finished || line == end; finished && typ == 'Z' {
+			if isFinished = isFinished || line == end; isFinished && typ == 'Z' {
 				break
 			}
 		}

@@ -130,17 +130,17 @@ func TestSeveralStatements(t *testing.T) {
 // around it are not.
 func TestUnrecordedExecutionsAreRefused(t *testing.T) {
 	p := startProxy(t)
-	const failed = "E ERROR 58030 the decision could not be recorded  @0"
+	const recordingError = "E ERROR 58030 the decision could not be recorded  @0"
 	for name, c := range map[string]struct {
 		script []round
 		want   []string
 	}{
 		"query": {[]round{upToReady(2, q("SELECT 1 AS a"), q("CREATE TABLE u (); -- unrecordable")), upToReady(1, q("SELECT to_regclass('u') AS a"))},
-			[]string{"T a:23:0", `D ["1"]`, "C SELECT 1", "Z I", failed, "Z I", "T a:2205:0", `D [""]`, "C SELECT 1", "Z I"}},
+			[]string{"T a:23:0", `D ["1"]`, "C SELECT 1", "Z I", recordingError, "Z I", "T a:2205:0", `D [""]`, "C SELECT 1", "Z I"}},
 		"execute": {[]round{upToReady(1, pa("", "SELECT 1 AS unrecordable"), bi("", ""), de('P', ""), ex("", 0), sy), upToReady(1, q("SELECT 1 AS a"))},
-			[]string{"1", "2", "T unrecordable:23:0", failed, "Z I", "T a:23:0", `D ["1"]`, "C SELECT 1", "Z I"}},
-		"refusal":       {[]round{upToReady(1, q("forbidden unrecordable"))}, []string{failed, "Z I"}},
-		"refused parse": {[]round{upToReady(1, pa("", "forbidden unrecordable"), bi("", ""), sy)}, []string{failed, "Z I"}},
+			[]string{"1", "2", "T unrecordable:23:0", recordingError, "Z I", "T a:23:0", `D ["1"]`, "C SELECT 1", "Z I"}},
+		"refusal":       {[]round{upToReady(1, q("forbidden unrecordable"))}, []string{recordingError, "Z I"}},
+		"refused parse": {[]round{upToReady(1, pa("", "forbidden unrecordable"), bi("", ""), sy)}, []string{recordingError, "Z I"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, p.connectRaw(t).play(t, c.script)); diff != "" {

@@ -76,33 +76,33 @@ func TestPlansAreRemadeWithANewSeal(t *testing.T) {
 	if !strings.HasSuffix(got, "-- of the client"+verdict.PreparedMark) {
 		t.Errorf("a prepared text with a comment is %q", got)
 	}
-	const under = "SELECT planned_under(), current_setting('pgconsent.seal')"
-	if _, err := conn.Prepare(t.Context(), "under", under, nil); err != nil {
+	const plannedUnderSQL = "SELECT planned_under(), current_setting('pgconsent.seal')"
+	if _, err := conn.Prepare(t.Context(), "under", plannedUnderSQL, nil); err != nil {
 		t.Fatal(err)
 	}
-	run := func(times int) (planned, current string) {
+	run := func(times int) (plannedSeal, current string) {
 		t.Helper()
 		for range times {
 			result := conn.ExecPrepared(t.Context(), "under", nil, nil, nil).Read()
 			if result.Err != nil {
 				t.Fatal(result.Err)
 			}
-			planned, current = string(result.Rows[0][0]), string(result.Rows[0][1])
+			plannedSeal, current = string(result.Rows[0][0]), string(result.Rows[0][1])
 		}
-		return planned, current
+		return plannedSeal, current
 	}
 	for i, c := range []struct {
-		runs             int
-		planned, current string
+		runs                 int
+		plannedSeal, current string
 	}{
 		{3, "seal 1", "seal 1"},
 		{maxPreparedRuns, "seal 1", "seal 2"}, // before the renewal, the statement ran few times
 		{3, "seal 3", "seal 3"},
 		{3, "seal 3", "seal 4"},
 	} {
-		planned, current := run(c.runs)
-		if planned != c.planned || current != c.current {
-			t.Errorf("%d: planned under %q and run under %q, want %q and %q", i, planned, current, c.planned, c.current)
+		plannedSeal, current := run(c.runs)
+		if plannedSeal != c.plannedSeal || current != c.current {
+			t.Errorf("%d: planned under %q and run under %q, want %q and %q", i, plannedSeal, current, c.plannedSeal, c.current)
 		}
 		isDue.Store(true)
 	}

@@ -54,14 +54,14 @@ func TestPgx(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nested, err := tx.Begin(t.Context())
+	nestedTx, err := tx.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := nested.Exec(t.Context(), "SELECT forbidden"); !errors.As(err, &pg) || pg.Code != "42501" {
+	if _, err := nestedTx.Exec(t.Context(), "SELECT forbidden"); !errors.As(err, &pg) || pg.Code != "42501" {
 		t.Error(err)
 	}
-	if err := nested.Rollback(t.Context()); err != nil {
+	if err := nestedTx.Rollback(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if _, err := tx.Exec(t.Context(), "SELECT 1"); err != nil {
@@ -347,9 +347,9 @@ func TestPsqlCancel(t *testing.T) {
 func TestDrain(t *testing.T) {
 	tier.All(t)
 	p := startProxy(t)
-	idle, busy, inTx, login := p.connectRaw(t), p.connectRaw(t), p.connectRaw(t), p.dial(t)
-	inTx.play(t, []round{upToReady(1, q("BEGIN"))})
-	busy.send(t, q("SELECT pg_sleep(1), 1 AS a"))
+	idleConn, busyConn, connInTx, loginConn := p.connectRaw(t), p.connectRaw(t), p.connectRaw(t), p.dial(t)
+	connInTx.play(t, []round{upToReady(1, q("BEGIN"))})
+	busyConn.send(t, q("SELECT pg_sleep(1), 1 AS a"))
 	p.awaitRunning(t, "pg_sleep(1)")
 	serveResult := make(chan error, 1)
 	go func() {
@@ -357,21 +357,21 @@ func TestDrain(t *testing.T) {
 		defer cancel()
 		serveResult <- p.server.Shutdown(ctx)
 	}()
-	if e := idle.readLastError(); e == nil || e.Code != "57P01" || e.Severity != "FATAL" {
+	if e := idleConn.readLastError(); e == nil || e.Code != "57P01" || e.Severity != "FATAL" {
 		t.Errorf("idle: %+v", e)
 	}
-	latePeer := p.loginOver(t, login) // accepted before the drain, so it gets one answer
+	latePeer := p.loginOver(t, loginConn) // accepted before the drain, so it gets one answer
 	if got := latePeer.play(t, []round{upToReady(1, q("SELECT 1"))}); got[len(got)-1] != "Z I" {
 		t.Errorf("login: %q", got)
 	}
 	if e := latePeer.readLastError(); e == nil || e.Code != "57P01" {
 		t.Errorf("login: %+v", e)
 	}
-	got := busy.play(t, []round{{nil, 'Z', 1}})
+	got := busyConn.play(t, []round{{nil, 'Z', 1}})
 	if got[len(got)-2] != "C SELECT 1" {
 		t.Errorf("busy: %q", got)
 	}
-	if e := busy.readLastError(); e == nil || e.Code != "57P01" {
+	if e := busyConn.readLastError(); e == nil || e.Code != "57P01" {
 		t.Errorf("busy: %+v", e)
 	}
 	select {
@@ -379,10 +379,10 @@ func TestDrain(t *testing.T) {
 		t.Error("a transaction was not waited for")
 	case <-time.After(100 * time.Millisecond):
 	}
-	if got := inTx.play(t, []round{upToReady(1, q("SELECT 1")), upToReady(1, q("COMMIT"))}); got[len(got)-1] != "Z I" {
+	if got := connInTx.play(t, []round{upToReady(1, q("SELECT 1")), upToReady(1, q("COMMIT"))}); got[len(got)-1] != "Z I" {
 		t.Errorf("in transaction: %q", got)
 	}
-	if e := inTx.readLastError(); e == nil || e.Code != "57P01" {
+	if e := connInTx.readLastError(); e == nil || e.Code != "57P01" {
 		t.Errorf("in transaction: %+v", e)
 	}
 	if err := <-serveResult; err != nil {
@@ -409,12 +409,12 @@ func (l slowListener) Accept() (net.Conn, error) {
 // TestDrainWhileAccepting: a client whose connection was accepted just before a drain is answered once, like a client
 // that was logging in.
 func TestDrainWhileAccepting(t *testing.T) {
-	var accepted atomic.Bool
+	var hasAccepted atomic.Bool
 	p := startProxy(t, func(p *testProxy, _ *Config) {
-		p.listen = func(l net.Listener) net.Listener { return slowListener{l, p, &accepted} }
+		p.listen = func(l net.Listener) net.Listener { return slowListener{l, p, &hasAccepted} }
 	})
 	nc := p.dial(t)
-	eventually(t, "the connection is accepted", accepted.Load)
+	eventually(t, "the connection is accepted", hasAccepted.Load)
 	serveResult := make(chan error, 1)
 	go func() { serveResult <- p.server.Shutdown(context.Background()) }()
 	latePeer := p.loginOver(t, nc)
@@ -431,15 +431,15 @@ func TestDrainWhileAccepting(t *testing.T) {
 
 func TestDrainDeadline(t *testing.T) {
 	p := startProxy(t)
-	busy := p.connectRaw(t)
-	busy.send(t, q("SELECT pg_sleep(600)"))
+	busyConn := p.connectRaw(t)
+	busyConn.send(t, q("SELECT pg_sleep(600)"))
 	eventually(t, "recorded", func() bool { return len(p.lastDecider().recordedTexts()) > 0 })
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
 	if err := p.server.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
-	if e := busy.readLastError(); e == nil || e.Code != "57P01" {
+	if e := busyConn.readLastError(); e == nil || e.Code != "57P01" {
 		t.Errorf("got %+v", e)
 	}
 }
@@ -592,9 +592,9 @@ func TestTerminate(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	// They are also answered where a group without a Sync follows.
-	idle := p.connectRaw(t)
-	idle.send(t, pa("", "SELECT pg_sleep(0.1), 1 AS a"), bi("", ""), ex("", 0), sy, pa("", "SELECT 2"), &pgx3.Terminate{})
-	if got := idle.play(t, []round{{nil, 'Z', 1}}); got[len(got)-1] != "Z I" {
+	idleConn := p.connectRaw(t)
+	idleConn.send(t, pa("", "SELECT pg_sleep(0.1), 1 AS a"), bi("", ""), ex("", 0), sy, pa("", "SELECT 2"), &pgx3.Terminate{})
+	if got := idleConn.play(t, []round{{nil, 'Z', 1}}); got[len(got)-1] != "Z I" {
 		t.Errorf("%q", got)
 	}
 	halfOpen := p.connectRaw(t)

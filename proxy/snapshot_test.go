@@ -264,17 +264,17 @@ func TestUndoneAndSkippedStatements(t *testing.T) {
 // A message sent in advance may start long after it is sent. So the decider is asked only when the statement before it
 // is answered.
 func TestMessagesSentInAdvanceAreDecidedInTurn(t *testing.T) {
-	const slow, series = "SELECT pg_sleep(1)", "SELECT * FROM generate_series(1, 9)"
+	const slowSQL, seriesSQL = "SELECT pg_sleep(1)", "SELECT * FROM generate_series(1, 9)"
 	for name, messages := range map[string][]pgx3.FrontendMessage{
-		"transaction": {q("BEGIN ISOLATION LEVEL REPEATABLE READ"), q("SELECT 1"), q(slow), q("SELECT 1")},
+		"transaction": {q("BEGIN ISOLATION LEVEL REPEATABLE READ"), q("SELECT 1"), q(slowSQL), q("SELECT 1")},
 		"pipeline": {
 			pa("", "BEGIN ISOLATION LEVEL REPEATABLE READ"), bi("", ""), ex("", 0), pa("", "SELECT 1"), bi("", ""), ex("", 0), sy,
-			q("SELECT 1"), pa("", slow), bi("", ""), ex("", 0), sy, pa("", "SELECT 1"), bi("", ""), ex("", 0), sy,
+			q("SELECT 1"), pa("", slowSQL), bi("", ""), ex("", 0), sy, pa("", "SELECT 1"), bi("", ""), ex("", 0), sy,
 		},
-		"cursor":          {q("BEGIN"), q("DECLARE c CURSOR FOR " + series), q(slow), q("FETCH c")},
-		"portal":          {q("BEGIN"), pa("", series), bi("p", ""), sy, q(slow), ex("p", 1), sy},
-		"portal, resumed": {q("BEGIN"), pa("", series), bi("p", ""), ex("p", 1), sy, q(slow), ex("p", 1), sy},
-		"portal, resumed behind a group": {q("BEGIN"), pa("", series), bi("p", ""), ex("p", 1), sy, pa("", slow),
+		"cursor":          {q("BEGIN"), q("DECLARE c CURSOR FOR " + seriesSQL), q(slowSQL), q("FETCH c")},
+		"portal":          {q("BEGIN"), pa("", seriesSQL), bi("p", ""), sy, q(slowSQL), ex("p", 1), sy},
+		"portal, resumed": {q("BEGIN"), pa("", seriesSQL), bi("p", ""), ex("p", 1), sy, q(slowSQL), ex("p", 1), sy},
+		"portal, resumed behind a group": {q("BEGIN"), pa("", seriesSQL), bi("p", ""), ex("p", 1), sy, pa("", slowSQL),
 			bi("", ""), ex("", 0), sy, ex("p", 1), sy},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -319,7 +319,7 @@ func TestNothingOlderThanAChangeIsShown(t *testing.T) {
 			run("UPDATE mark SET n = $1", n)
 			p.lastDecider().consentChanges.Add(1)
 			c.send(t, append(round, sy, q("misspelt"))...) // the syntax error is refused in every state
-			for finished := false; ; {
+			for isFinished := false; ; {
 				m, err := c.frontend.Receive()
 				if err != nil {
 					t.Fatalf("seed %d, round %d: %v\n%s", seed, i, err, formatScript(script[:i+1]))
@@ -334,7 +334,7 @@ func TestNothingOlderThanAChangeIsShown(t *testing.T) {
 				if strings.HasPrefix(line, "E ERROR 40001") {
 					refused++
 				}
-				if finished = finished || strings.HasPrefix(line, `E ERROR 42601 syntax error at or near "misspelt"`); finished && typ == 'Z' {
+				if isFinished = isFinished || strings.HasPrefix(line, `E ERROR 42601 syntax error at or near "misspelt"`); isFinished && typ == 'Z' {
 					break
 				}
 			}

@@ -44,29 +44,29 @@ func sockets(t *testing.T) map[string][2]net.Conn {
 // Every byte arrives, in order, even if the reader is slower than the writer: in one large write, and in many small
 // ones.
 func TestSinkWritesAll(t *testing.T) {
-	large := make([]byte, 3<<20)
-	_, _ = rand.Read(large)
+	largeBlock := make([]byte, 3<<20)
+	_, _ = rand.Read(largeBlock)
 	for name, pair := range sockets(t) {
 		t.Run(name, func(t *testing.T) {
 			got := make(chan []byte)
 			go func() {
 				time.Sleep(20 * time.Millisecond) // the socket is full meanwhile
-				b, _ := io.ReadAll(io.LimitReader(pair[1], 2*int64(len(large))))
+				b, _ := io.ReadAll(io.LimitReader(pair[1], 2*int64(len(largeBlock))))
 				got <- b
 			}()
 			target := newSink(pair[0])
-			if err := target.write(large); err != nil {
+			if err := target.write(largeBlock); err != nil {
 				t.Fatal(err)
 			}
-			for remaining := large; len(remaining) > 0; {
+			for remaining := largeBlock; len(remaining) > 0; {
 				n := min(len(remaining), maxQuickWrite)
 				if err := target.write(remaining[:n]); err != nil {
 					t.Fatal(err)
 				}
 				remaining = remaining[n:]
 			}
-			if b := <-got; !bytes.Equal(b, append(bytes.Clone(large), large...)) {
-				t.Errorf("%d bytes arrived, not those %d that were written", len(b), 2*len(large))
+			if b := <-got; !bytes.Equal(b, append(bytes.Clone(largeBlock), largeBlock...)) {
+				t.Errorf("%d bytes arrived, not those %d that were written", len(b), 2*len(largeBlock))
 			}
 		})
 	}
@@ -74,29 +74,29 @@ func TestSinkWritesAll(t *testing.T) {
 
 // A relay writes all bytes that it reads until the end of the stream, and distinguishes the end from an error.
 func TestPumpRelaysAll(t *testing.T) {
-	large := make([]byte, 5<<20)
-	_, _ = rand.Read(large)
+	largeBlock := make([]byte, 5<<20)
+	_, _ = rand.Read(largeBlock)
 	sourcePair, targetPair := sockets(t), sockets(t)
 	for name := range sourcePair {
 		t.Run(name, func(t *testing.T) {
 			go func() {
 				for _, n := range []int{1, 5, 100, 4 << 20} { // small ones, each awaited before the next, then a large one
-					_, _ = sourcePair[name][0].Write(large[:n])
+					_, _ = sourcePair[name][0].Write(largeBlock[:n])
 					time.Sleep(5 * time.Millisecond)
 				}
 				sourcePair[name][0].Close()
 			}()
-			pumped := make(chan error, 1)
+			pumpResult := make(chan error, 1)
 			go func() {
-				pumped <- copyOneWay(targetPair[name][0], sourcePair[name][1])
+				pumpResult <- copyOneWay(targetPair[name][0], sourcePair[name][1])
 				targetPair[name][0].Close()
 			}()
 			got, _ := io.ReadAll(targetPair[name][1])
-			want := bytes.Join([][]byte{large[:1], large[:5], large[:100], large[:4<<20]}, nil)
+			want := bytes.Join([][]byte{largeBlock[:1], largeBlock[:5], largeBlock[:100], largeBlock[:4<<20]}, nil)
 			if !bytes.Equal(got, want) {
 				t.Errorf("%d bytes arrived, not those %d that were sent", len(got), len(want))
 			}
-			if err := <-pumped; err != nil {
+			if err := <-pumpResult; err != nil {
 				t.Errorf("the end is an error: %v", err)
 			}
 		})

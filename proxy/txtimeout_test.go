@@ -26,10 +26,10 @@ func TestTransactionsCountEachAlone(t *testing.T) {
 		t.Error("it goes on when it is over")
 	}
 	l.push(statement())
-	third := transactionStart()
+	thirdStart := transactionStart()
 	l.ready('T')
 	l.push(statement())
-	if l.ready('E'); transactionStart() != third {
+	if l.ready('E'); transactionStart() != thirdStart {
 		t.Error("a statement within it begins another")
 	}
 	l.push(statement())

@@ -11,7 +11,7 @@ import (
 func TestFunctionCallsAreDecidedAgain(t *testing.T) {
 	const call = "SELECT 7 AS of_the_owner"
 	run := upToReady(1, pa("", call), bi("", ""), ex("", 0), sy)
-	prepared := upToReady(1, pa("s", call), sy)
+	prepareRound := upToReady(1, pa("s", call), sy)
 	for name, c := range map[string]struct {
 		before    []round
 		callRound round
@@ -20,8 +20,8 @@ func TestFunctionCallsAreDecidedAgain(t *testing.T) {
 		"a Query":                    {nil, upToReady(1, q(call)), false},
 		"several in a Query":         {nil, upToReady(1, q("SELECT 1; "+call)), true}, // the proxy does not send such a Query again
 		"without a name":             {nil, run, false},
-		"prepared":                   {[]round{prepared}, upToReady(1, bi("", "s"), ex("", 0), sy), false},
-		"EXECUTE":                    {[]round{prepared}, upToReady(1, q("EXECUTE s")), false},
+		"prepared":                   {[]round{prepareRound}, upToReady(1, bi("", "s"), ex("", 0), sy), false},
+		"EXECUTE":                    {[]round{prepareRound}, upToReady(1, q("EXECUTE s")), false},
 		"first in a transaction":     {[]round{upToReady(1, q("BEGIN"))}, upToReady(1, q(call)), false},
 		"in a transaction":           {[]round{upToReady(1, q("BEGIN")), upToReady(1, q("SELECT 1"))}, upToReady(1, q(call)), true},
 		"extended, in a transaction": {[]round{upToReady(1, q("BEGIN")), upToReady(1, q("SELECT 1"))}, run, true},

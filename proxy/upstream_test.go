@@ -254,7 +254,7 @@ var numberComment = regexp.MustCompile(`^/\*id ([0-9]+)\*/`)
 func (w *upstreamWatch) checkMessage(typ byte, body []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	wrong := func(format string, args ...any) {
+	reportError := func(format string, args ...any) {
 		w.t.Errorf("%c %q went upstream: %s", typ, body, fmt.Sprintf(format, args...))
 	}
 	isOwnName := func(name string) bool {
@@ -262,17 +262,17 @@ func (w *upstreamWatch) checkMessage(typ byte, body []byte) {
 	}
 	name := func(name string) {
 		if name != "" && !strings.HasPrefix(name, "c:") && !strings.HasPrefix(name, "h:") && !isOwnName(name) {
-			wrong("the name is the client's")
+			reportError("the name is the client's")
 		}
 	}
 	check := func(d *allowedText) {
 		switch upperText := ""; {
 		case d == nil:
-			wrong("it was refused")
+			reportError("it was refused")
 		default:
 			upperText, _, _ = strings.Cut(strings.ToUpper(d.text), " ")
 			if d.rights < w.sealedRights && !strings.Contains("BEGIN COMMIT ROLLBACK SET RESET DEALLOCATE CLOSE", upperText) {
-				wrong("it is of rights %d, and the seal of %d", d.rights, w.sealedRights)
+				reportError("it is of rights %d, and the seal of %d", d.rights, w.sealedRights)
 			}
 		}
 	}
@@ -280,7 +280,7 @@ func (w *upstreamWatch) checkMessage(typ byte, body []byte) {
 		m := numberComment.FindStringSubmatch(text)
 		if m == nil {
 			if !strings.Contains(text, "denied_") && text != sealText && text != placeholderText && text != startTimeQuery+"; "+heapQuery(1<<20) {
-				wrong("nobody decided it")
+				reportError("nobody decided it")
 			}
 			return nil
 		}
@@ -291,12 +291,12 @@ func (w *upstreamWatch) checkMessage(typ byte, body []byte) {
 	}
 	countUse := func() {
 		if w.preparedUses++; w.preparedUses > w.agreedRechecks {
-			wrong("%d uses, and %d were agreed to", w.preparedUses, w.agreedRechecks)
+			reportError("%d uses, and %d were agreed to", w.preparedUses, w.agreedRechecks)
 		}
 	}
 	query := func(d *allowedText) {
 		if d.runs++; d.runs > d.releasedRecords {
-			wrong("it runs %d times, and has %d records", d.runs, d.releasedRecords)
+			reportError("it runs %d times, and has %d records", d.runs, d.releasedRecords)
 		}
 	}
 	switch typ {
@@ -355,7 +355,7 @@ func (w *upstreamWatch) checkMessage(typ byte, body []byte) {
 			countUse()
 		}
 		if w.executions++; w.executions > w.releasedRecords {
-			wrong("%d executions, and %d records", w.executions, w.releasedRecords)
+			reportError("%d executions, and %d records", w.executions, w.releasedRecords)
 		}
 	case 'C':
 		var m pgx3.Close
@@ -364,6 +364,6 @@ func (w *upstreamWatch) checkMessage(typ byte, body []byte) {
 		w.inCachedQuery = false
 	case 'S', 'H', 'X':
 	default:
-		wrong("no agent's message of this type does")
+		reportError("no agent's message of this type does")
 	}
 }

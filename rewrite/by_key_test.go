@@ -126,15 +126,15 @@ func TestByKeyColumnsNeedTheirKey(t *testing.T) {
 		"SELECT l.body FROM letters l JOIN pages p ON pages.site = l.code WHERE public.pages.n = 'c1'": "",
 	} {
 		result, refusal := r.Rewrite(sql, true)
-		var fetched string
+		var fetchedValue string
 		if refusal == nil {
-			_, fetched, _ = strings.Cut(result.Text, "pgconsent_signed.current_catalog()")
-			fetched, _, _ = strings.Cut(fetched, ")")
-			fetched = strings.NewReplacer("::pg_catalog.text", "", "::pg_catalog.varchar", "", "ARRAY[", "",
-				"]", "").Replace(strings.TrimPrefix(fetched, ", "))
+			_, fetchedValue, _ = strings.Cut(result.Text, "pgconsent_signed.current_catalog()")
+			fetchedValue, _, _ = strings.Cut(fetchedValue, ")")
+			fetchedValue = strings.NewReplacer("::pg_catalog.text", "", "::pg_catalog.varchar", "", "ARRAY[", "",
+				"]", "").Replace(strings.TrimPrefix(fetchedValue, ", "))
 		}
-		if fetched != want {
-			t.Errorf("%s: fetched by %q, want %q: %v", sql, fetched, want, refusal)
+		if fetchedValue != want {
+			t.Errorf("%s: fetched by %q, want %q: %v", sql, fetchedValue, want, refusal)
 		}
 	}
 }

@@ -30,7 +30,7 @@ func collatedRewriter(t *testing.T) (*Rewriter, *pgx.Conn) {
 func TestSeparateCollationsAreAllowed(t *testing.T) {
 	r, _ := collatedRewriter(t)
 	const from = " FROM memories m JOIN memory_participants l ON l.memory_id = m.id JOIN people p ON p.id = l.person_id "
-	for sql, meet := range map[string]bool{
+	for sql, wantRefusal := range map[string]bool{
 		"SELECT m.code, p.name" + from + "WHERE m.code = 'a' AND p.name > 'b' ORDER BY m.code, p.name": false,
 		"SELECT *" + from:                                            false,
 		"SELECT DISTINCT code, name" + from:                          false,
@@ -213,8 +213,8 @@ func TestSeparateCollationsAreAllowed(t *testing.T) {
 		"SELECT 1 FROM people WHERE name > (decoded()).code":            true,
 	} {
 		_, refusal := r.Rewrite(sql, false)
-		if meets := refusal != nil && refusal.Reason == sqlstate.ReasonConstruct &&
-			strings.Contains(refusal.Message, "several collations"); meets != meet || refusal != nil && !meets {
+		if isCollationRefusal := refusal != nil && refusal.Reason == sqlstate.ReasonConstruct &&
+			strings.Contains(refusal.Message, "several collations"); isCollationRefusal != wantRefusal || refusal != nil && !isCollationRefusal {
 			t.Errorf("%s: %v", sql, refusal)
 		}
 	}
@@ -240,8 +240,8 @@ func TestNoTwoCollationsAreCompared(t *testing.T) {
 		if _, err := conn.Exec(ctx, "ROLLBACK"); err != nil {
 			t.Fatal(err)
 		}
-		var normalized *pgconn.PgError
-		conflict := errors.As(err, &normalized) && normalized.Code == "42P22" // PostgreSQL refuses two COLLATE clauses independently of rows
+		var pgErr *pgconn.PgError
+		conflict := errors.As(err, &pgErr) && pgErr.Code == "42P22" // PostgreSQL refuses two COLLATE clauses independently of rows
 		switch {
 		case refusal == nil && conflict:
 			t.Errorf("%s: %v", sql, err)
@@ -269,19 +269,20 @@ func (g *collatedQueries) statement() string {
 		return g.one("title = "+g.text(from, 1), "code = "+g.text(from, 1)+", name = "+g.text(from, 1),
 			fmt.Sprintf("(code, name) = (%s, %s)", g.text(from, 1), g.text(from, 1)), "(code, name) = (SELECT y, z FROM ("+g.query(1)+") u LIMIT 1)")
 	}
-	returning := func(from []string) string {
+	returningClause := func(from []string) string {
 		return g.one("", " RETURNING *", fmt.Sprintf(" RETURNING %s, %s", g.text(from, 1), g.text(from, 1)))
 	}
 	var writeStatement string
 	switch g.IntN(8) {
 	case 0:
-		writeStatement = "UPDATE drafts SET " + setClause(draftExprs) + " WHERE " + g.condition(draftExprs, 2) + returning(draftExprs)
+		writeStatement = "UPDATE drafts SET " + setClause(draftExprs) + " WHERE " + g.condition(draftExprs, 2) + returningClause(draftExprs)
 	case 1:
-		writeStatement = "UPDATE drafts SET " + setClause(otherExprs) + " FROM (" + g.query(1) + ") x WHERE " + g.condition(otherExprs, 2) + returning(otherExprs)
+		writeStatement = "UPDATE drafts SET " + setClause(otherExprs) + " FROM (" + g.query(1) + ") x WHERE " + g.condition(otherExprs, 2) +
+			returningClause(otherExprs)
 	case 2:
-		writeStatement = "DELETE FROM drafts WHERE " + g.condition(draftExprs, 2) + returning(draftExprs)
+		writeStatement = "DELETE FROM drafts WHERE " + g.condition(draftExprs, 2) + returningClause(draftExprs)
 	case 3:
-		writeStatement = "DELETE FROM drafts USING (" + g.query(1) + ") x WHERE " + g.condition(otherExprs, 2) + returning(otherExprs)
+		writeStatement = "DELETE FROM drafts USING (" + g.query(1) + ") x WHERE " + g.condition(otherExprs, 2) + returningClause(otherExprs)
 	case 4:
 		writeStatement = "INSERT INTO drafts (code, name) " + g.query(1) +
 			g.one("", " ON CONFLICT (user_id, title) DO UPDATE SET name = excluded.code WHERE "+

@@ -11,7 +11,7 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/sqltext"
 )
 
-type corpusQuery struct{ name, needs, sql string }
+type corpusQuery struct{ name, neededExtension, sql string }
 
 // corpusQueries reads testdata/corpus.sql. Each block has a line "-- name", perhaps a line "-- needs: vector", and a
 // statement that ends with a semicolon. Package e2e runs the same file against its oracle.
@@ -29,7 +29,7 @@ func corpusQueries(t testing.TB) []corpusQuery {
 			line = strings.TrimSuffix(line, "\n")
 			switch comment, ok := strings.CutPrefix(line, "-- "); {
 			case ok && strings.HasPrefix(comment, "needs: "):
-				q.needs = strings.TrimPrefix(comment, "needs: ")
+				q.neededExtension = strings.TrimPrefix(comment, "needs: ")
 			case ok && q.name == "" && len(sql) == 0:
 				q.name = comment
 			default:
@@ -59,7 +59,7 @@ func TestCorpus(t *testing.T) {
 		}
 		names[q.name] = true
 		kinds[kindSet(t, q.sql)] = q.name
-		if q.needs != "" {
+		if q.neededExtension != "" {
 			continue
 		}
 		before, err := conn.Prepare(ctx, "", q.sql)

@@ -18,14 +18,14 @@ func TestSearchesAreFenced(t *testing.T) {
 	memories.HasApproximateIndex, patients.HasApproximateIndex = true, true
 	defer func() { memories.HasApproximateIndex, patients.HasApproximateIndex = false, false }()
 	pol := *fixture.pol
-	declared, _ := pol.Table(memories.Name)
-	defer func() { declared.Approximate = false }()
-	const table, view, injected, wholeTable = "(SELECT * FROM public.memories OFFSET 0)", "public_patients OFFSET 0)",
+	memoriesTable, _ := pol.Table(memories.Name)
+	defer func() { memoriesTable.Approximate = false }()
+	const table, view, injectedText, wholeTable = "(SELECT * FROM public.memories OFFSET 0)", "public_patients OFFSET 0)",
 		"END) IS NOT NULL OFFSET 0)", "END) IS NOT NULL) AS memories OFFSET 0)"
 	for i, mode := range []Mode{RowSecurityMode, RowSecurityMode, AutoMode, AutoMode, InjectedMode, InjectedMode} {
-		declared.Approximate = i%2 == 1
+		memoriesTable.Approximate = i%2 == 1
 		r := New(fixture.snap, &pol, mode)
-		searches := map[bool]int{true: 1}[!declared.Approximate]
+		searches := map[bool]int{true: 1}[!memoriesTable.Approximate]
 		for sql, fenced := range map[string]int{
 			"SELECT count(*) FROM (SELECT id FROM memories ORDER BY embedding <-> '(1,1)' LIMIT 3) x":                                    1,
 			"SELECT min(m.embedding <-> '(1,1)') FROM memories m":                                                                        1,
@@ -66,11 +66,11 @@ func TestSearchesAreFenced(t *testing.T) {
 				continue
 			}
 			text := result.Text
-			if twin := strings.Index(text, "UNION ALL SELECT * FROM ("); twin >= 0 {
-				text = text[:twin]
+			if twinStart := strings.Index(text, "UNION ALL SELECT * FROM ("); twinStart >= 0 {
+				text = text[:twinStart]
 			}
 			text = strings.NewReplacer("ONLY ", "", "memories *", "memories").Replace(text)
-			got := strings.Count(text, table) + strings.Count(text, view) + strings.Count(text, injected) + strings.Count(text, wholeTable)
+			got := strings.Count(text, table) + strings.Count(text, view) + strings.Count(text, injectedText) + strings.Count(text, wholeTable)
 			if got != fenced || strings.Contains(text, "public.memories.id") && fenced > 0 {
 				t.Errorf("%d, %s: %d fences, want %d:\n%s", mode, sql, got, fenced, result.Text)
 			}
@@ -99,39 +99,39 @@ func TestOnlyPlainSearchesHaveTwins(t *testing.T) {
 	rewriter(t, RowSecurityMode)
 	memories, _ := fixture.snap.Relation(catalog.Name{Schema: "public", Name: "memories"})
 	memories.HasApproximateIndex = true
-	declared, _ := fixture.pol.Table(memories.Name)
-	defer func() { memories.HasApproximateIndex, declared.Approximate = false, false }()
+	memoriesTable, _ := fixture.pol.Table(memories.Name)
+	defer func() { memories.HasApproximateIndex, memoriesTable.Approximate = false, false }()
 	const plainFrom, distance = "memories AS m", "m.embedding <-> '(1,1)'"
 	for i, mode := range []Mode{RowSecurityMode, AutoMode, InjectedMode, RowSecurityMode, AutoMode, InjectedMode} {
-		declared.Approximate = i < 3
+		memoriesTable.Approximate = i < 3
 		r := New(fixture.snap, fixture.pol, mode)
 		twins, fenced := 0, 0
-		for _, with := range []string{"", "WITH x AS (SELECT id FROM memories ORDER BY embedding <-> '(1,1)' LIMIT 1) "} {
+		for _, withClause := range []string{"", "WITH x AS (SELECT id FROM memories ORDER BY embedding <-> '(1,1)' LIMIT 1) "} {
 			for _, list := range []string{"m.id", "DISTINCT " + distance, "DISTINCT ON (" + distance + ") m.id", "m", "count(*) OVER ()"} {
 				for _, from := range []string{plainFrom, "memories AS m (a)", "memories AS m, people",
 					"people JOIN memories AS m ON true", "(SELECT * FROM memories) AS m", "people CROSS JOIN LATERAL (SELECT * FROM memories) AS m"} {
 					for _, afterFrom := range []string{
 						"", "WHERE m.title = 'a' ", "GROUP BY m.title, m.embedding ", "GROUP BY " + distance + ", m.id ", "WINDOW w AS () "} {
 						for _, end := range []string{"LIMIT 3", "", "LIMIT ALL", "LIMIT 1 + 1", "FETCH FIRST 3 ROWS WITH TIES", "LIMIT 3 OFFSET 1"} {
-							sql := with + "SELECT " + list + " FROM " + from + " " + afterFrom + "ORDER BY " + distance + " " + end
+							sql := withClause + "SELECT " + list + " FROM " + from + " " + afterFrom + "ORDER BY " + distance + " " + end
 							result, refusal := r.Rewrite(sql, false)
 							if refusal != nil {
 								continue
 							}
-							mentions := strings.Count(result.Text, "public.memories")
+							mentionCount := strings.Count(result.Text, "public.memories")
 							fencedMentions := strings.Count(result.Text, "public.memories OFFSET 0)") + strings.Count(result.Text, "IS NOT NULL OFFSET 0)")
-							if !declared.Approximate && from == plainFrom &&
-								fencedMentions < mentions { // the search itself and its WHERE are not below OFFSET 0
+							if !memoriesTable.Approximate && from == plainFrom &&
+								fencedMentions < mentionCount { // the search itself and its WHERE are not below OFFSET 0
 								fencedMentions += strings.Count(result.Text, " OFFSET 0) AS m ORDER BY m.embedding <->")
 							}
 							if !strings.Contains(result.Text, nearHead) {
-								if fenced++; mentions != fencedMentions {
-									t.Fatalf("mode %d, %s: %d of %d mentions are fenced in: %s", mode, sql, fencedMentions, mentions, result.Text)
+								if fenced++; mentionCount != fencedMentions {
+									t.Fatalf("mode %d, %s: %d of %d mentions are fenced in: %s", mode, sql, fencedMentions, mentionCount, result.Text)
 								}
 								continue
 							}
 							twins++
-							if !declared.Approximate || with != "" || from != plainFrom ||
+							if !memoriesTable.Approximate || withClause != "" || from != plainFrom ||
 								strings.Contains(list, "DISTINCT") || strings.Contains(list, "OVER") || list == "m" ||
 								strings.HasPrefix(afterFrom, "GROUP") || strings.HasPrefix(afterFrom, "WINDOW") || !strings.HasPrefix(end, "LIMIT 3") {
 								t.Fatalf("mode %d, %s has a twin: %s", mode, sql, result.Text)
@@ -141,7 +141,7 @@ func TestOnlyPlainSearchesHaveTwins(t *testing.T) {
 				}
 			}
 		}
-		if declared.Approximate && twins < 4 || fenced < 300 {
+		if memoriesTable.Approximate && twins < 4 || fenced < 300 {
 			t.Errorf("mode %d: %d twins, %d that are fenced in", mode, twins, fenced)
 		}
 	}

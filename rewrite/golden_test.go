@@ -40,9 +40,9 @@ func readGolden(t testing.TB, path string) *golden {
 	g := &golden{path: path, sections: map[string]string{}}
 	section := ""
 	for line := range strings.Lines(string(text)) {
-		trimmed := strings.TrimSuffix(line, "\n")
-		if strings.HasPrefix(trimmed, "-- ") && strings.HasSuffix(trimmed, " --") {
-			section = strings.TrimSuffix(strings.TrimPrefix(trimmed, "-- "), " --")
+		trimmedLine := strings.TrimSuffix(line, "\n")
+		if strings.HasPrefix(trimmedLine, "-- ") && strings.HasSuffix(trimmedLine, " --") {
+			section = strings.TrimSuffix(strings.TrimPrefix(trimmedLine, "-- "), " --")
 			if !goldenSections[section] {
 				t.Fatalf("%s: unknown section %q", path, section)
 			}
@@ -163,8 +163,8 @@ func TestGolden(t *testing.T) {
 				}
 				return
 			}
-			repeated, _ := r.Rewrite(g.sql(), false)
-			if repeated == nil || repeated.Text != result.Text {
+			repeatedResult, _ := r.Rewrite(g.sql(), false)
+			if repeatedResult == nil || repeatedResult.Text != result.Text {
 				t.Error("a second run gives another text")
 			}
 			if _, err := sqltext.Parse(result.Text); err != nil {

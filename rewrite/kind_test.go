@@ -117,10 +117,10 @@ func handledKinds() map[string][]string {
 // TestEveryFieldIsAccountedFor goes through the parser's descriptor. It fails for a field that holds nodes and is not
 // in the table above.
 func TestEveryFieldIsAccountedFor(t *testing.T) {
-	handled := handledKinds()
+	handledFields := handledKinds()
 	seenKinds := map[string]bool{}
 	for _, m := range messages() {
-		fields, ok := handled[string(m.Name())]
+		fields, ok := handledFields[string(m.Name())]
 		if !ok {
 			continue
 		}
@@ -137,7 +137,7 @@ func TestEveryFieldIsAccountedFor(t *testing.T) {
 			}
 		}
 	}
-	for kind := range handled {
+	for kind := range handledFields {
 		if !seenKinds[kind] {
 			t.Errorf("the parser has no kind %s", kind)
 		}
@@ -156,7 +156,7 @@ SubscriptingRef TableFunc TableLikeClause TableSampleClause TargetEntry TriggerT
 
 // TestEveryKindIsHandledOrRefused checks that the walk handles each kind of node, or refuses it.
 func TestEveryKindIsHandledOrRefused(t *testing.T) {
-	handled := handledKinds()
+	handledFields := handledKinds()
 	neverParsedKinds := map[string]bool{}
 	for _, kind := range strings.Fields(neverParsed) {
 		neverParsedKinds[kind] = true
@@ -168,7 +168,7 @@ func TestEveryKindIsHandledOrRefused(t *testing.T) {
 	for i := range node.Fields().Len() {
 		kind := string(node.Fields().Get(i).Message().Name())
 		wayCount := 0
-		if handled[kind] != nil {
+		if handledFields[kind] != nil {
 			wayCount++
 		}
 		if refusalIndex[kind] != nil {

@@ -298,7 +298,7 @@ func TestSumsInsideExpressions(t *testing.T) {
 func TestLeakSafeExpressionsBesideOthers(t *testing.T) {
 	r, conn := altered(t, AlwaysSignedMode,
 		"CREATE EXTENSION hstore; ALTER TABLE memories ADD n integer, ADD level integer, ADD h hstore; ALTER TABLE people ADD n bigint")
-	for sql, signed := range map[string]bool{
+	for sql, isSigned := range map[string]bool{
 		"SELECT p.id FROM people p WHERE EXISTS (SELECT count(m.title) FILTER (WHERE m.title = m.body) FROM memories m)": true,
 		"SELECT p.id FROM people p WHERE EXISTS (SELECT count(m.title) FILTER (WHERE m.title = p.name) FROM memories m)": false,
 		"SELECT (SELECT count(*) FILTER (WHERE m.title = 'a') FROM memories m) FROM people p":                            true,
@@ -319,7 +319,7 @@ func TestLeakSafeExpressionsBesideOthers(t *testing.T) {
 		if _, err := conn.Prepare(t.Context(), "", sql); err != nil {
 			t.Errorf("%s: %v", sql, err)
 		}
-		if result, refusal := r.Rewrite(sql, false); refusal != nil || (result.Path == verdict.PathSigned) != signed {
+		if result, refusal := r.Rewrite(sql, false); refusal != nil || (result.Path == verdict.PathSigned) != isSigned {
 			t.Errorf("%s: %v, path %s, %q", sql, refusal, result.Path, result.RowSecurityReason)
 		}
 	}

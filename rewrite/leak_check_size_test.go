@@ -25,14 +25,14 @@ func tables(snap *catalog.Snapshot, rows float64) catalog.Sizes {
 func TestSizesChangeNamesOnly(t *testing.T) {
 	tier.All(t)
 	r, _ := altered(t, AutoMode, "ALTER TABLE memories ADD n integer, ADD i8 bigint, ADD f float8, ADD found tsvector")
-	small, large := r.WithSizes(tables(r.snap, 10)), r.WithSizes(sizes())
-	hinted := false
+	smallRewriter, largeRewriter := r.WithSizes(tables(r.snap, 10)), r.WithSizes(sizes())
+	hasHint := false
 	shownToClient := func(r *Rewriter, sql string) string {
 		result, refusal := r.Rewrite(sql, true)
 		if refusal != nil {
 			return refusal.Message
 		}
-		hinted = hinted || result.UseHash
+		hasHint = hasHint || result.UseHash
 		if strings.Contains(result.Text, "OFFSET 0") {
 			return "rows are found first"
 		}
@@ -60,15 +60,15 @@ func TestSizesChangeNamesOnly(t *testing.T) {
 	sqls = append(sqls, longOperator)
 	signedViews := 0
 	for _, sql := range sqls {
-		if smallText, largeText := shownToClient(small, sql), shownToClient(large, sql); smallText != largeText {
+		if smallText, largeText := shownToClient(smallRewriter, sql), shownToClient(largeRewriter, sql); smallText != largeText {
 			t.Errorf("%.120s, %d bytes: %s where tables are small, %s where they are large", sql, len(sql), smallText, largeText)
 		}
-		if result, _ := large.Rewrite(sql, true); result.Path == verdict.PathSigned {
+		if result, _ := largeRewriter.Rewrite(sql, true); result.Path == verdict.PathSigned {
 			signedViews++
 		}
 	}
-	if signedViews < 3 || !hinted {
-		t.Errorf("%d of %d take the signed path, hints %v", signedViews, len(sqls), hinted)
+	if signedViews < 3 || !hasHint {
+		t.Errorf("%d of %d take the signed path, hints %v", signedViews, len(sqls), hasHint)
 	}
 }
 

@@ -132,7 +132,7 @@ func TestSignedPathIsNotForMasks(t *testing.T) {
 // overflow.
 func TestSignedPathIsNotForSumsThatMayNotRun(t *testing.T) {
 	r, _ := altered(t, AlwaysSignedMode, "ALTER TABLE memories ADD score double precision, ADD price numeric(10, 2), ADD loose numeric, ADD n integer")
-	for sql, everywhere := range map[string]bool{
+	for sql, isSignedEverywhere := range map[string]bool{
 		"SELECT sum(VALUE) FROM memories": true,
 		"SELECT avg(m.VALUE) FROM memories m JOIN people p ON p.user_id = m.user_id WHERE EXISTS (SELECT FROM notes) GROUP BY p.name": true,
 		"SELECT s FROM (SELECT sum(VALUE) AS s FROM memories) q WHERE s > 1":                                                          true,
@@ -155,10 +155,10 @@ func TestSignedPathIsNotForSumsThatMayNotRun(t *testing.T) {
 		"SELECT p.name FROM people p, (SELECT sum(v) FROM (SELECT * FROM (SELECT min(VALUE) AS v FROM memories) " +
 			"m) n) q": false,
 	} {
-		for column, bounded := range map[string]bool{"n": true, "price": true, "score": false, "loose": false} {
+		for column, isBounded := range map[string]bool{"n": true, "price": true, "score": false, "loose": false} {
 			text := strings.ReplaceAll(sql, "VALUE", column)
 			result, refusal := r.Rewrite(text, false)
-			if refusal != nil || (result.Path == verdict.PathSigned) != (everywhere || bounded) {
+			if refusal != nil || (result.Path == verdict.PathSigned) != (isSignedEverywhere || isBounded) {
 				t.Errorf("%s: %v, path %s, %q", text, refusal, result.Path, result.RowSecurityReason)
 			}
 		}
@@ -303,17 +303,17 @@ func TestSignedPathTakesPlainTexts(t *testing.T) {
 		{"SELECT title FROM memories WHERE title LIKE 'a%'", "SELECT title FROM memories WHERE title LIKE E'a\\\\'", "operator ~~"},
 	} {
 		for _, side := range []struct {
-			sql    string
-			signed bool
+			sql      string
+			isSigned bool
 		}{{c.takesArguments, true}, {c.stays, c.reason == ""}} {
 			result, refusal := r.Rewrite(side.sql, false)
 			if refusal != nil {
-				if side.signed || c.reason != "*" {
+				if side.isSigned || c.reason != "*" {
 					t.Errorf("%s: %v", side.sql, refusal)
 				}
 				continue
 			}
-			if signedPath := result.Path == verdict.PathSigned; signedPath != side.signed || !signedPath && c.reason != "*" &&
+			if signedPath := result.Path == verdict.PathSigned; signedPath != side.isSigned || !signedPath && c.reason != "*" &&
 				!strings.Contains(result.RowSecurityReason, c.reason) {
 				t.Errorf("%s: path %s, %q, want %q", side.sql, result.Path, result.RowSecurityReason, c.reason)
 			}

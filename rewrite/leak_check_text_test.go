@@ -137,9 +137,9 @@ func TestParametersOnTheSignedPath(t *testing.T) {
 			t.Errorf("%s: %v, %q", sql, refusal, result.RowSecurityReason)
 			continue
 		}
-		for _, declared := range []uint32{20, 21, 23, 700, 701} {
-			if result.MayDeclare([]uint32{declared}) != (declared == oid) {
-				t.Errorf("%s: declared as %d: %v", sql, declared, declared != oid)
+		for _, declaredType := range []uint32{20, 21, 23, 700, 701} {
+			if result.MayDeclare([]uint32{declaredType}) != (declaredType == oid) {
+				t.Errorf("%s: declared as %d: %v", sql, declaredType, declaredType != oid)
 			}
 		}
 	}

@@ -23,7 +23,7 @@ func TestTransactionsThatKeepASnapshot(t *testing.T) {
 		}
 		return activeLevel
 	}
-	keeps := func(activeLevel string) bool {
+	keepsSnapshot := func(activeLevel string) bool {
 		return activeLevel == "repeatable read" || activeLevel == "serializable"
 	}
 	notInjected, sessions := 0, 0
@@ -56,26 +56,26 @@ func TestTransactionsThatKeepASnapshot(t *testing.T) {
 			if _, err := conn.PgConn().Exec(context.Background(), "ROLLBACK").ReadAll(); err != nil {
 				t.Fatal(err)
 			}
-			always := level("default_transaction_isolation")
+			defaultLevel := level("default_transaction_isolation")
 			if _, err := conn.PgConn().Exec(context.Background(), "RESET ALL").ReadAll(); err != nil {
 				t.Fatal(err)
 			}
-			normalized := func(k verdict.SnapshotHold) bool {
+			hasSnapshotHold := func(k verdict.SnapshotHold) bool {
 				return slices.ContainsFunc(result.Effects, func(e verdict.Effect) bool { return e.SnapshotHold == k })
 			}
 			switch {
-			case keeps(always):
+			case keepsSnapshot(defaultLevel):
 				sessions++
-				if !normalized(verdict.HoldForSession) {
+				if !hasSnapshotHold(verdict.HoldForSession) {
 					t.Errorf("%s: every transaction keeps its snapshot, and nothing says so", sql)
 				}
-			case keeps(isolation):
+			case keepsSnapshot(isolation):
 				notInjected++
-				if !normalized(verdict.HoldForTransaction) && !normalized(verdict.HoldForSession) {
+				if !hasSnapshotHold(verdict.HoldForTransaction) && !hasSnapshotHold(verdict.HoldForSession) {
 					t.Errorf("%s: it keeps its snapshot, and nothing says so", sql)
 				}
 			case strings.HasPrefix(strings.ToLower(requested), "read") &&
-				(normalized(verdict.HoldForTransaction) || normalized(verdict.HoldForSession)):
+				(hasSnapshotHold(verdict.HoldForTransaction) || hasSnapshotHold(verdict.HoldForSession)):
 				t.Errorf("%s is said to keep a snapshot", sql)
 			}
 		}

@@ -28,11 +28,11 @@ func TestMergeNeedsAServerThatHeedsRowSecurity(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, mode := range []Mode{AutoMode, InjectedMode} {
-			for _, prepared := range []string{"", "PREPARE p AS "} {
+			for _, preparePrefix := range []string{"", "PREPARE p AS "} {
 				_, refusal := New(snap, pol, mode).
-					Rewrite(prepared+"MERGE INTO notes USING (VALUES ('a')) AS v(o) ON notes.owner = v.o WHEN MATCHED THEN DELETE", false)
+					Rewrite(preparePrefix+"MERGE INTO notes USING (VALUES ('a')) AS v(o) ON notes.owner = v.o WHEN MATCHED THEN DELETE", false)
 				if (refusal == nil) != want || refusal != nil && !strings.Contains(refusal.Message, "MERGE is not available to agents on this server") {
-					t.Errorf("%d, %v, %q: %v", version, mode, prepared, refusal)
+					t.Errorf("%d, %v, %q: %v", version, mode, preparePrefix, refusal)
 				}
 			}
 		}

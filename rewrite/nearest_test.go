@@ -60,8 +60,8 @@ func TestExactTwin(t *testing.T) {
 		search, rest, _ := strings.Cut(rest, afterSearch)
 		rows, rest, _ := strings.Cut(rest, beforeLimit)
 		limit, rest, _ := strings.Cut(rest, ", 0) UNION ALL SELECT * FROM (")
-		twin, limitAgain, _ := strings.Cut(rest, afterTwin)
-		if !strings.HasPrefix(text[len(head):], search) || twin != want.exact || rows != want.resultColumns ||
+		twinText, limitAgain, _ := strings.Cut(rest, afterTwin)
+		if !strings.HasPrefix(text[len(head):], search) || twinText != want.exact || rows != want.resultColumns ||
 			limitAgain != limit+", 0)" || !strings.Contains(search, "LIMIT "+limit) {
 			t.Errorf("%s became\n%s", text, got)
 		}

@@ -90,12 +90,12 @@ func TestFaultsEndInRefusals(t *testing.T) {
 				edits[j] = e.Edit
 				e.apply()
 			}
-			spliced, refusal := sqltext.ApplyEdits(text, edits)
+			editedText, refusal := sqltext.ApplyEdits(text, edits)
 			if refusal == nil {
-				refusal = sqltext.ProveSameTree(tree, spliced.Text)
+				refusal = sqltext.ProveSameTree(tree, editedText.Text)
 			}
 			if refusal == nil {
-				t.Errorf("%s, edit %d: went through as %s", name, i, spliced.Text)
+				t.Errorf("%s, edit %d: went through as %s", name, i, editedText.Text)
 			}
 		}
 	}

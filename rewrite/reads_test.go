@@ -194,10 +194,10 @@ func TestAnswersDependOnWhatIsRead(t *testing.T) {
 	}
 	answeredCount, changes, byKey := 0, 0, 0
 	for _, source := range sourcesOfX {
-		with, from := source[0], source[1]
-		worked := false
+		withClause, fromClause := source[0], source[1]
+		hasWorked := false
 		for _, usage := range usesOfX {
-			sql := strings.TrimSpace(with + " " + strings.ReplaceAll(usage, "{}", from))
+			sql := strings.TrimSpace(withClause + " " + strings.ReplaceAll(usage, "{}", fromClause))
 			before, err := answerOf(ctx, conn, sql, "")
 			if err != nil {
 				continue // not every source has every column
@@ -206,7 +206,7 @@ func TestAnswersDependOnWhatIsRead(t *testing.T) {
 			if refusal != nil {
 				continue
 			}
-			worked = true
+			hasWorked = true
 			answeredCount++
 			readColumns := map[catalog.Name][]string{}
 			wholeRows := map[catalog.Name]bool{}
@@ -261,8 +261,8 @@ func TestAnswersDependOnWhatIsRead(t *testing.T) {
 				t.Errorf("%s\nis said to read %s, and answers %s, after %s %s", sql, oneLine(result.Accesses), before, strings.Join(change, "; "), after)
 			}
 		}
-		if !worked {
-			t.Errorf("%s ... FROM %s: nothing of it is answered", with, from)
+		if !hasWorked {
+			t.Errorf("%s ... FROM %s: nothing of it is answered", withClause, fromClause)
 		}
 	}
 	t.Logf("%d answers, %d asked again, %d of one row", answeredCount, changes, byKey)

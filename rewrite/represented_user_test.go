@@ -49,9 +49,9 @@ func TestRepresentedUserSettingIsReplaced(t *testing.T) {
 			res.Effects[0].Claim == nil || !res.Effects[0].Claim.NamesRepresentedUser || res.Effects[0].Kind != verdict.EffectNone {
 			t.Errorf("a parameter: %v, %+v", refusal, res)
 		}
-		reset, refusal := r.Rewrite("RESET ALL", false)
-		if refusal != nil || reset.Text != verdict.ResetSettingsWithUser("began") || !strings.Contains(reset.Text, "626567616e") {
-			t.Errorf("RESET ALL: %v, %s", refusal, reset.Text)
+		resetResult, refusal := r.Rewrite("RESET ALL", false)
+		if refusal != nil || resetResult.Text != verdict.ResetSettingsWithUser("began") || !strings.Contains(resetResult.Text, "626567616e") {
+			t.Errorf("RESET ALL: %v, %s", refusal, resetResult.Text)
 		}
 	}
 }

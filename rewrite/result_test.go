@@ -87,7 +87,7 @@ func oneLine(accesses []policy.Access) string {
 func TestTagsAndEffects(t *testing.T) {
 	r := rewriter(t, InjectedMode)
 	readEffect := verdict.Effect{ReadsRows: true, ReturnsRows: true}
-	stamped := []verdict.Notice{{Code: "00000",
+	wantNotices := []verdict.Notice{{Code: "00000",
 		Message: `column "user_id" of relation "drafts" is set by the policy; the value that was sent is not kept`}}
 	reading := &verdict.Verdict{Rewritten: verdict.Rewritten{Effects: []verdict.Effect{readEffect}}}
 	for _, c := range []struct {
@@ -110,13 +110,13 @@ func TestTagsAndEffects(t *testing.T) {
 		{"RESET datestyle", "RESET", []verdict.Effect{{Kind: verdict.EffectSet, Name: "datestyle"}}},
 		{"SHOW datestyle", "SHOW", []verdict.Effect{{ReturnsRows: true}}},
 		{"INSERT INTO drafts (title) VALUES ('a')", "INSERT",
-			[]verdict.Effect{{ReadsRows: true, WritesRows: true, Notices: stamped, HardenedPlan: verdict.HardenedAtBind}}},
+			[]verdict.Effect{{ReadsRows: true, WritesRows: true, Notices: wantNotices, HardenedPlan: verdict.HardenedAtBind}}},
 		{"DELETE FROM drafts WHERE CURRENT OF c RETURNING id", "DELETE",
 			[]verdict.Effect{{ReadsRows: true, WritesRows: true, ReturnsRows: true, Name: "c", HardenedPlan: verdict.HardenedAtBind}}},
 		{"WITH d AS (UPDATE drafts SET title = 'a') SELECT 1", "SELECT",
 			[]verdict.Effect{{ReadsRows: true, WritesRows: true, ReturnsRows: true, HardenedPlan: verdict.HardenedAtBind}}},
 		{"COPY drafts (title) FROM STDIN", "COPY",
-			[]verdict.Effect{{Kind: verdict.EffectCopyIn, WritesRows: true, Notices: stamped, HardenedPlan: verdict.HardenedAtExecute}}},
+			[]verdict.Effect{{Kind: verdict.EffectCopyIn, WritesRows: true, Notices: wantNotices, HardenedPlan: verdict.HardenedAtExecute}}},
 		{"COPY (DELETE FROM drafts RETURNING id) TO STDOUT", "COPY", []verdict.Effect{{ReadsRows: true, WritesRows: true, ReturnsRows: true}}},
 		{"PREPARE p AS SELECT 1", "PREPARE", []verdict.Effect{
 			{Kind: verdict.EffectPrepare, Name: "p", BodyTag: "SELECT", Body: reading}}},
@@ -191,13 +191,13 @@ func TestTagsAndEffects(t *testing.T) {
 		}
 	}
 	// A text that runs a query later is not signed, but EXECUTE of a signed text is.
-	for sql, signed := range map[string]bool{
+	for sql, isSigned := range map[string]bool{
 		"SELECT title FROM memories": true, "PREPARE p AS SELECT title FROM memories": false,
 		"DECLARE c CURSOR FOR SELECT title FROM memories": false, "EXECUTE p": true, "FETCH c": false,
 		"SELECT title FROM memories; SELECT 1": false, "EXECUTE p; SELECT 1": false,
 	} {
-		if result, refusal := r.Rewrite(sql, false); refusal != nil || result.NeedsSignature != signed {
-			t.Errorf("%s: %v, signed %v", sql, refusal, !signed)
+		if result, refusal := r.Rewrite(sql, false); refusal != nil || result.NeedsSignature != isSigned {
+			t.Errorf("%s: %v, signed %v", sql, refusal, !isSigned)
 		}
 	}
 	// A refused statement has a command tag, too.

@@ -98,13 +98,13 @@ func TestTouchedObjectsAreThoseOfPostgreSQL(t *testing.T) {
 			continue
 		}
 		server := askServer(t, conn, &notices, q.sql)
-		reported := map[uint32]bool{}
+		reportedOIDs := map[uint32]bool{}
 		for _, access := range result.Accesses {
 			relation, ok := fixture.snap.Relation(access.Relation)
 			if !ok {
 				t.Fatalf("%s: no relation %v", q.name, access.Relation)
 			}
-			reported[relation.OID] = true
+			reportedOIDs[relation.OID] = true
 			relations++
 			if server.columns[relation.OID] == nil {
 				t.Errorf("%s: PostgreSQL does not read %v", q.name, access.Relation)
@@ -125,7 +125,7 @@ func TestTouchedObjectsAreThoseOfPostgreSQL(t *testing.T) {
 			}
 		}
 		for oid := range server.columns {
-			if !reported[oid] {
+			if !reportedOIDs[oid] {
 				t.Errorf("%s: PostgreSQL reads relation %d besides", q.name, oid)
 			}
 		}

@@ -42,8 +42,8 @@ func TestOperatorsOfUnknownExtensions(t *testing.T) {
 		return p, warnings, err
 	}
 	for extraPolicy, want := range map[string]struct {
-		hasUnknownColumns, closed []string
-		warnings                  []string
+		allowedStatements, refusedStatements []string
+		warnings                             []string
 	}{
 		"": {[]string{"SELECT id % 2 FROM books"},
 			[]string{"SELECT 1 FROM books WHERE id = 1", "SELECT 1 FROM books WHERE id IN (1, 2)",
@@ -58,23 +58,23 @@ func TestOperatorsOfUnknownExtensions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		normalized := ""
+		warningText := ""
 		for _, w := range warnings {
-			normalized += w.Error() + "\n"
+			warningText += w.Error() + "\n"
 		}
 		for _, w := range []string{"of the extension isn", "of the extension seg", "of your own"} {
-			if strings.Contains(normalized, w) != slices.Contains(want.warnings, w) {
-				t.Errorf("%q: %q is said, or is not:\n%s", extraPolicy, w, normalized)
+			if strings.Contains(warningText, w) != slices.Contains(want.warnings, w) {
+				t.Errorf("%q: %q is said, or is not:\n%s", extraPolicy, w, warningText)
 			}
 		}
 		for _, mode := range []Mode{RowSecurityMode, AutoMode, InjectedMode} {
 			r := New(snap, p, mode)
-			for _, sql := range want.hasUnknownColumns {
+			for _, sql := range want.allowedStatements {
 				if _, refusal := r.Rewrite(sql, true); refusal != nil {
 					t.Errorf("%q: %s: %v", extraPolicy, sql, refusal)
 				}
 			}
-			for _, sql := range want.closed {
+			for _, sql := range want.refusedStatements {
 				if _, refusal := r.Rewrite(sql, true); refusal == nil ||
 					refusal.Code != sqlstate.InsufficientPrivilege || !strings.Contains(refusal.Hint, "OPERATOR(pg_catalog.") {
 					t.Errorf("%q: %s: %v", extraPolicy, sql, refusal)
@@ -112,15 +112,15 @@ func TestOperatorsOfUnknownExtensions(t *testing.T) {
 			t.Errorf("%s\n got %s\nwant %s", sql, got, want)
 		}
 	}
-	with, _, err := compile("operators: [isn, seg]\n")
+	policyWithOperators, _, err := compile("operators: [isn, seg]\n")
 	if err != nil {
 		t.Fatal(err)
 	}
-	without, _, err := compile("")
+	policyWithoutOperators, _, err := compile("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if with.Version() == without.Version() {
+	if policyWithOperators.Version() == policyWithoutOperators.Version() {
 		t.Error("the version does not say whose operators agents may use")
 	}
 	if !IsUnknownOperator(&catalog.Operator{}) {

@@ -180,10 +180,10 @@ func (w *recordWriter) writeCommand(ctx context.Context, conn *pgx.Conn) (out Re
 // lockAndCheck takes the lock that writers hold, and compares the end of the chain with the codes and the anchor.
 func (w *recordWriter) lockAndCheck(ctx context.Context, tx pgx.Tx, a *lockedAnchor) error {
 	var number *int64
-	var recorded *time.Time
+	var recordedAt *time.Time
 	var e recordEntry
 	err := tx.QueryRow(ctx, "SELECT o.id, o.clock, o.number, o.recorded_at FROM pgconsent.consent_open() AS o").
-		Scan(&w.id, &w.databaseTime, &number, &recorded)
+		Scan(&w.id, &w.databaseTime, &number, &recordedAt)
 	if err != nil {
 		return databaseError("change consent", err)
 	}

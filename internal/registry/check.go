@@ -125,7 +125,7 @@ const maxFindings = 100
 
 // Check verifies an export by its codes and the anchored head. Without findings the records are those that were signed,
 // complete at least up to the anchor, and in order, and the current consents follow from them.
-func Check(x *Export, k Keys, anchored *recordHead) []Finding {
+func Check(x *Export, k Keys, anchoredHead *recordHead) []Finding {
 	c := &checker{keys: k, subjects: map[uuid]*subjectRow{}, openedParties: map[uuid]party{},
 		erasedSubjects: map[uuid]bool{},
 		currentRows:    map[consent.Key]currentRow{}, guardians: map[[2]string]int64{}}
@@ -134,11 +134,11 @@ func Check(x *Export, k Keys, anchored *recordHead) []Finding {
 		return c.findings
 	}
 	c.id = x.registries[0]
-	if anchored != nil && anchored.Registry != c.id {
+	if anchoredHead != nil && anchoredHead.Registry != c.id {
 		c.addFinding(0, "the database has another registry than the anchor")
 	}
 	c.openParties(x.subjects)
-	c.checkChain(x.entries, anchored)
+	c.checkChain(x.entries, anchoredHead)
 	c.compareTables(x)
 	return c.findings
 }
@@ -188,7 +188,7 @@ func (c *checker) openParties(people []subjectRow) {
 }
 
 // checkChain checks the chain of records, and computes the current consents from it.
-func (c *checker) checkChain(entries []recordEntry, anchored *recordHead) {
+func (c *checker) checkChain(entries []recordEntry, anchoredHead *recordHead) {
 	prev, number, lastTime := genesisHash(c.id), int64(0), time.Time{}
 	for i := range entries {
 		e := &entries[i]
@@ -204,14 +204,14 @@ func (c *checker) checkChain(entries []recordEntry, anchored *recordHead) {
 		if reason := e.findProblem(c.keys, c.id); reason != "" {
 			c.addFinding(e.Number, "%s", reason)
 		}
-		if anchored != nil && anchored.Number == e.Number && !bytes.Equal(anchored.Hash, e.Hash) {
+		if anchoredHead != nil && anchoredHead.Number == e.Number && !bytes.Equal(anchoredHead.Hash, e.Hash) {
 			c.addFinding(e.Number, "it is not the one that was acknowledged")
 		}
 		c.applyRecord(e)
 		prev, number, lastTime = e.Hash, e.Number, e.RecordedAt
 	}
-	if anchored != nil && anchored.Number > number {
-		c.addFinding(0, "the records after %d, up to %d, which was acknowledged, are missing", number, anchored.Number)
+	if anchoredHead != nil && anchoredHead.Number > number {
+		c.addFinding(0, "the records after %d, up to %d, which was acknowledged, are missing", number, anchoredHead.Number)
 	}
 }
 

@@ -88,8 +88,8 @@ func TestAuditReferencesCannotBeChanged(t *testing.T) {
 			t.Errorf("not refused: %s", sql)
 		}
 	}
-	var forgotten bool
-	if err := conn.QueryRow(t.Context(), "SELECT pgconsent.audit_forget('ada')").Scan(&forgotten); err != nil || !forgotten {
-		t.Errorf("forgotten: %v, %v", forgotten, err)
+	var isForgotten bool
+	if err := conn.QueryRow(t.Context(), "SELECT pgconsent.audit_forget('ada')").Scan(&isForgotten); err != nil || !isForgotten {
+		t.Errorf("forgotten: %v, %v", isForgotten, err)
 	}
 }

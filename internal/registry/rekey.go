@@ -130,7 +130,7 @@ func (r *Registry) rewrapKeys(ctx context.Context, tx pgx.Tx, id uuid) (int, err
 	var p subjectRow
 	var digest []byte
 	var refs []uuid
-	var olds, news [][]byte
+	var oldKeys, newKeys [][]byte
 	var problems error
 	_, err = pgx.ForEachRow(rows, []any{&p.Reference, &p.Name, &p.Key, &p.PseudonymKey, &p.ErasedAt, &digest},
 		func() error {
@@ -143,7 +143,8 @@ func (r *Registry) rewrapKeys(ctx context.Context, tx pgx.Tx, id uuid) (int, err
 			if rewrapped.pseudonymKey == nil {
 				rewrapped.pseudonymKey = digest
 			}
-			refs, olds, news = append(refs, p.Reference), append(olds, p.Key), append(news, r.Keys.wrap(id, rewrapped))
+			refs, oldKeys, newKeys = append(refs, p.Reference), append(oldKeys, p.Key), append(newKeys,
+				r.Keys.wrap(id, rewrapped))
 			p, digest = subjectRow{}, nil
 			return nil
 		})
@@ -157,7 +158,8 @@ func (r *Registry) rewrapKeys(ctx context.Context, tx pgx.Tx, id uuid) (int, err
 		return 0, nil
 	}
 	var n int
-	if err := tx.QueryRow(ctx, "SELECT pgconsent.consent_rewrap($1, $2, $3)", refs, olds, news).Scan(&n); err != nil {
+	if err := tx.QueryRow(ctx, "SELECT pgconsent.consent_rewrap($1, $2, $3)", refs, oldKeys,
+		newKeys).Scan(&n); err != nil {
 		return 0, databaseError("wrap keys anew", err)
 	}
 	return len(refs), nil // people who were erased meanwhile are not selected again

@@ -74,11 +74,11 @@ func recordedState(t *testing.T, r *Registry, conn *pgx.Conn) string {
 // longer needed.
 func TestRekey(t *testing.T) {
 	db := database(t)
-	running, key := openWithKeyFile(t, db) // a proxy that runs all the time
+	runningRegistry, key := openWithKeyFile(t, db) // a proxy that runs all the time
 	conn := db.Connect(t, "postgres")
-	addPeople(t, running, 5)
-	before := recordedState(t, running, conn)
-	old, err := os.ReadFile(key)
+	addPeople(t, runningRegistry, 5)
+	before := recordedState(t, runningRegistry, conn)
+	oldKeyText, err := os.ReadFile(key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,16 +89,16 @@ func TestRekey(t *testing.T) {
 		if f, err := ReadKeyFile(key); err != nil || f.SigningKey != round-1 || f.NextKey != round || len(f.OlderKeys) != 0 {
 			t.Fatalf("%+v, %v", f, err)
 		}
-		mustExecute(t, running, grant(fmt.Sprintf("with a key that is not used yet %d", round), consent.StreamTemporary))
-		if o, err := running.OlderKeyUse(t.Context()); err != nil || !o.IsZero() {
+		mustExecute(t, runningRegistry, grant(fmt.Sprintf("with a key that is not used yet %d", round), consent.StreamTemporary))
+		if o, err := runningRegistry.OlderKeyUse(t.Context()); err != nil || !o.IsZero() {
 			t.Fatalf("a key that is not used leaves %+v, %v", o, err)
 		}
 		if err := UseNextKey(key); err != nil {
 			t.Fatal(err)
 		}
-		mustExecute(t, running, grant(fmt.Sprintf("with the new key %d", round), consent.StreamTemporary))
-		requireVerified(t, running)
-		r := openKeyed(t, db, key, running.Anchor)
+		mustExecute(t, runningRegistry, grant(fmt.Sprintf("with the new key %d", round), consent.StreamTemporary))
+		requireVerified(t, runningRegistry)
+		r := openKeyed(t, db, key, runningRegistry.Anchor)
 		var in *KeyInUseError
 		if err := RetireOlderKeys(t.Context(), key, []*Registry{r}); !errors.As(err, &in) || in.Use.Subjects == 0 || in.Use.Records == 0 {
 			t.Fatalf("a key that is needed was given up: %v", err)
@@ -107,22 +107,23 @@ func TestRekey(t *testing.T) {
 		if err := r.Rekey(t.Context(), func(doneCount, totalCount int) { remaining = totalCount - doneCount }); err != nil || remaining != 0 {
 			t.Fatal(err, remaining)
 		}
-		requireVerified(t, running)
+		requireVerified(t, runningRegistry)
 		if err := RetireOlderKeys(t.Context(), key, []*Registry{r}); err != nil {
 			t.Fatal(err)
 		}
 		if f, err := ReadKeyFile(key); err != nil || f.SigningKey != round || len(f.OlderKeys) != 0 || f.NextKey != 0 {
 			t.Fatalf("%+v, %v", f, err)
 		}
-		mustExecute(t, running, grant(fmt.Sprintf("after it %d", round), consent.StreamTemporary))
+		mustExecute(t, runningRegistry, grant(fmt.Sprintf("after it %d", round), consent.StreamTemporary))
 	}
 	if info, err := os.Stat(key); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
-	if text, err := os.ReadFile(key); err != nil || strings.Contains(string(text), strings.Fields(string(old[len(keyFileHeader):]))[1]) {
+	if text, err := os.ReadFile(key); err != nil || strings.Contains(string(text),
+		strings.Fields(string(oldKeyText[len(keyFileHeader):]))[1]) {
 		t.Errorf("the old key is in the file: %v", err)
 	}
-	registryWithNewKey := openKeyed(t, db, key, running.Anchor)
+	registryWithNewKey := openKeyed(t, db, key, runningRegistry.Anchor)
 	requireVerified(t, registryWithNewKey)
 	after := recordedState(t, registryWithNewKey, conn)
 	pseudonyms := strings.SplitN(before, "\n", 2)
@@ -147,7 +148,7 @@ func TestRekey(t *testing.T) {
 	requireVerified(t, registryWithNewKey)
 	// With the old key alone, nothing in the registry can be read.
 	oldKey := filepath.Join(t.TempDir(), "old.key")
-	if err := os.WriteFile(oldKey, old, 0o600); err != nil {
+	if err := os.WriteFile(oldKey, oldKeyText, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	registryWithOldKey := openKeyed(t, db, oldKey, filepath.Join(t.TempDir(), "anchor"))
@@ -251,8 +252,8 @@ func TestKillWhileItRekeys(t *testing.T) {
 		return
 	}
 	db := database(t)
-	running, key := openWithKeyFile(t, db)
-	addPeople(t, running, 60)
+	runningRegistry, key := openWithKeyFile(t, db)
+	addPeople(t, runningRegistry, 60)
 	conn := db.Connect(t, "postgres")
 	pseudonym := func() (out string) {
 		t.Helper()
@@ -288,19 +289,20 @@ func TestKillWhileItRekeys(t *testing.T) {
 			case <-killTimer:
 				_ = cmd.Process.Kill()
 			default:
-				mustExecute(t, running, grant(fmt.Sprintf("r%d.%d", round, i), consent.StreamTemporary))
+				mustExecute(t, runningRegistry, grant(fmt.Sprintf("r%d.%d", round, i), consent.StreamTemporary))
 				if i == 1 && erased < 50 {
-					mustExecute(t, running, consent.Command{Action: consent.ActionErase, Subject: fmt.Sprintf("p%d", erased), Caller: subject(fmt.Sprintf("p%d", erased))})
+					mustExecute(t, runningRegistry, consent.Command{Action: consent.ActionErase, Subject: fmt.Sprintf("p%d", erased),
+						Caller: subject(fmt.Sprintf("p%d", erased))})
 					erased++
 				}
 			}
 		}
-		requireVerified(t, running)
+		requireVerified(t, runningRegistry)
 		if got := pseudonym(); got != before {
 			t.Fatalf("round %d: a pseudonym changed", round)
 		}
 	}
-	requireVerified(t, openKeyed(t, db, key, running.Anchor))
+	requireVerified(t, openKeyed(t, db, key, runningRegistry.Anchor))
 	var pendingCount int
 	if err := conn.QueryRow(t.Context(),
 		"SELECT count(*) FROM pgconsent.subject WHERE subject = 'p1' OR erased_at IS NOT NULL AND key IS NOT NULL").Scan(&pendingCount); err != nil ||

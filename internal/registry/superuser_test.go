@@ -19,7 +19,7 @@ func TestTamperingBySuperuserIsFound(t *testing.T) {
 	db := database(t)
 	r := open(t, db, defaults)
 	fillRegistry(t, r)
-	_, anchored := exportRegistry(t, r)
+	_, anchoredHead := exportRegistry(t, r)
 	conn := db.Connect(t, "postgres")
 	ctx := context.Background()
 	const disableTriggers, enableTriggers = "ALTER TABLE %s DISABLE TRIGGER USER", `DO $$ DECLARE t record; BEGIN
@@ -77,14 +77,14 @@ func TestTamperingBySuperuserIsFound(t *testing.T) {
 		}
 		statements = append(statements, "SET LOCAL session_replication_role = replica",
 			tamper, "SET LOCAL session_replication_role = origin", enableTriggers, "SET LOCAL search_path = pg_catalog")
-		failed := slices.ContainsFunc(statements, func(sql string) bool {
+		hasFailed := slices.ContainsFunc(statements, func(sql string) bool {
 			_, err := tx.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol)
 			if err != nil && sql != "INSERT INTO pgconsent.consent_registry SELECT" {
 				t.Errorf("%s: %v", sql, err)
 			}
 			return err != nil
 		})
-		if !failed {
+		if !hasFailed {
 			x, err := readExport(ctx, tx)
 			if errors.As(err, new(*unreadableError)) {
 				x, err = &Export{}, nil
@@ -99,7 +99,7 @@ func TestTamperingBySuperuserIsFound(t *testing.T) {
 			if altered := compareStructure(now); len(altered) > 0 {
 				t.Errorf("%s: the structure was not put back: %v", tamper, altered)
 			}
-			if len(Check(x, r.Keys, &anchored)) == 0 {
+			if len(Check(x, r.Keys, &anchoredHead)) == 0 {
 				t.Errorf("not found: %s", tamper)
 			}
 		}

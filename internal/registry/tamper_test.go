@@ -352,28 +352,28 @@ func TestTamperingIsFound(t *testing.T) {
 	r := open(t, database(t), defaults)
 	fillRegistry(t, r)
 	requireVerified(t, r)
-	x, anchored := exportRegistry(t, r)
-	if found := Check(x, r.Keys, &anchored); len(found) > 0 {
+	x, anchoredHead := exportRegistry(t, r)
+	if found := Check(x, r.Keys, &anchoredHead); len(found) > 0 {
 		t.Fatal(found)
 	}
 	foreignKeys, err := parseKeys([]byte("1 " + fmt.Sprintf("%064x", 7)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	each := tier.Count(110, 440, 10_000)
+	roundsPerClass := tier.Count(110, 440, 10_000)
 	total := 0
 	for class, tamper := range tamperings {
 		random := rand.New(rand.NewPCG(5, uint64(len(class))))
-		for range each {
+		for range roundsPerClass {
 			tamperedExport := copied(x)
 			description := tamper(random, tamperedExport, r.Keys, foreignKeys)
 			total++
-			if len(Check(tamperedExport, r.Keys, &anchored)) == 0 {
+			if len(Check(tamperedExport, r.Keys, &anchoredHead)) == 0 {
 				t.Errorf("%s: not found: %s", class, description)
 			}
 		}
 	}
-	if total < 9*each {
+	if total < 9*roundsPerClass {
 		t.Errorf("only %d tamperings", total)
 	}
 	t.Logf("%d tamperings of %d records", total, x.RecordCount())

@@ -162,8 +162,8 @@ var abbreviations = wordSet("mr mrs ms dr prof st vs hr fr bzw ca cf nr")
 
 // startsSentence reports whether a word begins a sentence, by what stands between it and the word before.
 func startsSentence(before, between string) bool {
-	bare := strings.TrimRight(between, openingSigns)
-	if strings.ContainsAny(between[len(bare):], quotes) {
+	textWithoutSigns := strings.TrimRight(between, openingSigns)
+	if strings.ContainsAny(between[len(textWithoutSigns):], quotes) {
 		return true
 	}
 	// French puts such a space between a quotation mark and the word.
@@ -171,10 +171,10 @@ func startsSentence(before, between string) bool {
 		beforeQuote != between {
 		return true
 	}
-	switch end := strings.TrimRight(bare, " \t\u00a0"+quotes+")]}*_"); {
+	switch end := strings.TrimRight(textWithoutSigns, " \t\u00a0"+quotes+")]}*_"); {
 	case strings.ContainsAny(between, "\n\r\u2028\u2029。！？："):
 		return true
-	case len(end) == len(between) && bare == between: // Nothing follows the full stop, as in 3.5 or a.b.
+	case len(end) == len(between) && textWithoutSigns == between: // Nothing follows the full stop, as in 3.5 or a.b.
 		return false
 	case strings.HasSuffix(end, "."):
 		lowerBefore := strings.ToLower(before)

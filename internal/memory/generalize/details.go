@@ -80,33 +80,33 @@ func textOverlap(source, text string) (float64, int) {
 	for _, w := range a {
 		sourceRuns[w] = true
 	}
-	shared, wordCount := 0, 0
+	sharedCount, wordCount := 0, 0
 	for _, w := range b {
 		if utf8.RuneCountInString(w) < 3 || commonWords[w] || shortWords[w] {
 			continue
 		}
 		wordCount++
 		if sourceRuns[w] {
-			shared++
+			sharedCount++
 		}
 	}
 	longest, row := 0, make([]int, len(a)+1)
 	for _, w := range b {
 		diagonal := 0
 		for j := range a {
-			above := row[j+1]
+			valueAbove := row[j+1]
 			row[j+1] = 0
 			if a[j] == w {
 				row[j+1] = diagonal + 1
 				longest = max(longest, row[j+1])
 			}
-			diagonal = above
+			diagonal = valueAbove
 		}
 	}
 	if wordCount == 0 {
 		return 0, longest
 	}
-	return math.Round(100*float64(shared)/float64(wordCount)) / 100, longest
+	return math.Round(100*float64(sharedCount)/float64(wordCount)) / 100, longest
 }
 
 // overlapFinding returns advice about how similar the text is to its source.

@@ -156,11 +156,11 @@ var changes = []struct {
 		return each(s, func(c rune) string { return string(c) + strings.Repeat(string(rune(0x316+r.IntN(0x20))), r.IntN(9)) })
 	}},
 	{"look-alikes", func(r *rand.Rand, s string) string {
-		alike := map[rune]string{'a': "аαａ@4", 'b': "bｂ𝐛", 'c': "сｃϲ", 'e': "еε3ｅ", 'h': "һｈ", 'i': "і1ｉι", 'j': "јｊ",
+		lookalikes := map[rune]string{'a': "аαａ@4", 'b': "bｂ𝐛", 'c': "сｃϲ", 'e': "еε3ｅ", 'h': "һｈ", 'i': "і1ｉι", 'j': "јｊ",
 			'k': "кκｋ", 'l': "1|ⅼｌ", 'm': "мｍ", 'n': "ｎ𝗇", 'o': "оο0ｏ", 'p': "рρｐ", 'r': "ｒ𝓻", 's': "ѕ5$ｓ",
 			't': "тτ7ｔ", 'u': "ｕ𝕦", 'v': "νｖ", 'x': "хχｘ", 'y': "уｙ"}
 		return each(s, func(c rune) string {
-			if l := []rune(alike[unicode.ToLower(c)]); len(l) > 0 && r.IntN(2) == 0 {
+			if l := []rune(lookalikes[unicode.ToLower(c)]); len(l) > 0 && r.IntN(2) == 0 {
 				return string(l[r.IntN(len(l))])
 			}
 			return string(c)
@@ -219,11 +219,11 @@ func TestPlantedNames(t *testing.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(r, "a"), rapid.Uint64().Draw(r, "b")))
 		name := rapid.SampledFrom(names).Draw(r, "name")
 		change := rapid.SampledFrom(changes).Draw(r, "change")
-		planted := change.apply(rng, name)
+		changedName := change.apply(rng, name)
 		if rapid.Bool().Draw(r, "case too") {
-			planted = change.apply(rng, strings.ToLower(name))
+			changedName = change.apply(rng, strings.ToLower(name))
 		}
-		text := fmt.Sprintf(rapid.SampledFrom(sentences).Draw(r, "frame"), planted)
+		text := fmt.Sprintf(rapid.SampledFrom(sentences).Draw(r, "frame"), changedName)
 		subject := Subject{ID: "human:" + strings.ToLower(name)}
 		if rapid.Bool().Draw(r, "alias") {
 			subject = Subject{ID: "human:kid_7", Aliases: []string{name + " Mayer"}}

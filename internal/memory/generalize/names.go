@@ -61,8 +61,9 @@ func spellings(name string) []string {
 	if expandedName := umlautExpander.Replace(name); expandedName != name {
 		out = append(out, expandedName)
 	}
-	if narrow := strings.NewReplacer("ae", "a", "oe", "o", "ue", "u").Replace(name); narrow != name && len(narrow) > 3 {
-		out = append(out, narrow)
+	if shortSpelling := strings.NewReplacer("ae", "a", "oe", "o", "ue", "u").Replace(name); shortSpelling != name &&
+		len(shortSpelling) > 3 {
+		out = append(out, shortSpelling)
 	}
 	return out
 }
@@ -173,15 +174,15 @@ func findNames(text string, names []namePattern) []Finding {
 	}
 	for i := range parts {
 		w := parts[i]
-		gap, letters, strange := false, true, false
+		hasGap, letters, isUnusual := false, true, false
 		for j := i; j < len(parts) && j < i+maxJoinedParts; j++ {
 			p := parts[j]
 			if j > i {
 				w = appendPart(w, p)
-				gap = gap || hasUnusualGap(p.before)
+				hasGap = hasGap || hasUnusualGap(p.before)
 			}
 			letters = letters && p.end-p.start <= 4 && utf8.RuneCountInString(p.plainForm) == 1
-			strange = strange || p.script != digitRun && !shortWords[p.plainForm]
+			isUnusual = isUnusual || p.script != digitRun && !shortWords[p.plainForm]
 			if j > i && len(w.latinForm) > maxParts+8 && len(w.plainForm) > maxParts+8 {
 				break
 			}
@@ -189,12 +190,12 @@ func findNames(text string, names []namePattern) []Finding {
 			w.consonants = consonantsOf(w.latinForm)
 			for _, n := range names {
 				// Several words together are a name only if they are no ordinary short words.
-				if gap && n.wordCount == 1 && !letters && !(utf8.RuneCountInString(n.plainForm) >= 6 &&
+				if hasGap && n.wordCount == 1 && !letters && !(utf8.RuneCountInString(n.plainForm) >= 6 &&
 					n.script != unspacedScript) &&
-					!strange {
+					!isUnusual {
 					continue
 				}
-				level := matchLevel(w, n, j-i+1, gap)
+				level := matchLevel(w, n, j-i+1, hasGap)
 				if level == "" {
 					continue
 				}
@@ -230,8 +231,8 @@ var shortWords = wordSet(
 		`på som til av den har ei ja on se że na nie to z w o do po za od go mu ich a at om op te van het een dat met niet zijn`)
 
 // matchLevel returns how certain it is that a word, or several together, are a name. n is the number of parts of the
-// word; gap is true if there is space between them.
-func matchLevel(w wordPart, p namePattern, n int, gap bool) Level {
+// word; hasGap is true if there is space between them.
+func matchLevel(w wordPart, p namePattern, n int, hasGap bool) Level {
 	length := utf8.RuneCountInString(p.plainForm)
 	if length == 1 && p.script != unspacedScript {
 		if w.plainForm == p.plainForm && w.startsUpper && n == 1 {
@@ -247,13 +248,13 @@ func matchLevel(w wordPart, p namePattern, n int, gap bool) Level {
 		return LevelBlock
 	}
 	if w.script == p.script && w.script != unspacedScript {
-		level := matchInflected(w, p, length, gap)
-		if level == "" && length >= 4 && !gap && isReversed(w.plainForm, p.plainForm) {
+		level := matchInflected(w, p, length, hasGap)
+		if level == "" && length >= 4 && !hasGap && isReversed(w.plainForm, p.plainForm) {
 			return LevelWarn
 		}
 		return level
 	}
-	if w.script != p.script && !(gap && p.wordCount == 1 && w.script != unspacedScript && p.script != unspacedScript) {
+	if w.script != p.script && !(hasGap && p.wordCount == 1 && w.script != unspacedScript && p.script != unspacedScript) {
 		return matchOtherScript(w, p, n)
 	}
 	if w.script == unspacedScript && n > 1 && len(p.phonetic) >= 4 && w.phonetic == p.phonetic {
@@ -263,12 +264,12 @@ func matchLevel(w wordPart, p namePattern, n int, gap bool) Level {
 }
 
 // matchInflected compares a word with inflected forms of a name in the same script.
-func matchInflected(w wordPart, p namePattern, length int, gap bool) Level {
+func matchInflected(w wordPart, p namePattern, length int, hasGap bool) Level {
 	switch p.script {
 	case consonantScript:
-		for _, bare := range withoutPrefixes(w.plainForm) {
-			if bare == p.plainForm || length >= 3 && strings.HasPrefix(bare, p.plainForm) &&
-				utf8.RuneCountInString(bare)-length <= 3 {
+		for _, withoutPrefix := range withoutPrefixes(w.plainForm) {
+			if withoutPrefix == p.plainForm || length >= 3 && strings.HasPrefix(withoutPrefix, p.plainForm) &&
+				utf8.RuneCountInString(withoutPrefix)-length <= 3 {
 				return LevelBlock
 			}
 		}
@@ -285,7 +286,7 @@ func matchInflected(w wordPart, p namePattern, length int, gap bool) Level {
 		// Postpositions follow it without a space. So this may be the name.
 		case length == 2 && lostLetters == 0 && addedLetters <= 3 && w.isIndic:
 			return LevelWarn
-		case !gap && hasChangedStem(w.plainForm, p):
+		case !hasGap && hasChangedStem(w.plainForm, p):
 			return LevelBlock
 		case len(p.phonetic) >= 4 && w.phonetic == p.phonetic:
 			return LevelBlock
@@ -298,21 +299,21 @@ func matchInflected(w wordPart, p namePattern, length int, gap bool) Level {
 		}
 		return LevelBlock
 	}
-	doubtful := LevelWarn
+	doubtfulLevel := LevelWarn
 	if w.startsUpper {
-		doubtful = LevelBlock
+		doubtfulLevel = LevelBlock
 	}
 	if stem := p.plainForm[:len(p.plainForm)-1]; length >= 4 && strings.Contains("aeiouy",
 		p.plainForm[len(p.plainForm)-1:]) &&
-		len(p.plainForm) == length && !gap {
+		len(p.plainForm) == length && !hasGap {
 		if addedLetters, ok := strings.CutPrefix(w.plainForm, stem); ok && caseEndings[addedLetters] {
-			return doubtful
+			return doubtfulLevel
 		}
 	}
-	if len(p.phonetic) >= 4 && w.phonetic == p.phonetic && !gap || !gap && hasChangedStem(w.plainForm, p) {
-		return doubtful
+	if len(p.phonetic) >= 4 && w.phonetic == p.phonetic && !hasGap || !hasGap && hasChangedStem(w.plainForm, p) {
+		return doubtfulLevel
 	}
-	if (length >= 5 || w.isTag && length >= 3) && !gap &&
+	if (length >= 5 || w.isTag && length >= 3) && !hasGap &&
 		(strings.HasPrefix(w.plainForm, p.plainForm) || strings.HasSuffix(w.plainForm, p.plainForm)) {
 		return LevelWarn
 	}
@@ -331,10 +332,10 @@ func matchOtherScript(w wordPart, p namePattern, n int) Level {
 		candidates := []string{w.consonants}
 		if w.script == consonantScript {
 			candidates = candidates[:0]
-			for _, bare := range withoutPrefixes(w.plainForm) {
+			for _, withoutPrefix := range withoutPrefixes(w.plainForm) {
 				var b strings.Builder
-				for i := range []rune(bare) {
-					b.WriteString(romanisedLetter([]rune(bare), i))
+				for i := range []rune(withoutPrefix) {
+					b.WriteString(romanisedLetter([]rune(withoutPrefix), i))
 				}
 				candidates = append(candidates, consonantsOf(keepLetters(b.String())))
 			}
@@ -382,8 +383,8 @@ func matchOtherScript(w wordPart, p namePattern, n int) Level {
 func matchOtherLanguage(w wordPart, p namePattern) Level {
 	a, b := strings.TrimRight(w.consonants, "*"), strings.TrimRight(p.consonants, "*")
 	if !lacksOnlyVowels(a, b) && !lacksOnlyVowels(b, a) {
-		if bare := strings.TrimRight(a[:max(len(a)-1, 0)], "*"); w.isIndic &&
-			len(strings.ReplaceAll(bare, "*", "")) >= 2 && lacksOnlyVowels(bare, b) {
+		if withoutVowels := strings.TrimRight(a[:max(len(a)-1, 0)], "*"); w.isIndic &&
+			len(strings.ReplaceAll(withoutVowels, "*", "")) >= 2 && lacksOnlyVowels(withoutVowels, b) {
 			return LevelWarn // A postposition follows without a space.
 		}
 		return ""

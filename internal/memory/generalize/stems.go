@@ -74,10 +74,10 @@ func inflectedStems(name string) []nameStem {
 		add(before+"s", finnishNenEndings)
 	}
 	if n >= 5 && vowel(n-1) {
-		if changed, ok := weakConsonants[string(r[n-3:n-1])]; ok {
-			add(string(r[:n-3])+changed+string(r[n-1]), endingsAfterWeakening)
+		if weakenedConsonants, ok := weakConsonants[string(r[n-3:n-1])]; ok {
+			add(string(r[:n-3])+weakenedConsonants+string(r[n-1]), endingsAfterWeakening)
 			if r[n-1] == 'i' {
-				add(string(r[:n-3])+changed+"e", endingsAfterWeakening)
+				add(string(r[:n-3])+weakenedConsonants+"e", endingsAfterWeakening)
 			}
 		}
 	}
@@ -98,11 +98,11 @@ func hasChangedStem(word string, p namePattern) bool {
 			return true
 		}
 	}
-	bare := strings.TrimRight(p.plainForm, vowels)
-	if utf8.RuneCountInString(bare) < 3 {
+	withoutVowels := strings.TrimRight(p.plainForm, vowels)
+	if utf8.RuneCountInString(withoutVowels) < 3 {
 		return false
 	}
-	ending, ok := strings.CutPrefix(word, bare)
+	ending, ok := strings.CutPrefix(word, withoutVowels)
 	return ok && utf8.RuneCountInString(ending) <= 7 &&
 		slices.ContainsFunc(diminutiveSuffixes, func(d string) bool { return strings.HasPrefix(ending, d) })
 }

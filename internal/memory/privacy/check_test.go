@@ -25,10 +25,10 @@ func requireRefused(t *testing.T, description string, err error, name, code stri
 	}
 }
 
-// requireValidity checks that err is nil, or a validation error if passes is false.
-func requireValidity(t *testing.T, description string, err error, passes bool) {
+// requireValidity checks that err is nil, or a validation error if isValid is false.
+func requireValidity(t *testing.T, description string, err error, isValid bool) {
 	t.Helper()
-	if !passes {
+	if !isValid {
 		requireRefused(t, description, err, NameValidation, "PC422")
 	} else if err != nil {
 		t.Errorf("%s: %v", description, err)
@@ -45,9 +45,9 @@ func TestIDsAreOneWord(t *testing.T) {
 	for _, separator := range " \u00a0\t\n\x00\u200b\"'`\\,;()[]{}<>$" {
 		cases["a"+string(separator)+"b"] = false
 	}
-	for s, passes := range cases {
-		requireValidity(t, fmt.Sprintf("an id %q", s), checkID("the id", s), passes)
-		requireValidity(t, fmt.Sprintf("an id %q that may be left out", s), checkOptionalID("the id", s), passes || s == "")
+	for s, isValid := range cases {
+		requireValidity(t, fmt.Sprintf("an id %q", s), checkID("the id", s), isValid)
+		requireValidity(t, fmt.Sprintf("an id %q that may be left out", s), checkOptionalID("the id", s), isValid || s == "")
 	}
 }
 
@@ -72,17 +72,17 @@ func TestListsOfIDs(t *testing.T) {
 }
 
 func TestTextsAndReasons(t *testing.T) {
-	for s, passes := range map[string]bool{
+	for s, isValid := range map[string]bool{
 		"": true, "a\nb": true, "12345": true, "123456": false, "ééx": true, "ééxx": false, "a\x00": false, "\xff": false,
 	} {
-		requireValidity(t, fmt.Sprintf("a text %q", s), checkText("the text", s, 5), passes)
+		requireValidity(t, fmt.Sprintf("a text %q", s), checkText("the text", s, 5), isValid)
 	}
-	for s, passes := range map[string]bool{
+	for s, isValid := range map[string]bool{
 		"": true, "the vet has moved": true, "a\nb": false, "a\tb": false, "a\x00": false, "\xff": false,
 		strings.Repeat("x", maxReasonCharacters+1): false, strings.Repeat("é", maxReasonCharacters+1): false,
 		strings.Repeat("é", maxReasonCharacters): true, strings.Repeat("𝄞", maxReasonCharacters): true, // characters are counted
 	} {
-		requireValidity(t, fmt.Sprintf("a reason %q", s), checkReason(s), passes)
+		requireValidity(t, fmt.Sprintf("a reason %q", s), checkReason(s), isValid)
 	}
 }
 

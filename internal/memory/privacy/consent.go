@@ -237,14 +237,14 @@ func (s *callerSession) findConsents(ctx context.Context, store, grantee, scope 
 // checkGuardian checks that the caller is a guardian in a store. The caller counts as a guardian only if it sees the
 // table of guardians.
 func (s *callerSession) checkGuardian(ctx context.Context, ward, store string) error {
-	forbidden := newError(NameForbidden, "The owner of the store records who speaks for whom.",
+	forbiddenError := newError(NameForbidden, "The owner of the store records who speaks for whom.",
 		"only the grantor or its guardian records consent, by its own credential")
 	stores, err := s.storesOfWard(ctx, ward)
 	if err != nil {
 		return err
 	}
 	if !slices.Contains(stores, store) {
-		return forbidden
+		return forbiddenError
 	}
 	return nil
 }

@@ -138,7 +138,7 @@ func checkWithdrawConsent(k *kernle) {
 		description string
 		g           ConsentRequest
 		ids         []string
-		repeated    bool
+		isRepeated  bool
 		active      string
 	}{
 		{"of a scope", ConsentRequest{Grantee: "si:w", Scope: "ctx:health"}, []string{"w:2"}, false, "w:1 w:3 w:4 w:5 w:6 w:7"},
@@ -153,7 +153,7 @@ func checkWithdrawConsent(k *kernle) {
 		var got []string
 		for _, consent := range out {
 			got = append(got, consent.ID)
-			if !consent.Revoked || consent.Repeated != c.repeated {
+			if !consent.Revoked || consent.Repeated != c.isRepeated {
 				k.Errorf("%s: %+v", c.description, consent)
 			}
 		}

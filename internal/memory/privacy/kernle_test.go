@@ -99,7 +99,7 @@ func start(t *testing.T) *kernle {
 	text = strings.NewReplacer(", note: notes", "", ", raw: raw_entries", "", ", episode_jsonb: episodes_jsonb",
 		"").Replace(text)
 	d := harness.Database{Name: "kernle", DB: k.db, Policy: text, SearchPath: []string{"public"}}
-	compiled := harness.Migrate(t, d, harness.Both).Policy
+	compiledPolicy := harness.Migrate(t, d, harness.Both).Policy
 	logins := map[string]map[string]string{}
 	var agents []harness.Agent
 	for agent, roles := range map[string]string{"ash si:ash": "{}", "bella si:bella": "{}", "sean human:sean": "{}",
@@ -110,16 +110,16 @@ func start(t *testing.T) *kernle {
 		agents = append(agents, harness.Agent{Name: name, Database: "kernle", Attributes: logins[name]})
 	}
 	k.proxy = harness.Serve(t, harness.Both, []harness.Database{d}, agents)
-	direct := func(role string) func(context.Context) (*pgx.Conn, error) {
+	connectDirectly := func(role string) func(context.Context) (*pgx.Conn, error) {
 		return func(ctx context.Context) (*pgx.Conn, error) { return pgx.Connect(ctx, k.db.DSN(role, "role-password")) }
 	}
 	k.service = &Service{
-		Policy: func() *policy.Policy { return compiled },
+		Policy: func() *policy.Policy { return compiledPolicy },
 		ConnectCaller: func(ctx context.Context, caller identity.Caller) (*pgx.Conn, error) {
 			return pgx.Connect(ctx, k.proxy.DSN(caller.Agent, "kernle"))
 		},
-		AgentAttributes: func() map[string]map[string]string { return logins }, ConnectControl: direct("pgconsent_control"),
-		ConnectAgentRole: direct("pgconsent_agent"),
+		AgentAttributes: func() map[string]map[string]string { return logins }, ConnectControl: connectDirectly("pgconsent_control"),
+		ConnectAgentRole: connectDirectly("pgconsent_agent"),
 	}
 	return k
 }
@@ -283,10 +283,10 @@ func checkGrants(k *kernle) {
 	k.same("revoked by a grant", out.Revoked)
 	k.same("access", out.Access, "human:sean", "si:bella")
 	k.same("evidence", out.Consent, "human:sean")
-	const stored = "SELECT access_grants || consent_grants FROM episodes WHERE id = 'episode:grant'"
+	const storedGrants = "SELECT access_grants || consent_grants FROM episodes WHERE id = 'episode:grant'"
 	const events = "SELECT string_agg(did || ' ' || coalesce(reason, '-'), ', ' ORDER BY number) " +
 		"FROM pgconsent.privacy_event WHERE key = 'episode:grant'"
-	if got := k.value(stored); got != `["human:sean","si:bella"]["human:sean"]` {
+	if got := k.value(storedGrants); got != `["human:sean","si:bella"]["human:sean"]` {
 		k.Errorf("stored %s", got)
 	}
 	repeatedGrant := must[*GrantResult](k, "grant again")(k.service.Grant(ctx, as("ash"), change))
@@ -300,7 +300,7 @@ func checkGrants(k *kernle) {
 		Grantees: []string{"si:bella", "si:rex"}}))
 	k.same("revoked", out.Revoked, "si:bella")
 	k.same("granted by a revocation", out.Granted)
-	if got := k.value(stored); got != `["human:sean"]["human:sean","human:mira"]` {
+	if got := k.value(storedGrants); got != `["human:sean"]["human:sean","human:mira"]` {
 		k.Errorf("stored %s", got)
 	}
 	if got := k.value(events); got != "grant it's so, revoke -" {

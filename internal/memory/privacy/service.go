@@ -185,11 +185,11 @@ func decodeList(l predicate.List, value *string) ([]string, bool) {
 // encodeList writes a list as the text that its column has.
 func encodeList(l predicate.List, list []string) string {
 	if l.Form == predicate.GrantText {
-		quoted := make([]string, len(list))
+		quotedItems := make([]string, len(list))
 		for i, e := range list {
-			quoted[i] = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(e) + `"`
+			quotedItems[i] = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(e) + `"`
 		}
-		return "{" + strings.Join(quoted, ",") + "}"
+		return "{" + strings.Join(quotedItems, ",") + "}"
 	}
 	if list == nil {
 		list = []string{}

@@ -42,13 +42,13 @@ tables: { notes: { rows: open } }
 	if err != nil {
 		t.Fatal(err)
 	}
-	compiled, err := policy.Compile(doc, snap)
+	compiledPolicy, err := policy.Compile(doc, snap)
 	if err != nil {
 		t.Fatal(err)
 	}
 	unreachable := func(context.Context) (*pgx.Conn, error) { return nil, errReached }
 	return &Service{
-		Policy:        func() *policy.Policy { return compiled },
+		Policy:        func() *policy.Policy { return compiledPolicy },
 		ConnectCaller: func(context.Context, identity.Caller) (*pgx.Conn, error) { return nil, errReached },
 		AgentAttributes: func() map[string]map[string]string {
 			return map[string]map[string]string{"ash": {"user": "si:ash"}, "nobody": {"team": "vets"}}
@@ -66,25 +66,27 @@ func as(agent string) identity.Caller {
 // operations are all operations of the service, each with valid arguments.
 func operations(d *Service, caller identity.Caller) map[string]func() error {
 	ctx := context.Background()
-	only := func(_ any, err error) error { return err }
+	onlyError := func(_ any, err error) error { return err }
 	return map[string]func() error{
-		"add": func() error { return only(d.AddMemory(ctx, caller, NewMemory{Content: "x"})) },
+		"add": func() error { return onlyError(d.AddMemory(ctx, caller, NewMemory{Content: "x"})) },
 		"grant": func() error {
-			return only(d.Grant(ctx, caller, GrantChange{ID: "note:1", Grantees: []string{"si:rex"}}))
+			return onlyError(d.Grant(ctx, caller, GrantChange{ID: "note:1", Grantees: []string{"si:rex"}}))
 		},
 		"revoke": func() error {
-			return only(d.Revoke(ctx, caller, GrantChange{ID: "note:1", Grantees: []string{"si:rex"}}))
+			return onlyError(d.Revoke(ctx, caller, GrantChange{ID: "note:1", Grantees: []string{"si:rex"}}))
 		},
-		"consent":    func() error { return only(d.RecordConsent(ctx, caller, ConsentRequest{Grantee: "si:rex"})) },
-		"withdraw":   func() error { return only(d.WithdrawConsent(ctx, caller, ConsentRequest{Grantee: "si:rex"})) },
-		"contexts":   func() error { return only(d.Contexts(ctx, caller)) },
-		"context":    func() error { return only(d.ContextsNamed(ctx, caller, "ctx:x")) },
-		"enter":      func() error { return only(d.EnterContext(ctx, caller, ContextRequest{Context: "ctx:x"})) },
-		"make":       func() error { return only(d.MakeContext(ctx, caller, ContextRequest{Context: "ctx:x"})) },
-		"audit":      func() error { return only(d.Audit(ctx, caller, AuditQuery{ID: "note:1"})) },
-		"whom":       func() error { _, _, err := d.AuditableSubjects(ctx, caller, 5); return err },
-		"drawn":      func() error { return only(d.ListDerivedBeliefs(ctx, caller, "")) },
-		"generalize": func() error { return only(d.AddBelief(ctx, caller, Generalization{Source: "note:1", Belief: "x"})) },
+		"consent":  func() error { return onlyError(d.RecordConsent(ctx, caller, ConsentRequest{Grantee: "si:rex"})) },
+		"withdraw": func() error { return onlyError(d.WithdrawConsent(ctx, caller, ConsentRequest{Grantee: "si:rex"})) },
+		"contexts": func() error { return onlyError(d.Contexts(ctx, caller)) },
+		"context":  func() error { return onlyError(d.ContextsNamed(ctx, caller, "ctx:x")) },
+		"enter":    func() error { return onlyError(d.EnterContext(ctx, caller, ContextRequest{Context: "ctx:x"})) },
+		"make":     func() error { return onlyError(d.MakeContext(ctx, caller, ContextRequest{Context: "ctx:x"})) },
+		"audit":    func() error { return onlyError(d.Audit(ctx, caller, AuditQuery{ID: "note:1"})) },
+		"whom":     func() error { _, _, err := d.AuditableSubjects(ctx, caller, 5); return err },
+		"drawn":    func() error { return onlyError(d.ListDerivedBeliefs(ctx, caller, "")) },
+		"generalize": func() error {
+			return onlyError(d.AddBelief(ctx, caller, Generalization{Source: "note:1", Belief: "x"}))
+		},
 	}
 }
 
@@ -137,11 +139,11 @@ func TestWithoutPrivacySection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bare, err := policy.Compile(doc, catalog.NewSnapshot(catalog.Spec{ServerVersion: 150000}))
+	policyWithoutPrivacy, err := policy.Compile(doc, catalog.NewSnapshot(catalog.Spec{ServerVersion: 150000}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for description, p := range map[string]*policy.Policy{"no policy": nil, "no section": bare} {
+	for description, p := range map[string]*policy.Policy{"no policy": nil, "no section": policyWithoutPrivacy} {
 		d.Policy = func() *policy.Policy { return p }
 		for name, operation := range operations(d, as("ash")) {
 			requireRefused(t, description+": "+name, operation(), NameNotFound, "PC404")
@@ -152,59 +154,59 @@ func TestWithoutPrivacySection(t *testing.T) {
 // A malformed call is refused before the service connects to the database.
 func TestMalformedCallsReachNoDatabase(t *testing.T) {
 	d, caller, ctx := withoutDatabase(t), as("ash"), context.Background()
-	const quoted = `["human:sean"]`
-	badIDs, tooManyIDs := []string{quoted}, make([]string, maxIDs+1)
-	only := func(_ any, err error) error { return err }
+	const quotedList = `["human:sean"]`
+	badIDs, tooManyIDs := []string{quotedList}, make([]string, maxIDs+1)
+	onlyError := func(_ any, err error) error { return err }
 	for description, err := range map[string]error{
-		"add: subjects":      only(d.AddMemory(ctx, caller, NewMemory{Content: "x", Subjects: badIDs})),
-		"add: many subjects": only(d.AddMemory(ctx, caller, NewMemory{Content: "x", Subjects: tooManyIDs})),
-		"add: consent":       only(d.AddMemory(ctx, caller, NewMemory{Content: "x", Consent: badIDs})),
-		"add: access":        only(d.AddMemory(ctx, caller, NewMemory{Content: "x", Access: badIDs})),
-		"add: no content":    only(d.AddMemory(ctx, caller, NewMemory{Content: " \n"})),
-		"add: much content":  only(d.AddMemory(ctx, caller, NewMemory{Content: strings.Repeat("x", maxContentBytes+1)})),
-		"add: store":         only(d.AddMemory(ctx, caller, NewMemory{Content: "x", Store: quoted})),
-		"add: source":        only(d.AddMemory(ctx, caller, NewMemory{Content: "x", Source: quoted})),
-		"add: told":          only(d.AddMemory(ctx, caller, NewMemory{Content: "x", ToldFrom: quoted})),
-		"add: no kind":       only(d.AddMemory(ctx, caller, NewMemory{Content: "x", Kind: "notes"})),
-		"add: context":       only(d.AddMemory(ctx, caller, NewMemory{Content: "x", Context: quoted})),
-		"add: reason":        only(d.AddMemory(ctx, caller, NewMemory{Content: "x", Reason: "a\nb"})),
-		"grant: nobody":      only(d.Grant(ctx, caller, GrantChange{ID: "note:1"})),
-		"grant: who":         only(d.Grant(ctx, caller, GrantChange{ID: "note:1", Grantees: badIDs})),
-		"grant: consent":     only(d.Grant(ctx, caller, GrantChange{ID: "note:1", Grantees: []string{"x"}, Consent: badIDs})),
-		"grant: id":          only(d.Grant(ctx, caller, GrantChange{ID: quoted, Grantees: []string{"x"}})),
-		"grant: reason":      only(d.Grant(ctx, caller, GrantChange{ID: "note:1", Grantees: []string{"x"}, Reason: "a\nb"})),
-		"revoke: evidence": only(d.Revoke(ctx, caller, GrantChange{ID: "note:1", Grantees: []string{"x"},
+		"add: subjects":      onlyError(d.AddMemory(ctx, caller, NewMemory{Content: "x", Subjects: badIDs})),
+		"add: many subjects": onlyError(d.AddMemory(ctx, caller, NewMemory{Content: "x", Subjects: tooManyIDs})),
+		"add: consent":       onlyError(d.AddMemory(ctx, caller, NewMemory{Content: "x", Consent: badIDs})),
+		"add: access":        onlyError(d.AddMemory(ctx, caller, NewMemory{Content: "x", Access: badIDs})),
+		"add: no content":    onlyError(d.AddMemory(ctx, caller, NewMemory{Content: " \n"})),
+		"add: much content":  onlyError(d.AddMemory(ctx, caller, NewMemory{Content: strings.Repeat("x", maxContentBytes+1)})),
+		"add: store":         onlyError(d.AddMemory(ctx, caller, NewMemory{Content: "x", Store: quotedList})),
+		"add: source":        onlyError(d.AddMemory(ctx, caller, NewMemory{Content: "x", Source: quotedList})),
+		"add: told":          onlyError(d.AddMemory(ctx, caller, NewMemory{Content: "x", ToldFrom: quotedList})),
+		"add: no kind":       onlyError(d.AddMemory(ctx, caller, NewMemory{Content: "x", Kind: "notes"})),
+		"add: context":       onlyError(d.AddMemory(ctx, caller, NewMemory{Content: "x", Context: quotedList})),
+		"add: reason":        onlyError(d.AddMemory(ctx, caller, NewMemory{Content: "x", Reason: "a\nb"})),
+		"grant: nobody":      onlyError(d.Grant(ctx, caller, GrantChange{ID: "note:1"})),
+		"grant: who":         onlyError(d.Grant(ctx, caller, GrantChange{ID: "note:1", Grantees: badIDs})),
+		"grant: consent":     onlyError(d.Grant(ctx, caller, GrantChange{ID: "note:1", Grantees: []string{"x"}, Consent: badIDs})),
+		"grant: id":          onlyError(d.Grant(ctx, caller, GrantChange{ID: quotedList, Grantees: []string{"x"}})),
+		"grant: reason":      onlyError(d.Grant(ctx, caller, GrantChange{ID: "note:1", Grantees: []string{"x"}, Reason: "a\nb"})),
+		"revoke: evidence": onlyError(d.Revoke(ctx, caller, GrantChange{ID: "note:1", Grantees: []string{"x"},
 			Consent: []string{"x"}})),
-		"revoke: nobody":        only(d.Revoke(ctx, caller, GrantChange{ID: "note:1"})),
-		"consent: no grantee":   only(d.RecordConsent(ctx, caller, ConsentRequest{})),
-		"consent: an id alone":  only(d.RecordConsent(ctx, caller, ConsentRequest{ID: "consent:1"})),
-		"consent: grantor":      only(d.RecordConsent(ctx, caller, ConsentRequest{Grantee: "x", Grantor: quoted})),
-		"consent: scope":        only(d.RecordConsent(ctx, caller, ConsentRequest{Grantee: "x", Scope: quoted})),
-		"consent: store":        only(d.RecordConsent(ctx, caller, ConsentRequest{Grantee: "x", Store: quoted})),
-		"withdraw: no grantee":  only(d.WithdrawConsent(ctx, caller, ConsentRequest{})),
-		"withdraw: id":          only(d.WithdrawConsent(ctx, caller, ConsentRequest{ID: quoted})),
-		"context: none":         only(d.ContextsNamed(ctx, caller, "")),
-		"context: name":         only(d.ContextsNamed(ctx, caller, quoted)),
-		"enter: none":           only(d.EnterContext(ctx, caller, ContextRequest{})),
-		"enter: participants":   only(d.EnterContext(ctx, caller, ContextRequest{Context: "x", Participants: badIDs})),
-		"enter: access":         only(d.EnterContext(ctx, caller, ContextRequest{Context: "x", Access: badIDs})),
-		"enter: store":          only(d.EnterContext(ctx, caller, ContextRequest{Context: "x", Store: quoted})),
-		"enter: role":           only(d.EnterContext(ctx, caller, ContextRequest{Context: "x", Role: quoted})),
-		"audit: nothing":        only(d.Audit(ctx, caller, AuditQuery{})),
-		"audit: both":           only(d.Audit(ctx, caller, AuditQuery{Subject: "x", ID: "y"})),
-		"audit: subject":        only(d.Audit(ctx, caller, AuditQuery{Subject: quoted})),
-		"audit: id":             only(d.Audit(ctx, caller, AuditQuery{ID: quoted})),
-		"audit: no kind":        only(d.Audit(ctx, caller, AuditQuery{ID: "x", Kind: "notes"})),
-		"audit: place":          only(d.Audit(ctx, caller, AuditQuery{ID: "x", After: "x"})),
-		"drawn: place":          only(d.ListDerivedBeliefs(ctx, caller, "x")),
-		"generalize: source":    only(d.AddBelief(ctx, caller, Generalization{Source: quoted, Belief: "x"})),
-		"generalize: no source": only(d.AddBelief(ctx, caller, Generalization{Belief: "x"})),
-		"generalize: empty":     only(d.AddBelief(ctx, caller, Generalization{Source: "x", Belief: "\u2003"})),
-		"generalize: long": only(d.AddBelief(ctx, caller, Generalization{Source: "x",
+		"revoke: nobody":        onlyError(d.Revoke(ctx, caller, GrantChange{ID: "note:1"})),
+		"consent: no grantee":   onlyError(d.RecordConsent(ctx, caller, ConsentRequest{})),
+		"consent: an id alone":  onlyError(d.RecordConsent(ctx, caller, ConsentRequest{ID: "consent:1"})),
+		"consent: grantor":      onlyError(d.RecordConsent(ctx, caller, ConsentRequest{Grantee: "x", Grantor: quotedList})),
+		"consent: scope":        onlyError(d.RecordConsent(ctx, caller, ConsentRequest{Grantee: "x", Scope: quotedList})),
+		"consent: store":        onlyError(d.RecordConsent(ctx, caller, ConsentRequest{Grantee: "x", Store: quotedList})),
+		"withdraw: no grantee":  onlyError(d.WithdrawConsent(ctx, caller, ConsentRequest{})),
+		"withdraw: id":          onlyError(d.WithdrawConsent(ctx, caller, ConsentRequest{ID: quotedList})),
+		"context: none":         onlyError(d.ContextsNamed(ctx, caller, "")),
+		"context: name":         onlyError(d.ContextsNamed(ctx, caller, quotedList)),
+		"enter: none":           onlyError(d.EnterContext(ctx, caller, ContextRequest{})),
+		"enter: participants":   onlyError(d.EnterContext(ctx, caller, ContextRequest{Context: "x", Participants: badIDs})),
+		"enter: access":         onlyError(d.EnterContext(ctx, caller, ContextRequest{Context: "x", Access: badIDs})),
+		"enter: store":          onlyError(d.EnterContext(ctx, caller, ContextRequest{Context: "x", Store: quotedList})),
+		"enter: role":           onlyError(d.EnterContext(ctx, caller, ContextRequest{Context: "x", Role: quotedList})),
+		"audit: nothing":        onlyError(d.Audit(ctx, caller, AuditQuery{})),
+		"audit: both":           onlyError(d.Audit(ctx, caller, AuditQuery{Subject: "x", ID: "y"})),
+		"audit: subject":        onlyError(d.Audit(ctx, caller, AuditQuery{Subject: quotedList})),
+		"audit: id":             onlyError(d.Audit(ctx, caller, AuditQuery{ID: quotedList})),
+		"audit: no kind":        onlyError(d.Audit(ctx, caller, AuditQuery{ID: "x", Kind: "notes"})),
+		"audit: place":          onlyError(d.Audit(ctx, caller, AuditQuery{ID: "x", After: "x"})),
+		"drawn: place":          onlyError(d.ListDerivedBeliefs(ctx, caller, "x")),
+		"generalize: source":    onlyError(d.AddBelief(ctx, caller, Generalization{Source: quotedList, Belief: "x"})),
+		"generalize: no source": onlyError(d.AddBelief(ctx, caller, Generalization{Belief: "x"})),
+		"generalize: empty":     onlyError(d.AddBelief(ctx, caller, Generalization{Source: "x", Belief: "\u2003"})),
+		"generalize: long": onlyError(d.AddBelief(ctx, caller, Generalization{Source: "x",
 			Belief: strings.Repeat("x", maxBeliefBytes+1)})),
-		"generalize: long note": only(d.AddBelief(ctx, caller, Generalization{Source: "x", Belief: "x",
+		"generalize: long note": onlyError(d.AddBelief(ctx, caller, Generalization{Source: "x", Belief: "x",
 			Note: strings.Repeat("x", maxNoteBytes+1)})),
-		"generalize: access": only(d.AddBelief(ctx, caller, Generalization{Source: "x", Belief: "x", Access: badIDs})),
+		"generalize: access": onlyError(d.AddBelief(ctx, caller, Generalization{Source: "x", Belief: "x", Access: badIDs})),
 	} {
 		requireRefused(t, description, err, NameValidation, "PC422")
 	}

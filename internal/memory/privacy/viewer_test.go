@@ -204,12 +204,12 @@ func TestReportCursors(t *testing.T) {
 	if got, err := parseCursor(""); err != nil || got != nil {
 		t.Errorf("no place: %q, %v", got, err)
 	}
-	encoded := func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
+	encode := func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
 	for description, cursor := range map[string]string{
 		"no base64": "*", "padded": base64.URLEncoding.EncodeToString([]byte(`["a","b","cc"]`)) + "=",
-		"no JSON": encoded("a"), "two": encodeCursor("a", "b"), "four": encodeCursor("a", "b", "c", "d"),
-		"numbers": encoded(`["a","b",1]`), "a NUL": encodeCursor("a", "b", "c\x00"),
-		"no UTF-8": encoded("[\"a\",\"b\",\"\xff\"]"), "null": encoded("null"),
+		"no JSON": encode("a"), "two": encodeCursor("a", "b"), "four": encodeCursor("a", "b", "c", "d"),
+		"numbers": encode(`["a","b",1]`), "a NUL": encodeCursor("a", "b", "c\x00"),
+		"no UTF-8": encode("[\"a\",\"b\",\"\xff\"]"), "null": encode("null"),
 	} {
 		_, err := parseCursor(cursor)
 		requireRefused(t, description, err, NameValidation, "PC422")

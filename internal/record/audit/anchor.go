@@ -49,8 +49,8 @@ type anchorSlot struct {
 // ReadAnchor returns the newest head in an anchor file of pgconsent, or in a text with a line "SEQ HASH" that somebody
 // wrote down. With a key it ignores heads of other keys. The error for a missing file is fs.ErrNotExist.
 func ReadAnchor(path string, key Key) (RecordHead, error) {
-	best, _, err := readAnchor(path, key)
-	return best, err
+	newestHead, _, err := readAnchor(path, key)
+	return newestHead, err
 }
 
 // readAnchor is [ReadAnchor], and also returns the slot in which the head is.

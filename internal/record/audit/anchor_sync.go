@@ -47,11 +47,11 @@ func (at chainPosition) checkHead(h RecordHead) error {
 
 // writeHead writes the newest durable record into the anchor. An error is logged and counted, and no statement is
 // refused for it: the records themselves are durable.
-func (m *anchorSync) writeHead(durable chainPosition) {
+func (m *anchorSync) writeHead(durablePosition chainPosition) {
 	if m.anchor == nil {
 		return
 	}
-	err := m.anchor.writeHead(RecordHead{durable.seq, durable.previousHash}, m.cfg.Clock())
+	err := m.anchor.writeHead(RecordHead{durablePosition.seq, durablePosition.previousHash}, m.cfg.Clock())
 	if err != nil && !m.anchorFailed {
 		m.cfg.Log.Error("audit: the anchor cannot be written; until it can, nobody will find that newer records "+
 			"were cut off", "anchor", m.cfg.AnchorFile, "error", err)

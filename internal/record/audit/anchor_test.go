@@ -162,9 +162,9 @@ func TestTornAnchor(t *testing.T) {
 		t.Fatalf("%d bytes, %v", len(fullText), err)
 	}
 	for i := range 2 {
-		torn := []byte(string(fullText))
-		copy(torn[i*slotSize+20:], "\x00\x00\x00\x00")
-		if err := os.WriteFile(path, torn, 0o600); err != nil {
+		tornText := []byte(string(fullText))
+		copy(tornText[i*slotSize+20:], "\x00\x00\x00\x00")
+		if err := os.WriteFile(path, tornText, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if h := heads(t, path, key)[0]; h.Seq < 4 {

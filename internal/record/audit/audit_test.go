@@ -223,7 +223,7 @@ func runChild(dir string) {
 // the chain.
 func TestKilledWriterKeepsTheChain(t *testing.T) {
 	dir := t.TempDir()
-	released, random := 0, tier.Rand(1)
+	releasedCount, random := 0, tier.Rand(1)
 	for round := range tier.Count(8, 30, 300) {
 		cmd := exec.Command(os.Args[0], "-test.run=^$")
 		cmd.Env = append(os.Environ(), "PGCONSENT_AUDIT_CHILD="+dir, fmt.Sprintf("PGCONSENT_AUDIT_ROUND=%d", round))
@@ -266,10 +266,10 @@ func TestKilledWriterKeepsTheChain(t *testing.T) {
 				t.Fatalf("round %d: %s was released and has %d records", round, name, found[name])
 			}
 		}
-		released += len(names)
+		releasedCount += len(names)
 	}
-	if released < 100 {
-		t.Errorf("only %d decisions were released: the test proves little", released)
+	if releasedCount < 100 {
+		t.Errorf("only %d decisions were released: the test proves little", releasedCount)
 	}
 	closeLog(t, open(t, Config{Dir: dir}))
 	if report, err := Verify(dir); err != nil || report.TornBytes != 0 {
@@ -300,8 +300,8 @@ func TestTornRecord(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			torn := damage(fullText)
-			if err := os.WriteFile(path, torn, 0o600); err != nil {
+			tornText := damage(fullText)
+			if err := os.WriteFile(path, tornText, 0o600); err != nil {
 				t.Fatal(err)
 			}
 			before, err := Verify(dir)

@@ -35,12 +35,13 @@ func isInOwnMounts(t *testing.T) bool {
 	if os.Getenv(apartVariable) == t.Name() {
 		return true
 	}
-	me := func(id int) []syscall.SysProcIDMap {
+	ownIDMapping := func(id int) []syscall.SysProcIDMap {
 		return []syscall.SysProcIDMap{{ContainerID: 0, HostID: id, Size: 1}}
 	}
 	for _, attr := range []*syscall.SysProcAttr{
 		{Unshareflags: syscall.CLONE_NEWNS},
-		{Unshareflags: syscall.CLONE_NEWNS, Cloneflags: syscall.CLONE_NEWUSER, UidMappings: me(os.Getuid()), GidMappings: me(os.Getgid())},
+		{Unshareflags: syscall.CLONE_NEWNS, Cloneflags: syscall.CLONE_NEWUSER, UidMappings: ownIDMapping(os.Getuid()),
+			GidMappings: ownIDMapping(os.Getgid())},
 	} {
 		watch, hold, err := os.Pipe()
 		if err != nil {
@@ -54,8 +55,8 @@ func isInOwnMounts(t *testing.T) bool {
 		cmd.Cancel = func() error { hold.Close(); return cmd.Process.Kill() } // closing the pipe thaws a frozen disk, so that the process can end
 		cmd.WaitDelay = 10 * time.Second
 		err = cmd.Start()
-		started := err == nil
-		if started {
+		hasStarted := err == nil
+		if hasStarted {
 			err = cmd.Wait()
 		}
 		cancel()
@@ -63,7 +64,7 @@ func isInOwnMounts(t *testing.T) bool {
 		hold.Close()
 		output := out.String()
 		switch {
-		case !started:
+		case !hasStarted:
 			continue // this kind of namespace is not permitted
 		case err != nil:
 			t.Errorf("%v:\n%s", err, output)
@@ -92,7 +93,7 @@ func mountTmpfs(t *testing.T, options string) string {
 }
 
 // fill writes files until no space is left. It returns a function that removes them.
-func fill(t *testing.T, dir string) (empty func()) {
+func fill(t *testing.T, dir string) (emptyDisk func()) {
 	t.Helper()
 	path := filepath.Join(dir, "filler")
 	f, err := os.Create(path)
@@ -203,17 +204,17 @@ func TestFullFilesystem(t *testing.T) {
 	}
 	dir := mountTmpfs(t, "size=64k")
 	l := open(t, Config{Dir: filepath.Join(dir, "audit")})
-	released := 0
+	releasedCount := 0
 	for range 1000 {
-		err := l.Decision(decision(fmt.Sprint(released))).Release()
+		err := l.Decision(decision(fmt.Sprint(releasedCount))).Release()
 		if err != nil {
 			wantRefusal(t, err)
 			break
 		}
-		released++
+		releasedCount++
 	}
-	if released == 0 || released == 1000 {
-		t.Fatalf("%d decisions released on 64 KiB", released)
+	if releasedCount == 0 || releasedCount == 1000 {
+		t.Fatalf("%d decisions released on 64 KiB", releasedCount)
 	}
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, "size=256k"); err != nil {
 		t.Fatal(err)
@@ -221,8 +222,8 @@ func TestFullFilesystem(t *testing.T) {
 	eventually(t, l, "after")
 	closeLog(t, l)
 	found, _ := sessions(t, filepath.Join(dir, "audit"))
-	if found["after"] != 1 || len(found) != released+1 {
-		t.Errorf("%d decisions in the file, %d were released", len(found), released+1)
+	if found["after"] != 1 || len(found) != releasedCount+1 {
+		t.Errorf("%d decisions in the file, %d were released", len(found), releasedCount+1)
 	}
 }
 
@@ -242,7 +243,7 @@ func TestFullDiskWhileAgentsAsk(t *testing.T) {
 				a := ask(t, l)
 				for round := range 3 {
 					awaitMore(t, "answered", &a.answeredCount, int64(10+3*round))
-					empty := func() {
+					emptyDisk := func() {
 						names, err := filepath.Glob(filepath.Join(dir, "taken-*"))
 						for _, name := range names {
 							err = errors.Join(err, os.Remove(name))
@@ -252,7 +253,7 @@ func TestFullDiskWhileAgentsAsk(t *testing.T) {
 						}
 					}
 					if description == "no room" {
-						empty = fill(t, dir)
+						emptyDisk = fill(t, dir)
 					} else {
 						for i := 0; ; i++ { // there is no space for the next segment
 							f, err := os.Create(filepath.Join(dir, fmt.Sprintf("taken-%d", i)))
@@ -264,7 +265,7 @@ func TestFullDiskWhileAgentsAsk(t *testing.T) {
 					}
 					awaitMore(t, "refused", &a.refusedCount, 5)
 					awaitWriteFailure(t, l)
-					empty()
+					emptyDisk()
 				}
 				awaitMore(t, "answered", &a.answeredCount, 5)
 				a.end()
@@ -294,7 +295,7 @@ func TestRetentionOfAFullDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	empty := fill(t, dir)
+	emptyDisk := fill(t, dir)
 	for i := 0; l.WriteFailure() == nil; i++ { // until the remaining space of the segment is used
 		if err := l.Decision(decision(fmt.Sprint("full ", i))).Release(); err != nil {
 			wantRefusal(t, err)
@@ -306,7 +307,7 @@ func TestRetentionOfAFullDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	empty()
+	emptyDisk()
 	eventually(t, l, "after")
 	closeLog(t, l)
 	after, err := listSegments(cfg.Dir)
@@ -391,7 +392,7 @@ func TestOpenOnABrokenDisk(t *testing.T) {
 	if !isInOwnMounts(t) {
 		return
 	}
-	readonly := func(t *testing.T, path string) (mend func()) {
+	readonly := func(t *testing.T, path string) (mendDisk func()) {
 		if err := syscall.Mount(path, path, "", syscall.MS_BIND, ""); err != nil {
 			t.Fatal(err)
 		}
@@ -404,7 +405,7 @@ func TestOpenOnABrokenDisk(t *testing.T) {
 			}
 		}
 	}
-	for description, breakDisk := range map[string]func(t *testing.T, cfg Config) (mend func()){
+	for description, breakDisk := range map[string]func(t *testing.T, cfg Config) (mendDisk func()){
 		"full":             func(t *testing.T, cfg Config) func() { return fill(t, filepath.Dir(cfg.Dir)) },
 		"folder read-only": func(t *testing.T, cfg Config) func() { return readonly(t, cfg.Dir) },
 		"all read-only":    func(t *testing.T, cfg Config) func() { return readonly(t, filepath.Dir(cfg.Dir)) },
@@ -442,7 +443,7 @@ func TestOpenOnABrokenDisk(t *testing.T) {
 				if err := os.WriteFile(segment, append(text, text[:100]...), 0o600); err != nil {
 					t.Fatal(err)
 				}
-				mend := breakDisk(t, cfg)
+				mendDisk := breakDisk(t, cfg)
 				l = open(t, cfg)
 				if l.WriteFailure() == nil {
 					t.Error("nobody is told that records cannot be written")
@@ -452,16 +453,16 @@ func TestOpenOnABrokenDisk(t *testing.T) {
 				refused.RecordOutcome(Outcome{SQLState: "58030"})
 				time.Sleep(2 * retryInterval) // the log retries without success
 				wantRefusal(t, l.Decision(decision("refused")).Release())
-				mend()
+				mendDisk()
 				eventually(t, l, "after")
 				closeLog(t, l)
 				found, report := verifyLog(t, cfg)
 				if len(found) != 21 || found["after"] != 1 || found["refused"] != 0 || report.Recoveries < 2 {
 					t.Errorf("%d sessions, %+v", len(found), report)
 				}
-				if torn, err := os.ReadFile(filepath.Join(cfg.Dir,
-					fmt.Sprintf("%s%d", tornFilePrefix(1), len(text)))); err != nil || string(torn) != string(text[:100]) {
-					t.Errorf("what the crash left was not kept: %q, %v", torn, err)
+				if segmentText, err := os.ReadFile(filepath.Join(cfg.Dir,
+					fmt.Sprintf("%s%d", tornFilePrefix(1), len(text)))); err != nil || string(segmentText) != string(text[:100]) {
+					t.Errorf("what the crash left was not kept: %q, %v", segmentText, err)
 				}
 			})
 		}

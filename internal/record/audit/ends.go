@@ -22,7 +22,7 @@ type ChainEnds struct {
 // ReadEnds reads the first record of a chain and its last segment. It checks the newest record by its hash, the key,
 // and a head that was certainly written. [VerifyOptions] checks the records in between. A missing folder counts as a
 // chain without records.
-func ReadEnds(from Source, key Key, anchored RecordHead) (ChainEnds, error) {
+func ReadEnds(from Source, key Key, anchoredHead RecordHead) (ChainEnds, error) {
 	var e ChainEnds
 	segments, err := from.Segments()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -54,7 +54,7 @@ func ReadEnds(from Source, key Key, anchored RecordHead) (ChainEnds, error) {
 		}
 	}
 	e.NewestHead, e.NewestTime = RecordHead{position.seq, position.previousHash}, newest.Time
-	if err := position.checkHead(anchored); err != nil {
+	if err := position.checkHead(anchoredHead); err != nil {
 		return e, err
 	}
 	if key.secret == nil || newest.Seq == 0 {

@@ -17,8 +17,8 @@ import (
 // image is a copy of a folder of records as a crash of the machine would leave it. It has the synced content of each
 // file, and no file that was removed.
 type image struct {
-	t         *testing.T
-	real, dir string
+	t            *testing.T
+	liveDir, dir string
 
 	mu    sync.Mutex
 	syncs int
@@ -59,7 +59,7 @@ func (i *image) holds(description string) Report {
 	i.t.Helper()
 	files, err := os.ReadDir(i.dir)
 	for _, f := range files {
-		if _, statErr := os.Stat(filepath.Join(i.real, f.Name())); errors.Is(statErr, fs.ErrNotExist) {
+		if _, statErr := os.Stat(filepath.Join(i.liveDir, f.Name())); errors.Is(statErr, fs.ErrNotExist) {
 			err = errors.Join(err, os.Remove(filepath.Join(i.dir, f.Name())))
 		}
 	}
@@ -78,9 +78,9 @@ func (i *image) holds(description string) Report {
 func TestChainAfterACrash(t *testing.T) {
 	for _, mode := range []Mode{ModeStrict, ModeBuffered} {
 		t.Run(string(mode), func(t *testing.T) {
-			i := &image{t: t, real: t.TempDir(), dir: t.TempDir()}
+			i := &image{t: t, liveDir: t.TempDir(), dir: t.TempDir()}
 			var clockOffset atomic.Int64
-			cfg := Config{Mode: mode, Dir: i.real, MaxSegment: 1, Retention: time.Hour, openFile: i.file,
+			cfg := Config{Mode: mode, Dir: i.liveDir, MaxSegment: 1, Retention: time.Hour, openFile: i.file,
 				Clock: func() time.Time { return time.Now().Add(time.Duration(clockOffset.Load())) }}
 			l := open(t, cfg)
 			writeRecords := func(n int) {
@@ -94,7 +94,7 @@ func TestChainAfterACrash(t *testing.T) {
 				t.Helper()
 				for deadline := time.Now().Add(tier.Patience); ; {
 					writeRecords(1)
-					segments, err := listSegments(i.real)
+					segments, err := listSegments(i.liveDir)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -112,7 +112,7 @@ func TestChainAfterACrash(t *testing.T) {
 			writeRecords(1)
 			time.Sleep(2 * syncInterval) // the last records are synced although no other follows
 			closeLog(t, l)
-			_, fullReport := sessions(t, i.real)
+			_, fullReport := sessions(t, i.liveDir)
 			if imageReport := i.holds("closed"); imageReport.LastSeq != fullReport.LastSeq || fullReport.Checkpoints == 0 {
 				t.Errorf("a crash leaves %d of %d records, with %d checkpoints", imageReport.LastSeq, fullReport.LastSeq, fullReport.Checkpoints)
 			}
@@ -121,7 +121,7 @@ func TestChainAfterACrash(t *testing.T) {
 				l = open(t, cfg)
 				writeRecords(3)
 				closeLog(t, l)
-				_, fullReport := sessions(t, i.real)
+				_, fullReport := sessions(t, i.liveDir)
 				if imageReport := i.holds("closed at once"); imageReport.LastSeq != fullReport.LastSeq {
 					t.Errorf("a crash leaves %d of %d records", imageReport.LastSeq, fullReport.LastSeq)
 				}
@@ -181,10 +181,10 @@ func TestAnchorKeepsNewestHead(t *testing.T) {
 			if seq == 1 || string(slotBytes) == string(before[slot*slotSize:(slot+1)*slotSize]) {
 				continue
 			}
-			torn := []byte(string(after))
-			copy(torn[slot*slotSize+20:], "\x00\x00\x00\x00")
+			tornText := []byte(string(after))
+			copy(tornText[slot*slotSize+20:], "\x00\x00\x00\x00")
 			tornPath := filepath.Join(t.TempDir(), "torn")
-			if err := os.WriteFile(tornPath, torn, 0o600); err != nil {
+			if err := os.WriteFile(tornPath, tornText, 0o600); err != nil {
 				t.Fatal(err)
 			}
 			if h, err := ReadAnchor(tornPath, key); err != nil || h.Seq != seq-1 {

@@ -15,7 +15,7 @@ func TestRetentionRemovesNothingEarly(t *testing.T) {
 			'k'), MaxSegmentAge: 7 * day, Retention: 10 * day, Clock: func() time.Time { return now }, Log: quiet(), ReleaseTimeout: time.Hour,
 	}
 	writeTimes := map[uint64]time.Time{}
-	removed := uint64(0)
+	removedCount := uint64(0)
 	for range 60 {
 		writeDecisions(t, cfg, 2)
 		if _, err := Walk(cfg.Dir, func(r Record) error { writeTimes[r.Seq] = r.Time; return nil }); err != nil {
@@ -25,15 +25,15 @@ func TestRetentionRemovesNothingEarly(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for ; removed+1 < report.FirstSeq; removed++ {
-			if age := now.Sub(writeTimes[removed+1]); age < cfg.Retention {
-				t.Fatalf("record %d is gone after %v", removed+1, age)
+		for ; removedCount+1 < report.FirstSeq; removedCount++ {
+			if age := now.Sub(writeTimes[removedCount+1]); age < cfg.Retention {
+				t.Fatalf("record %d is gone after %v", removedCount+1, age)
 			}
 		}
 		now = now.Add(day)
 	}
-	if removed < 30 {
-		t.Errorf("%d records are gone of %d", removed, len(writeTimes))
+	if removedCount < 30 {
+		t.Errorf("%d records are gone of %d", removedCount, len(writeTimes))
 	}
 }
 

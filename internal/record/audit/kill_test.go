@@ -37,7 +37,7 @@ func TestKillWhileItRotates(t *testing.T) {
 	}
 	dir, since := t.TempDir(), time.Now()
 	cfg := rotatingConfig(dir, since)
-	released, removed := map[string]uint64{}, uint64(0)
+	releasedSeqs, removedSeq := map[string]uint64{}, uint64(0)
 	random := tier.Rand(1)
 	for round := range 8 {
 		cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
@@ -61,7 +61,7 @@ func TestKillWhileItRotates(t *testing.T) {
 				if _, err := fmt.Sscan(in.Text(), &name, &seq); err != nil {
 					continue // the line is incomplete
 				}
-				released[name] = seq
+				releasedSeqs[name] = seq
 				if n++; n == 50 {
 					close(someReleased)
 				}
@@ -72,12 +72,12 @@ func TestKillWhileItRotates(t *testing.T) {
 		case <-outputRead:
 			t.Fatal("the process ended by itself")
 		}
-		killed := make(chan struct{})
+		killDone := make(chan struct{})
 		var export sync.WaitGroup
 		export.Go(func() {
 			for {
 				select {
-				case <-killed:
+				case <-killDone:
 					return
 				default:
 				}
@@ -96,20 +96,20 @@ func TestKillWhileItRotates(t *testing.T) {
 		}
 		<-outputRead
 		_ = cmd.Wait()
-		close(killed)
+		close(killDone)
 		export.Wait()
 
 		found, report := verifyLog(t, cfg)
-		for name, seq := range released {
+		for name, seq := range releasedSeqs {
 			switch {
 			case found[name] == 1 && seq >= report.FirstSeq, found[name] == 0 && seq < report.FirstSeq:
 			default:
 				t.Fatalf("round %d: %s was released as record %d, and is there %d times; the chain begins at %d", round, name, seq, found[name], report.FirstSeq)
 			}
 		}
-		removed = report.FirstSeq - 1
+		removedSeq = report.FirstSeq - 1
 	}
-	if removed == 0 {
+	if removedSeq == 0 {
 		t.Error("no segment was removed: the test proves little")
 	}
 	closeLog(t, open(t, cfg))

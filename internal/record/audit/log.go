@@ -357,7 +357,7 @@ func (l *Log) waitForLag(t *Ticket) *sqlstate.Error {
 	var lateTimer <-chan time.Time // made only when there is something to wait for, which is rare
 	for t.state.Load() != ticketWritten {
 		l.mu.Lock()
-		err, oldest, synced := l.failure, l.oldestUnsynced, l.syncSignal
+		err, oldest, syncSignal := l.failure, l.oldestUnsynced, l.syncSignal
 		l.mu.Unlock()
 		if err != nil {
 			return l.refusal(err)
@@ -369,7 +369,7 @@ func (l *Log) waitForLag(t *Ticket) *sqlstate.Error {
 			lateTimer = time.After(l.cfg.ReleaseTimeout)
 		}
 		select {
-		case <-synced:
+		case <-syncSignal:
 		case <-lateTimer:
 			return l.refusal(fmt.Errorf("the %s does not keep up", l.recordSink.mediumName()))
 		}
@@ -391,10 +391,10 @@ func (t *Ticket) RecordOutcome(o Outcome) {
 // ends.
 func (l *Log) Close(ctx context.Context) error {
 	l.mu.Lock()
-	already := l.isClosed
+	wasClosed := l.isClosed
 	l.isClosed = true
 	l.mu.Unlock()
-	if !already && l.cfg.Mode != ModeOff {
+	if !wasClosed && l.cfg.Mode != ModeOff {
 		close(l.closeRequested)
 		close(l.wakeWriter)
 	}
@@ -512,16 +512,16 @@ func (l *Log) writeGroup(batch []*Ticket, mustReopen bool, lostRecords uint64, i
 			group = append(group, t)
 		}
 	}
-	expired := l.recordSink.findExpired()
-	if expired != nil {
-		group = append(group, &Ticket{kind: KindCheckpoint, recordedAt: l.cfg.Clock(), rareRecord: *expired})
+	expiredRecord := l.recordSink.findExpired()
+	if expiredRecord != nil {
+		group = append(group, &Ticket{kind: KindCheckpoint, recordedAt: l.cfg.Clock(), rareRecord: *expiredRecord})
 	}
-	oldest, err := l.recordSink.append(group, l.cfg.Mode == ModeStrict || isLast || expired != nil)
+	oldest, err := l.recordSink.append(group, l.cfg.Mode == ModeStrict || isLast || expiredRecord != nil)
 	if err != nil {
 		return l.recordSink.holdsGroup(), err
 	}
-	if expired != nil {
-		l.recordSink.removeExpired(*expired)
+	if expiredRecord != nil {
+		l.recordSink.removeExpired(*expiredRecord)
 	}
 	for _, t := range group {
 		// A waiter that has just timed out has refused the statement: the record stays, and its outcome will have

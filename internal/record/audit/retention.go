@@ -62,8 +62,8 @@ func (w *fileSink) removeExpired(cp Checkpoint) {
 	w.lastChecked = w.cfg.Clock()
 	for _, r := range cp.RemovedSegments {
 		name := segmentName(r.Segment)
-		torn, err := filepath.Glob(filepath.Join(w.cfg.Dir, tornFilePrefix(r.Segment)+"*"))
-		for _, path := range append(torn, filepath.Join(w.cfg.Dir, name)) {
+		tornFiles, err := filepath.Glob(filepath.Join(w.cfg.Dir, tornFilePrefix(r.Segment)+"*"))
+		for _, path := range append(tornFiles, filepath.Join(w.cfg.Dir, name)) {
 			if e := os.Remove(path); e != nil && !errors.Is(e, fs.ErrNotExist) {
 				err = errors.Join(err, e)
 			}

@@ -182,26 +182,26 @@ func (s *storeSink) findExpired() *Checkpoint {
 }
 
 // newestBefore returns the newest record before a time, unless it is the newest of all; nil: there is none.
-func (s *storeSink) newestBefore(than time.Time) (*Record, error) {
+func (s *storeSink) newestBefore(limit time.Time) (*Record, error) {
 	segments, err := s.store.Segments()
 	if err != nil || len(segments) == 0 {
 		return nil, err
 	}
 	first, err := s.recordAfter(segments[0], 0)
-	if err != nil || first == nil || !first.Time.Before(than) {
+	if err != nil || first == nil || !first.Time.Before(limit) {
 		return nil, err
 	}
 	found := first
 	for low, high := first.Seq, s.endPosition.seq; high-low > 1; {
-		middle := low + (high-low)/2
-		rec, err := s.recordAfter(s.store.SegmentOf(middle), middle-1)
+		middleSeq := low + (high-low)/2
+		rec, err := s.recordAfter(s.store.SegmentOf(middleSeq), middleSeq-1)
 		if err != nil || rec == nil {
 			return nil, err
 		}
-		if rec.Time.Before(than) {
-			low, found = middle, rec
+		if rec.Time.Before(limit) {
+			low, found = middleSeq, rec
 		} else {
-			high = middle
+			high = middleSeq
 		}
 	}
 	if found.Seq >= s.endPosition.seq {

@@ -192,11 +192,11 @@ func (c *chainWalk) beginAt(segment int) error {
 		if first.Seq <= c.position.seq+1 {
 			return nil
 		}
-		removed := RemovedRange{c.position.seq + 1, first.Seq - 1}
-		if n := len(c.report.Removed); n > 0 && c.report.Removed[n-1].First == removed.First { // the removed range grows
+		removedRange := RemovedRange{c.position.seq + 1, first.Seq - 1}
+		if n := len(c.report.Removed); n > 0 && c.report.Removed[n-1].First == removedRange.First { // the removed range grows
 			c.report.Removed = c.report.Removed[:n-1]
 		}
-		c.report.Removed = append(c.report.Removed, removed)
+		c.report.Removed = append(c.report.Removed, removedRange)
 	}
 	c.needsCheckpoint = true
 	c.position.seq, c.position.previousHash = first.Seq-1, first.PreviousHash
@@ -436,8 +436,9 @@ const (
 func parseLine(line []byte) (Record, string) {
 	var rec Record
 	end := len(line) - len("\"}\n")
-	if coded := end - 2*sha256.Size - len(macMember); coded > 0 && string(line[coded:coded+len(macMember)]) == macMember {
-		end = coded - kidLen - len(kidMember)
+	if macStart := end - 2*sha256.Size - len(macMember); macStart > 0 &&
+		string(line[macStart:macStart+len(macMember)]) == macMember {
+		end = macStart - kidLen - len(kidMember)
 		if end < 0 || string(line[end:end+len(kidMember)]) != kidMember {
 			return rec, "not a record"
 		}

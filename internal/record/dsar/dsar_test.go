@@ -261,7 +261,7 @@ func TestCalls(t *testing.T) {
 
 // Without key and anchor, a log that was written again or cut off verifies. The key and the anchor reveal it.
 func TestRewrittenOrTruncatedLog(t *testing.T) {
-	dir, anew := t.TempDir(), t.TempDir()
+	dir, rewrittenDir := t.TempDir(), t.TempDir()
 	statements := slices.Repeat([]loggedStatement{{agent: "a", session: "s1", table: "public.notes", verdict: "allow", rows: 1}}, 4)
 	writeLog(t, dir, statements)
 	report, err := audit.Verify(dir)
@@ -273,7 +273,7 @@ func TestRewrittenOrTruncatedLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, k := range map[string]audit.Key{"without a key": {}, "with another key": otherKey} {
-		log, err := audit.Open(audit.Config{Dir: filepath.Join(anew, name), Key: k, ReleaseTimeout: tier.Patience})
+		log, err := audit.Open(audit.Config{Dir: filepath.Join(rewrittenDir, name), Key: k, ReleaseTimeout: tier.Patience})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -286,8 +286,8 @@ func TestRewrittenOrTruncatedLog(t *testing.T) {
 		"":                       {Source: audit.Folder(dir), Key: key, Heads: []audit.RecordHead{{Seq: report.LastSeq, Hash: report.LastHash}}},
 		"cut off":                {Source: audit.Folder(dir), Key: key, Heads: []audit.RecordHead{{Seq: report.LastSeq + 1, Hash: report.LastHash}}},
 		"the anchor names":       {Source: audit.Folder(dir), Key: key, Heads: []audit.RecordHead{{Seq: report.LastSeq - 1, Hash: report.LastHash}}},
-		"without the key":        {Source: audit.Folder(filepath.Join(anew, "without a key")), Key: key},
-		"authenticated with key": {Source: audit.Folder(filepath.Join(anew, "with another key")), Key: key},
+		"without the key":        {Source: audit.Folder(filepath.Join(rewrittenDir, "without a key")), Key: key},
+		"authenticated with key": {Source: audit.Folder(filepath.Join(rewrittenDir, "with another key")), Key: key},
 	} {
 		s.Database, s.Tables, s.OnAccess = "app", tables, func(dsar.Access) {}
 		scanReport, err := s.Run(t.Context())
@@ -328,7 +328,7 @@ func reportInput(now int, withdrawn bool) dsar.ReportInput {
 func TestSaysWhetherConsentIsActive(t *testing.T) {
 	for _, c := range []struct {
 		m        dsar.ReportInput
-		active   bool
+		isActive bool
 		wantText string
 	}{
 		{reportInput(1, false), true, "Consent is active: TEMPORARY given until 2026-01-15 12:00:00 UTC."},
@@ -340,15 +340,15 @@ func TestSaysWhetherConsentIsActive(t *testing.T) {
 		{dsar.ReportInput{Subject: "ada", Now: at(1), StatedConsents: reportText(false)}, false, "No consent is active: public.notes says consent granted."},
 	} {
 		r, err := dsar.Assemble(c.m)
-		if err != nil || r.Active != c.active || r.ConsentState != c.wantText {
-			t.Errorf("%v %t %q, want %t %q", err, r.Active, r.ConsentState, c.active, c.wantText)
+		if err != nil || r.Active != c.isActive || r.ConsentState != c.wantText {
+			t.Errorf("%v %t %q, want %t %q", err, r.Active, r.ConsentState, c.isActive, c.wantText)
 		}
 	}
 }
 
-func reportText(active bool) []dsar.StatedConsent {
+func reportText(isActive bool) []dsar.StatedConsent {
 	return []dsar.StatedConsent{{Table: dsar.ConsentTable{Relation: notes.Relation, PersonColumn: "person", StatusColumn: "consent"}, Status: "granted",
-		Active: active}}
+		Active: isActive}}
 }
 
 // The report predicts no further sweep for data that were swept already.
@@ -461,9 +461,9 @@ func TestNamesTheLawfulBasis(t *testing.T) {
 }
 
 func TestUnknownSubject(t *testing.T) {
-	empty := slices.Clone(subjectRows)
-	empty[0].Count, empty[0].Keys = 0, nil
-	_, err := dsar.Assemble(dsar.ReportInput{Subject: "nobody", Rows: empty})
+	emptyRows := slices.Clone(subjectRows)
+	emptyRows[0].Count, emptyRows[0].Keys = 0, nil
+	_, err := dsar.Assemble(dsar.ReportInput{Subject: "nobody", Rows: emptyRows})
 	namedError, ok := err.(consent.Named)
 	if !ok || namedError.Name() != "ConsentNotFoundError" {
 		t.Errorf("%v", err)
@@ -494,14 +494,15 @@ func TestSchema(t *testing.T) {
 			keys: []audit.Keys{commitKeys("s1", "public.notes", "2")}, purpose: "support"},
 		{agent: "a", session: "s1", table: "public.notes", verdict: "allow", rows: 2},
 	})
-	full := reportInput(1, false)
-	full.Retrievals = &dsar.Collector{Rows: subjectRows, Commit: key.Committer}
-	full.Logs = []dsar.Log{scanLog(t, dir, full.Retrievals).ReportEntry("audit")}
-	full.Rows = []dsar.SubjectRows{{Table: notes, Key: []string{"id"}, Keys: [][]string{{"1"}}, Count: 1, Copy: [][]byte{[]byte(`{"id":1}`)}}}
+	fullInput := reportInput(1, false)
+	fullInput.Retrievals = &dsar.Collector{Rows: subjectRows, Commit: key.Committer}
+	fullInput.Logs = []dsar.Log{scanLog(t, dir, fullInput.Retrievals).ReportEntry("audit")}
+	fullInput.Rows = []dsar.SubjectRows{{Table: notes, Key: []string{"id"}, Keys: [][]string{{"1"}}, Count: 1,
+		Copy: [][]byte{[]byte(`{"id":1}`)}}}
 	decaying := reportInput(1, false)
 	decaying.CurrentConsents[0].Stream, decaying.CurrentConsents[0].DecayFrom = consent.StreamAnonymous, at(0)
 	for name, m := range map[string]dsar.ReportInput{
-		"full": full, "withdrawn": reportInput(6, true), "decaying": decaying, "rows alone": {
+		"full": fullInput, "withdrawn": reportInput(6, true), "decaying": decaying, "rows alone": {
 			Subject: "x", Rows: subjectRows}, "registry alone": {Subject: "x", History: reportInput(1, false).History}} {
 		r, err := dsar.Assemble(m)
 		if err != nil {
@@ -555,9 +556,9 @@ func TestPageHasNoMarkupOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	html := out.String()
-	for _, forbidden := range []string{"<script", "<img", "<!-- ", "onerror=\"", "http://", "https://", "url(", "@import"} {
-		if strings.Contains(html, forbidden) {
-			t.Errorf("the page has %s", forbidden)
+	for _, forbiddenText := range []string{"<script", "<img", "<!-- ", "onerror=\"", "http://", "https://", "url(", "@import"} {
+		if strings.Contains(html, forbiddenText) {
+			t.Errorf("the page has %s", forbiddenText)
 		}
 	}
 	if n := strings.Count(html, "&lt;script&gt;alert(1)&lt;/script&gt;"); n < 15 {

@@ -12,26 +12,26 @@ func splitDecision(l auditLine) (r decisionRecord, tables []string, ok bool) {
 	if r.Agent, ok = takeString(&b, `,"agent":"`); !ok {
 		return r, nil, false
 	}
-	optional := func(member string) string {
+	optionalMember := func(member string) string {
 		value, _ := takeString(&b, member)
 		return value
 	}
-	optional(`,"accessed_by":"`)
-	r.OnBehalfOf = optional(`,"on_behalf_of":"`)
+	optionalMember(`,"accessed_by":"`)
+	r.OnBehalfOf = optionalMember(`,"on_behalf_of":"`)
 	if r.Database, ok = takeString(&b, `,"database":"`); !ok {
 		return r, nil, false
 	}
 	if takeText(&b, `,"attributes":`) && !skipValue(&b) {
 		return r, nil, false
 	}
-	r.Purpose = optional(`,"purpose":"`)
+	r.Purpose = optionalMember(`,"purpose":"`)
 	if _, ok = takeString(&b, `,"protocol":"`); !ok {
 		return r, nil, false
 	}
 	if r.Tag, ok = takeString(&b, `,"tag":"`); !ok {
 		return r, nil, false
 	}
-	optional(`,"fingerprint":"`)
+	optionalMember(`,"fingerprint":"`)
 	if !takeText(&b, `,"tables":[`) {
 		return r, nil, false
 	}

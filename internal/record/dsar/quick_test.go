@@ -36,7 +36,7 @@ func TestQuickParserAgreesWithDecoder(t *testing.T) {
 		_, afterKind, _ := bytes.Cut(line, []byte(`"kind":"`+kind+`",`))
 		return auditLine{text: line, body: afterKind, kind: kind}
 	}
-	quickly := map[string]int{}
+	quickCounts := map[string]int{}
 	for range 20000 {
 		type recordedKeys struct {
 			Table string   `json:"table"`
@@ -70,7 +70,7 @@ func TestQuickParserAgreesWithDecoder(t *testing.T) {
 				t.Fatalf("%s\nquick %+v\nslow  %+v", line, quick, slow)
 			}
 			if ok {
-				quickly["outcome"]++
+				quickCounts["outcome"]++
 			}
 		}
 		type table struct {
@@ -108,7 +108,7 @@ func TestQuickParserAgreesWithDecoder(t *testing.T) {
 		if !ok {
 			continue
 		}
-		quickly["decision"]++
+		quickCounts["decision"]++
 		var slow decisionRecord
 		if err := json.Unmarshal(line, &slow); err != nil {
 			t.Fatal(err)
@@ -118,7 +118,7 @@ func TestQuickParserAgreesWithDecoder(t *testing.T) {
 			t.Fatalf("%s\nquick %+v %q\nslow  %+v", line, quick, names, slow)
 		}
 	}
-	if quickly["outcome"] < 1000 || quickly["decision"] < 500 {
-		t.Errorf("only %v were read quickly: the test proves little", quickly)
+	if quickCounts["outcome"] < 1000 || quickCounts["decision"] < 500 {
+		t.Errorf("only %v were read quickly: the test proves little", quickCounts)
 	}
 }

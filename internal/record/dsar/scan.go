@@ -226,8 +226,8 @@ func (r *ScanResult) setProblem(reason string) {
 	}
 }
 
-func (d *decision) newAccess(o outcome, finished bool) Access {
-	return Access{d.seq, d.decidedAt, d.session, d.agent, d.purpose, d.onBehalfOf, d.tag, d.tables, o.rows, finished,
+func (d *decision) newAccess(o outcome, isFinished bool) Access {
+	return Access{d.seq, d.decidedAt, d.session, d.agent, d.purpose, d.onBehalfOf, d.tag, d.tables, o.rows, isFinished,
 		o.keys}
 }
 
@@ -346,8 +346,8 @@ type tableNeedle struct {
 func (s LogScan) tableNeedles() map[string]tableNeedle {
 	out := map[string]tableNeedle{}
 	for name, tables := range s.Tables {
-		quoted, _ := json.Marshal(name)
-		out[name] = tableNeedle{append([]byte(`"name":`), quoted...), tables}
+		quotedName, _ := json.Marshal(name)
+		out[name] = tableNeedle{append([]byte(`"name":`), quotedName...), tables}
 	}
 	return out
 }

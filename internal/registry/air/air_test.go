@@ -414,9 +414,10 @@ func TestAgentShare(t *testing.T) {
 // A user who uses ever more channels can fill only a limited number of sessions, so that room is left for others.
 func TestUsersOwnSessionsAreBounded(t *testing.T) {
 	tracker := New(Config{MaxSessions: 100_000, MaxMessages: 1})
-	startedAt := func(user string, self bool) (n int) {
+	startedAt := func(user string, recordedByUser bool) (n int) {
 		for i := range 2 * maxSessionsByUserToken {
-			if _, err := tracker.Track(startTime, SessionKey{User: user, Channel: fmt.Sprint("api_", i), RecordedByUser: self}, ""); err == nil {
+			if _, err := tracker.Track(startTime, SessionKey{User: user, Channel: fmt.Sprint("api_", i), RecordedByUser: recordedByUser},
+				""); err == nil {
 				n++
 			}
 		}

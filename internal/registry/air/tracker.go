@@ -256,10 +256,10 @@ func (t *Tracker) advanceClock(now time.Time) time.Duration {
 
 // removeIdle removes the sessions that have been idle for longer than the given time; a session that was idle for
 // exactly that long is still active.
-func (t *Tracker) removeIdle(idle time.Duration) {
+func (t *Tracker) removeIdle(idleTime time.Duration) {
 	for t.oldestSlot != noSlot {
 		pause := t.now - t.sessions.sessionAt(t.oldestSlot).lastInteraction
-		if pause < idle || pause == t.config.SessionGap {
+		if pause < idleTime || pause == t.config.SessionGap {
 			break
 		}
 		t.remove(t.oldestSlot)

@@ -35,14 +35,14 @@ func TestCirisK_Numbers(t *testing.T) {
 	s.temporary("t1")
 	s.degrade("p3", consent.StreamAnonymous)
 	s.ago(0)
-	check := func(description string, expired int) {
+	check := func(description string, expiredCount int) {
 		t.Helper()
 		got, err := s.Counts(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got.Streams["TEMPORARY"] != 1 || got.Streams["PARTNERED"] != 2 || got.Streams["ANONYMOUS"] != 1 ||
-			got.Approved != 3 || got.Rejected != 1 || got.Expired != expired || math.Abs(got.AgeDays-(3*20+10)) > 0.1 {
+			got.Approved != 3 || got.Rejected != 1 || got.Expired != expiredCount || math.Abs(got.AgeDays-(3*20+10)) > 0.1 {
 			t.Errorf("%s: %+v", description, got)
 		}
 		reg := prometheus.NewRegistry()
@@ -50,7 +50,7 @@ func TestCirisK_Numbers(t *testing.T) {
 		for name, want := range map[string]float64{
 			"consent_active_users": 4, "consent_stream_distribution TEMPORARY": 25,
 			"consent_stream_distribution PARTNERED": 50, "consent_stream_distribution ANONYMOUS": 25,
-			"consent_partnership_success_rate": 0.75, "consent_average_age_days": 17.5, "consent_expiry_rate": float64(expired),
+			"consent_partnership_success_rate": 0.75, "consent_average_age_days": 17.5, "consent_expiry_rate": float64(expiredCount),
 		} {
 			if value := gathered(t, reg)[name]; math.Abs(value-want) > 0.05 {
 				t.Errorf("%s: %s is %v, want %v", description, name, value, want)

@@ -238,16 +238,16 @@ func TestOneAtATime(t *testing.T) {
 	tier.All(t)
 	s := build(t, consent.Settings{})
 	s.fill()
-	busy := 0
+	busyCount := 0
 	otherSweeper := &Sweeper{Registry: s.Registry}
 	s.betweenTransactions = func() {
 		if out, err := otherSweeper.Run(context.Background(), false); err != nil || !out.SweepRunning || len(out.Tables) > 0 {
 			t.Errorf("%+v %v", out, err)
 		}
-		busy++
+		busyCount++
 	}
 	s.sweep()
-	if busy == 0 {
+	if busyCount == 0 {
 		t.Error("nothing was tried")
 	}
 }

@@ -35,24 +35,24 @@ func TestLockedRows(t *testing.T) {
 		out Report
 		err error
 	}
-	swept := make(chan result, 1)
+	sweepResult := make(chan result, 1)
 	go func() {
 		out, err := s.Run(context.Background(), false)
-		swept <- result{out, err}
+		sweepResult <- result{out, err}
 	}()
 	var got *result
 	for got == nil &&
 		s.query("SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND "+
 			"application_name = 'pgconsent sweep' AND wait_event_type = 'Lock'") == "0" {
 		select {
-		case r := <-swept:
+		case r := <-sweepResult:
 			got = &r
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
 	s.do(consent.Command{Action: consent.ActionRevoke, Subject: "eve"})
 	if got == nil {
-		r := <-swept
+		r := <-sweepResult
 		got = &r
 	}
 	if got.err != nil || !slices.Equal(got.out.Failures, []string{"sweep public.interactions: SQLSTATE 55P03"}) {

@@ -107,8 +107,8 @@ func (o *Outbox) Deliver(ctx context.Context) (DeliveryCounts, error) {
 			"interval '720 hours' AND sent_at IS NOT NULL"); err != nil {
 		return out, databaseError("drop old messages", err)
 	}
-	silent := 0
-	for ctx.Err() == nil && silent < maxUnanswered {
+	unansweredCount := 0
+	for ctx.Err() == nil && unansweredCount < maxUnanswered {
 		m, err := o.claimMessage(ctx, conn)
 		if err != nil || m == nil {
 			return out, err
@@ -118,9 +118,9 @@ func (o *Outbox) Deliver(ctx context.Context) (DeliveryCounts, error) {
 			return out, ctx.Err() // the message stays claimed, and is due again later
 		}
 		if why == noAnswerReason || why == noConnectionReason {
-			silent++
+			unansweredCount++
 		} else {
-			silent = 0
+			unansweredCount = 0
 		}
 		if why == "" {
 			out.Sent++

@@ -153,7 +153,7 @@ func TestFailingWebhook(t *testing.T) {
 	tier.All(t)
 	s := build(t, consent.Settings{})
 	r := receive(t, []byte("secret"))
-	elsewhere := receive(t, []byte("secret"))
+	otherReceiver := receive(t, []byte("secret"))
 	o := s.outbox(r.URL)
 	s.temporary("ada")
 	s.do(consent.Command{Action: consent.ActionRevoke, Subject: "ada", Caller: consent.Party{Role: consent.RoleController, ID: "us"}})
@@ -171,7 +171,7 @@ func TestFailingWebhook(t *testing.T) {
 			}
 		}},
 		{"status 307", func(w http.ResponseWriter, q *http.Request) {
-			http.Redirect(w, q, elsewhere.URL, http.StatusTemporaryRedirect)
+			http.Redirect(w, q, otherReceiver.URL, http.StatusTemporaryRedirect)
 		}},
 		{"no connection", func(w http.ResponseWriter, _ *http.Request) {
 			c, _, err := w.(http.Hijacker).Hijack()
@@ -219,7 +219,7 @@ func TestFailingWebhook(t *testing.T) {
 	if len(slices.Compact(r.ids)) != 1 {
 		t.Errorf("ids: %v", r.ids)
 	}
-	if len(elsewhere.got) != 0 {
+	if len(otherReceiver.got) != 0 {
 		t.Error("a redirect was followed")
 	}
 }

@@ -23,15 +23,15 @@ func (s *Sweeper) RunEvery(ctx context.Context, period time.Duration, o *Outbox,
 	}
 	var wait sync.WaitGroup
 	defer wait.Wait()
-	swept := make(chan struct{}, 1) // a sweep may have queued messages
+	sweepSignal := make(chan struct{}, 1) // a sweep may have queued messages
 	if o != nil {
 		wait.Go(func() {
 			for ctx.Err() == nil {
-				delivered, err := o.Deliver(ctx)
-				reportOnce(Report{}, delivered, err)
+				deliveredCount, err := o.Deliver(ctx)
+				reportOnce(Report{}, deliveredCount, err)
 				select {
 				case <-ctx.Done():
-				case <-swept:
+				case <-sweepSignal:
 				case <-time.After(pause):
 				}
 			}
@@ -47,7 +47,7 @@ func (s *Sweeper) RunEvery(ctx context.Context, period time.Duration, o *Outbox,
 				pausedUntil = time.Now().Add(patience)
 			}
 			select {
-			case swept <- struct{}{}:
+			case sweepSignal <- struct{}{}:
 			default:
 			}
 		}

@@ -163,32 +163,32 @@ var eventNames = map[consent.Action]string{consent.ActionExpire: "expired", cons
 // recordExpiries records what time alone has done.
 func (s *Sweeper) recordExpiries(ctx context.Context, out *Report) {
 	const page = 500
-	recorded, stuck := 0, map[consent.Key]bool{}
+	recordedCount, stuckKeys := 0, map[consent.Key]bool{}
 	for ctx.Err() == nil {
-		list, err := s.Registry.DueCommands(ctx, page+len(stuck))
+		list, err := s.Registry.DueCommands(ctx, page+len(stuckKeys))
 		if err != nil {
 			s.addFailure(out, "read what is due", err)
 			return
 		}
 		hasChanged := false
 		for _, command := range list {
-			if stuck[command.Key()] {
+			if stuckKeys[command.Key()] {
 				continue
 			}
 			_, err := s.Registry.Execute(ctx, command)
-			var invalid *consent.ValidationError
+			var validationErr *consent.ValidationError
 			switch {
-			case errors.As(err, &invalid): // another process has recorded it
-				stuck[command.Key()] = true
+			case errors.As(err, &validationErr): // another process has recorded it
+				stuckKeys[command.Key()] = true
 			case err != nil:
-				stuck[command.Key()] = true
+				stuckKeys[command.Key()] = true
 				s.addFailure(out, "record that a consent "+eventNames[command.Action], err)
 			default:
 				hasChanged = true
 				out.RecordedEvents[eventNames[command.Action]]++
 			}
-			recorded++
-			s.progress("records", recorded, 0)
+			recordedCount++
+			s.progress("records", recordedCount, 0)
 			if ctx.Err() != nil {
 				return
 			}

@@ -26,7 +26,7 @@ func TestVisibleRowsAreNotSwept(t *testing.T) {
 		return fmt.Sprintf("now() - interval '%d hours' - interval '%s minutes'",
 			24*[]int{0, 1, 20, 30, 31, 60, 61, 89, 90, 120}[r.IntN(10)], pick("-5", "5"))
 	}
-	maybe := func(p int, value string) string {
+	valueOrNull := func(p int, value string) string {
 		if r.IntN(100) < p {
 			return value
 		}
@@ -37,7 +37,7 @@ func TestVisibleRowsAreNotSwept(t *testing.T) {
 		s.exec("INSERT INTO people VALUES ($1, $1)", subjectID)
 		for range 3 {
 			s.exec("INSERT INTO interactions (user_id, at, channel, account, style, errors, messages) VALUES ($1, "+
-				maybe(95, days())+", $2, 'account', 'style', 'errors', 10)", subjectID, pick("api", "cli"))
+				valueOrNull(95, days())+", $2, 'account', 'style', 'errors', 10)", subjectID, pick("api", "cli"))
 		}
 		if r.IntN(10) == 0 {
 			continue // nothing is recorded about this person
@@ -50,18 +50,18 @@ func TestVisibleRowsAreNotSwept(t *testing.T) {
 			expires = pick("now() + interval '5 days'", days())
 		}
 		if stream == "ANONYMOUS" {
-			from = maybe(80, days())
+			from = valueOrNull(80, days())
 		}
 		decayCategories := "NULL"
 		if from != "NULL" {
 			decayCategories = "'{ESSENTIAL,BEHAVIORAL,IMPROVEMENT}'"
 		}
 		state := pick("given", "given", "given", "given", "withdrawn", "revoked", "expired")
-		voidBefore := maybe(30, days())
+		voidBefore := valueOrNull(30, days())
 		if state != "given" {
 			categories, from, decayCategories, voidBefore = "{}", "NULL", "NULL", days()
 		}
-		before, after := maybe(30, days()), "NULL"
+		before, after := valueOrNull(30, days()), "NULL"
 		if before != "NULL" {
 			after = pick("10", "31", "60", "61", "89", "90")
 		}

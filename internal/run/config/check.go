@@ -123,8 +123,8 @@ func (c *Config) checkAgent(d *decoder, name string, a *Agent) {
 		d.addProblem(path, "database: "+firstKey(c.Databases), "%s has no database", path)
 	case !ok:
 		hint := "Databases: " + strings.Join(sortedKeys(c.Databases), ", ") + "."
-		if best, found := yamlfile.NearestWord(a.Database, sortedKeys(c.Databases)); found {
-			hint = fmt.Sprintf("Did you mean %q?", best)
+		if nearestName, found := yamlfile.NearestWord(a.Database, sortedKeys(c.Databases)); found {
+			hint = fmt.Sprintf("Did you mean %q?", nearestName)
 		}
 		d.addProblem(path+".database", hint, "%s names a database %q that is not configured", path, a.Database)
 	case slices.Contains(db.Owners, name):
@@ -184,9 +184,9 @@ func (c *Config) checkAdmin(d *decoder) {
 	}
 }
 
-func checkOneOf(d *decoder, path, value string, allowed ...string) {
-	if !slices.Contains(allowed, value) {
-		d.addProblem(path, "One of: "+strings.Join(allowed, ", ")+".", "%s: %q is not known", path, value)
+func checkOneOf(d *decoder, path, value string, allowedValues ...string) {
+	if !slices.Contains(allowedValues, value) {
+		d.addProblem(path, "One of: "+strings.Join(allowedValues, ", ")+".", "%s: %q is not known", path, value)
 	}
 }
 

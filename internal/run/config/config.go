@@ -258,8 +258,8 @@ func parseConfig(absolutePath, displayPath string, text []byte, getenv func(stri
 
 // setDefault sets a field that has no value.
 func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
+	var zeroValue T
+	if *field == zeroValue {
 		*field = value
 	}
 }

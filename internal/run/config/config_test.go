@@ -248,9 +248,9 @@ func TestNetworksOfBalancers(t *testing.T) {
 	if got := fmt.Sprint(cfg.Proxies.Networks()); got != "[10.0.0.0/8 fd00::/8 192.0.2.7/32]" {
 		t.Error(got)
 	}
-	for _, none := range []string{"", "proxy_protocol: {}\n", "proxy_protocol: { from: [] }\n"} {
-		if cfg, err := load(minimalConfig+none, nil); err != nil || len(cfg.Proxies.Networks()) != 0 {
-			t.Errorf("%s: %v", none, err)
+	for _, emptySetting := range []string{"", "proxy_protocol: {}\n", "proxy_protocol: { from: [] }\n"} {
+		if cfg, err := load(minimalConfig+emptySetting, nil); err != nil || len(cfg.Proxies.Networks()) != 0 {
+			t.Errorf("%s: %v", emptySetting, err)
 		}
 	}
 	for _, problems := range []string{"0.0.0.0/0", "\"::/0\"", "10.0.0.7", "10.0.0.7/8", "10.0.0.0/33", "balancer", "\"\"",

@@ -47,11 +47,12 @@ func TestVerifierIsPostgreSQLs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var stored string
+		var storedVerifier string
 		if _, err := admin.Exec(ctx, "ALTER ROLE "+role+" PASSWORD '"+v+"'"); err != nil {
 			t.Fatal(err)
 		}
-		if err := admin.QueryRow(ctx, "SELECT rolpassword FROM pg_authid WHERE rolname = $1", role).Scan(&stored); err != nil || stored != v {
+		if err := admin.QueryRow(ctx, "SELECT rolpassword FROM pg_authid WHERE rolname = $1", role).Scan(&storedVerifier); err != nil ||
+			storedVerifier != v {
 			t.Errorf("%q: stored as another verifier (%v)", password, err)
 		}
 		if _, err := admin.Exec(ctx, "DROP ROLE "+role); err != nil {
@@ -106,7 +107,7 @@ func add(t *testing.T, path, name, password string) string {
 // login runs a complete SCRAM exchange with the credential that Lookup returns.
 func login(t *testing.T, c *Credentials, name, password string) bool {
 	t.Helper()
-	stored, ok := c.Verifier(name)
+	credentials, ok := c.Verifier(name)
 	if !ok {
 		return false
 	}
@@ -114,7 +115,7 @@ func login(t *testing.T, c *Credentials, name, password string) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := scram.SHA256.NewServer(func(string) (scram.StoredCredentials, error) { return stored, nil })
+	server, err := scram.SHA256.NewServer(func(string) (scram.StoredCredentials, error) { return credentials, nil })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -206,11 +206,11 @@ func fieldKeys(t reflect.Type) []string {
 	return out
 }
 
-func suggestKey(key string, known []string) string {
-	if nearest, ok := yamlfile.NearestWord(key, known); ok {
+func suggestKey(key string, knownKeys []string) string {
+	if nearest, ok := yamlfile.NearestWord(key, knownKeys); ok {
 		return fmt.Sprintf("Did you mean %q?", nearest)
 	}
-	return "Known here: " + strings.Join(known, ", ") + "."
+	return "Known here: " + strings.Join(knownKeys, ", ") + "."
 }
 
 func joinPath(path, key string) string {
@@ -230,15 +230,15 @@ func keyName(path string) string {
 }
 
 // shortQuote quotes a text or a number, or its beginning.
-func shortQuote(written string) string {
-	if written == "" {
+func shortQuote(writtenText string) string {
+	if writtenText == "" {
 		return ""
 	}
-	if runes := []rune(written); len(runes) > 60 {
-		written = string(runes[:60]) + "…"
+	if runes := []rune(writtenText); len(runes) > 60 {
+		writtenText = string(runes[:60]) + "…"
 	}
-	if strings.ContainsFunc(written, unicode.IsControl) {
-		written = strconv.Quote(written)
+	if strings.ContainsFunc(writtenText, unicode.IsControl) {
+		writtenText = strconv.Quote(writtenText)
 	}
-	return ": here it is " + written
+	return ": here it is " + writtenText
 }

@@ -8,9 +8,9 @@ import (
 
 // keyDocumentation is what the schema says about a key besides its type.
 type keyDocumentation struct {
-	doc      string
-	required []string // the keys that it must have
-	values   []string // the values that the key may have; nil: any
+	doc          string
+	requiredKeys []string // the keys that it must have
+	values       []string // the values that the key may have; nil: any
 }
 
 // keyDocs describe the keys, by their paths, with NAME in place of a name that the user chooses.
@@ -214,8 +214,8 @@ func schemaOf(path string, t reflect.Type) map[string]any {
 			}
 		}
 		out["type"], out["properties"], out["additionalProperties"] = "object", properties, false
-		if d.required != nil {
-			out["required"] = d.required
+		if d.requiredKeys != nil {
+			out["required"] = d.requiredKeys
 		}
 	case t.Kind() == reflect.Map:
 		out["type"], out["additionalProperties"] = "object", schemaOf(joinPath(path, "NAME"), t.Elem())

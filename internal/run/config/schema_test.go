@@ -45,27 +45,27 @@ func TestSchema(t *testing.T) {
 			t.Errorf("%q is described in config/schema.go and is no key", path)
 		}
 	}
-	committed, err := os.ReadFile("../../../docs/schema/configuration.json")
-	if err != nil || !bytes.Equal(committed, Schema()) {
+	committedSchema, err := os.ReadFile("../../../docs/schema/configuration.json")
+	if err != nil || !bytes.Equal(committedSchema, Schema()) {
 		t.Errorf("docs/schema/configuration.json is not what pgconsent policy schema configuration prints: write it again (%v)", err)
 	}
 }
 
 // The schema accepts a configuration exactly if the decoder does, as far as a schema can check it.
 func TestSchemaAgrees(t *testing.T) {
-	parsed, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
+	parsedSchema, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := jsonschema.NewCompiler()
-	if err := c.AddResource("schema.json", parsed); err != nil {
+	if err := c.AddResource("schema.json", parsedSchema); err != nil {
 		t.Fatal(err)
 	}
-	compiled, err := c.Compile("schema.json")
+	compiledSchema, err := c.Compile("schema.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	valid := func(text string) error {
+	validate := func(text string) error {
 		var v any
 		if err := yaml.Unmarshal([]byte(text), &v); err != nil {
 			return err
@@ -78,7 +78,7 @@ func TestSchemaAgrees(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return compiled.Validate(instance)
+		return compiledSchema.Validate(instance)
 	}
 	page, err := os.ReadFile("../../../docs/reference/configuration.md")
 	if err != nil {
@@ -92,7 +92,7 @@ func TestSchemaAgrees(t *testing.T) {
 		t.Error("no configuration on docs/reference/configuration.md")
 	}
 	for _, text := range validTexts {
-		if err := valid(text); err != nil {
+		if err := validate(text); err != nil {
 			t.Errorf("%v\n%s", err, text)
 		}
 	}
@@ -103,7 +103,7 @@ func TestSchemaAgrees(t *testing.T) {
 		minimalConfig + "agents: { a: { database: app, attributes: { user: { a: b } } } }\n", minimalConfig + "upstream: { port: five }\n",
 		minimalConfig + "listen: { a: b }\n", minimalConfig + "listen: []\n",
 	} {
-		if err := valid(text); err == nil {
+		if err := validate(text); err == nil {
 			t.Errorf("the schema takes\n%s", text)
 		}
 		if _, err := load(text, nil); err == nil {

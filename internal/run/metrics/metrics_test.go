@@ -69,9 +69,9 @@ func TestRegistry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	registered := map[string]bool{}
+	registeredNames := map[string]bool{}
 	for _, mf := range got {
-		registered[mf.GetName()] = true
+		registeredNames[mf.GetName()] = true
 		var f *metricFamily
 		for i := range families {
 			if families[i].name == mf.GetName() {
@@ -92,7 +92,7 @@ func TestRegistry(t *testing.T) {
 		}
 	}
 	for _, f := range families {
-		if !registered[f.name] {
+		if !registeredNames[f.name] {
 			t.Errorf("%s is not registered, or not counted by any method", f.name)
 		}
 	}

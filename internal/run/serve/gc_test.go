@@ -11,10 +11,10 @@ import (
 )
 
 func TestGCPercent(t *testing.T) {
-	for live, want := range map[uint64]int{0: 400, 1 << 20: 400, 16 << 20: 400, 20 << 20: 320, 32 << 20: 200,
+	for liveBytes, want := range map[uint64]int{0: 400, 1 << 20: 400, 16 << 20: 400, 20 << 20: 320, 32 << 20: 200,
 		64 << 20: 100, 1 << 30: 100, 1 << 40: 100} {
-		if got := gcPercent(live); got != want {
-			t.Errorf("with %d MiB in use %d %%, not %d", live>>20, got, want)
+		if got := gcPercent(liveBytes); got != want {
+			t.Errorf("with %d MiB in use %d %%, not %d", liveBytes>>20, got, want)
 		}
 	}
 }

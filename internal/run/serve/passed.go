@@ -52,15 +52,15 @@ func (p *passedSockets) checkAllUsed() error {
 
 // isAddress tells whether a socket is bound to what the configuration calls an address.
 func isAddress(listened net.Addr, address string) bool {
-	bound, ok := listened.(*net.TCPAddr)
+	boundAddress, ok := listened.(*net.TCPAddr)
 	if !ok {
 		return listened.String() == address
 	}
 	want, err := net.ResolveTCPAddr("tcp", address)
-	if config.IsSocketPath(address) || err != nil || want.Port != bound.Port {
+	if config.IsSocketPath(address) || err != nil || want.Port != boundAddress.Port {
 		return false
 	}
-	return want.IP.Equal(bound.IP) || (want.IP == nil || want.IP.IsUnspecified()) && bound.IP.IsUnspecified()
+	return want.IP.Equal(boundAddress.IP) || (want.IP == nil || want.IP.IsUnspecified()) && boundAddress.IP.IsUnspecified()
 }
 
 // close closes the passed sockets that are not used.

@@ -39,7 +39,7 @@ func newRouter(cfg *config.Config, e *enforce.Enforcer, v databaseVerifiers, tok
 	if err != nil {
 		return nil, err
 	}
-	secure, err := cfg.Upstream.ClientTLS()
+	clientTLS, err := cfg.Upstream.ClientTLS()
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func newRouter(cfg *config.Config, e *enforce.Enforcer, v databaseVerifiers, tok
 		if err != nil {
 			return nil, err
 		}
-		owner := proxy.Upstream{Network: network, Address: address, TLS: secure, Database: db.Name}
+		owner := proxy.Upstream{Network: network, Address: address, TLS: clientTLS, Database: db.Name}
 		agent := owner
 		agent.User, agent.Password, agent.KeepHeap = db.Roles.Agent, password, cfg.Upstream.HeapBytes()
 		agent.StatementCache = cfg.Upstream.CachedStatements(proxy.DefaultStatementCache)

@@ -85,9 +85,9 @@ func (all databaseVerifiers) verify(ctx context.Context, conn *pgx.Conn, t enfor
 	}
 	err := v.checkDatabase(ctx, conn, t)
 	v.storeFindings(err)
-	var unsafe *doctor.UnsafeTables
-	if errors.As(err, &unsafe) {
-		return enforce.UnsafeTables{Relations: unsafe.Relations, Cause: err}
+	var unsafeTables *doctor.UnsafeTables
+	if errors.As(err, &unsafeTables) {
+		return enforce.UnsafeTables{Relations: unsafeTables.Relations, Cause: err}
 	}
 	return err
 }
@@ -123,15 +123,15 @@ func (v *databaseVerifier) checkDatabase(ctx context.Context, conn *pgx.Conn, t 
 		}
 		v.loadTime = loadTime
 	}
-	unsafe := doctor.CheckServing(ctx, conn, target)
-	if unsafe != nil && !errors.As(unsafe, new(*doctor.UnsafeTables)) {
-		return unsafe
+	unsafeErr := doctor.CheckServing(ctx, conn, target)
+	if unsafeErr != nil && !errors.As(unsafeErr, new(*doctor.UnsafeTables)) {
+		return unsafeErr
 	}
 	if err := checkAcknowledged(ctx, conn, v.config, t.Database.Name); err != nil {
 		return err
 	}
-	if unsafe != nil {
-		return unsafe // some tables are suspended, and the probes would fail at them
+	if unsafeErr != nil {
+		return unsafeErr // some tables are suspended, and the probes would fail at them
 	}
 	if versions := t.Policy.Version() + " " + t.Snapshot.Version(); v.probes.areDue(versions) {
 		if err := v.runProbes(ctx, conn, db, target, versions); err != nil {
@@ -226,13 +226,13 @@ func (v *databaseVerifier) signedPathError() error {
 
 // checkLogins returns an error if the server lets owners in without a password, and notes the result for the router.
 func (v *databaseVerifier) checkLogins(ctx context.Context, db *config.Database, target doctor.Target) error {
-	secure, err := v.config.Upstream.ClientTLS()
+	clientTLS, err := v.config.Upstream.ClientTLS()
 	if err != nil {
 		return err
 	}
 	network, address := v.config.Upstream.NetworkAddress()
 	found, err := doctor.CheckLogins(ctx, doctor.Upstream{
-		Network: network, Address: address, TLS: secure, Database: db.Name}, db.Owners, target)
+		Network: network, Address: address, TLS: clientTLS, Database: db.Name}, db.Owners, target)
 	if err != nil {
 		return err
 	}

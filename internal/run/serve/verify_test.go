@@ -46,8 +46,8 @@ func TestLastProbeResultCounts(t *testing.T) {
 		{"a", false, nil, true},
 		{"a", true, nil, false},
 	} {
-		isFinished := map[string]bool{doctor.SignedPathProbe: c.isFinished}
-		if s.update(c.hash, isFinished, c.found); (s.closedReason != "") != c.closed {
+		finishedProbes := map[string]bool{doctor.SignedPathProbe: c.isFinished}
+		if s.update(c.hash, finishedProbes, c.found); (s.closedReason != "") != c.closed {
 			t.Errorf("%d: %q", i, s.closedReason)
 		}
 	}

@@ -5,19 +5,19 @@ import "slices"
 // NearestWord returns the candidate with the smallest edit distance to the written word; ok is false if none is similar
 // enough to have been meant.
 func NearestWord(word string, candidates []string) (string, bool) {
-	best, distance := "", len(word)/3+2
+	nearest, distance := "", len(word)/3+2
 	for _, c := range slices.Sorted(slices.Values(candidates)) {
 		if d := editDistance(word, c); d < distance {
-			best, distance = c, d
+			nearest, distance = c, d
 		}
 	}
-	return best, best != ""
+	return nearest, nearest != ""
 }
 
 // editDistance returns the Levenshtein distance in bytes, in which two neighbours that changed places count as one
 // mistake.
 func editDistance(a, b string) int {
-	above, row := make([]int, len(b)+1), make([]int, len(b)+1)
+	rowAbove, row := make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
@@ -31,10 +31,10 @@ func editDistance(a, b string) int {
 			}
 			nextRow[j] = min(cost, row[j]+1, nextRow[j-1]+1)
 			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				nextRow[j] = min(nextRow[j], above[j-2]+1)
+				nextRow[j] = min(nextRow[j], rowAbove[j-2]+1)
 			}
 		}
-		above, row = row, nextRow
+		rowAbove, row = row, nextRow
 	}
 	return row[len(b)]
 }

@@ -63,21 +63,21 @@ func TestPlacesWithinTexts(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
-	deep := strings.Repeat("[", 100) + strings.Repeat("]", 100)
+	deepNesting := strings.Repeat("[", 100) + strings.Repeat("]", 100)
 	for text, want := range map[string]string{
-		"a: 1\na: 2":       "is there twice",
-		"a: &x 1":          "f:1:4: no aliases",
-		"a: 1\n---\nb: 2":  "a second document (divide it)",
-		"a: ${X}":          "f:1:4: a variable",
-		"a:\n\t- b":        "tabs",
-		"a: \xff":          "is not UTF-8",
-		"\xff\xfea":        "UTF-16",
-		"a: \x01":          "control character",
-		"a: " + deep:       "more than 64 deep",
-		"\u00a0a: 1":       "a space of another kind",
-		"[a]: 1":           "invalid key",
-		"a: [1":            "f:1:",
-		"? {a: 1}\n: b\nc": "f:",
+		"a: 1\na: 2":        "is there twice",
+		"a: &x 1":           "f:1:4: no aliases",
+		"a: 1\n---\nb: 2":   "a second document (divide it)",
+		"a: ${X}":           "f:1:4: a variable",
+		"a:\n\t- b":         "tabs",
+		"a: \xff":           "is not UTF-8",
+		"\xff\xfea":         "UTF-16",
+		"a: \x01":           "control character",
+		"a: " + deepNesting: "more than 64 deep",
+		"\u00a0a: 1":        "a space of another kind",
+		"[a]: 1":            "invalid key",
+		"a: [1":             "f:1:",
+		"? {a: 1}\n: b\nc":  "f:",
 	} {
 		root, errs := format.Parse("f", []byte(text))
 		if len(errs) == 0 || !strings.Contains(errs.Error(), want) {

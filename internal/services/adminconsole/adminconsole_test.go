@@ -97,10 +97,10 @@ type testConsole struct {
 	dsn     string
 	notices []string
 
-	mu        sync.Mutex
-	records   []audit.Call
-	refuses   error // what the audit returns
-	dismissed bool
+	mu         sync.Mutex
+	records    []audit.Call
+	auditError error // what the audit returns
+	dismissed  bool
 }
 
 func serve(t *testing.T, edit func(*Config)) *testConsole {
@@ -112,7 +112,7 @@ func serve(t *testing.T, edit func(*Config)) *testConsole {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.records = append(s.records, c)
-			return s.refuses
+			return s.auditError
 		}}
 	if edit != nil {
 		edit(&c)
@@ -254,9 +254,9 @@ func TestActions(t *testing.T) {
 		} {
 			s.actions, s.notices, s.records = nil, nil, nil
 			tag, err := conn.Exec(t.Context(), c.sql)
-			var failed *pgconn.PgError
-			_ = errors.As(err, &failed)
-			if c.code == "" && err != nil || c.code != "" && (failed == nil || failed.Code != c.code || failed.Hint == "") || tag.String() != c.tag {
+			var pgErr *pgconn.PgError
+			_ = errors.As(err, &pgErr)
+			if c.code == "" && err != nil || c.code != "" && (pgErr == nil || pgErr.Code != c.code || pgErr.Hint == "") || tag.String() != c.tag {
 				t.Errorf("%s: %q %v", c.sql, tag, err)
 			}
 			if got := strings.Join(s.actions, ","); got != c.wantAction || (len(s.notices) > 0) != (c.notice != "") ||
@@ -284,7 +284,7 @@ func TestActions(t *testing.T) {
 			t.Errorf("RELOAD: %v", err)
 		}
 		// A command that cannot be recorded in the audit takes effect, with a warning.
-		s.actions, s.notices, s.refuses = nil, nil, errors.New("the disk is full")
+		s.actions, s.notices, s.auditError = nil, nil, errors.New("the disk is full")
 		if _, err := conn.Exec(t.Context(), "KILL 0a1b"); err != nil || len(s.actions) != 1 || len(s.notices) != 1 ||
 			!strings.HasPrefix(s.notices[0], "WARNING the command took effect") {
 			t.Errorf("%v %q %q", err, s.actions, s.notices)

@@ -19,7 +19,7 @@ type command struct {
 // token is a word, a quoted name or text, or another character.
 type token struct {
 	text     string
-	quoted   bool
+	isQuoted bool
 	position int // in characters, from 1
 }
 
@@ -36,7 +36,7 @@ func parseCommands(text string) ([]command, *sqlstate.Error) {
 	var out []command
 	for len(tokens) > 0 {
 		end := 0
-		for end < len(tokens) && (tokens[end].quoted || tokens[end].text != ";") {
+		for end < len(tokens) && (tokens[end].isQuoted || tokens[end].text != ";") {
 			end++
 		}
 		if end > 0 {
@@ -126,7 +126,7 @@ func unknownCommand(badToken token) *sqlstate.Error {
 }
 
 // isKeyword tells whether a token is this word, in upper or lower case.
-func (t token) isKeyword(word string) bool { return !t.quoted && strings.EqualFold(t.text, word) }
+func (t token) isKeyword(word string) bool { return !t.isQuoted && strings.EqualFold(t.text, word) }
 
 // scan divides a text into tokens, without spaces and comments.
 func scan(text string) ([]token, *sqlstate.Error) {
@@ -188,7 +188,7 @@ func (s *scanner) skipSpace() *sqlstate.Error {
 func (s *scanner) token() (token, *sqlstate.Error) {
 	t := token{position: s.position + 1}
 	if quote := s.remaining[0]; quote == '"' || quote == '\'' {
-		t.quoted = true
+		t.isQuoted = true
 		var b strings.Builder
 		for s.advance(1); ; s.advance(1) {
 			switch {

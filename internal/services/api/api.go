@@ -234,9 +234,9 @@ func (s *Server) runCall(a *bufferedAnswer, r *http.Request, w http.ResponseWrit
 // HasCanonicalPath reports whether the path of a request is written in canonical form. A multiplexer redirects paths
 // with // or .. before anybody has asked for a token.
 func HasCanonicalPath(r *http.Request) bool {
-	requested := r.URL.Path
-	canonical := path.Clean("/" + requested)
-	return requested == canonical || requested == canonical+"/" && canonical != "/" || requested == "*"
+	requestedPath := r.URL.Path
+	canonical := path.Clean("/" + requestedPath)
+	return requestedPath == canonical || requestedPath == canonical+"/" && canonical != "/" || requestedPath == "*"
 }
 
 // answerUnknown answers a request that matches no operation.

@@ -37,9 +37,9 @@ const (
 // servedDemo is a demo that runs once for all tests.
 type servedDemo struct {
 	sync.Once
-	running *demo.RunningDemo
-	dir     string
-	err     error
+	runningDemo *demo.RunningDemo
+	dir         string
+	err         error
 }
 
 var started, kernle servedDemo
@@ -65,13 +65,13 @@ func (s *servedDemo) world(t *testing.T, name string) *demo.RunningDemo {
 		if s.dir, s.err = os.MkdirTemp("", "console"); s.err != nil {
 			return
 		}
-		s.running, s.err = demo.Start(ctx, demo.Config{World: w, ServerDSN: dsn,
+		s.runningDemo, s.err = demo.Start(ctx, demo.Config{World: w, ServerDSN: dsn,
 			Folder: s.dir, Listen: demos.FreeAddress(t), HTTP: demos.FreeAddress(t), Log: slog.New(slog.DiscardHandler)})
 	})
 	if s.err != nil {
 		t.Fatal(s.err)
 	}
-	return s.running
+	return s.runningDemo
 }
 
 // personView is a person with a browser that keeps cookies and runs no script.
@@ -275,18 +275,19 @@ func rows(t *testing.T, agent, subjectID string) int {
 
 func TestSubjectWithdrawsAndGives(t *testing.T) {
 	p := signInAs(t, "subject:ada")
-	me := p.get("me")
-	me.says(t, "Agents may see some of your data", "Essential", "unless you are in touch before", "4 of 4 records, one by one", "sees nothing")
+	ownPage := p.get("me")
+	ownPage.says(t, "Agents may see some of your data", "Essential", "unless you are in touch before", "4 of 4 records, one by one",
+		"sees nothing")
 	if n := rows(t, "assistant", "ada"); n != 3 {
 		t.Fatalf("the agent sees %d notes, want 3", n)
 	}
 
-	withdraw := me.button(t, "Withdraw consent")
-	me = p.submit(withdraw)
-	if me.status != 200 || me.path != "/console/me" {
-		t.Errorf("withdrawn: %d %s", me.status, me.path)
+	withdraw := ownPage.button(t, "Withdraw consent")
+	ownPage = p.submit(withdraw)
+	if ownPage.status != 200 || ownPage.path != "/console/me" {
+		t.Errorf("withdrawn: %d %s", ownPage.status, ownPage.path)
 	}
-	me.says(t, "Your consent is withdrawn", "agents see nothing by this consent", "You can give it again below",
+	ownPage.says(t, "Your consent is withdrawn", "agents see nothing by this consent", "You can give it again below",
 		"No agent may see your data by your consent", "None of 4 records")
 	if n := rows(t, "assistant", "ada"); n != 0 {
 		t.Errorf("after the withdrawal the agent sees %d notes", n)
@@ -309,8 +310,8 @@ func TestSubjectWithdrawsAndGives(t *testing.T) {
 
 func TestPartnership(t *testing.T) {
 	p := signInAs(t, "subject:user-01")
-	me := p.submit(p.get("me").button(t, "Ask for a partnership"))
-	me.says(t, "You have asked for a partnership", "The agent's side decides, until", "Asked for a partnership")
+	ownPage := p.submit(p.get("me").button(t, "Ask for a partnership"))
+	ownPage.says(t, "You have asked for a partnership", "The agent's side decides, until", "Asked for a partnership")
 	admin := signInAs(t, "admin")
 	admin.get("pending").says(t, "user-01", "Essential, Behaviour, Improvement")
 
@@ -500,13 +501,13 @@ func TestCrossSiteForms(t *testing.T) {
 
 func TestSignIn(t *testing.T) {
 	tokens := running(t).Access.Tokens
-	masked := regexp.MustCompile(`name="form" value="[^"]*"`)
+	formTokenPattern := regexp.MustCompile(`name="form" value="[^"]*"`)
 	var first string
 	for _, token := range []string{"", "nonsense", tokens["agent:assistant"], tokens["system"], tokens["admin"] + "x",
 		script, strings.Repeat("x", 60000)} {
 		p := consoleRoles(t)
 		got := p.signIn(token)
-		body := masked.ReplaceAllString(got.body, "")
+		body := formTokenPattern.ReplaceAllString(got.body, "")
 		if first == "" {
 			first = body
 		}

@@ -78,12 +78,12 @@ var categoryWords = map[string]string{
 
 // categoryWord prints a category; the application's own are printed as they are.
 func categoryWord(name string) string {
-	top, rest, below := strings.Cut(name, "/")
+	top, rest, hasSubcategory := strings.Cut(name, "/")
 	word, ok := categoryWords[top]
 	switch {
 	case !ok:
 		return name
-	case below:
+	case hasSubcategory:
 		return word + ": " + rest
 	default:
 		return word

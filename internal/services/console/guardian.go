@@ -40,8 +40,8 @@ func (o *Console) showWard(c *request) (answer, error) {
 		return answer{}, err
 	}
 	consents, err := o.Service.WardConsents(c, c.caller, id)
-	var unknown *consent.NotFoundError
-	if err != nil && !errors.As(err, &unknown) {
+	var notFound *consent.NotFoundError
+	if err != nil && !errors.As(err, &notFound) {
 		return answer{}, err
 	}
 	p := personView{Subject: id, Handle: c.httpRequest.PathValue("handle"),

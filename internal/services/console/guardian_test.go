@@ -27,9 +27,9 @@ func TestGuardian(t *testing.T) {
 	ward.get("me").says(t, "Your guardians can give and withdraw consent for you: user-14")
 
 	guardian := signInAs(t, "subject:user-14")
-	me := guardian.get("me")
-	me.says(t, "Only you decide about your consent", "You are the guardian of: user-13")
-	link := wardEntry.FindStringSubmatch(me.body)
+	ownPage := guardian.get("me")
+	ownPage.says(t, "Only you decide about your consent", "You are the guardian of: user-13")
+	link := wardEntry.FindStringSubmatch(ownPage.body)
 	if link == nil || strings.Contains(link[1], "user") {
 		t.Fatalf("the address of a ward is %q", link)
 	}
@@ -88,8 +88,8 @@ func TestConsentToOneParty(t *testing.T) {
 		}
 	}
 	p.submit(give).says(t, "You have given your consent to assistant", "Consents to single parties", "assistant Active Essential")
-	me := p.submit(p.get("me").button(t, "Withdraw"))
-	me.says(t, "Your consent is withdrawn", "assistant Withdrawn")
+	ownPage := p.submit(p.get("me").button(t, "Withdraw"))
+	ownPage.says(t, "Your consent is withdrawn", "assistant Withdrawn")
 	give.fields.Set("to", " ")
 	p.submit(give).says(t, "Nothing was given", "Enter the name of the party")
 	give.fields.Set("to", "assistant")

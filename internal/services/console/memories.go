@@ -27,11 +27,11 @@ type memoriesPage struct {
 func (o *Console) showMemories(c *request) (answer, error) {
 	subject, after := c.caller.Subject, ""
 	if h := c.httpRequest.PathValue("handle"); h != "" {
-		meant, ok := c.session.idOf(h)
+		pagePosition, ok := c.session.idOf(h)
 		if !ok {
 			return answer{}, newUnknownHandleError()
 		}
-		subject, after, _ = strings.Cut(meant, "\x00")
+		subject, after, _ = strings.Cut(pagePosition, "\x00")
 	}
 	return o.memoriesAbout(c, subject, after)
 }

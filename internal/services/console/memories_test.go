@@ -96,12 +96,12 @@ func TestMemories(t *testing.T) {
 		return p.submit(f)
 	}
 	// The page offers the wards of the guardian, and nobody else.
-	offered := sean.get("me/memories").button(t, "dog:bella")
-	if got := slices.DeleteFunc(slices.Clone(offered.buttons), func(b string) bool { return b == "dog:bella" }); len(got) > 0 {
+	form := sean.get("me/memories").button(t, "dog:bella")
+	if got := slices.DeleteFunc(slices.Clone(form.buttons), func(b string) bool { return b == "dog:bella" }); len(got) > 0 {
 		t.Errorf("sean is offered %q too", got)
 	}
-	offered.fields.Set("subject", "dog:bella")
-	sean.submit(offered).says(t, "Who sees memories about dog:bella", "kept by si:ash")
+	form.fields.Set("subject", "dog:bella")
+	sean.submit(form).says(t, "Who sees memories about dog:bella", "kept by si:ash")
 	ash := signInTo(t, r, "subject:si:ash").get("me/memories")
 	ash.button(t, "dog:bella")
 	ash.button(t, "human:mira")

@@ -92,11 +92,11 @@ func TestMemoriesAndBeliefsAreLinked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		compiled, err := policy.Compile(doc, snap)
+		compiledPolicy, err := policy.Compile(doc, snap)
 		if err != nil {
 			t.Fatal(err)
 		}
-		db := &operations.Database{Name: "app", Privacy: &privacy.Service{}, Policy: func() *policy.Policy { return compiled }}
+		db := &operations.Database{Name: "app", Privacy: &privacy.Service{}, Policy: func() *policy.Policy { return compiledPolicy }}
 		s := operations.AdminService{Service: &operations.Service{Databases: map[string]*operations.Database{"app": db}}}
 		// The navigation links are the same on every page, also on one that this person may not see.
 		page := renderPage(t, s, identity.Caller{Name: "ada", Role: identity.Subject, Subject: "ada", Database: "app"}, "people")

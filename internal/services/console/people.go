@@ -137,8 +137,8 @@ func (o *Console) showPerson(c *request) (answer, error) {
 		return answer{}, consent.NewNotFound()
 	}
 	history, err := o.Service.History(c, c.caller, id)
-	var unknown *consent.NotFoundError
-	if err != nil && !errors.As(err, &unknown) {
+	var notFound *consent.NotFoundError
+	if err != nil && !errors.As(err, &notFound) {
 		return answer{}, err
 	}
 	slices.Reverse(history)

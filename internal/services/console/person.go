@@ -122,8 +122,8 @@ func (o *Console) agentViews(c *request, subject string) ([]agentView, *problemT
 // addConsents adds the person's consents to the page. The registry may not know the person.
 func (o *Console) addConsents(c *request, p *personView) error {
 	consents, err := o.Service.Consents(c, c.caller, p.Subject)
-	var unknown *consent.NotFoundError
-	if err != nil && !errors.As(err, &unknown) {
+	var notFound *consent.NotFoundError
+	if err != nil && !errors.As(err, &notFound) {
 		return err
 	}
 	p.fillConsents(o.Now(), consents)
@@ -141,8 +141,8 @@ func (p *personView) fillConsents(now time.Time, consents []operations.ConsentSt
 			activeCount++
 		}
 		if p.MainConsent == nil && s.Grantee == consent.AnyGrantee && s.Scope == consent.AnyScope {
-			lead := st
-			p.MainConsent = &lead
+			mainConsent := st
+			p.MainConsent = &mainConsent
 		}
 		p.Consents = append(p.Consents, st)
 	}
@@ -150,15 +150,15 @@ func (p *personView) fillConsents(now time.Time, consents []operations.ConsentSt
 	p.Counted = activeCount == 1 && p.MainConsent != nil && p.MainConsent.Active &&
 		p.MainConsent.Stream == consent.StreamAnonymous
 	var stream consent.Stream
-	pending := false
+	isPending := false
 	streamless := false
 	if p.MainConsent != nil {
 		if p.MainConsent.Active {
 			stream = p.MainConsent.Stream
 		}
-		pending, streamless = p.MainConsent.Pending, p.MainConsent.Streamless
+		isPending, streamless = p.MainConsent.Pending, p.MainConsent.Streamless
 	}
-	p.CanAskPartnership = !pending && !streamless && stream != consent.StreamPartnered
+	p.CanAskPartnership = !isPending && !streamless && stream != consent.StreamPartnered
 	p.CanReduce = stream == consent.StreamTemporary || stream == consent.StreamPartnered
 	p.CanBeTemporary = stream == consent.StreamPartnered
 }
@@ -183,8 +183,8 @@ func (o *Console) showOwnData(c *request) (answer, error) {
 func (o *Console) showHistory(c *request) (answer, error) {
 	p := personView{Subject: c.caller.Subject, Own: true}
 	records, err := o.Service.History(c, c.caller, p.Subject)
-	var unknown *consent.NotFoundError
-	if err != nil && !errors.As(err, &unknown) {
+	var notFound *consent.NotFoundError
+	if err != nil && !errors.As(err, &notFound) {
 		return answer{}, err
 	}
 	slices.Reverse(records)
@@ -205,8 +205,8 @@ const maxRetrievals = 100
 func (o *Console) showRetrievals(c *request) (answer, error) {
 	r, err := o.Service.Report(c, c.caller, access.ReportRequest{Interface: "console", MaxRetrievals: maxRetrievals,
 		OnlyDisplayed: true})
-	var unknown *consent.NotFoundError
-	if errors.As(err, &unknown) {
+	var notFound *consent.NotFoundError
+	if errors.As(err, &notFound) {
 		return answer{template: "seen", title: "Who has seen your data", data: retrievalsPage{}}, nil
 	}
 	if err != nil {
@@ -274,8 +274,8 @@ func (o *Console) giveConsentAgain(c *request) (answer, error) {
 	command := consent.Command{Action: consent.ActionGrant, Stream: consent.StreamTemporary}
 	key := consent.Command{Subject: c.caller.Subject, Grantee: c.form.Get("grantee"), Scope: c.form.Get("scope")}.Key()
 	records, err := o.Service.History(c, c.caller, c.caller.Subject)
-	var unknown *consent.NotFoundError
-	if err != nil && !errors.As(err, &unknown) {
+	var notFound *consent.NotFoundError
+	if err != nil && !errors.As(err, &notFound) {
 		return answer{}, err
 	}
 	var before *consent.Record

@@ -81,9 +81,9 @@ func TestPagesLoadNoOtherResources(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, forbidden := range []string{"<script", "<style", "style=", "http://", "https://", "//", "method=\"get\"", " onclick"} {
-			if strings.Contains(string(text), forbidden) {
-				t.Errorf("%s has %q", f.Name(), forbidden)
+		for _, forbiddenText := range []string{"<script", "<style", "style=", "http://", "https://", "//", "method=\"get\"", " onclick"} {
+			if strings.Contains(string(text), forbiddenText) {
+				t.Errorf("%s has %q", f.Name(), forbiddenText)
 			}
 		}
 		if forms := strings.Count(string(text), "<form"); forms != strings.Count(string(text), `name="csrf"`) && f.Name() != "login.html" {

@@ -67,14 +67,14 @@ func (o jsonObject) stringMember(name string) (string, error) {
 
 // signatureAlgorithm returns the algorithm that the header names. Keys are found by their ids only: keys in the header,
 // and addresses of keys, are ignored.
-func (o jsonObject) signatureAlgorithm(allowed []string) (jwa.SignatureAlgorithm, error) {
+func (o jsonObject) signatureAlgorithm(allowedAlgorithms []string) (jwa.SignatureAlgorithm, error) {
 	for _, name := range []string{"crit", "b64"} {
 		if _, exists := o[name]; exists {
 			return jwa.NoSignature(), errors.New("its header asks for what is not understood here")
 		}
 	}
 	name, err := o.stringMember("alg")
-	if err != nil || !slices.Contains(allowed, name) {
+	if err != nil || !slices.Contains(allowedAlgorithms, name) {
 		return jwa.NoSignature(), errors.New("it is signed by an algorithm that is not taken")
 	}
 	algorithm, ok := jwa.LookupSignatureAlgorithm(name)

@@ -20,7 +20,7 @@ var algorithmCurves = map[string]string{"ES256": "P-256", "ES384": "P-384", "ES5
 // checkKey checks that a key is one for the algorithm. If a public key were taken for a shared secret, anybody could
 // sign.
 func checkKey(key jwk.Key, algorithm jwa.SignatureAlgorithm) error {
-	if _, unknown := key.(jwk.UnsupportedKey); unknown {
+	if _, isUnsupported := key.(jwk.UnsupportedKey); isUnsupported {
 		return errors.New("its key cannot be read")
 	}
 	if keyUse, ok := key.KeyUsage(); ok && keyUse != "sig" {

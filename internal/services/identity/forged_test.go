@@ -337,7 +337,7 @@ func TestOtherSpellingsOfTokens(t *testing.T) {
 
 func TestForgedClaims(t *testing.T) {
 	f := newForger(t)
-	refuses := func(description, claims string) {
+	checkRefused := func(description, claims string) {
 		t.Helper()
 		f.refuses(description, signed(headerRSA, claims, byRSA(f.rsa)))
 	}
@@ -347,7 +347,7 @@ func TestForgedClaims(t *testing.T) {
 	}
 	for description, extraClaims := range map[string]string{"role": `"role":"subject",`, "sub": `"sub":"mallory",`,
 		"exp": `"exp":9999999999,`, "uid": `"uid":"u2",`, "uid, escaped": `"\u0075id":"u2",`, "within": `"x":{"a":1,"a":2},`} {
-		refuses(description+" twice", f.claims(extraClaims))
+		checkRefused(description+" twice", f.claims(extraClaims))
 	}
 	for claim, values := range map[string][]string{
 		"iss":      {`"https://evil.test"`, `["https://id.test"]`, `null`, `1`, `"https://id.test/"`, `"HTTPS://ID.TEST"`, `""`},
@@ -363,14 +363,14 @@ func TestForgedClaims(t *testing.T) {
 		"iat": {`null`, `"0"`, fmt.Sprint(f.now.Unix() + 61), `[]`},
 	} {
 		for _, value := range values {
-			refuses(claim+" "+value, f.replaced(claim, value))
+			checkRefused(claim+" "+value, f.replaced(claim, value))
 		}
 	}
-	refuses("another case of exp", strings.Replace(f.claims(""), `"exp"`, `"EXP"`, 1))
-	refuses("a list", `[`+f.claims("")+`]`)
-	refuses("a text", quoted(f.claims("")))
-	refuses("nothing", `null`)
-	refuses("no claims", `{}`)
+	checkRefused("another case of exp", strings.Replace(f.claims(""), `"exp"`, `"EXP"`, 1))
+	checkRefused("a list", `[`+f.claims("")+`]`)
+	checkRefused("a text", quoted(f.claims("")))
+	checkRefused("nothing", `null`)
+	checkRefused("no claims", `{}`)
 	for _, value := range []string{`9007199254740993`, `"9007199254740993"`, `-9007199254740993`, `123456789012345678901234567890`} {
 		if got := takes("a long number", f.replaced("uid", value)); got.Claims["user"] != strings.Trim(value, `"`) {
 			t.Errorf("%s is read as %s", value, got.Claims["user"])
@@ -508,8 +508,8 @@ func TestProviderFailures(t *testing.T) {
 	var goodHandler http.HandlerFunc = func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(keySetText)) }
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.Load().(http.HandlerFunc)(w, r) }))
 	defer server.Close()
-	elsewhere := httptest.NewServer(goodHandler)
-	defer elsewhere.Close()
+	otherServer := httptest.NewServer(goodHandler)
+	defer otherServer.Close()
 	f.config.JWT.JWKS = server.URL
 	t.Cleanup(func() { keysClient.Timeout = keysTimeout })
 	testDone := make(chan struct{})
@@ -522,7 +522,7 @@ func TestProviderFailures(t *testing.T) {
 		return signed(`{"alg":"RS256","kid":"`+id+`"}`, f.claims(""), byRSA(f.rsa))
 	}
 	for description, h := range map[string]http.HandlerFunc{
-		"it redirects": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere.URL, http.StatusFound) },
+		"it redirects": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, otherServer.URL, http.StatusFound) },
 		"it is huge": func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write([]byte(strings.TrimSuffix(keySetText, "]}") + strings.Repeat(" ", maxKeysBytes) + "]}"))
 		},
@@ -555,8 +555,8 @@ func TestProviderFailures(t *testing.T) {
 	handler.Store(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { close(requestArrived); <-mayAnswer; goodHandler(w, r) }))
 	f.now = f.now.Add(keysRetryPause)
 	verifyResult := make(chan error)
-	unknown := token("x")
-	go func() { _, err := f.v.Verify(t.Context(), unknown); verifyResult <- err }()
+	unknownKeyToken := token("x")
+	go func() { _, err := f.v.Verify(t.Context(), unknownKeyToken); verifyResult <- err }()
 	<-requestArrived
 	f.takes("while it is asked", token("r"))
 	select {

@@ -106,7 +106,7 @@ func (v *JWT) verifyAndParseClaims(ctx context.Context, cfg *config.Config, toke
 	if err := claims.checkTimes(); err != nil {
 		return nil, noTime, err
 	}
-	parsed, err := jwt.Parse([]byte(token), jwt.WithKey(algorithm, key), jwt.WithValidate(true),
+	parsedToken, err := jwt.Parse([]byte(token), jwt.WithKey(algorithm, key), jwt.WithValidate(true),
 		jwt.WithIssuer(j.Issuer), jwt.WithAudience(j.Audience),
 		jwt.WithAcceptableSkew(j.ClockTolerance()), jwt.WithRequiredClaim(jwt.ExpirationKey),
 		jwt.WithClock(jwt.ClockFunc(v.now)))
@@ -114,7 +114,7 @@ func (v *JWT) verifyAndParseClaims(ctx context.Context, cfg *config.Config, toke
 		// The text of the library's error may quote claims.
 		return nil, noTime, errors.New("its signature, issuer, audience or time is not right")
 	}
-	until, _ := parsed.Expiration()
+	until, _ := parsedToken.Expiration()
 	return claims, until.Add(j.ClockTolerance()), nil
 }
 
@@ -202,7 +202,7 @@ func attributeText(value any) (string, error) {
 		return v.String(), nil
 	case []any:
 		escape := strings.NewReplacer(`\`, `\\`, `"`, `\"`)
-		quoted := make([]string, len(v))
+		quotedItems := make([]string, len(v))
 		for i, element := range v {
 			text, isString := element.(string)
 			if number, ok := element.(json.Number); ok && integerPattern.MatchString(number.String()) {
@@ -211,9 +211,9 @@ func attributeText(value any) (string, error) {
 			if !isString {
 				return "", errors.New("it is not a list of texts")
 			}
-			quoted[i] = `"` + escape.Replace(text) + `"`
+			quotedItems[i] = `"` + escape.Replace(text) + `"`
 		}
-		return "{" + strings.Join(quoted, ",") + "}", nil
+		return "{" + strings.Join(quotedItems, ",") + "}", nil
 	default:
 		return "", errors.New("it is neither a text nor a list of texts")
 	}

@@ -89,11 +89,11 @@ func (p *provider) sign(algorithm jwa.SignatureAlgorithm, key any, change map[st
 	}
 	headers := jws.NewHeaders()
 	_ = headers.Set(jws.KeyIDKey, p.name)
-	signed, err := jws.Sign(text, jws.WithKey(algorithm, key, jws.WithProtectedHeaders(headers)))
+	signedToken, err := jws.Sign(text, jws.WithKey(algorithm, key, jws.WithProtectedHeaders(headers)))
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	return string(signed)
+	return string(signedToken)
 }
 
 func (p *provider) token(change map[string]any) string {

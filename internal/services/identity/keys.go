@@ -91,7 +91,7 @@ func keysWithID(keys []jwk.Key, id string) (out []jwk.Key) {
 		return keys
 	}
 	for _, key := range keys {
-		if its, ok := key.KeyID(); ok && its == id {
+		if keyID, ok := key.KeyID(); ok && keyID == id {
 			out = append(out, key)
 		}
 	}

@@ -125,7 +125,7 @@ func arciveSearch(t *testing.T, f *servedWorld) {
 		got := ""
 		for _, text := range []string{"a walk by the sea", "dinner with friends", "", "x'); DROP TABLE memories; --", "%"} {
 			a := ask(t, s, "search_memories", args{"query_text": text, "match_count": 1000})
-			if a.failed || strings.Contains(a.text, "HIDDENMARK") {
+			if a.hasFailed || strings.Contains(a.text, "HIDDENMARK") {
 				t.Errorf("%s: %q: %.300s", agent, text, a.text)
 			}
 			got += a.text
@@ -249,7 +249,7 @@ func arciveWrites(t *testing.T, f *servedWorld) {
 		return fmt.Sprint(ask(t, s, "query", args{"sql": "SELECT count(*) FROM memories WHERE title LIKE 'by MCP%'"}).member["rows"])
 	}
 	a := ask(t, s, "query", args{"sql": "INSERT INTO memories (title, body) VALUES ($1, $2) RETURNING title", "parameters": []any{"by MCP", "one"}})
-	if a.failed || a.member["command"] != "INSERT 0 1" || count() != "[[1]]" {
+	if a.hasFailed || a.member["command"] != "INSERT 0 1" || count() != "[[1]]" {
 		t.Errorf("insert: %s", a.text)
 	}
 	if code, _, _ := ask(t, s, "query", args{"sql": "INSERT INTO memories (title, body) VALUES ('by MCP', 'two')",
@@ -263,11 +263,11 @@ func arciveWrites(t *testing.T, f *servedWorld) {
 		t.Errorf("truncated: %s, then %s", a.text, count())
 	}
 	a = ask(t, s, "query", args{"sql": "INSERT INTO memories (title, body) SELECT 'by MCP ' || n, 'x' FROM generate_series(1, 50) n"})
-	if a.failed || a.member["command"] != "INSERT 0 50" || count() != "[[51]]" {
+	if a.hasFailed || a.member["command"] != "INSERT 0 50" || count() != "[[51]]" {
 		t.Errorf("many: %s, then %s", a.text, count())
 	}
 	for _, sql := range []string{"BEGIN", "SET search_path = public", "PREPARE p AS SELECT 1"} {
-		if a := ask(t, s, "query", args{"sql": sql}); a.failed {
+		if a := ask(t, s, "query", args{"sql": sql}); a.hasFailed {
 			t.Logf("%s: %s", sql, a.text)
 		}
 	}
@@ -366,9 +366,9 @@ func arciveRecords(t *testing.T, f *servedWorld) {
 			t.Errorf("no record has %s", want)
 		}
 	}
-	for _, forbidden := range []string{"nobody-may-know", "track_interaction", "a walk by the sea"} {
-		if strings.Contains(text, forbidden) {
-			t.Errorf("a record has %s", forbidden)
+	for _, forbiddenText := range []string{"nobody-may-know", "track_interaction", "a walk by the sea"} {
+		if strings.Contains(text, forbiddenText) {
+			t.Errorf("a record has %s", forbiddenText)
 		}
 	}
 }

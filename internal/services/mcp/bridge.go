@@ -51,13 +51,13 @@ func (b Bridge) Run(ctx context.Context, in io.Reader, out io.Writer) error {
 	w := &bridgeSession{Bridge: b, output: make(chan []byte, maxConcurrentBridgeCalls)}
 	writeResult := make(chan error, 1)
 	go func() {
-		var failed error
+		var failure error
 		for line := range w.output {
-			if failed == nil {
-				_, failed = out.Write(append(line, '\n'))
+			if failure == nil {
+				_, failure = out.Write(append(line, '\n'))
 			}
 		}
-		writeResult <- failed
+		writeResult <- failure
 	}()
 	lines := make(chan []byte)
 	readError := make(chan error, 1)
@@ -111,9 +111,9 @@ func readLines(ctx context.Context, in io.Reader, lines chan<- []byte) error {
 		if errors.Is(err, bufio.ErrBufferFull) {
 			continue
 		}
-		if trimmed := bytes.TrimSpace(line); len(trimmed) > 0 {
+		if trimmedLine := bytes.TrimSpace(line); len(trimmedLine) > 0 {
 			select {
-			case lines <- bytes.Clone(trimmed):
+			case lines <- bytes.Clone(trimmedLine):
 			case <-ctx.Done():
 				return nil
 			}

@@ -31,7 +31,7 @@ func TestCiris(t *testing.T) {
 	agent := f.as(t, "agent:assistant")
 	rows := func(user string) string {
 		a := ask(t, agent, "query", args{"sql": "SELECT id FROM interactions WHERE user_id = $1", "parameters": []any{user}})
-		if a.failed {
+		if a.hasFailed {
 			t.Errorf("rows of %s: %s", user, a.text)
 		}
 		return fmt.Sprint(a.member["row_count"])
@@ -94,7 +94,7 @@ func TestCiris(t *testing.T) {
 		bea := subject("TEMPORARY", 3)
 		s := f.as(t, "subject:"+bea)
 		a := ask(t, s, "upgrade_relationship", args{"user_id": bea, "reason": "we work together"})
-		if a.failed || a.member["stream"] != "TEMPORARY" || a.member["task"] == nil {
+		if a.hasFailed || a.member["stream"] != "TEMPORARY" || a.member["task"] == nil {
 			t.Errorf("asked: %s", a.text)
 		}
 		// No single credential can both request and decide.
@@ -129,11 +129,11 @@ func TestCiris(t *testing.T) {
 		if a := ask(t, agent, "partnership_decide", args{"user_id": bea, "decision": "MAYBE"}); !strings.HasPrefix(a.text, "ERROR 22023") {
 			t.Errorf("an unknown decision: %s", a.text)
 		}
-		if a := ask(t, agent, "partnership_decide", args{"user_id": bea, "decision": "DEFER"}); a.failed || a.member["task"] == nil {
+		if a := ask(t, agent, "partnership_decide", args{"user_id": bea, "decision": "DEFER"}); a.hasFailed || a.member["task"] == nil {
 			t.Errorf("deferred: %s", a.text)
 		}
 		a = ask(t, agent, "partnership_decide", args{"user_id": bea, "decision": "TASK_COMPLETE", "reason": "gladly"})
-		if a.failed || a.member["stream"] != "PARTNERED" {
+		if a.hasFailed || a.member["stream"] != "PARTNERED" {
 			t.Errorf("decided: %s", a.text)
 		}
 		if a := ask(t, s, "consent_status", nil); a.member["stream"] != "PARTNERED" ||
@@ -157,7 +157,7 @@ func TestCiris(t *testing.T) {
 		if a := ask(t, s, "degrade_relationship", args{"user_id": cy, "target_stream": "PARTNERED"}); !strings.HasPrefix(a.text, "ERROR 22023") {
 			t.Errorf("to PARTNERED: %s", a.text)
 		}
-		if a := ask(t, s, "degrade_relationship", args{"user_id": cy, "target_stream": "ANONYMOUS"}); a.failed || a.member["stream"] != "ANONYMOUS" {
+		if a := ask(t, s, "degrade_relationship", args{"user_id": cy, "target_stream": "ANONYMOUS"}); a.hasFailed || a.member["stream"] != "ANONYMOUS" {
 			t.Errorf("%s", a.text)
 		}
 		if a := ask(t, s, "degrade_relationship",
@@ -177,14 +177,14 @@ func TestCiris(t *testing.T) {
 		if rows(di) == "0" {
 			t.Fatal("nothing shows of a user")
 		}
-		if a := ask(t, s, "consent_revoke", args{}); a.failed || a.member["state"] != "withdrawn" || rows(di) != "0" {
+		if a := ask(t, s, "consent_revoke", args{}); a.hasFailed || a.member["state"] != "withdrawn" || rows(di) != "0" {
 			t.Errorf("withdrawn: %s, and %s rows", a.text, rows(di))
 		}
-		if a := ask(t, s, "consent_grant", args{"stream": "TEMPORARY", "request": "k1"}); a.failed || a.member["state"] != "given" {
+		if a := ask(t, s, "consent_grant", args{"stream": "TEMPORARY", "request": "k1"}); a.hasFailed || a.member["state"] != "given" {
 			t.Errorf("given: %s", a.text)
 		}
 		before := ask(t, s, "consent_status", nil).member["last_modified"]
-		if a := ask(t, s, "consent_grant", args{"stream": "TEMPORARY", "request": "k1"}); a.failed ||
+		if a := ask(t, s, "consent_grant", args{"stream": "TEMPORARY", "request": "k1"}); a.hasFailed ||
 			ask(t, s, "consent_status", nil).member["last_modified"] != before {
 			t.Errorf("the same request again: %s", a.text)
 		}
@@ -192,7 +192,7 @@ func TestCiris(t *testing.T) {
 			t.Errorf("more than the stream allows: %s", a.text)
 		}
 		if a := ask(t, s, "consent_grant", args{"grantee": "si:vet", "scope": "ctx:bella_health",
-			"purposes": []any{"care"}, "duration_days": 30}); a.failed || a.member["grantee"] != "si:vet" {
+			"purposes": []any{"care"}, "duration_days": 30}); a.hasFailed || a.member["grantee"] != "si:vet" {
 			t.Errorf("to one: %s", a.text)
 		}
 		if a := ask(t, s, "consent_status", nil); !strings.Contains(a.text, `"grantee":"si:vet"`) || a.member["stream"] != "TEMPORARY" {
@@ -208,7 +208,7 @@ func TestCiris(t *testing.T) {
 		if a := ask(t, s, "consent_grant", args{"user_id": "nobody", "stream": "TEMPORARY"}); !strings.HasPrefix(a.text, "ERROR 42501") {
 			t.Errorf("for somebody else: %s", a.text)
 		}
-		if a := ask(t, s, "consent_grant", args{"stream": "PARTNERED"}); a.failed || a.member["task"] == nil || a.member["stream"] != "TEMPORARY" {
+		if a := ask(t, s, "consent_grant", args{"stream": "PARTNERED"}); a.hasFailed || a.member["task"] == nil || a.member["stream"] != "TEMPORARY" {
 			t.Errorf("PARTNERED: %s", a.text)
 		}
 	})
@@ -259,22 +259,22 @@ func TestCiris(t *testing.T) {
 		s := f.as(t, "subject:"+ed)
 		before := ask(t, s, "consent_status", nil).text
 		for range 3 {
-			if a := ask(t, agent, "track_interaction", args{"user_id": ed, "channel_id": "api_1"}); a.failed || a.member["reminder"] != nil {
+			if a := ask(t, agent, "track_interaction", args{"user_id": ed, "channel_id": "api_1"}); a.hasFailed || a.member["reminder"] != nil {
 				t.Errorf("%s", a.text)
 			}
 		}
-		var reminded int
+		var remindedCount int
 		for range 25 {
 			if ask(t, s, "track_interaction", args{"user_id": ed, "channel_id": "api_2"}).member["reminder"] != nil {
-				reminded++
+				remindedCount++
 			}
 		}
-		if reminded != 1 {
-			t.Errorf("%d reminders in 25 messages", reminded)
+		if remindedCount != 1 {
+			t.Errorf("%d reminders in 25 messages", remindedCount)
 		}
 		// The user whom a session belongs to can show and end it. An agent can do so for sessions that it reported.
 		shownSession := ask(t, s, "interaction_session", args{"channel_id": "api_2"})
-		if shownSession.failed || shownSession.member["user_id"] != ed || shownSession.member["reminder_sent"] != true ||
+		if shownSession.hasFailed || shownSession.member["user_id"] != ed || shownSession.member["reminder_sent"] != true ||
 			len(shownSession.member["message_timestamps"].([]any)) != 20 {
 			t.Errorf("shown: %s", shownSession.text)
 		}
@@ -287,7 +287,7 @@ func TestCiris(t *testing.T) {
 		if a := ask(t, s, "interaction_end", args{"user_id": "nobody", "channel_id": "api_2"}); !strings.HasPrefix(a.text, "ERROR 42501") {
 			t.Errorf("another user's is ended: %s", a.text)
 		}
-		if a := ask(t, s, "interaction_end", args{"channel_id": "api_2"}); a.failed || a.member["ended"] != true {
+		if a := ask(t, s, "interaction_end", args{"channel_id": "api_2"}); a.hasFailed || a.member["ended"] != true {
 			t.Errorf("ended: %s", a.text)
 		}
 		for _, tool := range []string{"interaction_end", "interaction_session"} {

@@ -34,8 +34,8 @@ func newCallError(err error) callError {
 		return callError{SQLSTATE: serverError.Code, Message: serverError.Message, Detail: serverError.Detail,
 			Hint: serverError.Hint, Position: serverError.Position}
 	}
-	var ours *sqlstate.Error
-	if !errors.As(err, &ours) && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
+	var ownError *sqlstate.Error
+	if !errors.As(err, &ownError) && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
 		return callError{SQLSTATE: "57014", Message: "the call was ended before it was done",
 			Hint: "It took too long or was cancelled. Ask for less: a condition, a LIMIT, an aggregate."}
 	}

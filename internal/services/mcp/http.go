@@ -205,7 +205,7 @@ func (s *Server) passToSession(w http.ResponseWriter, r *http.Request, m jsonRPC
 
 // parseEnvelope parses a message.
 func parseEnvelope(body []byte) (m jsonRPCMessage, refused *sqlstate.Error) {
-	if trimmed := bytes.TrimLeft(body, " \t\r\n"); trimmed[0] != '{' {
+	if trimmedBody := bytes.TrimLeft(body, " \t\r\n"); trimmedBody[0] != '{' {
 		return m, newRefusal("a message is an object", "Send one message in a request.")
 	}
 	if err := json.Unmarshal(body, &m); err != nil {

@@ -88,10 +88,10 @@ func openServer(t testing.TB) *bareServer {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() { s.Run(ctx) })
+	var wg sync.WaitGroup
+	wg.Go(func() { s.Run(ctx) })
 	web := httptest.NewServer(s)
-	t.Cleanup(func() { web.Close(); stop(); running.Wait() })
+	t.Cleanup(func() { web.Close(); stop(); wg.Wait() })
 	d.url = web.URL
 	return d
 }
@@ -212,7 +212,7 @@ func TestMisplacedMessages(t *testing.T) {
 	if r := send(t, "DELETE", d.url, "chat", endedSession, ""); r.status != 204 {
 		t.Errorf("DELETE: %d", r.status)
 	}
-	deep := strings.Repeat(`{"a":`, 100) + "1" + strings.Repeat("}", 100)
+	deepObject := strings.Repeat(`{"a":`, 100) + "1" + strings.Repeat("}", 100)
 	for _, c := range []struct {
 		name, session, body string
 		status, code        int
@@ -246,7 +246,7 @@ func TestMisplacedMessages(t *testing.T) {
 		{"a name in another case beside it", ownSession, `{"jsonrpc":"2.0","id":1,"method":"tools/call","Method":"ping"}`, 400, -32600},
 		{"a name in another case", ownSession, `{"jsonrpc":"2.0","id":1,"METHOD":"ping"}`, 400, -32600},
 		{"an argument twice", ownSession, callMessage("query", `{"sql":"SELECT 1","sql":"SELECT 2"}`), 400, -32700},
-		{"too deep", ownSession, callMessage("query", deep), 400, -32700},
+		{"too deep", ownSession, callMessage("query", deepObject), 400, -32700},
 		{"far too deep", ownSession, strings.Repeat("[", 50_000), 400, -32700},
 		{"not UTF-8", ownSession, strings.Replace(list, "list", "l\xffst", 1), 400, -32700},
 		{"half a pair", ownSession, callMessage("query", `{"sql":"\ud800"}`), 400, -32700},

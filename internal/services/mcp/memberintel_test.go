@@ -60,7 +60,7 @@ func TestMemberintel(t *testing.T) {
 	}
 	for _, sql := range []string{"SELECT * FROM brain_entries WHERE id = $1",
 		"SELECT b FROM brain_entries b WHERE id = $1", "SELECT metadata ->> 'title' FROM brain_entries WHERE id = $1"} {
-		if a := ask(t, s, "query", args{"sql": sql, "parameters": []any{id}}); a.failed ||
+		if a := ask(t, s, "query", args{"sql": sql, "parameters": []any{id}}); a.hasFailed ||
 			a.member["row_count"] != float64(1) || strings.Contains(a.text, content) {
 			t.Errorf("by its id: %s: %.300s", sql, a.text)
 		}
@@ -73,7 +73,8 @@ func TestMemberintel(t *testing.T) {
 	}
 	sql := "SELECT title FROM brain_entries WHERE id = $1"
 	a := ask(t, s, "query", args{"sql": sql, "parameters": []any{otherAnswers}})
-	if b := ask(t, s, "query", args{"sql": sql, "parameters": []any{"00000000-0000-4000-8000-000000000000"}}); a.text != b.text || a.failed {
+	if b := ask(t, s, "query", args{"sql": sql, "parameters": []any{"00000000-0000-4000-8000-000000000000"}}); a.text != b.text ||
+		a.hasFailed {
 		t.Errorf("another user's: %s; nobody's: %s", a.text, b.text)
 	}
 }

@@ -137,8 +137,8 @@ func nodeModules(t *testing.T) string {
 	c := exec.CommandContext(ctx, "npm", "install", "--prefix", dir, "--no-audit", "--no-fund", "--ignore-scripts",
 		"--silent", nodeClient+"@"+nodeVersion)
 	if out, err := c.CombinedOutput(); err != nil {
-		var failed *exec.ExitError
-		if errors.As(err, &failed) || ctx.Err() != nil {
+		var exitErr *exec.ExitError
+		if errors.As(err, &exitErr) || ctx.Err() != nil {
 			t.Skipf("NOT TESTED with an independent client: npm cannot install %s: %v\n%s", nodeClient, err, out)
 		}
 		t.Fatal(err)

@@ -168,11 +168,11 @@ func memoryTools(d *Database) []Tool {
 }
 
 func storeMemory(ctx context.Context, c *Call, n privacy.NewMemory) (out memoryInfo, err error) {
-	stored, err := c.privacyService().AddMemory(ctx, c.Caller, n)
+	storedMemory, err := c.privacyService().AddMemory(ctx, c.Caller, n)
 	if err != nil {
 		return out, err
 	}
-	return memoryOf(*stored), nil
+	return memoryOf(*storedMemory), nil
 }
 
 func memoryOf(m privacy.Memory) memoryInfo {
@@ -197,9 +197,9 @@ func (c *Call) privacyService() *privacy.Service {
 
 func privacyTools() []Tool {
 	agents := []identity.Role{identity.Agent}
-	offered := func(d *Database) bool { return privacySection(d) != nil }
-	contexts := func(d *Database) bool { return offered(d) && privacySection(d).ContextSetting != "" }
-	records := func(d *Database) bool { return offered(d) && privacySection(d).Consents != nil }
+	hasPrivacySection := func(d *Database) bool { return privacySection(d) != nil }
+	contexts := func(d *Database) bool { return hasPrivacySection(d) && privacySection(d).ContextSetting != "" }
+	records := func(d *Database) bool { return hasPrivacySection(d) && privacySection(d).Consents != nil }
 	return []Tool{
 		NewTool(Tool{
 			Name: "context_enter", Title: "Enter a context", IsIdempotent: true, RunsStatements: true, IsOfferedFor: contexts,
@@ -221,18 +221,18 @@ func privacyTools() []Tool {
 		}, listContexts),
 		NewTool(Tool{
 			Name: "privacy_grant", Title: "Grant a memory to more grantees", IsIdempotent: true, RunsStatements: true,
-			IsOfferedFor: offered, Roles: agents,
+			IsOfferedFor: hasPrivacySection, Roles: agents,
 			Description: "Grants a memory of your own store to more grantees. Its subjects, and the entity that told it, " +
 				"must have consented to each of them (consent_grant); else it is refused (42501).",
 		}, grantMemory),
 		NewTool(Tool{
 			Name: "privacy_revoke", Title: "Remove grants from a memory", IsIdempotent: true, RunsStatements: true,
-			IsOfferedFor: offered, Roles: agents,
+			IsOfferedFor: hasPrivacySection, Roles: agents,
 			Description: "Removes grants from a memory of your own store: from the next statement on those grantees do not see it.",
 		}, revokeMemory),
 		NewTool(Tool{
-			Name: "privacy_audit", Title: "Who sees what", ReadOnly: true, IsOfferedFor: offered, Roles: []identity.Role{
-				identity.Agent, identity.Subject},
+			Name: "privacy_audit", Title: "Who sees what", ReadOnly: true, IsOfferedFor: hasPrivacySection,
+			Roles: []identity.Role{identity.Agent, identity.Subject},
 			Description: "Shows who sees one memory, or every memory about a subject, by which grant and " +
 				"consent; which grantees do not see it for lack of a consent; and the history of the grants. " +
 				"It answers the owner of the memories, the subject and its guardian; for anybody else nothing is found " +

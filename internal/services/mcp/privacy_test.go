@@ -29,7 +29,7 @@ func TestMCPPrivacy(t *testing.T) {
 	}
 	refused := func(a toolAnswer, code string) {
 		t.Helper()
-		if got, _, hint := a.fault(); !a.failed || got != code || hint == "" {
+		if got, _, hint := a.fault(); !a.hasFailed || got != code || hint == "" {
 			t.Errorf("%s, want %s with a hint", a.text, code)
 		}
 		if strings.Contains(a.text, "HIDDENMARK") {
@@ -38,16 +38,16 @@ func TestMCPPrivacy(t *testing.T) {
 	}
 	rawMemory := ask(t, ash, "memory_raw", args{"content": "Bella has a heart murmur",
 		"subject_ids": []string{"dog:bella"}, "source": "human:sean", "access_grants": []string{"human:sean"}})
-	if rawMemory.failed || list(rawMemory, "access_grants") != `["human:sean"]` || rawMemory.member["source_entity"] != "human:sean" {
+	if rawMemory.hasFailed || list(rawMemory, "access_grants") != `["human:sean"]` || rawMemory.member["source_entity"] != "human:sean" {
 		t.Fatalf("made %s", rawMemory.text)
 	}
 	// With a request key, a memory is created once over all sessions. The same key with another change, or a malformed
 	// key, is refused.
-	keyed := args{"content": "Bella limps", "subject_ids": []string{"dog:bella"}, "request_key": "0b7c-1"}
-	once := ask(t, ash, "memory_note", keyed)
+	argsWithKey := args{"content": "Bella limps", "subject_ids": []string{"dog:bella"}, "request_key": "0b7c-1"}
+	once := ask(t, ash, "memory_note", argsWithKey)
 	ash = f.as(t, "agent:ash") // with a new token of the same name
-	repeatedNote := ask(t, ash, "memory_note", keyed)
-	if once.failed || once.member["repeated"] != nil || repeatedNote.failed || repeatedNote.member["repeated"] != true ||
+	repeatedNote := ask(t, ash, "memory_note", argsWithKey)
+	if once.hasFailed || once.member["repeated"] != nil || repeatedNote.hasFailed || repeatedNote.member["repeated"] != true ||
 		once.member["id"] != repeatedNote.member["id"] || list(once, "subject_ids") != list(repeatedNote, "subject_ids") {
 		t.Errorf("made %s, again %s", once.text, repeatedNote.text)
 	}
@@ -56,14 +56,14 @@ func TestMCPPrivacy(t *testing.T) {
 		t.Errorf("it was made %s times", got)
 	}
 	refused(ask(t, ash, "memory_note", args{"content": "Bella runs", "request_key": "0b7c-1"}), "PC409")
-	refused(ask(t, ash, "memory_episode", keyed), "PC409")
+	refused(ask(t, ash, "memory_episode", argsWithKey), "PC409")
 	refused(ask(t, ash, "memory_note", args{"content": "x", "request_key": strings.Repeat("k", 201)}), "22023")
 	if otherAgentNote := ask(t, rex, "memory_note", args{"content": "mine", "request_key": "0b7c-1"}); strings.Contains(
 		otherAgentNote.text, "PC409") || otherAgentNote.member["repeated"] != nil {
 		t.Errorf("a key of another caller's: %s", otherAgentNote.text)
 	}
 	refused(ask(t, ash, "memory_note", args{"content": "", "request_key": "0b7c-2"}), "PC422")
-	if correctedNote := ask(t, ash, "memory_note", args{"content": "put right", "request_key": "0b7c-2"}); correctedNote.failed {
+	if correctedNote := ask(t, ash, "memory_note", args{"content": "put right", "request_key": "0b7c-2"}); correctedNote.hasFailed {
 		t.Errorf("after a refusal: %s", correctedNote.text)
 	}
 
@@ -76,7 +76,7 @@ func TestMCPPrivacy(t *testing.T) {
 		t.Error("without the context")
 	}
 	enteredContext := ask(t, bella, "context_enter", args{"context": "ctx:bella_health", "role": "care_agent"})
-	if enteredContext.failed || enteredContext.member["role_held"] != false ||
+	if enteredContext.hasFailed || enteredContext.member["role_held"] != false ||
 		list(enteredContext, "default_access_grants") != `["human:sean","si:bella_agent","ctx:bella_health"]` {
 		t.Errorf("entered %s", enteredContext.text)
 	}
@@ -84,11 +84,11 @@ func TestMCPPrivacy(t *testing.T) {
 		t.Error("in the context")
 	}
 	episode := ask(t, bella, "memory_episode", args{"content": "She sleeps well"})
-	if episode.failed || list(episode, "access_grants") != `["human:sean","si:bella_agent","ctx:bella_health"]` ||
+	if episode.hasFailed || list(episode, "access_grants") != `["human:sean","si:bella_agent","ctx:bella_health"]` ||
 		episode.member["store"] != "ash" || episode.member["source_entity"] != "si:bella_agent" {
 		t.Errorf("made %s", episode.text)
 	}
-	if leftContext := ask(t, bella, "context_leave", args{}); leftContext.failed || seenMemories() != "[]" {
+	if leftContext := ask(t, bella, "context_leave", args{}); leftContext.hasFailed || seenMemories() != "[]" {
 		t.Error("after the context")
 	}
 	refused(ask(t, vet, "context_enter", args{"context": "ctx:bella_health"}), "PC404")
@@ -99,11 +99,12 @@ func TestMCPPrivacy(t *testing.T) {
 	refused(ask(t, ash, "privacy_grant", args{"id": rawMemory.member["id"], "who": []string{"si:rex"}}), "42501")
 	refused(ask(t, ash, "consent_grant", args{"grantor": "human:sean", "grantee": "si:rex"}), "42501")
 	givenConsent := ask(t, sean, "consent_grant", args{"grantor": "human:sean", "grantee": "si:rex", "scope": "*", "store": "ash", "reason": "a walk"})
-	if givenConsent.failed || givenConsent.member["grantor"] != "human:sean" {
+	if givenConsent.hasFailed || givenConsent.member["grantor"] != "human:sean" {
 		t.Fatalf("given %s", givenConsent.text)
 	}
 	if grantResult := ask(t, ash, "privacy_grant",
-		args{"id": rawMemory.member["id"], "who": []string{"si:rex"}, "reason": "for the walk"}); grantResult.failed || list(grantResult, "granted") != `["si:rex"]` {
+		args{"id": rawMemory.member["id"], "who": []string{"si:rex"}, "reason": "for the walk"}); grantResult.hasFailed ||
+		list(grantResult, "granted") != `["si:rex"]` {
 		t.Fatalf("granted %s", grantResult.text)
 	}
 	audit := ask(t, sean, "privacy_audit", args{"id": rawMemory.member["id"]})
@@ -117,7 +118,7 @@ func TestMCPPrivacy(t *testing.T) {
 		"parameters": []any{rawMemory.member["id"]}}), "rows"); !strings.Contains(got, "heart murmur") {
 		t.Errorf("si:rex sees %s", got)
 	}
-	if revokedConsent := ask(t, sean, "consent_revoke", args{"id": givenConsent.member["id"]}); revokedConsent.failed {
+	if revokedConsent := ask(t, sean, "consent_revoke", args{"id": givenConsent.member["id"]}); revokedConsent.hasFailed {
 		t.Errorf("taken %s", revokedConsent.text)
 	}
 	if got := list(ask(t, rex, "query", args{"sql": "SELECT content FROM raw_entries WHERE id = $1",
@@ -126,7 +127,7 @@ func TestMCPPrivacy(t *testing.T) {
 	}
 	refused(ask(t, rex, "privacy_audit", args{"id": rawMemory.member["id"]}), "PC404")
 	refused(ask(t, rex, "privacy_audit", args{"subject": "dog:bella"}), "PC404")
-	if subject := ask(t, f.as(t, "subject:dog:bella"), "privacy_audit", args{"subject": "dog:bella"}); subject.failed {
+	if subject := ask(t, f.as(t, "subject:dog:bella"), "privacy_audit", args{"subject": "dog:bella"}); subject.hasFailed {
 		t.Errorf("the subject: %s", subject.text)
 	}
 
@@ -144,7 +145,7 @@ func TestMCPPrivacy(t *testing.T) {
 		t.Error("judged")
 	}
 	firstBelief, secondBelief := ask(t, ash, "memory_generalize", beliefArguments), ask(t, ash, "memory_generalize", beliefArguments)
-	if firstBelief.failed || firstBelief.member["made"] != true || secondBelief.member["repeated"] != true ||
+	if firstBelief.hasFailed || firstBelief.member["made"] != true || secondBelief.member["repeated"] != true ||
 		list(firstBelief, "memory") != list(secondBelief, "memory") {
 		t.Errorf("made %s, again %s", firstBelief.text, secondBelief.text)
 	}
@@ -201,13 +202,13 @@ func checkTutorExample(t *testing.T, f *servedWorld) {
 	}
 	enteredContext := ask(t, tutor, "context_enter", args{
 		"context": academic, "participants": []string{"human:parent_456", "si:school_agent"}, "role": "role:tutor"})
-	if enteredContext.failed || enteredContext.member["role_held"] != true || enteredContext.member["created"] != false ||
+	if enteredContext.hasFailed || enteredContext.member["role_held"] != true || enteredContext.member["created"] != false ||
 		list(enteredContext, "added") != "[]" {
 		t.Fatalf("entered %s", enteredContext.text)
 	}
 	notedMemory := ask(t, tutor, "memory_raw", args{"content": "Student struggling with algebra concepts",
 		"subject_ids": []string{"human:student_123"}, "access_grants": []string{academic}})
-	if notedMemory.failed || list(notedMemory, "access_grants") != `["`+academic+`"]` || notedMemory.member["source_entity"] != nil ||
+	if notedMemory.hasFailed || list(notedMemory, "access_grants") != `["`+academic+`"]` || notedMemory.member["source_entity"] != nil ||
 		notedMemory.member["store"] != "student_123" {
 		t.Fatalf("noted %s", notedMemory.text)
 	}
@@ -220,11 +221,11 @@ func checkTutorExample(t *testing.T, f *servedWorld) {
 		t.Error("outside of the context others see it, or its owner does not")
 	}
 	for _, s := range []*sdk.ClientSession{parent, otherTutor} {
-		if a := ask(t, s, "context_enter", args{"context": academic}); a.failed {
+		if a := ask(t, s, "context_enter", args{"context": academic}); a.hasFailed {
 			t.Errorf("entered %s", a.text)
 		}
 	}
-	if a := ask(t, specialist, "context_enter", args{"context": academic}); !a.failed {
+	if a := ask(t, specialist, "context_enter", args{"context": academic}); !a.hasFailed {
 		t.Errorf("a stranger enters %s", a.text)
 	}
 	if !canSeeNote(parent) || canSeeNote(otherTutor) { // parent is the student's guardian; other is a tutor to whom no consent was given
@@ -232,27 +233,28 @@ func checkTutorExample(t *testing.T, f *servedWorld) {
 	}
 	// The world already has this consent of the parent. It is withdrawn and given again.
 	consent := args{"grantor": "human:parent_456", "grantee": "si:reading_specialist", "scope": academic}
-	if a := ask(t, parent, "consent_revoke", args{"grantee": "si:reading_specialist"}); a.failed {
+	if a := ask(t, parent, "consent_revoke", args{"grantee": "si:reading_specialist"}); a.hasFailed {
 		t.Fatalf("taken back %s", a.text)
 	}
 	grant := args{"id": notedMemory.member["id"], "who": []string{"si:reading_specialist"}}
 	if code, _, _ := ask(t, tutor, "privacy_grant", grant).fault(); code != "42501" {
 		t.Errorf("granted without consent: %s", code)
 	}
-	if a := ask(t, tutor, "consent_grant", consent); !a.failed {
+	if a := ask(t, tutor, "consent_grant", consent); !a.hasFailed {
 		t.Errorf("the tutor consents for the parent: %s", a.text)
 	}
-	if a := ask(t, parent, "consent_grant", consent); a.failed || a.member["grantor"] != "human:parent_456" ||
+	if a := ask(t, parent, "consent_grant", consent); a.hasFailed || a.member["grantor"] != "human:parent_456" ||
 		a.member["store"] != "student_123" || a.member["repeated"] != false {
 		t.Fatalf("consented %s", a.text)
 	}
 	if canSeeNote(specialist) {
 		t.Error("by consent alone")
 	}
-	if a := ask(t, tutor, "privacy_grant", grant); a.failed || !canSeeNote(specialist) {
+	if a := ask(t, tutor, "privacy_grant", grant); a.hasFailed || !canSeeNote(specialist) {
 		t.Errorf("granted %s, and seen: %t", a.text, canSeeNote(specialist))
 	}
-	if a := ask(t, parent, "consent_revoke", args{"grantee": "si:reading_specialist", "scope": academic}); a.failed || canSeeNote(specialist) {
+	if a := ask(t, parent, "consent_revoke", args{"grantee": "si:reading_specialist", "scope": academic}); a.hasFailed ||
+		canSeeNote(specialist) {
 		t.Errorf("taken back %s, and seen: %t", a.text, canSeeNote(specialist))
 	}
 }

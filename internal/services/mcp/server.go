@@ -152,12 +152,12 @@ func (s *Server) offeredTools(caller identity.Caller) []Tool {
 }
 
 func (s *Server) findTool(c identity.Caller, name string) (Tool, bool) {
-	offered := s.offeredTools(c)
-	i := slices.IndexFunc(offered, func(t Tool) bool { return t.Name == name })
+	offeredTools := s.offeredTools(c)
+	i := slices.IndexFunc(offeredTools, func(t Tool) bool { return t.Name == name })
 	if i < 0 {
 		return Tool{}, false
 	}
-	return offered[i], true
+	return offeredTools[i], true
 }
 
 // callTool runs a tool. Its errors are results, so that the model reads them; an unknown tool is an error of the
@@ -169,8 +169,8 @@ func (s *Server) callTool(ctx context.Context, session *mcpSession, p *sdk.CallT
 	if !ok {
 		f := newCallError(sqlstate.New(sqlstate.UndefinedFunction, sqlstate.ReasonFunction, "there is no tool %q for you", truncateText(p.Name)).
 			WithHint("tools/list has those that a token of the role %s may call.", session.caller.Role))
-		if instead := s.recordCall(ctx, c, Tool{Name: "unknown", ReadOnly: true}, &f); instead != nil {
-			f = *instead
+		if recordError := s.recordCall(ctx, c, Tool{Name: "unknown", ReadOnly: true}, &f); recordError != nil {
+			f = *recordError
 		}
 		data, err := json.Marshal(f)
 		if err != nil {
@@ -187,8 +187,8 @@ func (s *Server) callTool(ctx context.Context, session *mcpSession, p *sdk.CallT
 		}
 	}
 	if !t.SkipsAudit && !c.hasConnected {
-		if instead := s.recordCall(ctx, c, t, f); instead != nil {
-			f = instead
+		if recordError := s.recordCall(ctx, c, t, f); recordError != nil {
+			f = recordError
 		}
 	}
 	if f == nil && !s.isValid(ctx, session) { // The token may have been revoked during the call.
@@ -246,8 +246,8 @@ func (s *Server) recordCall(ctx context.Context, c *Call, t Tool, f *callError) 
 	}
 	// The call is recorded even if the client has disconnected.
 	if err := s.Record(context.WithoutCancel(ctx), call); err != nil {
-		instead := newCallError(err)
-		return &instead
+		recordError := newCallError(err)
+		return &recordError
 	}
 	return nil
 }

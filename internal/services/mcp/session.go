@@ -124,12 +124,12 @@ func (a *sessionTable) callerLimitsOf(c identity.Caller) *callerLimits {
 func (a *sessionTable) dropUnusedCallers() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	busy := map[string]bool{}
+	busyCallers := map[string]bool{}
 	for _, s := range a.byID {
-		busy[ownerOf(s.caller)] = true
+		busyCallers[ownerOf(s.caller)] = true
 	}
 	for name, limits := range a.callers {
-		if !busy[name] && len(limits.callSlots) == 0 && limits.messageLimiter.Tokens() >= burstMessages {
+		if !busyCallers[name] && len(limits.callSlots) == 0 && limits.messageLimiter.Tokens() >= burstMessages {
 			delete(a.callers, name)
 		}
 	}

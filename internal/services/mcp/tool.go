@@ -264,9 +264,9 @@ func truncateText(text string) string {
 
 // describe returns the tool as tools/list has it.
 func (t *Tool) describe() *sdk.Tool {
-	closed := false
+	isOpenWorld := false
 	a := &sdk.ToolAnnotations{Title: t.Title, ReadOnlyHint: t.ReadOnly, IdempotentHint: t.IsIdempotent ||
-		t.ReadOnly, OpenWorldHint: &closed}
+		t.ReadOnly, OpenWorldHint: &isOpenWorld}
 	if !t.ReadOnly {
 		destructive := t.IsDestructive
 		a.DestructiveHint = &destructive

@@ -114,9 +114,9 @@ func (f *servedWorld) as(t testing.TB, roleWithName string) *sdk.ClientSession {
 
 // toolAnswer is the result of a tool.
 type toolAnswer struct {
-	failed bool
-	text   string
-	member map[string]any
+	hasFailed bool
+	text      string
+	member    map[string]any
 }
 
 func (a toolAnswer) fault() (code, message, hint string) {
@@ -133,7 +133,7 @@ func ask(t testing.TB, s *sdk.ClientSession, tool string, arguments any) toolAns
 	if err != nil {
 		t.Fatalf("%s: %v", tool, err)
 	}
-	out := toolAnswer{failed: r.IsError}
+	out := toolAnswer{hasFailed: r.IsError}
 	for _, c := range r.Content {
 		if text, ok := c.(*sdk.TextContent); ok {
 			out.text += text.Text
@@ -143,7 +143,7 @@ func ask(t testing.TB, s *sdk.ClientSession, tool string, arguments any) toolAns
 	if out.member == nil {
 		t.Errorf("%s: no structured content beside %q", tool, out.text)
 	}
-	if !out.failed {
+	if !out.hasFailed {
 		var textAsJSON map[string]any
 		if err := json.Unmarshal([]byte(out.text), &textAsJSON); err != nil {
 			t.Errorf("%s: the text is not the structured content: %v", tool, err)

@@ -90,10 +90,10 @@ func TestIdempotencyKeys(t *testing.T) {
 	if _, storedAnswer, _ := beginCall("many", strconv.Itoa(maxKeysPerCaller+9), requestSum); storedAnswer == nil {
 		t.Error("the newest is forgotten")
 	}
-	large := []byte(strings.Repeat("x", 1<<20))
+	largeAnswer := []byte(strings.Repeat("x", 1<<20))
 	for i := range 40 {
 		newAnswer, _, _ := beginCall("large", strconv.Itoa(i), requestSum)
-		a.EndCall(callerNamed("large"), newAnswer, &Response{Status: 200, Body: large})
+		a.EndCall(callerNamed("large"), newAnswer, &Response{Status: 200, Body: largeAnswer})
 	}
 	if _, storedAnswer, _ := beginCall("many", strconv.Itoa(maxKeysPerCaller+9), requestSum); a.bytes > maxAnswerBytes || storedAnswer == nil {
 		t.Errorf("%d bytes, and who has little gives way: %v", a.bytes, storedAnswer)

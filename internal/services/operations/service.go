@@ -104,27 +104,27 @@ func RoleList(roles []identity.Role) string {
 
 // SubjectOf returns the subject of an operation: the requested one, or else the caller. A subject may name no other;
 // the refusal does not depend on whether that other exists.
-func SubjectOf(c identity.Caller, requested string) (string, error) {
+func SubjectOf(c identity.Caller, requestedSubject string) (string, error) {
 	switch {
-	case c.Role == identity.Subject && (requested == "" || requested == c.Subject):
+	case c.Role == identity.Subject && (requestedSubject == "" || requestedSubject == c.Subject):
 		return c.Subject, nil
 	case c.Role == identity.Subject:
 		return "", newForbiddenError()
-	case requested == "":
+	case requestedSubject == "":
 		return "", consent.Command{Action: consent.ActionNoteReport}.Check()
 	default:
-		return requested, nil
+		return requestedSubject, nil
 	}
 }
 
 // PartyFor returns the party that a caller is for a subject: a subject acts for itself and, as a guardian, for others.
 // Package consent decides whether it is a guardian; a stranger gets the same refusal.
-func PartyFor(c identity.Caller, requested string) (subject string, party consent.Party, err error) {
+func PartyFor(c identity.Caller, requestedSubject string) (subject string, party consent.Party, err error) {
 	party = PartyOfCaller(c)
-	if c.Role == identity.Subject && requested != "" && requested != c.Subject {
-		return requested, consent.Party{Role: consent.RoleGuardian, ID: c.Subject}, nil
+	if c.Role == identity.Subject && requestedSubject != "" && requestedSubject != c.Subject {
+		return requestedSubject, consent.Party{Role: consent.RoleGuardian, ID: c.Subject}, nil
 	}
-	subject, err = SubjectOf(c, requested)
+	subject, err = SubjectOf(c, requestedSubject)
 	return subject, party, err
 }
 

@@ -22,13 +22,13 @@ func TestImpossibleIDsAreNotFound(t *testing.T) {
 		"uuid": {"0198c0de-0000-4000-8000-00000000000a": true, "0198C0DE-0000-4000-8000-00000000000A": true,
 			"0198c0de": false, "": false, "0198c0de-0000-4000-8000-00000000000\x00": false},
 	} {
-		for id, can := range ids {
-			key, valid := keyValue(typeName, id)
-			if valid != can {
-				t.Errorf("%s %.30q: a row can have it: %t, want %t", typeName, id, valid, can)
+		for id, isPossible := range ids {
+			key, isValid := keyValue(typeName, id)
+			if isValid != isPossible {
+				t.Errorf("%s %.30q: a row can have it: %t, want %t", typeName, id, isValid, isPossible)
 			}
 			text, isText := key.(string)
-			if isText && (!utf8.ValidString(text) || strings.ContainsRune(text, 0)) || can && isText && text != id {
+			if isText && (!utf8.ValidString(text) || strings.ContainsRune(text, 0)) || isPossible && isText && text != id {
 				t.Errorf("%s %.30q: the database is asked for %.30q", typeName, id, text)
 			}
 		}

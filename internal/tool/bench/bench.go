@@ -132,8 +132,8 @@ func median(values []float64) float64 {
 }
 
 // quantile returns the smallest duration that a part q of all does not exceed. The durations are sorted.
-func quantile(sorted []time.Duration, q float64) time.Duration {
-	return sorted[max(0, int(math.Ceil(q*float64(len(sorted))))-1)]
+func quantile(sortedTimes []time.Duration, q float64) time.Duration {
+	return sortedTimes[max(0, int(math.Ceil(q*float64(len(sortedTimes))))-1)]
 }
 
 // errNoTransactions is the error of a round in which no transaction was finished.
@@ -158,7 +158,7 @@ func (p Plan) runRound(ctx context.Context, w Target, protocol Protocol) (RoundR
 		defer c.close()
 		clients[i] = c
 	}
-	failed := make(chan error, p.Clients)
+	failures := make(chan error, p.Clients)
 	startedAt := time.Now().Add(p.warmUp())
 	for _, c := range clients {
 		go func() {
@@ -166,12 +166,12 @@ func (p Plan) runRound(ctx context.Context, w Target, protocol Protocol) (RoundR
 			if err != nil {
 				cancel() // the others need not go on
 			}
-			failed <- err
+			failures <- err
 		}()
 	}
 	var err error
 	for range clients {
-		if e := <-failed; e != nil && (err == nil || errors.Is(err, context.Canceled)) {
+		if e := <-failures; e != nil && (err == nil || errors.Is(err, context.Canceled)) {
 			err = e
 		}
 	}

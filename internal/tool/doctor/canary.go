@@ -178,8 +178,8 @@ func (p *probe) firstColumns(ctx context.Context, statements []string,
 	judge func(sql, got string, err error) error) (err error) {
 	pipeline := p.conn.PgConn().StartPipeline(ctx)
 	defer func() {
-		if closing := pipeline.Close(); err == nil {
-			err = closing
+		if closeErr := pipeline.Close(); err == nil {
+			err = closeErr
 		}
 	}()
 	for _, sql := range statements {
@@ -192,25 +192,25 @@ func (p *probe) firstColumns(ctx context.Context, statements []string,
 	var pg *pgconn.PgError
 	for _, sql := range statements {
 		var got []string
-		answer, failed := pipeline.GetResults()
-		if reader, ok := answer.(*pgconn.ResultReader); ok && failed == nil {
+		answer, resultErr := pipeline.GetResults()
+		if reader, ok := answer.(*pgconn.ResultReader); ok && resultErr == nil {
 			result := reader.Read()
-			failed = result.Err
+			resultErr = result.Err
 			for _, row := range result.Rows {
 				if row[0] != nil {
 					got = append(got, string(row[0]))
 				}
 			}
 		}
-		if failed != nil && !errors.As(failed, &pg) {
-			return failed
+		if resultErr != nil && !errors.As(resultErr, &pg) {
+			return resultErr
 		}
 		if answer, err := pipeline.GetResults(); err != nil {
 			return err
 		} else if _, ok := answer.(*pgconn.PipelineSync); !ok {
 			return fmt.Errorf("%s: the server answers with %T", sql, answer)
 		}
-		if err := judge(sql, strings.Join(got, ","), failed); err != nil {
+		if err := judge(sql, strings.Join(got, ","), resultErr); err != nil {
 			return err
 		}
 	}

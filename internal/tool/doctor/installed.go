@@ -14,7 +14,7 @@ import (
 )
 
 func checkInstalled(ctx context.Context, x *examination) ([]Finding, error) {
-	installed, err := migrations.ReadInstalled(ctx, x.conn)
+	installation, err := migrations.ReadInstalled(ctx, x.conn)
 	switch {
 	case errors.Is(err, migrations.ErrNotInstalled):
 		return []Finding{{"not_installed", SeverityUnsafe, "pgconsent is not installed in this database",
@@ -22,7 +22,7 @@ func checkInstalled(ctx context.Context, x *examination) ([]Finding, error) {
 	case err != nil:
 		return nil, err
 	}
-	if err := installed.CheckPlan(x.Plan); err != nil {
+	if err := installation.CheckPlan(x.Plan); err != nil {
 		difference, _, _ := strings.Cut(err.Error(), ": ")
 		return []Finding{{"other_policy", SeverityUnsafe, difference, "Run pgconsent migrate."}}, nil
 	}
@@ -30,7 +30,7 @@ func checkInstalled(ctx context.Context, x *examination) ([]Finding, error) {
 }
 
 func checkDrift(ctx context.Context, x *examination) ([]Finding, error) {
-	changed, err := migrations.Drift(ctx, x.conn)
+	changes, err := migrations.Drift(ctx, x.conn)
 	if errors.Is(err, migrations.ErrNotInstalled) {
 		return []Finding{{"not_installed", SeverityUnsafe, "pgconsent is not installed in this database",
 			"Run pgconsent migrate."}}, nil
@@ -41,9 +41,10 @@ func checkDrift(ctx context.Context, x *examination) ([]Finding, error) {
 	// A table's row security, its owner and the rights of pgconsent's roles have checks of their own. Other differences
 	// of a table are grants to other roles.
 	var alterations, tables []string
-	single, among := true, []uint32{} // whether each alteration is about a single table, and the OIDs of these tables
+	// whether each alteration is about a single table, and the OIDs of these tables
+	eachInOneTable, tableOIDs := true, []uint32{}
 	var missingViews []string
-	for _, c := range changed {
+	for _, c := range changes {
 		isMissingView := func(relation *catalog.Relation) bool {
 			return c == "relation "+predicate.SignedView(relation.Name).String()+" is gone"
 		}
@@ -58,17 +59,17 @@ func checkDrift(ctx context.Context, x *examination) ([]Finding, error) {
 		}
 		alterations = append(alterations, c)
 		if oid := x.tableOfDrift(c); oid != 0 {
-			among = append(among, oid)
+			tableOIDs = append(tableOIDs, oid)
 		} else {
-			single = false
+			eachInOneTable = false
 		}
 	}
 	var found []Finding
 	if len(alterations) > 0 {
 		finding := Finding{"drift", SeverityUnsafe, "what pgconsent migrate installed was altered: " + nameList(alterations),
 			"Run pgconsent migrate, which puts back what is its own. What others have added stays: look at it first."}
-		if single {
-			x.findingTables[finding] = among
+		if eachInOneTable {
+			x.findingTables[finding] = tableOIDs
 		}
 		found = append(found, finding)
 	}

@@ -32,21 +32,21 @@ func TestLogins(t *testing.T) {
 	db := migratedDatabase(t)
 	s := subject(t, db)
 	dba := db.Connect(t, "postgres")
-	me, err := user.Current()
+	currentUser, err := user.Current()
 	if err != nil {
 		t.Fatal(err)
 	}
 	exec(t, dba,
 		`CREATE ROLE app LOGIN PASSWORD 'known'; CREATE ROLE mover LOGIN REPLICATION PASSWORD 'known'; CREATE ROLE walled LOGIN PASSWORD 'known'`)
 	t.Cleanup(func() { _, _ = pgtestExec(db, "DROP ROLE app, mover, walled") })
-	if _, err := dba.Exec(t.Context(), `CREATE ROLE "`+me.Username+`" LOGIN`); err == nil {
-		t.Cleanup(func() { _, _ = pgtestExec(db, `DROP ROLE "`+me.Username+`"`) })
+	if _, err := dba.Exec(t.Context(), `CREATE ROLE "`+currentUser.Username+`" LOGIN`); err == nil {
+		t.Cleanup(func() { _, _ = pgtestExec(db, `DROP ROLE "`+currentUser.Username+`"`) })
 	}
-	pass := filepath.Join(t.TempDir(), "pass")
-	if err := os.WriteFile(pass, []byte("*:*:*:*:known\n"), 0o600); err != nil {
+	passwordFile := filepath.Join(t.TempDir(), "pass")
+	if err := os.WriteFile(passwordFile, []byte("*:*:*:*:known\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("PGPASSFILE", pass)
+	t.Setenv("PGPASSFILE", passwordFile)
 	t.Setenv("PGPASSWORD", "known")
 
 	const passwordRules = "local all postgres trust\nhost all all all scram-sha-256\nhost replication all all scram-sha-256\n"
@@ -66,7 +66,7 @@ func TestLogins(t *testing.T) {
 		"trust, and then refused":        {passwordRules + "local all all trust\n", bySocket(db), "nobody", "owner_login"},
 		"trust for another":              {"host all walled all trust\n" + passwordRules, byTCP(db), "app", ""},
 		"peer of another user":           {passwordRules + "local all all peer\n", bySocket(db), "app", ""},
-		"peer of ours":                   {passwordRules + "local all all peer\n", bySocket(db), me.Username, "owner_login"},
+		"peer of ours":                   {passwordRules + "local all all peer\n", bySocket(db), currentUser.Username, "owner_login"},
 		"peer by a map":                  {passwordRules + "local all all peer map=loose\n", bySocket(db), "app", "owner_login"},
 		"trust for replication":          {"host replication all all trust\n" + passwordRules, byTCP(db), "mover", "owner_replication"},
 		"that and no right to replicate": {"host replication all all trust\n" + passwordRules, byTCP(db), "app", ""},
@@ -119,7 +119,7 @@ func configure(t *testing.T, db *pgtest.DB, hba string) {
 		t.Fatal(err)
 	}
 	replace := func(file, text string) {
-		old, err := os.ReadFile(file)
+		oldText, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,7 +127,7 @@ func configure(t *testing.T, db *pgtest.DB, hba string) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			if err := os.WriteFile(file, old, 0o600); err != nil {
+			if err := os.WriteFile(file, oldText, 0o600); err != nil {
 				t.Error(err)
 			}
 		})

@@ -30,7 +30,7 @@ func TestMaterialized(t *testing.T) {
 	run(`CREATE TABLE people (id int PRIMARY KEY, consent text); CREATE TABLE notes (id int PRIMARY KEY, person int);
 		INSERT INTO people VALUES (1, 'granted'), (2, 'refused'); INSERT INTO notes SELECT g, 1 + g % 3 FROM generate_series(1, 9) g`)
 	var serveError error
-	examined := func(rules string) (string, []migrations.Fill) {
+	examine := func(rules string) (string, []migrations.Fill) {
 		t.Helper()
 		snap, err := pgcatalog.Load(ctx, super, []string{"public"})
 		if err != nil {
@@ -65,10 +65,10 @@ func TestMaterialized(t *testing.T) {
 		}
 		return strings.Join(out, "\n"), plan.Fills()
 	}
-	otherFindings, _ := examined("")
+	otherFindings, _ := examine("")
 	expectKept := func(want string) []migrations.Fill {
 		t.Helper()
-		got, fills := examined(", materialize: true")
+		got, fills := examine(", materialize: true")
 		if newFindings := strings.TrimSpace(strings.ReplaceAll(got, otherFindings, "")); want == "" && got != otherFindings ||
 			!strings.Contains(newFindings, want) {
 			t.Errorf("got %s\nwant %s\nbesides %s", got, want, otherFindings)
@@ -109,7 +109,7 @@ func TestMaterialized(t *testing.T) {
 			t.Errorf("%s: %d rows differ after the repair", sql, got)
 		}
 	}
-	_, _ = examined(", materialize: true") // the changed trigger differs from the plan's, so that everything is created again
+	_, _ = examine(", materialize: true") // the changed trigger differs from the plan's, so that everything is created again
 	fill()
 	run("UPDATE pgconsent.materialized_" + fills[0].Name + " SET open_until = 'infinity'")
 	expectKept("unsafe materialized: the materialized rule of public.notes is wrong for")

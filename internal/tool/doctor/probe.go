@@ -54,9 +54,9 @@ func RunProbes(ctx context.Context, control *pgx.Conn, agent string, s Target) (
 		return nil, fmt.Errorf("connect as the agent role: %w", err)
 	}
 	defer func() {
-		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		closeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
-		_ = conn.Close(closing)
+		_ = conn.Close(closeCtx)
 	}()
 	p := &probe{examination: examination{Target: s.withDefaultRoles(), conn: conn}, keys: keys,
 		timedOutTables: map[catalog.Name]bool{}}
@@ -151,23 +151,23 @@ func (p *probe) tryForgedSeals(ctx context.Context) ([]Finding, error) {
 	forger := seal.Key{ID: p.keys.NewestKey().ID, Secret: make([]byte, 32)}
 	foreignClaims := claims
 	foreignClaims.PID++
-	expired := claims
-	expired.Expires = time.Now().Add(-24 * time.Hour)
+	expiredClaims := claims
+	expiredClaims.Expires = time.Now().Add(-24 * time.Hour)
 	futureClaims := claims
 	futureClaims.Expires = time.Now().Add(24 * time.Hour)
 	var found []Finding
 	for forgery, value := range map[string]string{
 		"with a seal of another key":        forger.Seal(claims),
 		"with a seal of another process":    p.keys.NewestKey().Seal(foreignClaims),
-		"with a seal that has expired":      p.keys.NewestKey().Seal(expired),
+		"with a seal that has expired":      p.keys.NewestKey().Seal(expiredClaims),
 		"with a seal that never expires":    p.keys.NewestKey().Seal(futureClaims),
 		"with a seal of nothing but digits": "v1|1|1|1|1|1#" + strings.Repeat("0", 64),
 	} {
-		sealed, err := p.isSealAccepted(ctx, value)
+		isAccepted, err := p.isSealAccepted(ctx, value)
 		if err != nil {
 			return found, err
 		}
-		if sealed {
+		if isAccepted {
 			found = append(found, Finding{"forged_seal", SeverityUnsafe, "the database accepts a session " + forgery,
 				"Run pgconsent migrate."})
 		}
@@ -199,9 +199,9 @@ func (p *probe) isSealAccepted(ctx context.Context, value string) (bool, error) 
 		value); err != nil {
 		return false, err
 	}
-	var sealed bool
-	err := p.conn.QueryRow(ctx, "SELECT pgconsent_signed.sealed()").Scan(&sealed)
-	return sealed, err
+	var isAccepted bool
+	err := p.conn.QueryRow(ctx, "SELECT pgconsent_signed.sealed()").Scan(&isAccepted)
+	return isAccepted, err
 }
 
 // emptyClaims returns the claims of a seal without attributes.
@@ -225,9 +225,9 @@ func (p *probe) findVisibleRows(ctx context.Context, id, message string) ([]Find
 		if p.timedOutTables[name] {
 			continue
 		}
-		var shows bool
+		var isVisible bool
 		err := p.conn.QueryRow(ctx, fmt.Sprintf("SELECT EXISTS (SELECT 1 FROM %s.%s)", quoteIdent(name.Schema),
-			quoteIdent(name.Name))).Scan(&shows)
+			quoteIdent(name.Name))).Scan(&isVisible)
 		var pg *pgconn.PgError
 		if errors.As(err, &pg) && pg.Code == queryCanceled {
 			p.timedOutTables[name] = true
@@ -237,7 +237,7 @@ func (p *probe) findVisibleRows(ctx context.Context, id, message string) ([]Find
 		if err != nil {
 			return found, err
 		}
-		if shows {
+		if isVisible {
 			found = append(found, Finding{id, SeverityUnsafe, message + " the agent role sees rows of " + name.String(),
 				"Run pgconsent migrate."})
 		}
@@ -267,14 +267,14 @@ func (p *probe) tryUnsignedReads(ctx context.Context) ([]Finding, error) {
 		if err == nil {
 			// A query whose result is empty whatever it reads need not raise the error: the planner removes the check
 			// with the rest.
-			empty, err := p.isPlannedEmpty(ctx, sql)
+			isEmpty, err := p.isPlannedEmpty(ctx, sql)
 			switch {
 			case errors.As(err, &pg) && pg.Code == queryCanceled:
 				found = append(found, probeTimeout("unsigned_text", sql+" was not answered in time"))
 				continue
 			case err != nil:
 				return found, err
-			case empty:
+			case isEmpty:
 				continue
 			}
 		}

@@ -136,9 +136,9 @@ func (x *examination) roleNames() []string {
 func findRoleAttributes(kind string, r roleAttributes) []Finding {
 	var found []Finding
 	for _, a := range []struct {
-		has     bool
-		id, sql string
-		reason  string
+		hasAttribute bool
+		id, sql      string
+		reason       string
 	}{
 		{r.Super, "superuser", "SUPERUSER", "nothing binds a superuser"},
 		{r.BypassRLS, "bypassrls", "BYPASSRLS", "row policies do not bind it"},
@@ -146,7 +146,7 @@ func findRoleAttributes(kind string, r roleAttributes) []Finding {
 		{r.CreateDB, "createdb", "CREATEDB", "it can copy databases"},
 		{r.Replication, "replication", "REPLICATION", "it can read the whole cluster's changes"},
 	} {
-		if a.has {
+		if a.hasAttribute {
 			found = append(found, Finding{kind + "_" + a.id, SeverityUnsafe, fmt.Sprintf("the role %s has %s: %s", r.Name,
 				a.sql, a.reason),
 				fmt.Sprintf("ALTER ROLE %s NO%s", quoteIdent(r.Name), a.sql)})

@@ -120,24 +120,24 @@ func (r *AuditReplay) add(decision audit.Decision) {
 
 // newOutcome returns what the policy would do with a decision, and why.
 func (r *AuditReplay) newOutcome(decision audit.Decision) (now, reason string) {
-	allowed := decision.Verdict == "allow"
+	isAllowed := decision.Verdict == "allow"
 	if reason := r.alwaysRefusedReason(decision); reason != "" {
-		if allowed {
+		if isAllowed {
 			return OutcomeBecomesRefused, reason
 		}
 		return OutcomeStaysRefused, reason
 	}
-	refused, unsure := r.evaluateContracts(decision)
+	refused, isUncertain := r.evaluateContracts(decision)
 	switch {
-	case refused != "" && allowed:
+	case refused != "" && isAllowed:
 		return OutcomeBecomesRefused, refused
 	case refused != "":
 		return OutcomeStaysRefused, refused
-	case !allowed && decision.Reason != "contract":
+	case !isAllowed && decision.Reason != "contract":
 		return OutcomeUnknown, "it was refused for another reason than a contract (" +
 			strings.TrimSpace(decision.SQLState+" "+decision.Reason) + "), which depends on its text or its moment"
-	case unsure != "":
-		return OutcomeUnknown, unsure
+	case isUncertain != "":
+		return OutcomeUnknown, isUncertain
 	}
 	for _, t := range decision.Tables {
 		if table, ok := r.table(t.Name); ok && table.Aggregate != nil {
@@ -147,7 +147,7 @@ func (r *AuditReplay) newOutcome(decision audit.Decision) (now, reason string) {
 	if lostColumns := r.missingColumns(decision); lostColumns != "" {
 		return OutcomeLosesColumns, lostColumns
 	}
-	if allowed {
+	if isAllowed {
 		return OutcomeStaysAllowed, ""
 	}
 	return OutcomeBecomesAllowed, ""
@@ -274,7 +274,7 @@ func (r *AuditReplay) readsSource(a *policy.Access) bool {
 
 // missingColumns returns the columns of the statement that would not exist, or be masked.
 func (r *AuditReplay) missingColumns(decision audit.Decision) string {
-	var missing, masked []string
+	var missingNames, maskedColumns []string
 	for _, t := range decision.Tables {
 		table, ok := r.table(t.Name)
 		if !ok {
@@ -282,18 +282,18 @@ func (r *AuditReplay) missingColumns(decision audit.Decision) string {
 		}
 		h, m := table.HiddenAndMasked(t.Columns)
 		for _, c := range h {
-			missing = append(missing, t.Name+"."+c)
+			missingNames = append(missingNames, t.Name+"."+c)
 		}
 		for _, c := range m {
-			masked = append(masked, t.Name+"."+c)
+			maskedColumns = append(maskedColumns, t.Name+"."+c)
 		}
 	}
 	var parts []string
-	if len(missing) > 0 {
-		parts = append(parts, "no column "+strings.Join(missing, ", "))
+	if len(missingNames) > 0 {
+		parts = append(parts, "no column "+strings.Join(missingNames, ", "))
 	}
-	if len(masked) > 0 {
-		parts = append(parts, "masked "+strings.Join(masked, ", "))
+	if len(maskedColumns) > 0 {
+		parts = append(parts, "masked "+strings.Join(maskedColumns, ", "))
 	}
 	return strings.Join(parts, "; ")
 }

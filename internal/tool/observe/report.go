@@ -206,11 +206,11 @@ func (r *Report) Print(out io.Writer) {
 			s.changeSummary())
 	}
 	_ = w.Flush()
-	if skipped := r.notCompared(); len(skipped) > 0 {
+	if skippedReads := r.notCompared(); len(skippedReads) > 0 {
 		fmt.Fprintln(out)
 		fmt.Fprintln(w, "NOT COMPARED\tEXECUTIONS")
-		for _, reason := range slices.Sorted(maps.Keys(skipped)) {
-			fmt.Fprintf(w, "%s\t%d\n", reason, skipped[reason])
+		for _, reason := range slices.Sorted(maps.Keys(skippedReads)) {
+			fmt.Fprintf(w, "%s\t%d\n", reason, skippedReads[reason])
 		}
 		_ = w.Flush()
 	}

@@ -57,9 +57,9 @@ func Compare(ctx context.Context, conn *pgx.Conn, o Options) (*Report, error) {
 		Restrictions: boundChanges(o.Old.Policy, o.New.Policy), Notes: []string{}}
 	groups := o.agentGroups(r)
 	for _, relation := range relationsOf(o.Old.Policy, o.New.Policy) {
-		before, existed := o.Old.Policy.Table(relation.Name)
+		before, hasExisted := o.Old.Policy.Table(relation.Name)
 		after, existsNow := o.New.Policy.Table(relation.Name)
-		t := Table{Name: relation.Name.String(), WasListed: existed, IsListed: existsNow, Columns: compareColumns(before,
+		t := Table{Name: relation.Name.String(), WasListed: hasExisted, IsListed: existsNow, Columns: compareColumns(before,
 			after),
 			Write: compareWrites(before, after), Rows: []Rows{}, SameRule: true}
 		if t.Rows, err = o.compareRows(ctx, tx, relation,
@@ -74,7 +74,7 @@ func Compare(ctx context.Context, conn *pgx.Conn, o Options) (*Report, error) {
 			return nil, err
 		}
 		hasDifferences := func(r Rows) bool { return r.Appear+r.Disappear > 0 }
-		if existed != existsNow || !t.Columns.isEmpty() || !t.Write.isEmpty() ||
+		if hasExisted != existsNow || !t.Columns.isEmpty() || !t.Write.isEmpty() ||
 			slices.ContainsFunc(t.Rows, hasDifferences) ||
 			slices.ContainsFunc(t.Groups, hasDifferences) {
 			r.Tables = append(r.Tables, t)
@@ -208,7 +208,7 @@ func countRows(ctx context.Context, tx pgx.Tx, relation *catalog.Relation, oldCo
 	error) {
 	out := Rows{Agents: agents}
 	from := "FROM " + relation.Name.SQL() + " AS r"
-	inner := "(SELECT (" + oldCondition + ") AS o, (" + newCondition + ") AS n " + from
+	innerSQL := "(SELECT (" + oldCondition + ") AS o, (" + newCondition + ") AS n " + from
 	sql := "SELECT count(*) FILTER (WHERE o), count(*) FILTER (WHERE n), count(*) FILTER (WHERE n AND NOT o), " +
 		"count(*) FILTER (WHERE o AND NOT n) FROM "
 	pages, err := pagesToRead(ctx, tx, relation)
@@ -218,7 +218,7 @@ func countRows(ctx context.Context, tx pgx.Tx, relation *catalog.Relation, oldCo
 	progressText := relation.Name.String() + " for " + strings.Join(agents, ", ")
 	for page := int64(0); ; page += pagesPerPart {
 		o.ReportProgress(progressText, min(page, pages), pages)
-		pageRange := inner
+		pageRange := innerSQL
 		isLast := page+pagesPerPart >= pages
 		switch {
 		case pages > pagesPerPart && isLast:

@@ -102,10 +102,10 @@ func TestCompareAgreesWithMigration(t *testing.T) {
 		return n
 	}
 	found := objects()
-	old, oldPlan := compile(t, super, before)
+	oldPolicy, oldPlan := compile(t, super, before)
 	now, nowPlan := compile(t, super, after)
 	progressCount := 0
-	r, err := Compare(t.Context(), super, Options{Old: PolicyVersion{"old.yaml", old}, New: PolicyVersion{"new.yaml", now}, Agents: agents, SampleSize: 2,
+	r, err := Compare(t.Context(), super, Options{Old: PolicyVersion{"old.yaml", oldPolicy}, New: PolicyVersion{"new.yaml", now}, Agents: agents, SampleSize: 2,
 		ReportProgress: func(_ string, doneParts, totalParts int64) {
 			if doneParts > totalParts {
 				t.Errorf("%d of %d", doneParts, totalParts)
@@ -237,12 +237,12 @@ func TestComparisonWithoutGains(t *testing.T) {
 	if _, err := super.Exec(t.Context(), schema); err != nil {
 		t.Fatal(err)
 	}
-	old, _ := compile(t, super, before)
+	oldPolicy, _ := compile(t, super, before)
 	compare := func(text string) (*Report, []string) {
 		now, _ := compile(t, super, text)
 		var readTables []string
 		r, err := Compare(t.Context(), super, Options{
-			Old: PolicyVersion{"old", old}, New: PolicyVersion{"new", now}, Agents: map[string]map[string]string{"north": {"team": "n"}},
+			Old: PolicyVersion{"old", oldPolicy}, New: PolicyVersion{"new", now}, Agents: map[string]map[string]string{"north": {"team": "n"}},
 			ReportProgress: func(tableName string, _, _ int64) {
 				if !slices.Contains(readTables, tableName) {
 					readTables = append(readTables, tableName)
@@ -278,9 +278,9 @@ func TestCompareNeedsTheOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _, _ = super.Exec(context.Background(), "DROP OWNED BY reads; DROP ROLE reads") })
-	old, _ := compile(t, super, before)
+	oldPolicy, _ := compile(t, super, before)
 	now, _ := compile(t, super, after)
-	_, err := Compare(t.Context(), db.Connect(t, "reads"), Options{Old: PolicyVersion{"old", old}, New: PolicyVersion{"new", now}, Agents: agents})
+	_, err := Compare(t.Context(), db.Connect(t, "reads"), Options{Old: PolicyVersion{"old", oldPolicy}, New: PolicyVersion{"new", now}, Agents: agents})
 	if err == nil || !strings.Contains(err.Error(), "42501") {
 		t.Errorf("%v", err)
 	}

@@ -108,15 +108,15 @@ func (d *testDatabase) countCoverage(ctx context.Context, c *coverage, e Expecta
 	if refused != nil {
 		return nil
 	}
-	var failing []policy.Statement
+	var failingStatements []policy.Statement
 	if e.Error != "" {
-		failing = result.Statements
-		if len(failing) == 0 {
+		failingStatements = result.Statements
+		if len(failingStatements) == 0 {
 			return nil
 		}
 	}
 	for _, a := range result.Accesses {
-		if err := d.countRows(ctx, c, e.Caller, settings, a.Relation, "true", failing); err != nil {
+		if err := d.countRows(ctx, c, e.Caller, settings, a.Relation, "true", failingStatements); err != nil {
 			return err
 		}
 	}
@@ -127,9 +127,9 @@ func (d *testDatabase) countCoverage(ctx context.Context, c *coverage, e Expecta
 // refused it; then it shows no row.
 func (d *testDatabase) countRows(ctx context.Context, c *coverage, caller string, settings []Setting,
 	table catalog.Name,
-	condition string, failed []policy.Statement) error {
+	condition string, failedStatements []policy.Statement) error {
 	t, ok := d.policy.Table(table)
-	id := fmt.Sprint(d.name, d.changeCount, caller, settings, table, condition, failed)
+	id := fmt.Sprint(d.name, d.changeCount, caller, settings, table, condition, failedStatements)
 	if !ok || c.countedRows[id] {
 		return nil
 	}
@@ -157,7 +157,7 @@ func (d *testDatabase) countRows(ctx context.Context, c *coverage, caller string
 		return err
 	}
 	refused := func(s policy.Statement) bool { return d.policy.Judge(s, values) != nil }
-	if failed != nil && !slices.ContainsFunc(failed, refused) {
+	if failedStatements != nil && !slices.ContainsFunc(failedStatements, refused) {
 		return nil
 	}
 	rule := t.Rule.WithoutContracts()
@@ -180,7 +180,7 @@ func (d *testDatabase) countRows(ctx context.Context, c *coverage, caller string
 		return fmt.Errorf("coverage of %s: %w", table, err)
 	}
 	for i, r := range openBlocks {
-		r.HasShown, r.Hidden = r.HasShown || failed == nil && found[2*i] > 0, r.Hidden || found[2*i+1] > 0
+		r.HasShown, r.Hidden = r.HasShown || failedStatements == nil && found[2*i] > 0, r.Hidden || found[2*i+1] > 0
 	}
 	return nil
 }

@@ -56,13 +56,13 @@ func (s *Server) build(ctx context.Context, f *File, dump func(context.Context, 
 	if err != nil {
 		return nil, err
 	}
-	var live Schema
+	var liveSchema Schema
 	switch {
 	case f.Database != "" && dump == nil:
 		return nil, policy.Errors{f.DatabaseAt.Errorf("run it with --config",
 			"there is no configuration that says where database %s is", f.Database)}
 	case f.Database != "":
-		if live, err = dump(ctx, f.Database); err != nil {
+		if liveSchema, err = dump(ctx, f.Database); err != nil {
 			return nil, err
 		}
 	case len(f.Schema) == 0:
@@ -80,7 +80,7 @@ func (s *Server) build(ctx context.Context, f *File, dump func(context.Context, 
 	schema := slices.Clone(f.Schema)
 	if f.Database != "" {
 		schema = nil
-		if err := runText(ctx, conn, "the extensions of database "+f.Database, live.Extensions); err != nil {
+		if err := runText(ctx, conn, "the extensions of database "+f.Database, liveSchema.Extensions); err != nil {
 			return nil, err
 		}
 	}
@@ -93,7 +93,7 @@ func (s *Server) build(ctx context.Context, f *File, dump func(context.Context, 
 	if err := b.setOwnerRole(ctx, conn); err != nil {
 		return nil, err
 	}
-	if err := runText(ctx, conn, "the schema of database "+f.Database, live.SQL); err != nil {
+	if err := runText(ctx, conn, "the schema of database "+f.Database, liveSchema.SQL); err != nil {
 		return nil, err
 	}
 	if err := runFiles(ctx, conn, append(schema, f.Data...)); err != nil {
@@ -164,9 +164,9 @@ func (b *templateDatabase) setOwnerRole(ctx context.Context, conn *pgx.Conn) err
 // checkCallers checks the attributes of the callers, so that an error is reported before a login fails.
 func (b *templateDatabase) checkCallers() error {
 	var errs policy.Errors
-	declared := b.policy.Attributes()
+	declaredAttributes := b.policy.Attributes()
 	var names []string
-	for _, a := range declared {
+	for _, a := range declaredAttributes {
 		names = append(names, a.Name)
 	}
 	for _, c := range b.file.Callers {
@@ -259,8 +259,8 @@ func newCredential(password string) (credential, error) {
 	if err != nil {
 		return credential{}, err
 	}
-	stored, err := config.ParseVerifier(line)
-	return credential{password, stored}, err
+	storedVerifier, err := config.ParseVerifier(line)
+	return credential{password, storedVerifier}, err
 }
 
 // openCopy copies the database and serves it.
@@ -307,9 +307,9 @@ func (b *templateDatabase) openCopy(ctx context.Context, login credential, log *
 			Name: c.Name, Database: d.name, Credential: &login.storedCredentials, Attributes: c.Attributes})
 	}
 	if d.enforcer, err = enforce.New(ctx, cfg); err != nil {
-		var failed *sqlstate.Error
-		if errors.As(err, &failed) && failed.Code == sqlstate.ConnectionFailure && failed.Cause != nil {
-			return nil, newLoginError("as role %s, which was made for the tests: %v", control, failed.Cause).
+		var sqlErr *sqlstate.Error
+		if errors.As(err, &sqlErr) && sqlErr.Code == sqlstate.ConnectionFailure && sqlErr.Cause != nil {
+			return nil, newLoginError("as role %s, which was made for the tests: %v", control, sqlErr.Cause).
 				WithHint("It must be possible to log in as such a role with a password, as --postgres says: see pg_hba.conf of the server.")
 		}
 		return nil, err

@@ -77,19 +77,19 @@ func DumpSchema(ctx context.Context, environment []string) (Schema, error) {
 		name := unquote(m[1])
 		otherEntries = slices.DeleteFunc(otherEntries, func(e string) bool {
 			l := listEntry.FindStringSubmatch(e)
-			its := l != nil && l[1] == "SCHEMA" && strings.HasPrefix(l[3], name+" ")
-			if its {
+			isOfSchema := l != nil && l[1] == "SCHEMA" && strings.HasPrefix(l[3], name+" ")
+			if isOfSchema {
 				schemas = append(schemas, e)
 			}
-			return its
+			return isOfSchema
 		})
 	}
 	if len(schemas) > 0 {
-		restored, err := restore(schemas)
+		restoredSchema, err := restore(schemas)
 		if err != nil {
 			return s, err
 		}
-		s.Extensions = restored + s.Extensions
+		s.Extensions = restoredSchema + s.Extensions
 	}
 	s.SQL, err = restore(otherEntries)
 	return s, err
@@ -108,12 +108,12 @@ var pgconsentNamePattern = regexp.MustCompile(` (!|zz_)?pgconsent_`)
 // withoutOurObjects separates the extensions from the rest, and leaves out what migrate makes: policies, triggers, and
 // row security where only pgconsent's policies need it.
 func withoutOurObjects(entries []string) (extensions, otherEntries []string) {
-	ours := pgconsentNamePattern.MatchString
+	isOwnName := pgconsentNamePattern.MatchString
 	table := func(schema, tag string) string { name, _, _ := strings.Cut(tag, " "); return schema + "." + name }
 	var policies, otherPolicies []string // The tables with such policies are listed.
 	for _, e := range entries {
 		if m := listEntry.FindStringSubmatch(e); m != nil && m[1] == "POLICY" {
-			if ours(m[3]) {
+			if isOwnName(m[3]) {
 				policies = append(policies, table(m[2], m[3]))
 			} else {
 				otherPolicies = append(otherPolicies, table(m[2], m[3]))
@@ -126,7 +126,7 @@ func withoutOurObjects(entries []string) (extensions, otherEntries []string) {
 		case m == nil:
 		case m[1] == "EXTENSION":
 			extensions = append(extensions, e)
-		case (m[1] == "POLICY" || m[1] == "TRIGGER") && ours(m[3]):
+		case (m[1] == "POLICY" || m[1] == "TRIGGER") && isOwnName(m[3]):
 		case m[1] == "EVENT TRIGGER" && strings.Contains(m[3], "pgconsent_"):
 		case m[1] == "ROW SECURITY" && slices.Contains(policies, table(m[2], m[3])) &&
 			!slices.Contains(otherPolicies, table(m[2], m[3])):

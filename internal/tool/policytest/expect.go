@@ -265,13 +265,13 @@ func (d *testDatabase) rowIdentityOf(rows RowExpectation) (rowIdentity, error) {
 		return rowIdentity{}, err
 	}
 	id := rowIdentity{relation: relation, columns: relation.PrimaryKey}
-	readable := len(relation.PrimaryKey) > 0
+	isKeyReadable := len(relation.PrimaryKey) > 0
 	if table, ok := d.policy.Table(relation.Name); ok && table.Columns != nil {
 		for _, name := range relation.PrimaryKey {
-			readable = readable && table.Columns.IsPlain(name)
+			isKeyReadable = isKeyReadable && table.Columns.IsPlain(name)
 		}
 	}
-	if readable {
+	if isKeyReadable {
 		return id, nil
 	}
 	id.columns = nil
@@ -447,14 +447,14 @@ func (d *testDatabase) checkVisibleRows(ctx context.Context, e Expectation, rows
 
 func (d *testDatabase) checkHiddenRows(ctx context.Context, e Expectation, rows RowExpectation,
 	login credential) (*Failure, error) {
-	got, named, failure, err := d.visibleAndNamedRows(ctx, e, rows, login)
+	got, namedRows, failure, err := d.visibleAndNamedRows(ctx, e, rows, login)
 	if err != nil {
 		return failure, err
 	}
 	if failure != nil {
 		return failure, nil
 	}
-	visible := rowsNotIn(named, rowsNotIn(named, got))
+	visible := rowsNotIn(namedRows, rowsNotIn(namedRows, got))
 	if len(visible) == 0 {
 		return nil, nil
 	}
@@ -463,17 +463,17 @@ func (d *testDatabase) checkHiddenRows(ctx context.Context, e Expectation, rows 
 }
 
 func (d *testDatabase) visibleAndNamedRows(ctx context.Context, e Expectation, rows RowExpectation,
-	login credential) (got, named []string,
+	login credential) (got, namedRows []string,
 	failure *Failure, err error) {
 	id, err := d.rowIdentityOf(rows)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if named, err = d.findRows(ctx, id, rows.Keys); err != nil {
+	if namedRows, err = d.findRows(ctx, id, rows.Keys); err != nil {
 		return nil, nil, nil, err
 	}
 	got, failure, err = d.visibleRows(ctx, e.Caller, id, login)
-	return got, named, failure, err
+	return got, namedRows, failure, err
 }
 
 // checkColumns compares the columns that exist for a caller with the expected ones.

@@ -384,10 +384,10 @@ func (r *fileReader) readTest(f *File, n *node) *Test {
 		r.addError(n.Place, "say in a sentence what must hold", "the test has no name")
 	}
 	t.Steps = append([]Step{step}, t.Steps...)
-	expects := false
+	hasExpectations := false
 	for _, s := range t.Steps {
 		for i := range s.Expectations {
-			expects = true
+			hasExpectations = true
 			if s.Expectations[i].Caller == "" {
 				s.Expectations[i].Caller = t.Caller
 			}
@@ -396,7 +396,7 @@ func (r *fileReader) readTest(f *File, n *node) *Test {
 			}
 		}
 	}
-	if !expects && len(r.errs) == 0 {
+	if !hasExpectations && len(r.errs) == 0 {
 		r.addError(n.Place, "then: [ { sees: { table: [ keys ] } } ]", "the test %q expects nothing", t.Name)
 	}
 	return t

@@ -100,7 +100,7 @@ GRANT SELECT ON notes TO dumped_reader WITH GRANT OPTION; GRANT USAGE ON SCHEMA 
 	}
 	plainDump, dumpWithCreate := dump(), dump("-C")
 	environment := []string{"PGHOST=" + db.SocketDir, "PGPORT=" + strconv.Itoa(db.Port), "PGUSER=postgres", "PGDATABASE=" + db.Name}
-	live, err := DumpSchema(t.Context(), environment)
+	liveSchema, err := DumpSchema(t.Context(), environment)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,9 +133,9 @@ tests:
 	t.Run("of a database in use", func(t *testing.T) {
 		givenRows := "given: \"INSERT INTO notes VALUES (1, E'one\\\\n\\\\\\\\restrict x\\\\n\\\\\\\\.'), (2, 'two; three')\""
 		r := runFolder(t, map[string]string{"policy.yaml": openPolicy, FileName: "version: 1\ndatabase: app\n" + givenRows + fmt.Sprintf(tests, "owner")},
-			Options{Dump: func(context.Context, string) (Schema, error) { return live, nil }})
+			Options{Dump: func(context.Context, string) (Schema, error) { return liveSchema, nil }})
 		if !r.HasPassed() || len(r.Results) != 1 {
-			t.Errorf("%s\n%s\n%s", reportText(r), live.Extensions, live.SQL)
+			t.Errorf("%s\n%s\n%s", reportText(r), liveSchema.Extensions, liveSchema.SQL)
 		}
 	})
 	t.Run("extensions by the administrator", func(t *testing.T) {

@@ -177,17 +177,17 @@ tests:
 	if !r.Results[0].HasPassed {
 		t.Errorf("%+v", r.Results[0])
 	}
-	if changed := r.Results[1]; changed.HasPassed ||
-		!strings.Contains(changed.Problems.Error(), FileName+":6:49: division by zero") {
-		t.Errorf("a change failed: %t, %v", changed.HasPassed, changed.Problems)
+	if changeResult := r.Results[1]; changeResult.HasPassed ||
+		!strings.Contains(changeResult.Problems.Error(), FileName+":6:49: division by zero") {
+		t.Errorf("a change failed: %t, %v", changeResult.HasPassed, changeResult.Problems)
 	}
-	covered := map[string][2]bool{}
+	coveredRules := map[string][2]bool{}
 	for _, c := range r.Coverage {
-		covered[c.Block] = [2]bool{c.HasShown, c.Hidden}
+		coveredRules[c.Block] = [2]bool{c.HasShown, c.Hidden}
 	}
 	want := map[string][2]bool{"own": {true, true}, "status": {true, false}} // no test checks note 3
-	if !maps.Equal(covered, want) {
-		t.Errorf("covered (a row that shows, one that is hidden): %v, want %v", covered, want)
+	if !maps.Equal(coveredRules, want) {
+		t.Errorf("covered (a row that shows, one that is hidden): %v, want %v", coveredRules, want)
 	}
 }
 

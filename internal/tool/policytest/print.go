@@ -83,12 +83,12 @@ func (p Printer) PrintFile(r Report) {
 			passedCount++
 		}
 	}
-	covered, tables := 0, map[string]bool{}
+	coveredCount, tables := 0, map[string]bool{}
 	width := 0
 	for _, c := range r.Coverage {
 		tables[c.Table] = true
 		if c.IsComplete() {
-			covered++
+			coveredCount++
 		} else {
 			width = max(width, len(c.Table)+len(c.Block)+2)
 		}
@@ -99,7 +99,7 @@ func (p Printer) PrintFile(r Report) {
 	}
 	line := p.colourText(colour, fmt.Sprintf("%d of %d tests passed", passedCount, len(r.Results)))
 	if r.Coverage != nil {
-		line += fmt.Sprintf(", %d of %d blocks of %d tables covered", covered, len(r.Coverage), len(tables))
+		line += fmt.Sprintf(", %d of %d blocks of %d tables covered", coveredCount, len(r.Coverage), len(tables))
 	}
 	fmt.Fprintf(p.Out, "  %s %s\n", line, p.colourText("2", fmt.Sprintf("(%s)", roundForPeople(r.Duration))))
 	for _, c := range r.Coverage {

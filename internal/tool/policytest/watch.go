@@ -19,13 +19,13 @@ func WaitForChange(ctx context.Context, files []string) error {
 		return err
 	}
 	defer w.Close()
-	watched := map[string]bool{}
+	watchedFiles := map[string]bool{}
 	for _, file := range files {
 		abs, err := filepath.Abs(file)
 		if err != nil {
 			return err
 		}
-		watched[abs] = true
+		watchedFiles[abs] = true
 		for _, dir := range []string{filepath.Dir(abs), abs} {
 			if err := w.Add(dir); err != nil && dir != abs {
 				return err
@@ -39,7 +39,7 @@ func WaitForChange(ctx context.Context, files []string) error {
 		case <-ctx.Done():
 			return nil
 		case event := <-w.Events:
-			if watched[event.Name] || watched[filepath.Dir(event.Name)] {
+			if watchedFiles[event.Name] || watchedFiles[filepath.Dir(event.Name)] {
 				timer.Reset(quietTime)
 			}
 		case err := <-w.Errors:

@@ -163,16 +163,16 @@ func commonType(columns []*catalog.Column) string {
 		count[typeFamily(column.Type)]++
 		isBigInt = isBigInt || column.Type == "bigint"
 	}
-	best := ""
+	bestType := ""
 	for _, f := range sortedKeys(count) {
-		if count[f] > count[best] {
-			best = f
+		if count[f] > count[bestType] {
+			bestType = f
 		}
 	}
-	if best == "integer" && isBigInt {
+	if bestType == "integer" && isBigInt {
 		return "bigint"
 	}
-	return best
+	return bestType
 }
 
 func tenantEvidence(names map[string]int, refer int, tables []*catalog.Relation, s *schemaSurvey) string {

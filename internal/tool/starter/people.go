@@ -26,20 +26,20 @@ func (s *schemaSurvey) agreementTables(personTable *catalog.Relation) []agreemen
 	for i := 0; i < len(candidates); i++ {
 		table := candidates[i]
 		add := func(table *catalog.Relation, column string) {
-			if !slices.ContainsFunc(candidates, func(known agreementTable) bool { return known.table == table }) {
+			if !slices.ContainsFunc(candidates, func(knownTable agreementTable) bool { return knownTable.table == table }) {
 				candidates = append(candidates, agreementTable{table, column})
 			}
 		}
 		for _, k := range keysOf(table.table, table.column) {
-			if above, ok := s.findRelation(k.Target); ok && slices.Contains(s.tables, above) {
-				add(above, k.TargetColumns[0])
+			if parentTable, ok := s.findRelation(k.Target); ok && slices.Contains(s.tables, parentTable) {
+				add(parentTable, k.TargetColumns[0])
 			}
 		}
-		for _, below := range s.tables {
-			for _, k := range below.ForeignKeys {
+		for _, childTable := range s.tables {
+			for _, k := range childTable.ForeignKeys {
 				if len(k.Columns) == 1 && k.Target == table.table.Name && k.TargetColumns[0] == table.column &&
-					isKey(below, k.Columns[0]) {
-					add(below, k.Columns[0])
+					isKey(childTable, k.Columns[0]) {
+					add(childTable, k.Columns[0])
 				}
 			}
 		}
@@ -135,9 +135,9 @@ func (s *schemaSurvey) addSubjects(relation *catalog.Relation, add func(string, 
 		}
 	}
 	if (s.isIdentityTable(relation) || s.isPersonTable(relation)) && len(relation.PrimaryKey) == 1 {
-		self := tableLink{target: relation, columns: relation.PrimaryKey, targets: relation.PrimaryKey, notNull: true}
+		linkToItself := tableLink{target: relation, columns: relation.PrimaryKey, targets: relation.PrimaryKey, notNull: true}
 		for _, subjects := range s.agreementTables(relation) {
-			addConsent(self, subjects)
+			addConsent(linkToItself, subjects)
 		}
 	}
 	// A column without a foreign key is compared with the same account as the columns that have one.
@@ -181,11 +181,11 @@ func (s *schemaSurvey) addSubject(relation *catalog.Relation, l tableLink, subje
 		}
 	}
 	// Where the deletion of a person leaves a NULL, the NULL does not mean that the row is about nobody.
-	optional := !l.notNull && s.listingRound[relation] > 0 && !isOwnerColumn(s.columnRoles[relation], l) &&
+	isOptional := !l.notNull && s.listingRound[relation] > 0 && !isOwnerColumn(s.columnRoles[relation], l) &&
 		l.onDelete != catalog.SetNull &&
 		l.onDelete != catalog.SetDefault
 	addBlock := func(reason, block string) {
-		if optional {
+		if isOptional {
 			add(fmt.Sprintf("%s: where it is not NULL, that one must have agreed (%s)", evidence, reason),
 				"any: [ sql: %s, %s ]",
 				yamlQuoted(s.isNullSQL(relation, l)), block)
@@ -224,7 +224,7 @@ func (s *schemaSurvey) addSubject(relation *catalog.Relation, l tableLink, subje
 		}
 	}
 	switch {
-	case l.notNull || optional || len(a.wordAgreements)+len(a.timeAgreements) == 0:
+	case l.notNull || isOptional || len(a.wordAgreements)+len(a.timeAgreements) == 0:
 	case isOwnerColumn(s.columnRoles[relation], l):
 		note("%s may be NULL, which hides the row: nobody has agreed there", columnNames)
 	default:

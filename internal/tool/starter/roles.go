@@ -234,7 +234,7 @@ func (s *schemaSurvey) referencedTable(r *catalog.Relation, column string) *cata
 // linksOf returns the foreign keys of a table, and the columns that are named like foreign keys.
 func (s *schemaSurvey) linksOf(relation *catalog.Relation) []tableLink {
 	var out []tableLink
-	bound := map[string]bool{}
+	boundColumns := map[string]bool{}
 	for _, k := range relation.ForeignKeys {
 		target, ok := s.findRelation(k.Target)
 		if !ok || slices.ContainsFunc(out, func(l tableLink) bool {
@@ -245,7 +245,7 @@ func (s *schemaSurvey) linksOf(relation *catalog.Relation) []tableLink {
 		}
 		l := tableLink{target: target, columns: k.Columns, targets: k.TargetColumns, notNull: true, onDelete: k.OnDelete}
 		for _, c := range k.Columns {
-			bound[c] = true
+			boundColumns[c] = true
 			l.notNull = l.notNull && relation.Column(c).NotNull
 		}
 		out = append(out, l)
@@ -254,7 +254,7 @@ func (s *schemaSurvey) linksOf(relation *catalog.Relation) []tableLink {
 		column := &relation.Columns[i]
 		// A link by the table's name alone must be a number or a uuid, not a word.
 		isPlainName := columnStem(column.Name) == snakeCase(column.Name)
-		if bound[column.Name] || column.Virtual || typeFamily(column.Type) == "" || isPlainName &&
+		if boundColumns[column.Name] || column.Virtual || typeFamily(column.Type) == "" || isPlainName &&
 			typeFamily(column.Type) == "text" {
 			continue
 		}

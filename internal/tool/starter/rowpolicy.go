@@ -173,11 +173,12 @@ func claimOfCall(node *sqltext.Node) string {
 	switch {
 	case node.GetSubLink() != nil: // The expression is like (SELECT auth.uid()).
 		l := node.GetSubLink()
-		inner := l.Subselect.GetSelectStmt()
-		if l.SubLinkType != sqltext.EXPR_SUBLINK || len(inner.GetTargetList()) != 1 || len(inner.FromClause) > 0 || inner.WhereClause != nil {
+		innerSelect := l.Subselect.GetSelectStmt()
+		if l.SubLinkType != sqltext.EXPR_SUBLINK || len(innerSelect.GetTargetList()) != 1 ||
+			len(innerSelect.FromClause) > 0 || innerSelect.WhereClause != nil {
 			return ""
 		}
-		return claimOfCall(inner.TargetList[0].GetResTarget().GetVal())
+		return claimOfCall(innerSelect.TargetList[0].GetResTarget().GetVal())
 	case node.GetAExpr() != nil:
 		e := node.GetAExpr()
 		if e.Kind == sqltext.AEXPR_NULLIF {
@@ -240,13 +241,14 @@ func claimName(name string) string {
 // memberHintOf reads EXISTS (SELECT FROM members WHERE members.x = row.y AND members.user = the user), and y IN (SELECT
 // x …).
 func (p *policyReader) memberHintOf(l *sqltext.SubLink) (memberHint, bool) {
-	inner := l.Subselect.GetSelectStmt()
+	innerSelect := l.Subselect.GetSelectStmt()
 	hint := memberHint{policy: p.policy}
-	if inner == nil || len(inner.FromClause) != 1 || inner.FromClause[0].GetRangeVar() == nil || inner.WhereClause == nil ||
+	if innerSelect == nil || len(innerSelect.FromClause) != 1 || innerSelect.FromClause[0].GetRangeVar() == nil ||
+		innerSelect.WhereClause == nil ||
 		l.SubLinkType != sqltext.EXISTS_SUBLINK && l.SubLinkType != sqltext.ANY_SUBLINK {
 		return hint, false
 	}
-	from := inner.FromClause[0].GetRangeVar()
+	from := innerSelect.FromClause[0].GetRangeVar()
 	name, ok := p.snap.ResolveRelation(from.Schemaname, from.Relname)
 	if !ok {
 		return hint, false
@@ -267,13 +269,15 @@ func (p *policyReader) memberHintOf(l *sqltext.SubLink) (memberHint, bool) {
 		return names[len(names)-1]
 	}
 	if l.SubLinkType == sqltext.ANY_SUBLINK {
-		if len(l.OperName) > 0 && l.OperName[len(l.OperName)-1].GetString_().GetSval() != "=" || len(inner.TargetList) != 1 {
+		if len(l.OperName) > 0 && l.OperName[len(l.OperName)-1].GetString_().GetSval() != "=" ||
+			len(innerSelect.TargetList) != 1 {
 			return hint, false
 		}
-		hint.rowColumn, hint.column = p.columnOf(l.Testexpr), membersColumn(inner.TargetList[0].GetResTarget().GetVal())
+		hint.rowColumn, hint.column = p.columnOf(l.Testexpr), membersColumn(innerSelect.TargetList[0].GetResTarget().GetVal())
 	}
-	conditions := []*sqltext.Node{inner.WhereClause}
-	if b := inner.WhereClause.GetBoolExpr(); b != nil && b.Boolop != sqltext.OR_EXPR && b.Boolop != sqltext.NOT_EXPR {
+	conditions := []*sqltext.Node{innerSelect.WhereClause}
+	if b := innerSelect.WhereClause.GetBoolExpr(); b != nil && b.Boolop != sqltext.OR_EXPR &&
+		b.Boolop != sqltext.NOT_EXPR {
 		conditions = b.Args
 	}
 	for _, c := range conditions {

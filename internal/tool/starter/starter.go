@@ -60,10 +60,10 @@ type Denied struct {
 	Reason string `json:"reason"`
 }
 
-// Propose makes a proposal from a snapshot, with row policies as hints. The tables in rejected are denied for the
-// reason that it gives.
-func Propose(snap *catalog.Snapshot, policies []RowPolicy, rejected map[string]string) *Proposal {
-	s := &schemaSurvey{snap: snap, policies: policies, rejectionReasons: rejected,
+// Propose makes a proposal from a snapshot, with row policies as hints. The tables in rejectionReasons are denied
+// for the reason given there.
+func Propose(snap *catalog.Snapshot, policies []RowPolicy, rejectionReasons map[string]string) *Proposal {
+	s := &schemaSurvey{snap: snap, policies: policies, rejectionReasons: rejectionReasons,
 		relationsByName: map[catalog.Name]*catalog.Relation{}, policyHints: map[*catalog.Relation]*policyHints{},
 		columnRoles: map[*catalog.Relation]*tableColumnRoles{}, listingRound: map[*catalog.Relation]int{},
 		denialReasons: map[*catalog.Relation]string{},
@@ -177,8 +177,8 @@ func (s *schemaSurvey) collectTables() {
 
 func (s *schemaSurvey) viewReason(relation *catalog.Relation) string {
 	var names []string
-	for _, read := range relation.Reads {
-		names = append(names, s.policyName(read.Relation))
+	for _, viewRead := range relation.Reads {
+		names = append(names, s.policyName(viewRead.Relation))
 	}
 	if relation.Extension != "" {
 		return "it belongs to the extension " + relation.Extension

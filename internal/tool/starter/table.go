@@ -267,8 +267,8 @@ func (s *schemaSurvey) isLinkTable(relation *catalog.Relation, links []tableLink
 	for _, l := range links {
 		linkColumns = append(linkColumns, l.columns...)
 	}
-	unbound := func(name string) bool { return !slices.Contains(linkColumns, name) }
-	ofLinks := func(key []string) bool { return len(key) > 1 && !slices.ContainsFunc(key, unbound) }
+	isUnbound := func(name string) bool { return !slices.Contains(linkColumns, name) }
+	ofLinks := func(key []string) bool { return len(key) > 1 && !slices.ContainsFunc(key, isUnbound) }
 	if ofLinks(relation.PrimaryKey) || slices.ContainsFunc(relation.UniqueKeys,
 		func(k catalog.Key) bool { return ofLinks(k.Columns) }) {
 		return "", true
@@ -277,7 +277,7 @@ func (s *schemaSurvey) isLinkTable(relation *catalog.Relation, links []tableLink
 		return "", false
 	}
 	for i := range relation.Columns {
-		if column := &relation.Columns[i]; unbound(column.Name) && !slices.Contains(relation.PrimaryKey, column.Name) &&
+		if column := &relation.Columns[i]; isUnbound(column.Name) && !slices.Contains(relation.PrimaryKey, column.Name) &&
 			s.hasContent(column) {
 			return column.Name, false
 		}

@@ -16,20 +16,20 @@ import (
 
 // explainBlock explains a block for a row whose verdicts are known.
 func (e *explainer) explainBlock(ctx context.Context, row explainedRow, r *policy.Rule,
-	holds map[*policy.Rule][2]bool) (*Block,
+	ruleResults map[*policy.Rule][2]bool) (*Block,
 	error) {
-	return e.blockUnderNot(ctx, row, r, holds, false)
+	return e.blockUnderNot(ctx, row, r, ruleResults, false)
 }
 
 // blockUnderNot explains a block inside negations. Under an odd number of negations it is a condition that must not
 // hold.
 func (e *explainer) blockUnderNot(ctx context.Context, explained explainedRow, rule *policy.Rule,
-	holds map[*policy.Rule][2]bool,
-	negated bool) (*Block, error) {
+	ruleResults map[*policy.Rule][2]bool,
+	isNegated bool) (*Block, error) {
 	row := explained.values
-	b := &Block{File: rule.File, Line: rule.Line, Column: rule.Column, Block: rule.Block, Holds: holds[rule][0]}
+	b := &Block{File: rule.File, Line: rule.Line, Column: rule.Column, Block: rule.Block, Holds: ruleResults[rule][0]}
 	for _, part := range rule.Parts {
-		explained, err := e.blockUnderNot(ctx, explained, part, holds, negated != (rule.Block == "not"))
+		explained, err := e.blockUnderNot(ctx, explained, part, ruleResults, isNegated != (rule.Block == "not"))
 		if err != nil {
 			return nil, err
 		}
@@ -71,7 +71,7 @@ func (e *explainer) blockUnderNot(ctx context.Context, explained explainedRow, r
 		}
 	case predicate.Status:
 		b.Says = columnValueText(row, n.Column)
-		if !negated {
+		if !isNegated {
 			b.Says += requiredValueText(b.Holds, n.Value)
 		} else if b.Holds {
 			b.Says += ", must not be"
@@ -97,7 +97,7 @@ func (e *explainer) blockUnderNot(ctx context.Context, explained explainedRow, r
 		b.Says, err = e.describeOtherBlock(n, row)
 	}
 	if len(rule.Parts) == 0 || rule.Block == "not" {
-		b.Unknown = len(predicate.LookupTables(rule.Node)) == 0 && !b.Holds && !holds[rule][1]
+		b.Unknown = len(predicate.LookupTables(rule.Node)) == 0 && !b.Holds && !ruleResults[rule][1]
 	}
 	return b, err
 }
@@ -142,8 +142,8 @@ func quotedOrNull(v *string) string {
 }
 
 // requiredValueText writes which value is required, if the block does not hold.
-func requiredValueText(holds bool, value string) string {
-	if holds {
+func requiredValueText(isFulfilled bool, value string) string {
+	if isFulfilled {
 		return ""
 	}
 	return ", must be '" + value + "'"
@@ -242,12 +242,12 @@ func (e *explainer) explainConsent(ctx context.Context, b *Block, n predicate.Co
 	if len(n.Steps) > 1 {
 		link = keyColumns(first.Relation)
 	}
-	var selected []string
+	var selectList []string
 	for _, name := range subject {
-		selected = append(selected, end+"."+catalog.QuoteIdent(name)+"::pg_catalog.text")
+		selectList = append(selectList, end+"."+catalog.QuoteIdent(name)+"::pg_catalog.text")
 	}
 	for _, name := range link {
-		selected = append(selected, "s0."+catalog.QuoteIdent(name)+"::pg_catalog.text")
+		selectList = append(selectList, "s0."+catalog.QuoteIdent(name)+"::pg_catalog.text")
 	}
 	status := end + "." + catalog.QuoteIdent(n.StatusColumn) + "::pg_catalog.text"
 	exists := "true"
@@ -259,11 +259,11 @@ func (e *explainer) explainConsent(ctx context.Context, b *Block, n predicate.Co
 	if n.ExpiryColumn != "" {
 		expiredSQL = "(" + end + "." + catalog.QuoteIdent(n.ExpiryColumn) + " <= pg_catalog.statement_timestamp()) IS TRUE"
 	}
-	order := strings.Join(selected, ", ")
-	selected = append(selected, expiredSQL, status, exists)
-	agrees := "(" + status + " = " + catalog.QuoteLiteral(n.AgreedStatus) + " AND NOT " + expiredSQL + ")"
+	order := strings.Join(selectList, ", ")
+	selectList = append(selectList, expiredSQL, status, exists)
+	agreesSQL := "(" + status + " = " + catalog.QuoteLiteral(n.AgreedStatus) + " AND NOT " + expiredSQL + ")"
 	rows, err := e.tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s WHERE %s ORDER BY %s IS TRUE, %s LIMIT %d",
-		strings.Join(selected, ", "), from, condition, agrees, order, maxRecords+1))
+		strings.Join(selectList, ", "), from, condition, agreesSQL, order, maxRecords+1))
 	if err != nil {
 		return err
 	}

@@ -58,9 +58,9 @@ func Explain(ctx context.Context, conn *pgx.Conn, q Question) (*Answer, error) {
 	}
 	a := &Answer{Agent: q.Agent, Table: relation.Name.String(), Attributes: values, Missing: []string{},
 		Rows: []Row{}, Columns: []Column{}, ForeignPolicies: []string{}}
-	for _, declared := range q.Policy.Attributes() {
-		if _, ok := values[declared.Name]; !ok {
-			a.Missing = append(a.Missing, declared.Name)
+	for _, attribute := range q.Policy.Attributes() {
+		if _, ok := values[attribute.Name]; !ok {
+			a.Missing = append(a.Missing, attribute.Name)
 		}
 	}
 	keyText, condition, err := q.keyCondition(relation)
@@ -99,8 +99,8 @@ func (q Question) findRelation() (*catalog.Relation, error) {
 	if before, after, ok := strings.Cut(q.Table, "."); ok {
 		schema, name = before, after
 	}
-	if resolved, ok := q.Snapshot.ResolveRelation(schema, name); ok {
-		relation, _ := q.Snapshot.Relation(resolved)
+	if resolvedName, ok := q.Snapshot.ResolveRelation(schema, name); ok {
+		relation, _ := q.Snapshot.Relation(resolvedName)
 		switch relation.Kind {
 		case catalog.Table, catalog.PartitionedTable, catalog.MaterializedView, catalog.ForeignTable:
 			return relation, nil
@@ -287,20 +287,20 @@ func (e *explainer) explainRows(ctx context.Context, table *policy.Table, where 
 		}
 		blocks = flattenRule(table.Rule)
 	}
-	var selected []string
+	var selectList []string
 	for _, name := range names {
-		selected = append(selected, "r."+catalog.QuoteIdent(name)+"::pg_catalog.text")
+		selectList = append(selectList, "r."+catalog.QuoteIdent(name)+"::pg_catalog.text")
 	}
 	for _, b := range blocks {
-		selected = append(selected, predicate.DirectCondition(b.Node, "r", e.values),
+		selectList = append(selectList, predicate.DirectCondition(b.Node, "r", e.values),
 			predicate.DirectCondition(predicate.Not{Node: b.Node}, "r", e.values))
 	}
 	isAsked := condition == nil
 	if isAsked {
 		condition = predicate.Open{}
 	}
-	selected = append(selected, predicate.DirectCondition(condition, "r", e.values))
-	rows, err := e.tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s AS r WHERE %s LIMIT %d", strings.Join(selected, ", "),
+	selectList = append(selectList, predicate.DirectCondition(condition, "r", e.values))
+	rows, err := e.tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s AS r WHERE %s LIMIT %d", strings.Join(selectList, ", "),
 		relation.Name.SQL(), where, limit+1))
 	var found [][]any
 	if err == nil {
@@ -328,8 +328,8 @@ func (e *explainer) explainRows(ctx context.Context, table *policy.Table, where 
 			}
 		}
 		explained := Row{Table: relation.Name.String(), Key: pickValues(row, key)}
-		meets, _ := values[len(values)-1].(bool)
-		explained.Besides = !meets
+		isVisible, _ := values[len(values)-1].(bool)
+		explained.Besides = !isVisible
 		if table.Rule != nil {
 			resultByRule := map[*policy.Rule][2]bool{}
 			for j, b := range blocks {

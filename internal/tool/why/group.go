@@ -25,19 +25,19 @@ func (e *explainer) explainGroup(ctx context.Context, table *policy.Table, row e
 		return nil, nil
 	}
 	otherCell, _, _ := rls.CellExpressions(table, "x")
-	selected, conditions := []string{"(" + takesRowSQL("r") + ") IS TRUE"}, []string{takesRowSQL("x")}
+	selectList, conditions := []string{"(" + takesRowSQL("r") + ") IS TRUE"}, []string{takesRowSQL("x")}
 	for i, value := range cell {
-		selected = append(selected, value+"::pg_catalog.text")
+		selectList = append(selectList, value+"::pg_catalog.text")
 		conditions = append(conditions, otherCell[i]+" IS NOT DISTINCT FROM "+value)
 	}
-	selected = append(selected, fmt.Sprintf("(SELECT pg_catalog.count(DISTINCT %s) FROM %s AS x WHERE %s)",
+	selectList = append(selectList, fmt.Sprintf("(SELECT pg_catalog.count(DISTINCT %s) FROM %s AS x WHERE %s)",
 		rls.CountedSubject(table, "x"), table.Relation.Name.SQL(), strings.Join(conditions, " AND ")))
 	values := make([]*string, len(cell))
 	into := []any{&g.TakesRow}
 	for i := range values {
 		into = append(into, &values[i])
 	}
-	err := e.tx.QueryRow(ctx, fmt.Sprintf("SELECT %s FROM %s AS r WHERE %s LIMIT 1", strings.Join(selected, ", "),
+	err := e.tx.QueryRow(ctx, fmt.Sprintf("SELECT %s FROM %s AS r WHERE %s LIMIT 1", strings.Join(selectList, ", "),
 		table.Relation.Name.SQL(), row.findCondition("r"))).Scan(append(into, &g.Subjects)...)
 	for i, d := range a.Dimensions {
 		g.GroupKey = append(g.GroupKey, Value{d.Column, values[i]})

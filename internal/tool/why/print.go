@@ -129,7 +129,7 @@ func quotedKey(values []Value) string {
 }
 
 // printBlock writes a block at the end of a branch, and what is beneath it.
-func (p Printer) printBlock(b *Block, branch, below string) {
+func (p Printer) printBlock(b *Block, branch, indentBelow string) {
 	mark := p.colourText("31", "✗")
 	switch {
 	case b.Holds:
@@ -145,10 +145,10 @@ func (p Printer) printBlock(b *Block, branch, below string) {
 		line += " (unknown, which hides)"
 	}
 	fmt.Fprintf(p.Out, "  %s  %s\n", line, p.colourText("2", fmt.Sprintf("%s:%d", shortestPath(b.File), b.Line)))
-	type leafPrinter func(branch, below string)
+	type leafPrinter func(branch, indentBelow string)
 	var leaves []leafPrinter
 	for _, part := range b.Parts {
-		leaves = append(leaves, func(branch, below string) { p.printBlock(part, branch, below) })
+		leaves = append(leaves, func(branch, indentBelow string) { p.printBlock(part, branch, indentBelow) })
 	}
 	for _, r := range b.Records {
 		leaves = append(leaves, func(branch, _ string) {
@@ -160,15 +160,15 @@ func (p Printer) printBlock(b *Block, branch, below string) {
 			if r.Key == nil {
 				text = r.Table
 			}
-			via := ""
+			viaText := ""
 			if r.Link != "" {
-				via = p.colourText("2", fmt.Sprintf("  by %s %s", r.Link, quotedKey(r.Via)))
+				viaText = p.colourText("2", fmt.Sprintf("  by %s %s", r.Link, quotedKey(r.Via)))
 			}
-			fmt.Fprintf(p.Out, "  %s%s %s: %s%s\n", p.colourText("2", branch), mark, text, r.Says, via)
+			fmt.Fprintf(p.Out, "  %s%s %s: %s%s\n", p.colourText("2", branch), mark, text, r.Says, viaText)
 		})
 	}
 	for _, t := range b.Targets {
-		leaves = append(leaves, func(branch, below string) {
+		leaves = append(leaves, func(branch, indentBelow string) {
 			verdict := p.colourText("31", "does not show")
 			if t.Besides {
 				verdict = p.colourText("31", "shows, but what the block asks of it besides does not hold")
@@ -176,7 +176,7 @@ func (p Printer) printBlock(b *Block, branch, below string) {
 				verdict = p.colourText("32", "shows")
 			}
 			fmt.Fprintf(p.Out, "  %s%s %s %s\n", p.colourText("2", branch), t.Table, quotedKey(t.Key), verdict)
-			p.printBlock(t.Rule, below+"└─ ", below+"   ")
+			p.printBlock(t.Rule, indentBelow+"└─ ", indentBelow+"   ")
 		})
 	}
 	if b.More {
@@ -184,9 +184,9 @@ func (p Printer) printBlock(b *Block, branch, below string) {
 	}
 	for i, f := range leaves {
 		if i == len(leaves)-1 {
-			f(below+"└─ ", below+"   ")
+			f(indentBelow+"└─ ", indentBelow+"   ")
 		} else {
-			f(below+"├─ ", below+"│  ")
+			f(indentBelow+"├─ ", indentBelow+"│  ")
 		}
 	}
 }

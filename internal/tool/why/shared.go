@@ -60,12 +60,12 @@ func (e *explainer) explainSharedRecord(ctx context.Context, b *Block, n predica
 		found, _ := predicate.RowColumns(part)
 		columns = append(columns, found...)
 	}
-	selected := make([]string, 0, len(columns))
+	selectList := make([]string, 0, len(columns))
 	for _, c := range columns {
-		selected = append(selected, "r."+catalog.QuoteIdent(c)+"::pg_catalog.text")
+		selectList = append(selectList, "r."+catalog.QuoteIdent(c)+"::pg_catalog.text")
 	}
 	rows, err := e.tx.Query(ctx, fmt.Sprintf("SELECT ARRAY[%s]::pg_catalog.text[] FROM %s AS r WHERE %s",
-		strings.Join(selected, ", "), n.Relation.Name.SQL(), condition))
+		strings.Join(selectList, ", "), n.Relation.Name.SQL(), condition))
 	if err != nil {
 		return err
 	}
@@ -87,9 +87,9 @@ func (e *explainer) explainSharedRecord(ctx context.Context, b *Block, n predica
 	for _, part := range conditions {
 		switch p := part.(type) {
 		case predicate.Status:
-			holds := values[p.Column] != nil && *values[p.Column] == p.Value
-			record.Holds = record.Holds && holds
-			text = append(text, columnValueText(values, p.Column)+requiredValueText(holds, p.Value))
+			isEqual := values[p.Column] != nil && *values[p.Column] == p.Value
+			record.Holds = record.Holds && isEqual
+			text = append(text, columnValueText(values, p.Column)+requiredValueText(isEqual, p.Value))
 		case predicate.SQL: // The condition compares the time of a withdrawal.
 			columns, _ := predicate.RowColumns(p)
 			for _, c := range columns {

@@ -113,17 +113,17 @@ func VisibleToAgents(ctx context.Context, conn *pgx.Conn, p *policy.Policy, subj
 // own.
 func agentAttributes(ctx context.Context, tx pgx.Tx, p *policy.Policy, credential map[string]string) (map[string]string,
 	error) {
-	inner, err := tx.Begin(ctx)
+	innerTx, err := tx.Begin(ctx)
 	if err != nil {
 		return nil, err
 	}
 	// Attributes that the database computes are read with pgconsent's reader role, whom a policy shows every row: not
 	// past row security, which would be an error of a table that has it.
 	values, err := map[string]string(nil), error(nil)
-	if _, err = inner.Exec(ctx, "SET LOCAL row_security = on"); err == nil {
-		values, err = AttributeValues(ctx, inner, p, credential, nil)
+	if _, err = innerTx.Exec(ctx, "SET LOCAL row_security = on"); err == nil {
+		values, err = AttributeValues(ctx, innerTx, p, credential, nil)
 	}
-	if e := inner.Rollback(ctx); err == nil {
+	if e := innerTx.Rollback(ctx); err == nil {
 		err = e
 	}
 	return values, err
@@ -141,7 +141,7 @@ type subjectCount struct {
 func newSubjectCount(table *policy.Table, condition string) subjectCount {
 	c := subjectCount{parameters: predicate.Parameters{FirstNumber: 2},
 		result: TableVisibility{Table: table.Relation.Name.String(), Observed: table.Observed != nil}}
-	direct := func(node predicate.Node) string {
+	directSQL := func(node predicate.Node) string {
 		if node == nil {
 			return "true"
 		}
@@ -149,10 +149,11 @@ func newSubjectCount(table *policy.Table, condition string) subjectCount {
 	}
 	countedCondition := "false"
 	if table.Aggregate != nil {
-		countedCondition = direct(table.Aggregate.Rows)
+		countedCondition = directSQL(table.Aggregate.Rows)
 	}
-	shows := []string{direct(table.Rows) + " AS visible", countedCondition + " AS counted"}
-	selected := []string{"count(*)", "count(*) FILTER (WHERE visible)", "count(*) FILTER (WHERE counted AND NOT visible)"}
+	innerSelectList := []string{directSQL(table.Rows) + " AS visible", countedCondition + " AS counted"}
+	selectList := []string{"count(*)", "count(*) FILTER (WHERE visible)",
+		"count(*) FILTER (WHERE counted AND NOT visible)"}
 	if table.Columns == nil {
 		for _, column := range table.Relation.Columns {
 			c.result.Columns = append(c.result.Columns, ColumnVisibility{Name: column.Name})
@@ -174,12 +175,13 @@ func newSubjectCount(table *policy.Table, condition string) subjectCount {
 				continue
 			}
 			name := catalog.QuoteIdent(fmt.Sprintf("column %d", i))
-			shows = append(shows, direct(column.Condition)+" AS "+name)
-			selected = append(selected, "count(*) FILTER (WHERE visible AND "+name+")")
+			innerSelectList = append(innerSelectList, directSQL(column.Condition)+" AS "+name)
+			selectList = append(selectList, "count(*) FILTER (WHERE visible AND "+name+")")
 			c.columnCounts = append(c.columnCounts, i)
 		}
 	}
-	c.sql = "SELECT " + strings.Join(selected, ", ") + " FROM (SELECT " + strings.Join(shows, ", ") + " FROM " +
+	c.sql = "SELECT " + strings.Join(selectList, ", ") + " FROM (SELECT " + strings.Join(innerSelectList, ", ") +
+		" FROM " +
 		table.Relation.Name.SQL() + " AS r WHERE " + condition + ") AS s"
 	return c
 }

@@ -102,12 +102,12 @@ func TestVerdictsAgreeWithRowSecurity(t *testing.T) {
 				t.Fatal(err)
 			}
 			// Only some of the rows are explained; all would take minutes.
-			explained, _, err := e.explainRows(ctx, table,
+			explainedRows, _, err := e.explainRows(ctx, table,
 				fmt.Sprintf("hashtext(r.%s::text) %% %d = 0", table.Relation.PrimaryKey[0], explainOneIn), nil, 1<<20)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, r := range explained {
+			for _, r := range explainedRows {
 				var key []string
 				for _, v := range r.Key {
 					key = append(key, *v.Value)

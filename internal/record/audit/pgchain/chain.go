@@ -130,7 +130,7 @@ func (s *Store) Append(first uint64, lines [][]byte) error {
 
 // Remove removes the records up to this one, some at a time, over a connection of its own.
 func (s *Store) Remove(through uint64) error {
-	for removed := int64(1); removed > 0; {
+	for removedCount := int64(1); removedCount > 0; {
 		if err := func() error {
 			ctx, cancel := context.WithTimeout(context.Background(), removeTimeout)
 			defer cancel()
@@ -140,7 +140,7 @@ func (s *Store) Remove(through uint64) error {
 			}
 			defer conn.Close(context.WithoutCancel(ctx))
 			return conn.QueryRow(ctx, "SELECT pgconsent.audit_retire($1, $2, $3)", s.chain, int64(through),
-				int32(removeBatch)).Scan(&removed)
+				int32(removeBatch)).Scan(&removedCount)
 		}(); err != nil {
 			return fmt.Errorf("audit: %s: %w", s, err)
 		}

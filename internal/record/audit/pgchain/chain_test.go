@@ -220,18 +220,19 @@ func (b *bench) records() (audit.Report, map[string]int, map[string]bool) {
 // reconnect too.
 func TestSynchronousCommitOfRecords(t *testing.T) {
 	b := begin(t)
-	for stored, want := range map[string]string{"off": "on", "local": "on", "remote_write": "on", "on": "on", "remote_apply": "remote_apply"} {
-		if _, err := b.dba.Exec(t.Context(), "ALTER DATABASE "+b.db.Name+" SET synchronous_commit = "+stored); err != nil {
+	for storedSetting, want := range map[string]string{"off": "on", "local": "on", "remote_write": "on", "on": "on",
+		"remote_apply": "remote_apply"} {
+		if _, err := b.dba.Exec(t.Context(), "ALTER DATABASE "+b.db.Name+" SET synchronous_commit = "+storedSetting); err != nil {
 			t.Fatal(err)
 		}
-		s := b.store("durable-" + stored)
+		s := b.store("durable-" + storedSetting)
 		for _, situation := range []string{"at first", "connected again"} {
 			if err := s.LockChain(); err != nil {
 				t.Fatal(err)
 			}
 			var value string
 			if err := s.conn.QueryRow(t.Context(), "SHOW synchronous_commit").Scan(&value); err != nil || value != want {
-				t.Errorf("%s is stored, %s: records are written with %q, want %q (%v)", stored, situation, value, want, err)
+				t.Errorf("%s is stored, %s: records are written with %q, want %q (%v)", storedSetting, situation, value, want, err)
 			}
 			if err := s.conn.Close(t.Context()); err != nil {
 				t.Fatal(err)

@@ -51,7 +51,7 @@ func TestKillWhileRecordsAreRemoved(t *testing.T) {
 		}
 		return audit.VerifyOptions{Key: killKey(), Heads: []audit.RecordHead{head}}
 	}
-	released, removed := map[string]uint64{}, uint64(0)
+	releasedSeqs, removedSeq := map[string]uint64{}, uint64(0)
 	random := tier.Rand(1)
 	for round := range 6 {
 		cmd := process.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
@@ -75,7 +75,7 @@ func TestKillWhileRecordsAreRemoved(t *testing.T) {
 				if _, err := fmt.Sscan(in.Text(), &name, &seq); err != nil {
 					continue // the line is incomplete
 				}
-				released[name] = seq
+				releasedSeqs[name] = seq
 				if n++; n == 60 {
 					close(someReleased)
 				}
@@ -86,13 +86,13 @@ func TestKillWhileRecordsAreRemoved(t *testing.T) {
 		case <-outputRead:
 			t.Fatal("the process ended by itself")
 		}
-		killed := make(chan struct{})
+		killDone := make(chan struct{})
 		var background sync.WaitGroup
 		reader, ender := db.Connect(t, "pgconsent_control"), db.Connect(t, "postgres")
 		background.Go(func() {
 			for {
 				select {
-				case <-killed:
+				case <-killDone:
 					return
 				default:
 				}
@@ -111,7 +111,7 @@ func TestKillWhileRecordsAreRemoved(t *testing.T) {
 				random := tier.Rand(uint64(100 + round))
 				for {
 					select {
-					case <-killed:
+					case <-killDone:
 						return
 					case <-time.After(time.Duration(random.IntN(30)) * time.Millisecond):
 					}
@@ -130,7 +130,7 @@ func TestKillWhileRecordsAreRemoved(t *testing.T) {
 		}
 		<-outputRead
 		_ = cmd.Wait()
-		close(killed)
+		close(killDone)
 		background.Wait()
 		awaitIdleServer(t, dba)
 
@@ -144,16 +144,16 @@ func TestKillWhileRecordsAreRemoved(t *testing.T) {
 		if err != nil {
 			t.Fatalf("round %d: %v", round, err)
 		}
-		for name, seq := range released {
+		for name, seq := range releasedSeqs {
 			switch {
 			case found[name] == 1 && seq >= report.FirstSeq, found[name] == 0 && seq < report.FirstSeq:
 			default:
 				t.Fatalf("round %d: %s was released as record %d, and is there %d times; the chain begins at %d", round, name, seq, found[name], report.FirstSeq)
 			}
 		}
-		removed = max(removed, report.FirstSeq-1)
+		removedSeq = max(removedSeq, report.FirstSeq-1)
 	}
-	if removed == 0 {
+	if removedSeq == 0 {
 		t.Error("no record was removed: the test proves little")
 	}
 }

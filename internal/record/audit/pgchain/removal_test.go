@@ -136,12 +136,12 @@ func TestVerifyWhileRecordsAreRemoved(t *testing.T) {
 // chain.
 func TestBeginWhileRecordsAreRemoved(t *testing.T) {
 	b, through := expiredChain(t)
-	removed := 0
+	removedCount := 0
 	store := b.store("one")
 	dial := store.config.DialFunc
 	store.config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
-		return &sender{Conn: conn, before: func() { b.retire(b.dba, through, 1); removed++ }}, err
+		return &sender{Conn: conn, before: func() { b.retire(b.dba, through, 1); removedCount++ }}, err
 	}
 	log, err := b.open(func(c *audit.Config) { c.Store = store })
 	if err != nil {
@@ -152,7 +152,7 @@ func TestBeginWhileRecordsAreRemoved(t *testing.T) {
 	}
 	closed(t, log)
 	report, _, sessions := b.records()
-	if !sessions["again"] || report.FirstSeq != min(uint64(removed), through)+1 {
+	if !sessions["again"] || report.FirstSeq != min(uint64(removedCount), through)+1 {
 		t.Errorf("%+v %v", report, sessions)
 	}
 }

@@ -70,13 +70,13 @@ func MakeReport(ctx context.Context, from ReportSources, q ReportRequest) (*dsar
 	if r := from.Registry; r != nil {
 		m.Controller, m.Duration = r.Settings.Controller, r.Settings.TemporaryDuration
 		m.InteractionsRenew = !r.Settings.NoRenewal
-		var unknown *consent.NotFoundError
+		var notFound *consent.NotFoundError
 		current, now, err := r.CurrentOfSubject(ctx, q.Subject)
-		if err != nil && !errors.As(err, &unknown) {
+		if err != nil && !errors.As(err, &notFound) {
 			return nil, err
 		}
 		m.CurrentConsents, m.Now = current, now
-		if m.History, err = r.History(ctx, q.Subject); err != nil && !errors.As(err, &unknown) {
+		if m.History, err = r.History(ctx, q.Subject); err != nil && !errors.As(err, &notFound) {
 			return nil, err
 		}
 	}
@@ -105,8 +105,8 @@ func MakeReport(ctx context.Context, from ReportSources, q ReportRequest) (*dsar
 	}
 	report, err := dsar.Assemble(m)
 	if err != nil {
-		var unknown *consent.NotFoundError
-		if errors.As(err, &unknown) {
+		var notFound *consent.NotFoundError
+		if errors.As(err, &notFound) {
 			if e := from.recordRequest(key, audit.SubjectReport{RequestedBy: q.RequestedBy, Database: from.Database,
 				LogsIntact: areLogsIntact(m.Logs)}, nil); e != nil {
 				return nil, e

@@ -113,43 +113,43 @@ func linkCondition(ctx context.Context, tx pgx.Tx, l dsar.SubjectLink, from *cat
 	subject string) (string, error) {
 	lastTable := from
 	row := "r"
-	var opening, closing string
+	var openingSQL, closingSQL string
 	for i, h := range l.Steps {
 		alias := fmt.Sprintf("h%d", i)
 		switch {
 		case h.Recursive:
-			opening += "(" + keySQL(row, h.Relation) + ") IN (WITH RECURSIVE m AS (SELECT " + keySQL(alias, h.Relation) +
+			openingSQL += "(" + keySQL(row, h.Relation) + ") IN (WITH RECURSIVE m AS (SELECT " + keySQL(alias, h.Relation) +
 				" FROM " + h.Relation.Name.SQL() + " AS " + alias + " WHERE ("
-			closing = ") UNION " + recursiveStepSQL(h) + ") SELECT * FROM m)" + closing
+			closingSQL = ") UNION " + recursiveStepSQL(h) + ") SELECT * FROM m)" + closingSQL
 		case len(h.MadeFrom) > 0:
 			products, condition := h.MadeFrom[0].DerivedRowsSQL(lastTable, row, alias)
-			opening += "EXISTS (SELECT 1 FROM " + strings.Join(append(products[1:], h.Relation.Name.SQL()+" AS "+alias),
+			openingSQL += "EXISTS (SELECT 1 FROM " + strings.Join(append(products[1:], h.Relation.Name.SQL()+" AS "+alias),
 				" CROSS JOIN ") + " WHERE " + condition + " AND "
-			closing = ")" + closing
+			closingSQL = ")" + closingSQL
 		default:
 			var conditions []string
 			for _, p := range h.Pairs() {
 				conditions = append(conditions,
 					alias+"."+catalog.QuoteIdent(p.Column)+" = "+row+"."+catalog.QuoteIdent(p.FromColumn))
 			}
-			opening += "EXISTS (SELECT 1 FROM " + h.Relation.Name.SQL() + " AS " + alias + " WHERE " +
+			openingSQL += "EXISTS (SELECT 1 FROM " + h.Relation.Name.SQL() + " AS " + alias + " WHERE " +
 				strings.Join(conditions, " AND ") + " AND "
-			closing = ")" + closing
+			closingSQL = ")" + closingSQL
 		}
 		row, lastTable = alias, h.Relation
 	}
 	if l.Column == "" {
-		return opening + inListSQL("$1::pg_catalog.text", l.List, row) + closing, nil
+		return openingSQL + inListSQL("$1::pg_catalog.text", l.List, row) + closingSQL, nil
 	}
 	column := lastTable.Column(l.Column)
 	if column == nil {
 		return "", fmt.Errorf("%s has no column %s", lastTable.Name, l.Column)
 	}
-	equal, err := equalsSubjectSQL(ctx, tx, row, column, subject)
-	if err != nil || equal == "" {
+	equalsSQL, err := equalsSubjectSQL(ctx, tx, row, column, subject)
+	if err != nil || equalsSQL == "" {
 		return "", err
 	}
-	return opening + equal + closing, nil
+	return openingSQL + equalsSQL + closingSQL, nil
 }
 
 // keySQL returns the expression of a row's primary key.
