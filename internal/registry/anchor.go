@@ -147,7 +147,7 @@ func (k Keys) anchorMAC(kid int32, h recordHead) []byte {
 
 func (a *lockedAnchor) head() (recordHead, bool, error) { return a.content.head(a.database, a.keys) }
 
-// prepare writes the new file beside the current one, so that a full disk is noticed before the change is committed.
+// prepare writes the new file next to the current one, so that a full disk is noticed before the change is committed.
 func (a *lockedAnchor) prepare(h recordHead, now time.Time) error {
 	kid, _ := a.keys.signingKey()
 	mac := a.keys.anchorMAC(kid, h)

@@ -77,7 +77,7 @@ func (r *Registry) Execute(ctx context.Context, command consent.Command) (Result
 		return Result{}, err
 	}
 	if command.RequestKey == "" {
-		// with a key of its own, the command can be recognised if the answer to its commit is lost
+		// A generated request key makes the command recognisable if the answer to its commit is lost.
 		key := make([]byte, 16)
 		_, _ = rand.Read(key)
 		command.RequestKey = "\x01" + hex.EncodeToString(key)

@@ -15,7 +15,7 @@ func (r *Registry) Guardians(ctx context.Context, subject string) ([]string, err
 	return r.readGuardianTable(ctx, "guardian", "subject", subject)
 }
 
-// Wards returns the subjects of whom somebody is the guardian, sorted by name.
+// Wards returns the subjects whose guardian is the given person, sorted by name.
 func (r *Registry) Wards(ctx context.Context, guardian string) ([]string, error) {
 	return r.readGuardianTable(ctx, "subject", "guardian", guardian)
 }

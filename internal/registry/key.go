@@ -144,7 +144,7 @@ func MakeKey(path string) (isCreated bool, err error) {
 	return true, syncDir(filepath.Dir(path))
 }
 
-// LoadKeys reads a key file, which nobody else may read.
+// LoadKeys reads a key file. It refuses a file that other users may read.
 func LoadKeys(path string) (Keys, error) {
 	info, err := os.Stat(path)
 	if err != nil {

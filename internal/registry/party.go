@@ -109,8 +109,8 @@ func (w *recordWriter) readSituation(ctx context.Context, tx pgx.Tx, key consent
 	return s, nil
 }
 
-// isGuardian tells whether the records say that somebody is a guardian of the subject. An altered record makes nobody a
-// guardian.
+// isGuardian tells whether the records say that a party is a guardian of the subject. If the record was altered, it
+// returns an error.
 func (w *recordWriter) isGuardian(ctx context.Context, tx pgx.Tx, subject, guardian party) (bool, error) {
 	var e recordEntry
 	err := e.scan(tx.QueryRow(ctx, "SELECT "+recordColumns+" FROM "+fromRecords+` WHERE subject = $1

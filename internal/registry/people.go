@@ -23,9 +23,9 @@ type PeopleFilter struct {
 	PageSize int            // the number of subjects on a page
 }
 
-// People returns a page of the subjects that the registry knows, sorted by id; more tells whether there are others
+// People returns a page of the subjects that the registry knows, sorted by id; hasMore tells whether there are others
 // after them. It reads the table of current consents, not the records.
-func (r *Registry) People(ctx context.Context, f PeopleFilter) (out []Person, more bool, now time.Time, err error) {
+func (r *Registry) People(ctx context.Context, f PeopleFilter) (out []Person, hasMore bool, now time.Time, err error) {
 	err = r.snapshot(ctx, func(ctx context.Context, tx pgx.Tx, _ uuid, clock time.Time) error {
 		now = clock
 		rows, err := tx.Query(ctx, `
@@ -48,7 +48,7 @@ func (r *Registry) People(ctx context.Context, f PeopleFilter) (out []Person, mo
 			&c.Purposes, &c.RequestedCategories, &givenAt, &expires, &dueAt, &decay}, func() error {
 			if len(out) == 0 || out[len(out)-1].Subject != c.Subject {
 				if len(out) == f.PageSize {
-					more = true
+					hasMore = true
 					return nil
 				}
 				out = append(out, Person{Subject: c.Subject})
@@ -67,5 +67,5 @@ func (r *Registry) People(ctx context.Context, f PeopleFilter) (out []Person, mo
 		}
 		return nil
 	})
-	return out, more, now, err
+	return out, hasMore, now, err
 }

@@ -138,7 +138,7 @@ func (r *Registry) readRecords(ctx context.Context, tx pgx.Tx, id uuid, subject,
 	return out, nil
 }
 
-// ErasedName stands in place of the name of an erased person.
+// ErasedName is shown instead of the name of an erased person.
 const ErasedName = "(erased)"
 
 func scanEntry(row pgx.CollectableRow) (recordEntry, error) {

@@ -282,8 +282,8 @@ func matchInflected(w wordPart, p namePattern, length int, hasGap bool) Level {
 			addedLetters <= 3, length >= 5 && lostLetters == 2 &&
 			addedLetters <= 2 && addedLetters > 0, length >= 6 && lostLetters == 2 && addedLetters == 3:
 			return LevelBlock
-		// In a script without case, such as Devanagari, vowels are marks, so that a name may have two letters.
-		// Postpositions follow it without a space. So this may be the name.
+		// In Indic scripts vowels are marks, so that a name may have two letters, and postpositions follow it without a
+		// space. So this word may be the name.
 		case length == 2 && lostLetters == 0 && addedLetters <= 3 && w.isIndic:
 			return LevelWarn
 		case !hasGap && hasChangedStem(w.plainForm, p):

@@ -221,8 +221,9 @@ func (w *fileSink) oldestUnsynced() time.Time {
 
 func (w *fileSink) mediumName() string { return "disk" }
 
-// append writes a group of records. With sync, or if the last sync was long ago, it makes everything durable, and
-// returns the time of the oldest record of that. After an error only the file has changed, and reopen sets it back.
+// append writes a group of records. If sync is true or the last sync was long ago, it makes all written records
+// durable, and returns the time of the oldest of them. After an error only the file may have changed; reopen restores
+// it.
 func (w *fileSink) append(group []*Ticket, sync bool) (time.Time, error) {
 	if len(w.startRecords) > 0 {
 		group = append(slices.Clone(w.startRecords), group...)

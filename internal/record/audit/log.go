@@ -377,7 +377,7 @@ func (l *Log) waitForLag(t *Ticket) *sqlstate.Error {
 	return nil
 }
 
-// RecordOutcome queues the record of a decision's outcome. It is called once, and does not wait.
+// RecordOutcome queues the record of a decision's outcome, and does not wait. It must be called once.
 func (t *Ticket) RecordOutcome(o Outcome) {
 	if t.log.cfg.Mode == ModeOff || t.kind != KindDecision {
 		return

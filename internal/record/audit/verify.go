@@ -363,7 +363,7 @@ func readFirst(f io.Reader, segment string) (*Record, error) {
 	return &rec, nil
 }
 
-// walkSegment checks one segment from at, which it moves, and returns the bytes after the last complete record.
+// walkSegment checks one segment from position, which it moves, and returns the bytes after the last complete record.
 func walkSegment(from Source, position *chainPosition, fn func(Record) error) ([]byte, error) {
 	name := segmentName(position.segment)
 	f, err := from.Open(position.segment, 0, 0)

@@ -67,7 +67,7 @@ func (s *sessionStore) freeSlot(id slot) {
 func milliseconds(d time.Duration) uint32 { return uint32(d.Milliseconds()) }
 
 // addTime writes a time into the ring of a session, over the oldest one if it is full. It returns how many times are
-// within the window that ends now. A time exactly as old as the window is outside.
+// within the window that ends now. A time exactly as old as the window does not count.
 func (s *sessionStore) addTime(id slot, at, window time.Duration) int {
 	entry, ring := s.sessionAt(id), s.ring(id)
 	now := milliseconds(at)

@@ -115,7 +115,7 @@ func (s *Sweeper) Run(ctx context.Context, dryRun bool) (Report, error) {
 	return out, nil
 }
 
-// connect opens a connection of its own: the lock ends with it.
+// connect opens a separate connection: the advisory lock ends with it.
 func (s *Sweeper) connect(ctx context.Context) (*pgx.Conn, error) {
 	c := s.Registry.Connect.Copy()
 	c.RuntimeParams["application_name"] = "pgconsent sweep"

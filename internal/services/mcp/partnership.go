@@ -56,7 +56,7 @@ func partnershipDecide(ctx context.Context, c *Call, in decideInput) (consentCha
 		Action: consent.ActionDecide, Subject: in.UserID, Decision: consent.Decision(in.Decision), Reason: in.Reason,
 		RequestKey: in.Request,
 	})
-	// An agent does not learn whether there is a user with this id who has asked for nothing.
+	// An agent cannot tell a user who asked for no partnership from an id that does not exist.
 	var validationErr *consent.ValidationError
 	if errors.As(err, &validationErr) {
 		return out, consent.NewNotFound()

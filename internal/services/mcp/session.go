@@ -15,7 +15,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/services/identity"
 )
 
-// Limits of open sessions: of one caller, and of all. One more session ends the session that was unused for longest.
+// The limits of open sessions, for one caller and for all. A session above the limit replaces the one that has been
+// unused for longest.
 const (
 	maxSessionsPerCaller = 32
 	maxSessions          = 4096

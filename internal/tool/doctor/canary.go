@@ -173,7 +173,7 @@ func (p *probe) runCanary(ctx context.Context, relation string, hints []string,
 	return err
 }
 
-// firstColumns sends the statements in one pipeline, each a transaction of its own.
+// firstColumns sends the statements in one pipeline, each in a separate transaction.
 func (p *probe) firstColumns(ctx context.Context, statements []string,
 	judge func(sql, got string, err error) error) (err error) {
 	pipeline := p.conn.PgConn().StartPipeline(ctx)

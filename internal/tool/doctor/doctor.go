@@ -50,7 +50,7 @@ type Finding struct {
 	Fix      string   `json:"fix,omitempty"`
 }
 
-// Target is what to check, apart from the connection.
+// Target has everything that is checked, except the connection.
 type Target struct {
 	// names of the roles; "": pgconsent_agent, pgconsent_control, pgconsent_reader, pgconsent_rows
 	AgentRole, ControlRole, ReaderRole, RowsRole string

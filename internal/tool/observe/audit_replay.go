@@ -16,7 +16,7 @@ import (
 	"github.com/pgconsent/pgconsent/policy"
 )
 
-// What a policy would do with a recorded statement now.
+// The outcomes of a recorded statement if it were decided under the policy now.
 const (
 	OutcomeStaysAllowed   = "stays allowed"
 	OutcomeBecomesRefused = "would be refused"

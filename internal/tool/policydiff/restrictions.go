@@ -48,7 +48,7 @@ func textOrDefault(text string) string {
 }
 
 // compareColumns compares which columns exist for agents, and how agents see them. It compares nothing for a table that
-// only one policy lists: such a table is gained or lost as a whole.
+// only one policy lists: such a table is reported as gained or lost as a whole.
 func compareColumns(before, after *policy.Table) Change {
 	if before == nil || after == nil {
 		return compareByName(nil, nil)

@@ -13,9 +13,9 @@ import (
 	"github.com/pgconsent/pgconsent/rewrite"
 )
 
-// BlockCoverage is a block of a table's rule, and whether the rows that tests checked depended on it. It was covered by
-// a visible row that would be hidden if the block were false for every row, and a hidden one that would show if it were
-// true for every row.
+// BlockCoverage is a block of a table's rule, and whether the result for the checked rows depended on it. HasShown: a
+// visible row would be hidden if the block were false for every row. Hidden: a hidden row would be visible if the block
+// were true for every row.
 type BlockCoverage struct {
 	Place
 	Table    string `json:"table"`

@@ -257,7 +257,7 @@ type rowIdentity struct {
 	columns  []string
 }
 
-// rowIdentityOf chooses the columns that tell rows apart: the primary key if the caller can read it, else the columns
+// rowIdentityOf chooses the columns that identify a row: the primary key if the caller can read it, else the columns
 // that the test names.
 func (d *testDatabase) rowIdentityOf(rows RowExpectation) (rowIdentity, error) {
 	relation, err := d.findRelation(rows.Place, rows.Table)

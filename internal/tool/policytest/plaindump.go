@@ -51,8 +51,8 @@ func readServerNames(ctx context.Context, conn *pgx.Conn) (serverNames, error) {
 	return h, err
 }
 
-// namesUnknownRoleOrSetting reports whether a line, a statement of its own, names a role or setting that the server
-// lacks. Such a line is left out.
+// namesUnknownRoleOrSetting reports whether a line, which is a complete statement, names a role or setting that the
+// server lacks. Such a line is left out.
 func (h serverNames) namesUnknownRoleOrSetting(line string) bool {
 	if m := setLine.FindStringSubmatch(line); m != nil {
 		return !h.settings[strings.ToLower(m[1])]

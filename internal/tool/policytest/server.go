@@ -173,8 +173,8 @@ func (s *Server) dsnFor(database, role string) string {
 	return out
 }
 
-// createDatabase makes a database, as a copy of another if from is not empty. The statement is not interrupted: the
-// server would go on with a statement that nobody waits for, and nobody would remove what comes of it.
+// createDatabase makes a database, as a copy of another if from is not empty. The statement is not cancelled when ctx
+// ends: the server might still complete it, and then the database would not be removed.
 func (s *Server) createDatabase(ctx context.Context, from, owner string) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", err

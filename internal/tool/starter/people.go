@@ -50,7 +50,7 @@ func (s *schemaSurvey) agreementTables(personTable *catalog.Relation) []agreemen
 	})
 }
 
-// isKey reports whether the values of a column alone tell all rows of a table apart.
+// isKey reports whether a column alone identifies each row of a table.
 func isKey(r *catalog.Relation, column string) bool {
 	return slices.Equal(r.PrimaryKey, []string{column}) || slices.ContainsFunc(r.UniqueKeys,
 		func(k catalog.Key) bool { return k.Where == "" && slices.Equal(k.Columns, []string{column}) })

@@ -37,7 +37,8 @@ type columnHint struct {
 // memberHint is a table in which a policy looks for the user who asks.
 type memberHint struct {
 	table *catalog.Relation
-	// a column of that table that equals a column of the row; the row's column; that table's column of users
+	// column is a column of that table, which must equal rowColumn of the row; memberColumn names the users of that
+	// table
 	column, rowColumn, memberColumn string
 	policy                          string
 }
@@ -166,7 +167,7 @@ func withoutCasts(n *sqltext.Node) *sqltext.Node {
 	return n
 }
 
-// claimOfCall returns what a session says of itself that an expression reads: "user" for the user, else the name of the
+// claimOfCall returns the claim of the session that an expression reads: "user" for the user, else the name of the
 // claim, setting or function. It returns "" for anything else.
 func claimOfCall(node *sqltext.Node) string {
 	node = withoutCasts(node)

@@ -295,8 +295,8 @@ func (s *schemaSurvey) memberBlock(through *catalog.Relation, column, from strin
 // minSharedTables is how many tables must refer to one table, by columns of one name, for it to be worth a question.
 const minSharedTables = 3
 
-// askAboutSharedColumn asks about a column by which many tables refer to one table, whatever its name: such references
-// look like rows of several tenants.
+// askAboutSharedColumn asks about a column with the same name by which many tables refer to one table: such tables may
+// have rows of several tenants.
 func (s *schemaSurvey) askAboutSharedColumn(relation *catalog.Relation) string {
 	for _, k := range relation.ForeignKeys {
 		target, ok := s.findRelation(k.Target)

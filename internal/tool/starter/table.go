@@ -261,7 +261,7 @@ func isWithdrawal(word string) bool {
 
 // isLinkTable reports whether a table does little but link other tables: the columns that tell its rows apart are
 // links, or it has few columns, and none that holds what somebody wrote. If a table with few columns has such a column,
-// more is the name of that column.
+// contentColumn is the name of that column.
 func (s *schemaSurvey) isLinkTable(relation *catalog.Relation, links []tableLink) (contentColumn string, ok bool) {
 	var linkColumns []string
 	for _, l := range links {

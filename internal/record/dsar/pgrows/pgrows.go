@@ -18,8 +18,8 @@ import (
 	"github.com/pgconsent/pgconsent/internal/sql/catalog"
 )
 
-// ReadRows finds the subject's rows in each table; with data it also reads the rows. If more is not nil, it runs at the
-// end, in the same snapshot.
+// ReadRows finds the subject's rows in each table; with data it also reads the rows. If runAtEnd is not nil, it is
+// called at the end, in the same snapshot.
 func ReadRows(ctx context.Context, conn *pgx.Conn, tables []dsar.SubjectTable, subject string, data bool,
 	runAtEnd func(pgx.Tx) error) ([]dsar.SubjectRows, error) {
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
